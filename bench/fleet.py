@@ -27,10 +27,10 @@ from sqlalchemy import text
 
 from bench.fleet_lake import CATALOG, commits, commits_on, fill, opened
 from bench.report import RESULTS, Report
-from catalog.job import JobKind
+from catalog.jobs.job import JobKind
+from catalog.jobs.optimizer import PROTOCOL
 from catalog.names import RelationId
-from catalog.optimizer import PROTOCOL
-from catalog.standing import Sort
+from catalog.tables.table_status import Sort
 from server.api.deps import Paging
 from server.api.tableviews import TableFilter, table_rows
 from server.assembly import build_services

@@ -12,11 +12,11 @@ from uuid import uuid4
 
 from sqlalchemy import insert
 
-from catalog.commit import CommitEvent
+from catalog.history.commit import CommitEvent
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Catalog, Pointer, Relation, RelationKind, TableStats
-from catalog.standing import Standing
+from catalog.tables.relation import Catalog, Pointer, Relation, RelationKind, TableStats
+from catalog.tables.table_status import TableStatus
 from server.store.relations import relation_values
 from server.store.rows import RelationRow, TableStatsRow
 from server.store.session import Sessions, open_engine
@@ -59,7 +59,7 @@ def fill(database: SqlDatabase, tables: int, due: int) -> list[RelationId]:
             look_at = {stats.relation_id: now for _, stats in made[: max(due - begin, 0)]}
             counters = [asdict(stats) | {"look_at": look_at.get(stats.relation_id), "asked": 1} for _, stats in made]
             uow.session.execute(insert(TableStatsRow), counters)
-            uow.standings.put([_standing(stats, now) for _, stats in made])
+            uow.table_statuses.put([_table_status(stats, now) for _, stats in made])
     return ids
 
 
@@ -91,8 +91,8 @@ def _table(number: int, now: datetime) -> tuple[Relation, TableStats]:
     )
 
 
-def _standing(stats: TableStats, now: datetime) -> Standing:
-    return Standing(
+def _table_status(stats: TableStats, now: datetime) -> TableStatus:
+    return TableStatus(
         relation_id=stats.relation_id,
         catalog=CATALOG,
         looked_at=now,

@@ -24,7 +24,7 @@ CatalogError                    a caller may be told about it; nothing was chang
 │   └── Protected               its owner has protected it against being dropped
 ├── Invalid
 │   ├── Contradiction           each half makes sense, both together do not
-│   ├── LocationRefused         a directory or file lies where the table may have none: see catalog.locations
+│   ├── LocationRefused         a directory or file lies where the table may have none: see catalog.locations.location_rule
 │   └── DuplicateBatch          this writer's batch is in the table already
 └── Unavailable                 asking again is safe
     └── Denied                  the storage answers, and does not let this server at this one place
@@ -99,7 +99,7 @@ class Dismissed(Conflict):
     """An optimizer asks for work after it was told to leave."""
 
 
-class IllegalMove(Conflict):
+class IllegalTransition(Conflict):
     """A job cannot go from this status to that one."""
 
     def __init__(self, job_id: object, now: str, wanted: str) -> None:

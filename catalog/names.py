@@ -39,7 +39,7 @@ def encode_namespace(namespace: Namespace) -> str:
 
 def decode_namespace(text: str) -> Namespace:
     """The parts of a namespace out of a URL or the database; Invalid when one cannot be a name."""
-    return checked_namespace(tuple(text.split(SEPARATOR)))
+    return check_namespace(tuple(text.split(SEPARATOR)))
 
 
 def decode_parent(text: str, client: str) -> Namespace:
@@ -49,10 +49,10 @@ def decode_parent(text: str, client: str) -> Namespace:
     percent sign is one, so who asks decides: guessing by what exists would list `a b` to who asks for `a%20b`.
     """
     parts = tuple(text.split(SEPARATOR))
-    return checked_namespace(tuple(map(unquote, parts)) if client.startswith("PyIceberg/") else parts)
+    return check_namespace(tuple(map(unquote, parts)) if client.startswith("PyIceberg/") else parts)
 
 
-def parts_of(text: str) -> tuple[str, ...]:
+def split_name(text: str) -> tuple[str, ...]:
     """The parts of a dotted name; Invalid when a part is empty or backticks do not match."""
     try:
         return names.parts_of(text)
@@ -62,10 +62,10 @@ def parts_of(text: str) -> tuple[str, ...]:
 
 def parse_namespace(text: str) -> Namespace:
     """`sales.eu` → ("sales", "eu"); Invalid when a part cannot be a name."""
-    return checked_namespace(parts_of(text))
+    return check_namespace(split_name(text))
 
 
-def checked_namespace(namespace: Namespace) -> Namespace:
+def check_namespace(namespace: Namespace) -> Namespace:
     """The namespace itself; Invalid when it has no parts, when one cannot be a name, or when it is too long."""
     if not namespace or any(not part for part in namespace):
         raise Invalid(f"invalid namespace {dotted(namespace)!r}: every part needs at least one character")
@@ -75,23 +75,23 @@ def checked_namespace(namespace: Namespace) -> Namespace:
     return namespace
 
 
-def normalized(name: str) -> str:
+def normalize_name(name: str) -> str:
     """What two names have in common that look and mean the same but are written with other code points (NFC)."""
     return name if name.isascii() else unicodedata.normalize("NFC", name)
 
 
-def folded(name: str) -> str:
+def fold_case(name: str) -> str:
     """What two names have in common that differ in case only, or in how accents are put together."""
     if name.isascii():
         return name.lower()
-    return normalized(normalized(name).casefold())
+    return normalize_name(normalize_name(name).casefold())
 
 
-def same_but_for_case(held: object, wanted: object) -> str | None:
+def find_name_in_other_case(held: object, wanted: object) -> str | None:
     """What to add to "already exists" when it is another name that does; None when it is the very name."""
     if str(held) == str(wanted):
         return None
-    if normalized(str(held)) == normalized(str(wanted)):
+    if normalize_name(str(held)) == normalize_name(str(wanted)):
         return f"{wanted} and {held}, which is there, are one name: they differ in how Unicode writes a character"
     return f"in this catalog {wanted} and {held}, which is there, are one name: they differ in case only"
 
@@ -107,7 +107,11 @@ def _check_part(part: str) -> None:
 
 
 def _check_length(what: str, text: str, longest: int) -> None:
-    size = len(text) if text.isascii() else max(len(form.encode()) for form in (text, folded(text), normalized(text)))
+    size = (
+        len(text)
+        if text.isascii()
+        else max(len(form.encode()) for form in (text, fold_case(text), normalize_name(text)))
+    )
     if size > longest:
         raise Invalid(
             f"invalid {what} {text[:40]!r}…: it has {size:,} bytes in UTF-8, at most {longest:,} can be stored",
@@ -123,7 +127,7 @@ class TableName:
     name: str
 
     def __post_init__(self) -> None:
-        checked_namespace(self.namespace)
+        check_namespace(self.namespace)
         if not self.name:
             raise Invalid("invalid table name: it is empty")
         _check_part(self.name)
@@ -134,7 +138,7 @@ class TableName:
     @classmethod
     def parse(cls, text: str) -> TableName:
         """`db.orders` → namespace ("db",), name "orders"; a name without a namespace is Invalid."""
-        *namespace, name = parts_of(text)
+        *namespace, name = split_name(text)
         if not namespace:
             raise Invalid(f"invalid table name {text!r}", hint="write it as NAMESPACE.TABLE, for example sales.orders")
         return cls(tuple(namespace), name)

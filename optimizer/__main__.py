@@ -22,8 +22,8 @@ from optimizer.client import ServerApi, connect
 from optimizer.errors import NotWelcome, SparkStopped
 from optimizer.jobs import JOBS
 from optimizer.memory import Memory
+from optimizer.parent_watch import end_with_stdin
 from optimizer.spark import has_stopped, start
-from optimizer.tied import end_with_stdin
 from optimizer.worker import Worker
 
 DEFAULT_SLOTS = min(os.cpu_count() or 1, 4)

@@ -2,7 +2,7 @@
 
 Spark's command for writing files is given Hive's format without a table, so that partitions, commits and counts are as
 with any other format. Hive's Avro holds less than the columns do, and its serializer says nothing of what it cuts off:
-`lost_in` tells such values before they are taken for written.
+`find_lost_values` tells such values before they are taken for written.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def write_avro(
     jvm.org.apache.spark.sql.classic.Dataset.ofRows(session.java, command)
 
 
-def lost_in(columns: Sequence[AvroColumn]) -> Iterator[tuple[AvroColumn, str, Column]]:
+def find_lost_values(columns: Sequence[AvroColumn]) -> Iterator[tuple[AvroColumn, str, Column]]:
     """Columns that can hold what Hive's Avro cannot: what that is, in words, and whether a row does."""
     for one in columns:
         limits = list(_limits(one.kind))

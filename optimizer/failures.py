@@ -72,7 +72,7 @@ def explain_failure(error: BaseException, lease: Lease) -> str:
     return told or reason(error)
 
 
-def java_trace(error: BaseException) -> list[str]:
+def read_java_trace(error: BaseException) -> list[str]:
     """The Java stack trace of a failure, cut to a bounded number of lines; empty for Python's own errors."""
     if not java_causes(error):
         return []

@@ -8,14 +8,14 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 
-def each(iterable: Any) -> Iterator[Any]:
+def iterate(iterable: Any) -> Iterator[Any]:
     """The elements of any Java iterable: py4j makes only lists and sets iterable by itself."""
     iterator = iterable.iterator()
     while iterator.hasNext():
         yield iterator.next()
 
 
-def strings(spark: SparkSession, values: Sequence[str]) -> Any:
+def to_java_strings(spark: SparkSession, values: Sequence[str]) -> Any:
     """An array of text, as Java's methods of any number of arguments take it."""
     gateway: Any = spark.sparkContext._gateway
     array = gateway.new_array(gateway.jvm.java.lang.String, len(values))

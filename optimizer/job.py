@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from optimizer.reads import Reads
+from optimizer.job_run import JobRun
+from optimizer.read_checks import JobReads
 from optimizer.wire import Lease, Result
-from optimizer.work import Work
 
-RunJob = Callable[[Work], Result]
+RunJob = Callable[[JobRun], Result]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,4 +17,4 @@ class OptimizerJob:
     """One kind of job; optimizer.jobs lists them. The worker checks what it `reads` before it calls `run`."""
 
     run: RunJob
-    reads: Callable[[Lease], Reads]
+    reads: Callable[[Lease], JobReads]

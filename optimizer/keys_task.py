@@ -9,7 +9,7 @@ class KeysTask(Wire):
     """Whose keys to count, as of which snapshot of base; one that `resolves` also makes them one row each.
 
     `by_time` says that the times of files tell which of one commit is newer. The SQL reads the views that are named in
-    optimizer.jobs.keys.
+    optimizer.jobs.check_keys.
     """
 
     base: list[str]

@@ -25,17 +25,17 @@ class OrphansTask(Wire):
     asked: bool
 
 
-class TakenFile(Wire):
+class QuarantinedFile(Wire):
     """A file that the server took, or in a dry run would."""
 
     path: str
     bytes: int
 
 
-class Taken(Wire):
+class QuarantinedFiles(Wire):
     """The server's judgement of one proposal."""
 
-    taken: list[TakenFile]
+    taken: list[QuarantinedFile]
     kept: dict[str, int]
 
 

@@ -45,7 +45,9 @@ def predicate(
         return None
 
 
-def outside(fields: Sequence[PartitionField], types: Sequence[str], partitions: Iterable[Sequence[Value]]) -> str:
+def exclude_partitions(
+    fields: Sequence[PartitionField], types: Sequence[str], partitions: Iterable[Sequence[Value]]
+) -> str:
     """SQL that is true for the rows of all other partitions; "true" when none is named. For identity partitions.
 
     Written without NOT around whole terms: it must be pushed down to the partitions, and null is in none of them.

@@ -9,10 +9,10 @@ from typing import Any
 
 from pyspark import SparkContext, StatusTracker
 
-from optimizer.hold import Progress
+from optimizer.lease_keeper import Progress
 
 
-def progress_of(context: SparkContext, tag: str) -> Progress:
+def read_progress(context: SparkContext, tag: str) -> Progress:
     """Tasks done and to do in the stages that run now; empty between two Spark jobs."""
     tracker = context.statusTracker()
     stages = [stage for job in _jobs(context, tag) for stage in _active_stages(tracker, job)]

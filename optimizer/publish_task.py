@@ -34,7 +34,7 @@ class PublishTask(Wire):
     root: str
 
 
-class Published(Wire):
+class PublishReport(Wire):
     """What became of the files."""
 
     partitions: int

@@ -92,7 +92,7 @@ class JobSession:
 
 
 @contextmanager
-def job_session(spark: SparkSession, server: Connection, lease: Lease) -> Iterator[JobSession]:
+def open_job_session(spark: SparkSession, server: Connection, lease: Lease) -> Iterator[JobSession]:
     """A session for one job, in the thread that runs it.
 
     At its end the catalog is closed: each one left open would keep a thread and its cache. What is set on the thread is
@@ -104,7 +104,7 @@ def job_session(spark: SparkSession, server: Connection, lease: Lease) -> Iterat
         headers[DELEGATION_HEADER] = ",".join(lease.delegation)
     for key, value in catalog_conf(server, lease.catalog, name=JOB_CATALOG, headers=headers).items():
         session.conf.set(key, value)
-    # A job works with the state of a table that was checked, whatever others commit meanwhile: see optimizer.reads.
+    # A job works with the state of a table that was checked, whatever others commit meanwhile: see optimizer.read_checks.
     session.conf.set(f"spark.sql.catalog.{JOB_CATALOG}.cache-enabled", "true")
     session.conf.set(f"spark.sql.catalog.{JOB_CATALOG}.cache.expiration-interval-ms", "-1")
     # Nobody reads reports on a job's scans, and one still on its way when the catalog is closed is a stack trace.

@@ -47,7 +47,7 @@ class Replay(Wire):
     """What a rebuild reads besides Hive's files: base as it is, and all changes there ever were.
 
     `first` is the change store's first snapshot under a pinned name, None while it has none; `is_whole` says whether
-    every snapshot since is still there. `sql` is over the views `ground` and `history`, which the optimizer makes.
+    every snapshot since is still there. `sql` is over the views `baseline` and `history`, which the optimizer makes.
     """
 
     base: list[str]
@@ -55,7 +55,7 @@ class Replay(Wire):
     first_id: int | None
     last_id: int | None
     is_whole: bool
-    ground: str
+    baseline: str
     history: str
     sql: dict[str, str]
 

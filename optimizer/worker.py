@@ -15,15 +15,15 @@ from pyspark.sql import SparkSession
 from firn.spark.errors import is_uncertain
 from optimizer.client import WAIT_SECONDS, ServerApi
 from optimizer.errors import Dismissed, JobError, LeaseLost, NotWelcome, Refused, SparkStopped, Unknown, Unregistered
-from optimizer.failures import explain_failure, java_trace
-from optimizer.hold import Hold
+from optimizer.failures import explain_failure, read_java_trace
 from optimizer.job import OptimizerJob
-from optimizer.progress import progress_of
-from optimizer.reads import Reads, check_reads
+from optimizer.job_run import JobRun
+from optimizer.lease_keeper import LeaseKeeper
+from optimizer.progress import read_progress
+from optimizer.read_checks import JobReads, check_reads
 from optimizer.slots import Slots
-from optimizer.spark import job_session
+from optimizer.spark import open_job_session
 from optimizer.wire import Lease, Outcome, Result
-from optimizer.work import Work
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class Worker:
     stopping: threading.Event
     slots: int = 1
     memory: Callable[[], dict[str, int]] = dict
-    check: Callable[[Work, Reads], None] = check_reads
+    check: Callable[[JobRun, JobReads], None] = check_reads
     """Called before each job: Refused if it may not open what it would."""
     has_stopped: Callable[[], bool] = lambda: False
     """Whether Spark has ended under us: what would be begun then fails, whatever it is."""
@@ -111,31 +111,31 @@ class Worker:
     def _work(self, lease: Lease) -> None:
         """Run one job, and tell how it ended."""
         log.info("%s %s", lease.kind, lease.table, extra={"job": lease.job_id, "attempt": lease.attempt})
-        with Hold(self.api, lease, stopping=self.stopping) as hold:
-            result = self._attempt(lease, hold)
+        with LeaseKeeper(self.api, lease, stopping=self.stopping) as keeper:
+            result = self._attempt(lease, keeper)
         if result is not None and result.outcome is Outcome.REFUSED and self._lost_spark():
             # No fault of the job's: another process gets it when its lease lapses.
             log.warning("Spark has stopped, so the job is left to its lease", extra={"job": lease.job_id})
         elif result is not None:
-            self._report(lease, result, hold)
+            self._report(lease, result, keeper)
 
-    def _attempt(self, lease: Lease, hold: Hold) -> Result | None:
+    def _attempt(self, lease: Lease, keeper: LeaseKeeper) -> Result | None:
         """How the attempt ended; None when the job is not ours any more, or goes back unfinished."""
         context = self.spark.sparkContext
-        hold.progress = lambda: progress_of(context, lease.job_id)
-        hold.memory = self.memory
-        hold.interrupt = lambda: context.cancelJobsWithTag(lease.job_id)
+        keeper.progress = lambda: read_progress(context, lease.job_id)
+        keeper.memory = self.memory
+        keeper.interrupt = lambda: context.cancelJobsWithTag(lease.job_id)
         try:
-            return self._run(lease, hold)
+            return self._run(lease, keeper)
         except (LeaseLost, NotWelcome) as error:
             log.warning("stopped: %s", error, extra={"job": lease.job_id})
-            return Result(outcome=Outcome.COMMITTED) if hold.has_committed and not hold.is_lost else None
+            return Result(outcome=Outcome.COMMITTED) if keeper.has_committed and not keeper.is_lost else None
         except Unknown as error:
             return Result(outcome=Outcome.UNKNOWN, error=str(error))
         except Refused as error:
             return Result(outcome=Outcome.REFUSED, error=str(error))
         except httpx.HTTPError as error:  # no answer, or one that may be another in a moment
-            if hold.has_committed:
+            if keeper.has_committed:
                 return Result(outcome=Outcome.COMMITTED, error=str(error))
             # No fault of the job's: its lease lapses, and its record says what became of it.
             log.warning("no answer, so the job is left to its lease: %s", error, extra={"job": lease.job_id})
@@ -143,24 +143,24 @@ class Worker:
         except Exception as error:  # one of the few places allowed to: nothing was asked for, or it is committed
             log.exception("%s %s failed", lease.kind, lease.table, extra={"job": lease.job_id})
             # Of the catalog's own errors those that say nothing of the job: it did not answer Java either.
-            if hold.is_lost or hold.is_handed_back or (is_uncertain(error) and not hold.has_committed):
+            if keeper.is_lost or keeper.is_handed_back or (is_uncertain(error) and not keeper.has_committed):
                 return None
-            hold.say_trace(java_trace(error))
-            outcome = Outcome.COMMITTED if hold.has_committed else Outcome.REFUSED
+            keeper.say_trace(read_java_trace(error))
+            outcome = Outcome.COMMITTED if keeper.has_committed else Outcome.REFUSED
             return Result(outcome=outcome, error=explain_failure(error, lease))
 
-    def _run(self, lease: Lease, hold: Hold) -> Result:
+    def _run(self, lease: Lease, keeper: LeaseKeeper) -> Result:
         """Run the job with the access that the catalog gives to its table's files, where that reaches all of them."""
         job = self.jobs[lease.kind]
-        with job_session(self.spark, self.api, lease) as session:
-            work = Work(self.api, lease, hold, session)
+        with open_job_session(self.spark, self.api, lease) as session:
+            work = JobRun(self.api, lease, keeper, session)
             self.check(work, job.reads(lease))
-            if not lease.delegation or not work.confinement.allowed:
+            if not lease.delegation or not work.file_access.allowed:
                 return job.run(work)
-        hold.say("files lie outside of the table's directories: this optimizer opens them with its own credentials")
+        keeper.say("files lie outside of the table's directories: this optimizer opens them with its own credentials")
         own = lease.model_copy(update={"delegation": []})
-        with job_session(self.spark, self.api, own) as session:
-            work = Work(self.api, own, hold, session)
+        with open_job_session(self.spark, self.api, own) as session:
+            work = JobRun(self.api, own, keeper, session)
             self.check(work, job.reads(own))  # it is another session, which may find another state of the table
             return job.run(work)
 
@@ -170,9 +170,9 @@ class Worker:
         except (Py4JError, OSError):  # Java itself is gone
             return True
 
-    def _report(self, lease: Lease, result: Result, hold: Hold) -> None:
+    def _report(self, lease: Lease, result: Result, keeper: LeaseKeeper) -> None:
         """A report that is lost costs nothing but time: the server ends the lease and reads the job's record."""
-        lines = hold.take_lines()
+        lines = keeper.take_lines()
         for pause in (*REPORT_PAUSES, None):
             try:
                 self.api.report(lease, result, lines)

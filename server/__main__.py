@@ -19,7 +19,7 @@ from pydantic_core import ErrorDetails
 from sqlalchemy import make_url
 from sqlalchemy.exc import DBAPIError
 
-from catalog.access import RoleName
+from catalog.access.privileges import RoleName
 from catalog.errors import CatalogError, Invalid
 from server import logs, port
 from server.app import VERSION, create_app

@@ -10,11 +10,11 @@ from importlib.util import find_spec
 
 from pydantic import SecretStr
 
-from catalog.access import RoleName
-from catalog.job import JobKind
+from catalog.access.privileges import RoleName
+from catalog.jobs.job import JobKind
 from catalog.names import CatalogName
+from catalog.ports.credentials import Keys
 from catalog.ports.store import Database
-from catalog.ports.vending import Keys
 from catalog.scan.plan import ScanLimits
 from server.files.aws import Aws
 from server.files.joined import ManifestLists

@@ -26,7 +26,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from catalog.errors import Invalid
-from catalog.places import checked_warehouse, metastore_uris
+from catalog.locations.paths import check_warehouse, parse_metastore_uris
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 T = TypeVar("T")
@@ -268,12 +268,12 @@ class Settings(BaseSettings):
     @field_validator("warehouse")
     @classmethod
     def _is_a_place(cls, warehouse: str | None) -> str | None:
-        return warehouse if warehouse is None else _told(checked_warehouse, warehouse)
+        return warehouse if warehouse is None else _told(check_warehouse, warehouse)
 
     @field_validator("metastore")
     @classmethod
     def _is_an_address(cls, metastore: str | None) -> str | None:
-        return metastore if metastore is None else ",".join(_told(metastore_uris, metastore))
+        return metastore if metastore is None else ",".join(_told(parse_metastore_uris, metastore))
 
     @model_validator(mode="after")
     def _loopback(self) -> Self:

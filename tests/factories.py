@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from catalog.commit import CommitEvent
-from catalog.job import Job, JobId, JobKind, JobStatus, Lease, LeaseToken, OptimizerId
+from catalog.history.commit import CommitEvent
+from catalog.jobs.job import Job, JobId, JobKind, JobStatus, Lease, LeaseToken, OptimizerId
+from catalog.jobs.operation import Operation, OperationId, OperationKind, OperationStatus
+from catalog.jobs.optimizer import Optimizer
 from catalog.keyed.spec import KeyedTable, KeySpec
 from catalog.names import CatalogName, RelationId, TableName
-from catalog.operation import Operation, OperationId, OperationKind, OperationStatus
-from catalog.optimizer import Optimizer
-from catalog.relation import Catalog, Relation, RelationKind
+from catalog.tables.relation import Catalog, Relation, RelationKind
 
 LAKE = CatalogName("lake")
 NOW = datetime(2026, 11, 21, 10, 30, tzinfo=UTC)

@@ -22,8 +22,8 @@ from firn.spark.jars import spark_conf
 from firn.spark.sessions import catalog_conf
 from firn.spark.write import delete, upsert
 from optimizer.client import connect
-from optimizer.hold import Hold
 from optimizer.jobs import JOBS
+from optimizer.lease_keeper import LeaseKeeper
 from optimizer.worker import Worker
 from tests.spark_fixtures import ICEBERG
 
@@ -153,14 +153,14 @@ class _Engine:
         return worker.work_once(optimizer_id, wait_seconds=1)
 
     def work_beside(self, url: str, stage: str, path: str, text: str) -> bool:
-        said, was_there = Hold.stage, list[str]()
+        said, was_there = LeaseKeeper.stage, list[str]()
 
-        def noticed(hold: Hold, name: str) -> None:
+        def noticed(hold: LeaseKeeper, name: str) -> None:
             if name == stage:
                 Path(path).write_text(text)
                 was_there.append(name)
             said(hold, name)
 
-        with patch.object(Hold, "stage", noticed):
+        with patch.object(LeaseKeeper, "stage", noticed):
             self.work(url)
         return bool(was_there)

@@ -20,9 +20,9 @@ from typing import Any
 from bench.hive.tables import columns_sql, generate
 from bench.measure import peak_mib
 from bench.report import Report
-from catalog.hive.ground import ListedFile, Listing
-from catalog.hive.ports import Metastore
+from catalog.hive.baseline import ListedFile, Listing
 from catalog.names import CatalogName
+from catalog.ports.metastore import Metastore
 from server.assembly import build_services, open_database
 from server.files.listing import Listings
 from server.files.storage import Storage

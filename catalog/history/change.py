@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-MOST_CHANGES = 200
+MAX_CHANGES = 200
 """A table of ten thousand columns may be replaced in one commit: the rest is only counted."""
 LONGEST_TEXT = 2_000
 LONGEST_SQL = 32_000
@@ -113,10 +113,10 @@ class Change:
         return cls(ChangeKind(stored["kind"]), stored.get("name", ""), stored.get("before"), stored.get("after"))
 
 
-def kept(changes: Iterable[Change]) -> list[Change]:
+def keep_changes(changes: Iterable[Change]) -> list[Change]:
     """The changes as an event keeps them: not too many, each of them not too long."""
     listed = list(changes)
-    short = [_shortened(change) for change in listed[:MOST_CHANGES]]
+    short = [_shortened(change) for change in listed[:MAX_CHANGES]]
     left_out = len(listed) - len(short)
     return [*short, Change(ChangeKind.MORE, after=str(left_out))] if left_out else short
 
@@ -141,7 +141,7 @@ def _cut(text: str, longest: int) -> str:
     return whole if len(whole) <= longest else whole[:longest] + _CUT
 
 
-def topics_of(changes: Sequence[Change]) -> frozenset[Topic]:
+def list_topics(changes: Sequence[Change]) -> frozenset[Topic]:
     """What a commit with these changes was about; that main follows a new snapshot says nothing about refs."""
     moved_by_data = any(change.kind is ChangeKind.SNAPSHOT for change in changes)
     return frozenset(
@@ -151,7 +151,7 @@ def topics_of(changes: Sequence[Change]) -> frozenset[Topic]:
     )
 
 
-def net(changes: Iterable[Change]) -> list[Change]:
+def net_changes(changes: Iterable[Change]) -> list[Change]:
     """What many changes, oldest first, come to: per subject its first state and its last; nothing where they agree."""
     ends: dict[tuple[ChangeKind, str], Change] = {}
     for change in changes:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog.history.change import Change, ChangeKind
+from catalog.history.schema_text import format_iceberg_type
 from catalog.iceberg.json import Json
-from catalog.schematext import type_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class _Column:
         return self.type if isinstance(self.type, str) else str(self.type["type"])
 
 
-def column_changes(before: Json | None, after: Json) -> list[Change]:
+def compare_columns(before: Json | None, after: Json) -> list[Change]:
     """What happened to the columns, by field id: a renamed column is the same one."""
     if before is None or before is after:
         return []
@@ -89,14 +89,14 @@ def _added(old: Mapping[int, _Column], new: Mapping[int, _Column]) -> Iterator[C
 
 
 def _described(column: _Column) -> str:
-    return type_text(column.type) + (", required" if column.required else "")
+    return format_iceberg_type(column.type) + (", required" if column.required else "")
 
 
 def _altered(old: _Column, new: _Column) -> Iterator[Change]:
     if old.own_name != new.own_name:
         yield Change(ChangeKind.COLUMN_RENAMED, new.name, old.name, new.name)
     if old.type_name != new.type_name:
-        yield Change(ChangeKind.COLUMN_TYPE, new.name, type_text(old.type), type_text(new.type))
+        yield Change(ChangeKind.COLUMN_TYPE, new.name, format_iceberg_type(old.type), format_iceberg_type(new.type))
     if old.required != new.required:
         yield Change(ChangeKind.COLUMN_NULLS, new.name, _nulls(old), _nulls(new))
     for kind, key in ((ChangeKind.COLUMN_COMMENT, "doc"), (ChangeKind.COLUMN_DEFAULT, "write-default")):

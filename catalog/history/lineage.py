@@ -10,7 +10,7 @@ from enum import StrEnum
 from catalog.errors import Invalid, NotFound
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import MAIN, current_snapshot_id, ref_of, ref_snapshot_id
-from catalog.stats import number
+from catalog.iceberg.summaries import read_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class MainMove(StrEnum):
     SET = "set main"  # to one beside it
 
 
-def main_move(before: Json, after: Json, added: Collection[int]) -> MainMove:
+def classify_main_move(before: Json, after: Json, added: Collection[int]) -> MainMove:
     """How main moved; NONE for the usual commit, which puts main on a snapshot that it brings itself (`added`)."""
     was, now = ref_snapshot_id(before, MAIN), ref_snapshot_id(after, MAIN)
     if was == now or was is None or now is None or now in added:
@@ -77,9 +77,9 @@ class Totals:
         """Nothing, before the first snapshot."""
         summary = (snapshot or {}).get("summary") or {}
         return cls(
-            rows=number(summary, "total-records"),
-            files=number(summary, "total-data-files"),
-            bytes=number(summary, "total-files-size"),
+            rows=read_number(summary, "total-records"),
+            files=read_number(summary, "total-data-files"),
+            bytes=read_number(summary, "total-files-size"),
         )
 
 
@@ -104,7 +104,7 @@ class Rollback:
         return self.head == self.target
 
 
-def planned_rollback(metadata: Json, target: int) -> Rollback:
+def plan_rollback(metadata: Json, target: int) -> Rollback:
     """What setting main to `target` does; NotFound for a snapshot that the table has not, or not any more."""
     head = current_snapshot_id(metadata)
     lineage = Lineage.of(metadata)
@@ -127,7 +127,7 @@ def planned_rollback(metadata: Json, target: int) -> Rollback:
     )
 
 
-def snapshot_at(metadata: Json, moment: datetime) -> int:
+def find_snapshot_at(metadata: Json, moment: datetime) -> int:
     """The snapshot that readers of main saw at a moment, as time travel finds it; NotFound before the first."""
     wanted = int(moment.timestamp() * 1000)
     found: int | None = None
@@ -142,7 +142,7 @@ def snapshot_at(metadata: Json, moment: datetime) -> int:
     return found
 
 
-def ref_or_snapshot(metadata: Json, text: str) -> int:
+def find_ref_or_snapshot(metadata: Json, text: str) -> int:
     """The snapshot that a branch, a tag or a snapshot's id names; NotFound when there is none."""
     ref = ref_of(metadata, text)
     if ref is not None:

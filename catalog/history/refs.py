@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from catalog.commit import Change
 from catalog.errors import Conflict, Invalid, NotFound
-from catalog.history.lineage import Lineage, Rollback, ref_or_snapshot
+from catalog.history.commit import TableCommit
+from catalog.history.lineage import Lineage, Rollback, find_ref_or_snapshot
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import MAIN, ref_of
 from catalog.names import TableName
@@ -41,10 +41,10 @@ class WantedRef:
     """Whether a ref of this name that points elsewhere may be moved."""
 
 
-def setting_ref(table: TableName, metadata: Json, wanted: WantedRef) -> Change | None:
+def build_set_ref(table: TableName, metadata: Json, wanted: WantedRef) -> TableCommit | None:
     """The commit that makes the ref, None when it is so; Conflict when it is there and may not be moved."""
     _check_name(wanted.name)
-    snapshot_id = ref_or_snapshot(metadata, wanted.at)
+    snapshot_id = find_ref_or_snapshot(metadata, wanted.at)
     now = ref_of(metadata, wanted.name)
     if now is not None:
         _check_moves(wanted, now, snapshot_id)
@@ -65,7 +65,7 @@ def setting_ref(table: TableName, metadata: Json, wanted: WantedRef) -> Change |
     if ref == now:
         return None
     update = {"action": "set-snapshot-ref", "ref-name": wanted.name, **ref}
-    return Change(name=table, requirements=_required(metadata, wanted.name), updates=[update])
+    return TableCommit(name=table, requirements=_required(metadata, wanted.name), updates=[update])
 
 
 def _check_moves(wanted: WantedRef, now: Json, snapshot_id: int) -> None:
@@ -83,22 +83,22 @@ def _check_moves(wanted: WantedRef, now: Json, snapshot_id: int) -> None:
         )
 
 
-def dropping_ref(table: TableName, metadata: Json, name: str) -> Change:
+def build_drop_ref(table: TableName, metadata: Json, name: str) -> TableCommit:
     """The commit that removes a branch or tag; its snapshots stay until they expire."""
     if name == MAIN:
         raise Invalid("main cannot be dropped: it is the table")
     if ref_of(metadata, name) is None:
         raise NotFound(f"the table has no branch or tag {name}", hint="`firn table refs` lists what is there")
     update: Json = {"action": "remove-snapshot-ref", "ref-name": name}
-    return Change(name=table, requirements=_required(metadata, name), updates=[update])
+    return TableCommit(name=table, requirements=_required(metadata, name), updates=[update])
 
 
-def forwarding(table: TableName, metadata: Json, branch: str, to: str) -> Change | None:
+def build_fast_forward(table: TableName, metadata: Json, branch: str, to: str) -> TableCommit | None:
     """The commit that moves a branch to where another ref is; None when it is there.
 
     Conflict unless the branch's head is an ancestor: whatever else would lose commits of the branch.
     """
-    now, wanted = ref_of(metadata, branch), ref_or_snapshot(metadata, to)
+    now, wanted = ref_of(metadata, branch), find_ref_or_snapshot(metadata, to)
     if now is None or now.get("type") == "tag":
         raise NotFound(f"the table has no branch {branch}", hint="`firn table refs` lists what is there")
     if now["snapshot-id"] == wanted:
@@ -112,14 +112,14 @@ def forwarding(table: TableName, metadata: Json, branch: str, to: str) -> Change
             hint=f"write what {to} has onto {branch} anew, or make {to} again from {branch}",
         )
     update = {"action": "set-snapshot-ref", "ref-name": branch, **now, "snapshot-id": wanted}
-    return Change(name=table, requirements=_required(metadata, branch, *_named(metadata, to)), updates=[update])
+    return TableCommit(name=table, requirements=_required(metadata, branch, *_named(metadata, to)), updates=[update])
 
 
-def rolling_back(table: TableName, metadata: Json, rollback: Rollback) -> Change:
+def build_rollback(table: TableName, metadata: Json, rollback: Rollback) -> TableCommit:
     """The commit that sets main; how long main keeps its snapshots stays as it was."""
     main = ref_of(metadata, MAIN) or {"type": "branch"}
     update = {"action": "set-snapshot-ref", "ref-name": MAIN, **main, "snapshot-id": rollback.target}
-    return Change(name=table, requirements=_required(metadata, MAIN), updates=[update])
+    return TableCommit(name=table, requirements=_required(metadata, MAIN), updates=[update])
 
 
 def _required(metadata: Json, *names: str) -> Sequence[Json]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from catalog.history.change import Change, ChangeKind
-from catalog.history.columns import column_changes
-from catalog.iceberg.formats import complete
+from catalog.history.columns import compare_columns
+from catalog.history.schema_text import format_iceberg_type, format_partitioning
+from catalog.iceberg.formats import complete_metadata
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema, current_snapshot_id
-from catalog.schematext import partition_text, type_text
 
 _NAMED_IDS = 5
 _AGES: Mapping[str, str] = {
@@ -20,22 +20,22 @@ _AGES: Mapping[str, str] = {
 _MS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000))
 
 
-def created(metadata: Json) -> list[Change]:
+def describe_created_table(metadata: Json) -> list[Change]:
     """What a table was created with."""
     fields = current_schema(metadata)["fields"]
-    columns = ", ".join(f"{field['name']} {type_text(field['type'])}" for field in fields)
+    columns = ", ".join(f"{field['name']} {format_iceberg_type(field['type'])}" for field in fields)
     changes = [
         Change(ChangeKind.CREATED, "", after=columns),
         Change(ChangeKind.FORMAT, "", after=str(metadata["format-version"])),
         Change(ChangeKind.LOCATION, "", after=metadata["location"]),
-        *where_differs(ChangeKind.PARTITIONING, None, _partitioning(metadata)),
-        *where_differs(ChangeKind.SORT_ORDER, None, sorting_text(metadata)),
-        *property_changes({}, metadata.get("properties") or {}),
+        *compare_location(ChangeKind.PARTITIONING, None, _partitioning(metadata)),
+        *compare_location(ChangeKind.SORT_ORDER, None, format_sort_order(metadata)),
+        *compare_properties({}, metadata.get("properties") or {}),
     ]
     return [*changes, *_new_snapshots(metadata.get("snapshots") or []), *_refs({}, metadata)]
 
 
-def table_changes(before: Json, after: Json) -> list[Change]:
+def compare_tables(before: Json, after: Json) -> list[Change]:
     """Everything that differs, columns first; empty when nothing does.
 
     Costs no more than the commit itself: what the two share is not looked into, and of the snapshots only those that
@@ -43,15 +43,15 @@ def table_changes(before: Json, after: Json) -> list[Change]:
     """
     if before is after:
         return []
-    before = complete(before)
+    before = complete_metadata(before)
     return [
-        *where_differs(ChangeKind.REPLACED, before.get("table-uuid"), after.get("table-uuid")),
-        *column_changes(current_schema(before), current_schema(after)),
-        *where_differs(ChangeKind.PARTITIONING, _partitioning(before), _partitioning(after)),
-        *where_differs(ChangeKind.SORT_ORDER, sorting_text(before), sorting_text(after)),
-        *where_differs(ChangeKind.FORMAT, str(before["format-version"]), str(after["format-version"])),
-        *where_differs(ChangeKind.LOCATION, before["location"], after["location"]),
-        *property_changes(before.get("properties") or {}, after.get("properties") or {}),
+        *compare_location(ChangeKind.REPLACED, before.get("table-uuid"), after.get("table-uuid")),
+        *compare_columns(current_schema(before), current_schema(after)),
+        *compare_location(ChangeKind.PARTITIONING, _partitioning(before), _partitioning(after)),
+        *compare_location(ChangeKind.SORT_ORDER, format_sort_order(before), format_sort_order(after)),
+        *compare_location(ChangeKind.FORMAT, str(before["format-version"]), str(after["format-version"])),
+        *compare_location(ChangeKind.LOCATION, before["location"], after["location"]),
+        *compare_properties(before.get("properties") or {}, after.get("properties") or {}),
         *_snapshots(before, after),
         *_refs(before.get("refs") or {}, after),
         *_statistics(before, after),
@@ -59,7 +59,7 @@ def table_changes(before: Json, after: Json) -> list[Change]:
     ]
 
 
-def property_changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]:
+def compare_properties(before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]:
     """Properties set, changed and removed, by name."""
     if before is after:
         return []
@@ -70,17 +70,17 @@ def property_changes(before: Mapping[str, str], after: Mapping[str, str]) -> lis
     ]
 
 
-def where_differs(kind: ChangeKind, before: str | None, after: str | None) -> Iterator[Change]:
+def compare_location(kind: ChangeKind, before: str | None, after: str | None) -> Iterator[Change]:
     """A change of the whole table or view, if it is one."""
     if before != after:
         yield Change(kind, "", before, after)
 
 
 def _partitioning(metadata: Json) -> str | None:
-    return ", ".join(partition_text(metadata)) or None
+    return ", ".join(format_partitioning(metadata)) or None
 
 
-def sorting_text(metadata: Json) -> str | None:
+def format_sort_order(metadata: Json) -> str | None:
     """The table's own sort order, as people read it; None without one."""
     wanted = metadata.get("default-sort-order-id", 0)
     order = next((one for one in metadata.get("sort-orders") or () if one["order-id"] == wanted), None)
@@ -141,7 +141,7 @@ def _refs(old: Json, after: Json) -> Iterator[Change]:
         kind = ChangeKind.TAG if (other or one or {}).get("type") == "tag" else ChangeKind.BRANCH
         yield from _named(kind, name, _target(one), _target(other))
         if other is not None:
-            yield from _named(ChangeKind.RETENTION, name, retention_text(one or {}), retention_text(other))
+            yield from _named(ChangeKind.RETENTION, name, format_retention(one or {}), format_retention(other))
 
 
 def _named(kind: ChangeKind, name: str, before: str | None, after: str | None) -> Iterator[Change]:
@@ -153,17 +153,17 @@ def _target(ref: Json | None) -> str | None:
     return None if ref is None else str(ref["snapshot-id"])
 
 
-def retention_text(ref: Json) -> str | None:
+def format_retention(ref: Json) -> str | None:
     """How long a branch or tag and its snapshots are kept; None when it is left to the table's own rules."""
     parts = []
     for key, says in _AGES.items():
         value = ref.get(key)
         if value is not None:
-            parts.append(f"{says} {duration_text(value) if key.endswith('-ms') else value}")
+            parts.append(f"{says} {format_milliseconds(value) if key.endswith('-ms') else value}")
     return ", ".join(parts) or None
 
 
-def duration_text(milliseconds: int) -> str:
+def format_milliseconds(milliseconds: int) -> str:
     """`7 d`, `36 h`: in the largest unit that leaves a whole number."""
     for unit, size in _MS:
         if milliseconds % size == 0:
@@ -193,6 +193,6 @@ def _keys(before: Json, after: Json) -> Iterator[Change]:
         )
 
 
-def state_of(metadata: Json) -> tuple[int | None, int | None]:
+def read_table_state(metadata: Json) -> tuple[int | None, int | None]:
     """The current schema's id and main's snapshot: what makes a commit a version that can be gone back to."""
     return metadata.get("current-schema-id"), current_snapshot_id(metadata)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from catalog.hive.ground import ListedFile
-from catalog.hive.nested import innermost
+from catalog.hive.baseline import ListedFile
+from catalog.hive.path_prefix import find_innermost
 from firn.protocol.locations import canonical
 
 
@@ -43,5 +43,7 @@ class ChangeSources:
             return self
         left, stay = set(map(canonical, directories)), set(map(canonical, looked_at))
         places, over = left | stay, left - stay
-        live = frozenset(source for source in self.live if innermost(source.rpartition("/")[0], places) not in over)
+        live = frozenset(
+            source for source in self.live if find_innermost(source.rpartition("/")[0], places) not in over
+        )
         return replace(self, live=live)

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Self
 
+from catalog.hive.baseline import PartitionBaseline
 from catalog.hive.change_sources import ChangeSources
 from catalog.hive.events import HiveEvent, HiveEventKind
-from catalog.hive.former import RetiredTotals
-from catalog.hive.ground import Ground
 from catalog.hive.link import Drift, DriftKind, HiveLink
+from catalog.hive.retired_directories import RetiredTotals
 from catalog.iceberg.json import Json
 
 
@@ -29,7 +29,7 @@ class Checkpoint:
     since: int
     """The generation that it was made from: any other refuses it."""
     generation: int
-    baselines: Mapping[str, Ground] = field(default_factory=dict)
+    baselines: Mapping[str, PartitionBaseline] = field(default_factory=dict)
     removed: tuple[str, ...] = ()
     """Partitions that are remembered no more."""
     appended: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class Checkpoint:
             swept_at=now if self.is_complete and self.is_sweep else link.swept_at,
         )
 
-    def next_baselines(self, appended_through: int = 0) -> dict[str, Ground]:
+    def next_baselines(self, appended_through: int = 0) -> dict[str, PartitionBaseline]:
         """The baselines once the rows of added files are in the change store up to there, where any were appended."""
         if not appended_through:
             return dict(self.baselines)
@@ -97,7 +97,7 @@ class Checkpoint:
         return cls(
             since=kept["since"],
             generation=kept["generation"],
-            baselines={name: Ground.from_json(baseline) for name, baseline in kept["baselines"].items()},
+            baselines={name: PartitionBaseline.from_json(baseline) for name, baseline in kept["baselines"].items()},
             removed=tuple(kept["removed"]),
             appended=tuple(kept["appended"]),
             drift=_drift(kept["drift"]),

@@ -11,7 +11,7 @@ from catalog.hive.model import HiveColumn
 from catalog.iceberg.json import Json
 
 
-class Decides(StrEnum):
+class SchemaAuthority(StrEnum):
     """Whose columns count where both sides have changed one (`firn.hive.schema-conflict`)."""
 
     ASK = "ask"
@@ -19,7 +19,7 @@ class Decides(StrEnum):
     FIRN = "firn"
 
 
-class Gives(StrEnum):
+class SchemaPush(StrEnum):
     """What of this side's columns Hive is given (`firn.hive.schema-give`)."""
 
     NONE = "none"
@@ -27,7 +27,7 @@ class Gives(StrEnum):
     ALL = "all"
 
 
-class FileRule(StrEnum):
+class ColumnFileRule(StrEnum):
     """What a file must be like, as to one column, to be taken over while both sides differ."""
 
     FITS = "fits"
@@ -42,12 +42,12 @@ class FileRule(StrEnum):
 class FileCheck:
     """Asked of the footers of files that come while both sides differ; `field` has Hive's name for the column."""
 
-    rule: FileRule
+    rule: ColumnFileRule
     field: Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class SchemaDifference:
     """One column that the two sides do not have alike, by Hive's name for it, and what each of them has."""
 
     column: str
@@ -63,13 +63,13 @@ class Difference:
     """The same of the table's, by its name and in Hive's words."""
 
 
-def decided_by(decides: Decides, gives: Gives, *, is_conflict: bool) -> str:
+def parse_deciding_side(decides: SchemaAuthority, gives: SchemaPush, *, is_conflict: bool) -> str:
     """The policy that says what becomes of a difference, and what it says."""
     return f"firn.hive.schema-conflict={decides}" if is_conflict else f"firn.hive.schema-give={gives}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sides:
+class SchemaSides:
     """What is compared: columns when both sides were last in step, Hive's now, and the table's now.
 
     Partition columns are in the table's schema alone. `aliases` are the names of its name mapping, by field id:
@@ -77,7 +77,7 @@ class Sides:
     the schemas that the table ever had, oldest first. `needed` are columns that the table cannot be without.
     """
 
-    ground: Sequence[HiveColumn]
+    baseline: Sequence[HiveColumn]
     hive: Sequence[HiveColumn]
     schema: Json
     last_column_id: int
@@ -86,7 +86,7 @@ class Sides:
     history: Sequence[Json] = ()
     partition_columns: Collection[str] = ()
     needed: Collection[str] = ()
-    decides: Decides = Decides.ASK
+    decides: SchemaAuthority = SchemaAuthority.ASK
 
     def is_needed(self, one: Json) -> bool:
         """Whether the table cannot be without a field of it."""
@@ -104,16 +104,16 @@ class SchemaDrift:
     aliases: list[tuple[int, str]]
     changes: list[str] = field(default_factory=list)
     """What is taken from Hive, in words."""
-    ground: tuple[HiveColumn, ...] = ()
+    baseline: tuple[HiveColumn, ...] = ()
     """The columns in which both sides are in step once that is taken, as Hive has them."""
     readable: tuple[HiveColumn, ...] = ()
     """The columns to read out of Hive's files, each as a type that holds what the table's does, part for part."""
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[SchemaDifference] = field(default_factory=list)
     former: dict[str, Json] = field(default_factory=dict)
     """Columns that both sides once had and Hive may have again, by Hive's name: each a field, and its files' names."""
     revived: list[str] = field(default_factory=list)
     """Such columns that Hive has again: rows that were rewritten meanwhile have lost their values of it."""
-    given: Mapping[Gives, tuple[HiveColumn, ...]] = field(default_factory=dict)
+    given: Mapping[SchemaPush, tuple[HiveColumn, ...]] = field(default_factory=dict)
     """Hive's columns once it was given what it may be given."""
 
     def next_id(self) -> int:
@@ -122,7 +122,7 @@ class SchemaDrift:
         return self.last_column_id
 
     @property
-    def conflicts(self) -> list[Difference]:
+    def conflicts(self) -> list[SchemaDifference]:
         """What somebody has to decide."""
         return [one for one in self.differences if one.is_conflict]
 

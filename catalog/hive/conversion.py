@@ -8,34 +8,34 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from catalog.hive.eligibility import Blocker, BlockerCode, blockers
-from catalog.hive.model import HiveColumn, HivePartition, HiveStorage, HiveTable, by_the_wall_clock
-from catalog.hive.names import partition_name
-from catalog.hive.readers import CSV, Reader, reader_of, unknown_settings
+from catalog.hive.model import HiveColumn, HivePartition, HiveStorage, HiveTable, has_wall_clock_timestamps
+from catalog.hive.partition_names import format_partition_name
+from catalog.hive.readers import CSV, Reader, choose_reader, find_unknown_settings
+from catalog.hive.upgrade_check import UpgradeBlocker, UpgradeBlockerCode, find_blockers
 
 HEADER, FOOTER = "skip.header.line.count", "skip.footer.line.count"
-_REGARDLESS = frozenset({BlockerCode.FORMAT, BlockerCode.BUCKETED})
+_REGARDLESS = frozenset({UpgradeBlockerCode.FORMAT, UpgradeBlockerCode.BUCKETED})
 """What stands in the way of registering files, and not of reading their rows."""
 _IN_HIVE = "Write the rows into another table with Hive itself (CREATE TABLE … STORED AS PARQUET AS SELECT …)."
 
 
-def conversion_blockers(table: HiveTable, partitions: Sequence[HivePartition]) -> list[Blocker]:
+def find_conversion_blockers(table: HiveTable, partitions: Sequence[HivePartition]) -> list[UpgradeBlocker]:
     """Everything that stands in the way of a conversion, as far as the metastore knows."""
     if table.file_format is not None and not table.is_view:
         message = f"{table.full_name} is stored as {table.storage.format.upper()}, whose files need no rewrite"
         check = f"`firn hive check {table.full_name}` says what stands in the way of its upgrade."
-        advice = check if blockers(table, partitions) else f"Run `firn hive upgrade {table.full_name}`."
-        return [Blocker(BlockerCode.FORMAT, message, advice)]
-    found = [one for one in blockers(table, partitions) if one.code not in _REGARDLESS]
+        advice = check if find_blockers(table, partitions) else f"Run `firn hive upgrade {table.full_name}`."
+        return [UpgradeBlocker(UpgradeBlockerCode.FORMAT, message, advice)]
+    found = [one for one in find_blockers(table, partitions) if one.code not in _REGARDLESS]
     return found if table.is_view or table.provider else [*found, *_unreadable(table, partitions)]
 
 
-def header_lines(table: HiveTable) -> int:
+def count_header_lines(table: HiveTable) -> int:
     """Lines at the beginning of each file that are no rows."""
     return max(_number(table.parameters.get(HEADER)) or 0, 0)
 
 
-def converted_columns(table: HiveTable) -> tuple[HiveColumn, ...]:
+def convert_columns(table: HiveTable) -> tuple[HiveColumn, ...]:
     """The columns in the files, with the types that their rows have: a timestamp in text has no time zone.
 
     Whatever types a CSV table is declared with, Hive's own serializer reads all of them as strings.
@@ -43,38 +43,38 @@ def converted_columns(table: HiveTable) -> tuple[HiveColumn, ...]:
     columns = table.storage.columns
     if table.storage.serde == CSV:
         return tuple(replace(one, type="string") for one in columns)
-    return by_the_wall_clock(columns)
+    return has_wall_clock_timestamps(columns)
 
 
-def with_converted_columns(table: HiveTable) -> HiveTable:
+def replace_columns(table: HiveTable) -> HiveTable:
     """The table, with those columns in the place of its own."""
-    return replace(table, storage=replace(table.storage, columns=converted_columns(table)))
+    return replace(table, storage=replace(table.storage, columns=convert_columns(table)))
 
 
-def _unreadable(table: HiveTable, partitions: Sequence[HivePartition]) -> Iterator[Blocker]:
+def _unreadable(table: HiveTable, partitions: Sequence[HivePartition]) -> Iterator[UpgradeBlocker]:
     for storage, name in _storages(table, partitions):
-        if reader_of(storage) is None:
+        if choose_reader(storage) is None:
             message = f"{name} is read by {storage.serde or 'nobody'} over {storage.input_format or 'nothing'}"
-            yield Blocker(BlockerCode.FORMAT, f"{message}, which Spark does not have", _IN_HIVE)
+            yield UpgradeBlocker(UpgradeBlockerCode.FORMAT, f"{message}, which Spark does not have", _IN_HIVE)
             return
-        if settings := unknown_settings(storage):
+        if settings := find_unknown_settings(storage):
             message = f"the JSON serializer of {name} has settings of its own ({', '.join(settings)})"
-            yield Blocker(BlockerCode.FORMAT, message, _IN_HIVE)
+            yield UpgradeBlocker(UpgradeBlockerCode.FORMAT, message, _IN_HIVE)
             return
     if _number(table.parameters.get(HEADER, "0")) is None or _number(table.parameters.get(FOOTER, "0")) != 0:
         message = f"{table.full_name} leaves out lines at the end of its files, or a number of lines that is none"
-        yield Blocker(BlockerCode.FORMAT, message, _IN_HIVE)
-    reads_json = any(reader_of(storage) is Reader.JSON for storage, _ in _storages(table, partitions))
+        yield UpgradeBlocker(UpgradeBlockerCode.FORMAT, message, _IN_HIVE)
+    reads_json = any(choose_reader(storage) is Reader.JSON for storage, _ in _storages(table, partitions))
     binary = [column.name for column in table.storage.columns if "binary" in column.type.lower()]
     if reads_json and binary:
         message = f"column {binary[0]!r} of {table.full_name} is binary, which JSON serializers spell differently"
-        yield Blocker(BlockerCode.COLUMN_TYPE, message, _IN_HIVE)
+        yield UpgradeBlocker(UpgradeBlockerCode.COLUMN_TYPE, message, _IN_HIVE)
 
 
 def _storages(table: HiveTable, partitions: Sequence[HivePartition]) -> Iterator[tuple[HiveStorage, str]]:
     yield table.storage, table.full_name
     for partition in partitions:
-        name = partition_name(table.partition_columns, partition.values)
+        name = format_partition_name(table.partition_columns, partition.values)
         yield partition.storage, f"partition {name} of {table.full_name}"
 
 

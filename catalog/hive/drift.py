@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from catalog.hive.ground import (
+from catalog.hive.baseline import (
     TICK_NS,
-    Directory,
-    Ground,
+    ChangeSignals,
     ListedFile,
     Listing,
-    Signals,
+    PartitionBaseline,
     Subdirectories,
-    ground_after,
+    WatchedDirectory,
+    build_next_baseline,
 )
 
 
@@ -25,7 +25,7 @@ from catalog.hive.ground import (
 class Unchanged:
     """Nothing to take over; the ground may be told that it is settled now."""
 
-    ground: Ground
+    baseline: PartitionBaseline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,15 +33,15 @@ class Additions:
     """Files came and none went: they are upserts, or registered where keys are trusted to be new."""
 
     files: tuple[ListedFile, ...]
-    ground: Ground
+    baseline: PartitionBaseline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class New:
+class NewPartition:
     """A partition that Firn did not know."""
 
     files: tuple[ListedFile, ...]
-    ground: Ground
+    baseline: PartitionBaseline
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Rebuild:
     files: tuple[ListedFile, ...]
     added: tuple[ListedFile, ...]
     removed: tuple[ListedFile, ...]
-    ground: Ground
+    baseline: PartitionBaseline
     moved: Mapping[str, tuple[Removed, ...]] = field(default_factory=dict)
     """Of the added files those, by path, that this look has found gone elsewhere: whether their rows win was decided
     before.
@@ -70,7 +70,7 @@ class Rebuild:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dropped:
+class DroppedPartition:
     """Hive has no such partition any more."""
 
     removed: tuple[ListedFile, ...]
@@ -90,12 +90,12 @@ class Held:
     reason: str
 
 
-Drift = Unchanged | Additions | New | Rebuild | Dropped | Postponed | Held
+Drift = Unchanged | Additions | NewPartition | Rebuild | DroppedPartition | Postponed | Held
 
 
-def drift(
-    ground: Ground | None,
-    now: Signals | None,
+def classify_drift(
+    baseline: PartitionBaseline | None,
+    now: ChangeSignals | None,
     listing: Listing | None,
     *,
     given: int = 0,
@@ -111,27 +111,32 @@ def drift(
     because they are to be ignored now.
     """
     if now is None:
-        return None if ground is None or ground.is_dropped else Dropped(removed=ground.files)
+        return None if baseline is None or baseline.is_dropped else DroppedPartition(removed=baseline.files)
     if listing is None or listing.location != now.location:
         raise ValueError(f"the listing is not of {now.location}")
-    if unclear := _unclear(ground, now, listing, subdirectories, may_leave=may_leave):
+    if unclear := _unclear(baseline, now, listing, subdirectories, may_leave=may_leave):
         return Held(reason=unclear)
-    if ground is None:
+    if baseline is None:
         return _new(now, listing, given)
-    return _compared(ground, now, listing)
+    return _compared(baseline, now, listing)
 
 
 def _unclear(
-    ground: Ground | None, now: Signals, listing: Listing, subdirectories: Subdirectories, *, may_leave: bool
+    baseline: PartitionBaseline | None,
+    now: ChangeSignals,
+    listing: Listing,
+    subdirectories: Subdirectories,
+    *,
+    may_leave: bool,
 ) -> str | None:
     """Why nobody has said which files count, now that directories lie in the partition's own; None where that is clear.
 
     A writer that has moved its files down, as Hive's UNION ALL on Tez does, has not emptied the partition.
     """
-    known = ground if ground is not None and ground.location == now.location else None
+    known = baseline if baseline is not None and baseline.location == now.location else None
     there = set(listing.subdirectories)
     if subdirectories is Subdirectories.ASK:
-        return unclear_words("its directory", there - set(known.subdirectories if known else ()))
+        return describe_unclear_directory("its directory", there - set(known.subdirectories if known else ()))
     if subdirectories is Subdirectories.READ or known is None or may_leave:
         return None
     left = [file.path for file in known.files if "/" in file.path and file.path.partition("/")[0] in there]
@@ -143,7 +148,7 @@ def _unclear(
     )
 
 
-def unclear_words(directory: str, names: Collection[str]) -> str | None:
+def describe_unclear_directory(directory: str, names: Collection[str]) -> str | None:
     """What is told of sub-directories that nobody has decided about; None where there are none."""
     if not names:
         return None
@@ -153,25 +158,25 @@ def unclear_words(directory: str, names: Collection[str]) -> str | None:
     )
 
 
-def as_rebuild(change: Additions | New, reason: str, lost_ns: int) -> Rebuild:
+def as_rebuild(change: Additions | NewPartition, reason: str, lost_ns: int) -> Rebuild:
     """The same, of files that nobody has added: their rows are no newer than the changes that were made here."""
-    ground = replace(change.ground, lost_ns=lost_ns)
-    return Rebuild(reason=reason, files=ground.files, added=change.files, removed=(), ground=ground)
+    baseline = replace(change.baseline, lost_ns=lost_ns)
+    return Rebuild(reason=reason, files=baseline.files, added=change.files, removed=(), baseline=baseline)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LateNews:
+class LateChanges:
     """What became of a directory which the metastore does not point at any more."""
 
     come: tuple[ListedFile, ...]
     gone: tuple[ListedFile, ...]
     is_overwritten: bool
     """Whether files of it went, too: by a writer that did not know it to be old."""
-    directory: Directory
+    directory: WatchedDirectory
     """As it is known once that is taken over."""
 
 
-def late_news(directory: Directory, listing: Listing) -> LateNews:
+def detect_late_changes(directory: WatchedDirectory, listing: Listing) -> LateChanges:
     """Compare a directory that was left with what it holds now.  Files that are too young to be believed wait.
 
     Files that only go are no news of rows: whoever clears up where nobody reads means none.  The first half of an
@@ -191,7 +196,7 @@ def late_news(directory: Directory, listing: Listing) -> LateNews:
     )
     is_quiet = is_quiet and all((one.mtime_ns or 0) // TICK_NS < listing.began_ns // TICK_NS for one in listing.below)
     files = sorted((*stay, *come), key=lambda file: file.path) if come else directory.files
-    return LateNews(
+    return LateChanges(
         come=come,
         gone=tuple(file for file in directory.files if file.path not in after),
         is_overwritten=bool(come) and len(stay) < len(directory.files),
@@ -205,53 +210,55 @@ def late_news(directory: Directory, listing: Listing) -> LateNews:
     )
 
 
-def _new(now: Signals, listing: Listing, given: int) -> New | Postponed:
+def _new(now: ChangeSignals, listing: Listing, given: int) -> NewPartition | Postponed:
     if fresh := [file for file in listing.files if not listing.is_settled(file)]:
         return _postponed(fresh, "the partition is new")
-    return New(files=listing.files, ground=ground_after(now, listing, listing.files, published_through=given))
+    return NewPartition(
+        files=listing.files, baseline=build_next_baseline(now, listing, listing.files, published_through=given)
+    )
 
 
-def _compared(ground: Ground, now: Signals, listing: Listing) -> Drift:
-    before = {file.path: file for file in ground.files}
+def _compared(baseline: PartitionBaseline, now: ChangeSignals, listing: Listing) -> Drift:
+    before = {file.path: file for file in baseline.files}
     after = {file.path: file for file in listing.files}
-    removed = tuple(f for f in ground.files if f.path not in after or not f.same_as(after[f.path]))
+    removed = tuple(f for f in baseline.files if f.path not in after or not f.same_as(after[f.path]))
     added = [f for f in listing.files if f.path not in before or not before[f.path].same_as(f)]
     fresh = [file for file in added if not listing.is_settled(file)]
-    relocated = now.location != ground.location
-    if fresh and (relocated or removed or ground.is_dropped):
+    relocated = now.location != baseline.location
+    if fresh and (relocated or removed or baseline.is_dropped):
         return _postponed(fresh, "the partition moved" if relocated else "files of it vanished or were replaced")
     believed = [file for file in listing.files if file not in fresh]
     if not relocated:
         believed = [_remembered(file, before.get(file.path)) for file in believed]
-    lost = ground.files if relocated else removed
-    new_ground = replace(
-        ground_after(now, listing, believed, published_through=ground.published_through),
-        lost_ns=listing.began_ns if lost else ground.lost_ns,
-        lost=ground.losing(lost, listing.began_ns),
-        watched=ground.watched_but(now.location),
-        appended_through=ground.appended_through,
+    lost = baseline.files if relocated else removed
+    new_baseline = replace(
+        build_next_baseline(now, listing, believed, published_through=baseline.published_through),
+        lost_ns=listing.began_ns if lost else baseline.lost_ns,
+        lost=baseline.losing(lost, listing.began_ns),
+        watched=baseline.watched_but(now.location),
+        appended_through=baseline.appended_through,
     )
-    if relocated or removed or ground.is_dropped:
+    if relocated or removed or baseline.is_dropped:
         return Rebuild(
-            reason="it was dropped a moment ago" if ground.is_dropped else _reason(ground, now, removed, after),
+            reason="it was dropped a moment ago" if baseline.is_dropped else _reason(baseline, now, removed, after),
             files=tuple(believed),
             added=tuple(believed) if relocated else tuple(added),
             removed=lost,
-            ground=new_ground,
+            baseline=new_baseline,
         )
     settled_now = tuple(file for file in added if file not in fresh)
     if not settled_now:
-        return Unchanged(ground=new_ground)
-    if any("/" in file.path and file.path.partition("/")[0] in ground.subdirectories for file in settled_now):
+        return Unchanged(baseline=new_baseline)
+    if any("/" in file.path and file.path.partition("/")[0] in baseline.subdirectories for file in settled_now):
         # They were there all the time: no news that would win over what was changed here since.
         reason = "files in its sub-directories, which were ignored so far, are read"
-        return Rebuild(reason=reason, files=tuple(believed), added=settled_now, removed=(), ground=new_ground)
-    additions = Additions(files=settled_now, ground=new_ground)
-    if ground.lost_ns is None:
+        return Rebuild(reason=reason, files=tuple(believed), added=settled_now, removed=(), baseline=new_baseline)
+    additions = Additions(files=settled_now, baseline=new_baseline)
+    if baseline.lost_ns is None:
         return additions
     # An overwrite takes its time between the old files' end and the new ones' coming. Taken for added rows, they
     # would be newer than every change that was made here before, as they would not be had they come at once.
-    return as_rebuild(additions, "files came soon after others had vanished: one overwrite", ground.lost_ns)
+    return as_rebuild(additions, "files came soon after others had vanished: one overwrite", baseline.lost_ns)
 
 
 def _remembered(file: ListedFile, known: ListedFile | None) -> ListedFile:
@@ -261,9 +268,11 @@ def _remembered(file: ListedFile, known: ListedFile | None) -> ListedFile:
     return replace(file, digest=known.digest, knew=known.knew)
 
 
-def _reason(ground: Ground, now: Signals, removed: Collection[ListedFile], after: Collection[str]) -> str:
-    if now.location != ground.location:
-        return f"moved from {ground.location} to {now.location}"
+def _reason(
+    baseline: PartitionBaseline, now: ChangeSignals, removed: Collection[ListedFile], after: Collection[str]
+) -> str:
+    if now.location != baseline.location:
+        return f"moved from {baseline.location} to {now.location}"
     replaced = sum(file.path in after for file in removed)
     parts = [f"{len(removed) - replaced} files vanished"] if len(removed) > replaced else []
     return " and ".join([*parts, f"{replaced} files were replaced"] if replaced else parts)

@@ -42,7 +42,7 @@ class HiveEvent:
     id: int = 0
 
 
-def shortened(events: Sequence[HiveEvent], most: int = MOST_AT_ONCE) -> list[HiveEvent]:
+def shorten_events(events: Sequence[HiveEvent], most: int = MOST_AT_ONCE) -> list[HiveEvent]:
     """The first of each kind, and one event for the rest of them: a sync may take over 10,000 partitions."""
     kept: list[HiveEvent] = []
     for kind in HiveEventKind:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from catalog.datafile import FileFormat
+from catalog.files.data_file import FileFormat
 
 
 class HiveFormat(StrEnum):
@@ -49,7 +49,7 @@ _READERS = {
 }
 
 
-def format_of(serde: str, input_format: str) -> HiveFormat:
+def detect_format(serde: str, input_format: str) -> HiveFormat:
     """The serializer decides; only LazySimpleSerDe needs the input format to tell text from sequence files.
 
     A serializer over an input format that is not its format's own (Hudi's over Parquet, for example) is `other`: which

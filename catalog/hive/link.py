@@ -13,10 +13,10 @@ from enum import StrEnum
 from typing import Any, Self
 
 from catalog.hive.change_sources import ChangeSources
-from catalog.hive.columns import Difference, SchemaDrift, restored, stored
-from catalog.hive.former import RetiredTotals
+from catalog.hive.columns import SchemaDifference, SchemaDrift, restored, stored
 from catalog.hive.model import HiveColumn, HiveTable
 from catalog.hive.publish_request import PublishRequest
+from catalog.hive.retired_directories import RetiredTotals
 from catalog.iceberg.json import Json
 
 MAX_UNREPRESENTABLE = 1000
@@ -58,7 +58,7 @@ class ColumnDifference:
     since: datetime
 
     @classmethod
-    def of(cls, difference: Difference, since: datetime) -> Self:
+    def of(cls, difference: SchemaDifference, since: datetime) -> Self:
         """A difference that a comparison has shown."""
         return cls(
             column=difference.column,
@@ -147,7 +147,7 @@ class HiveLink:
         known = {(one.column, one.is_conflict): one.since for one in self.column_differences}
         return replace(
             self,
-            columns=drift.ground,
+            columns=drift.baseline,
             former_columns=drift.former,
             column_differences=tuple(
                 ColumnDifference.of(one, known.get((one.column, one.is_conflict), now)) for one in drift.differences
@@ -159,7 +159,7 @@ class HiveLink:
         """Whether the link says of the columns what a comparison does."""
         known = [replace(one, since=self.synced_at) for one in self.column_differences]
         return (
-            self.columns == drift.ground
+            self.columns == drift.baseline
             and self.former_columns == drift.former
             and known == [ColumnDifference.of(one, self.synced_at) for one in drift.differences]
         )

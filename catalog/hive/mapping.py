@@ -10,7 +10,7 @@ PROPERTY = "schema.name-mapping.default"
 """The table property that holds the mapping."""
 
 
-def name_mapping(schema: Mapping[str, Any], aliases: Iterable[tuple[int, str]] = ()) -> str:
+def build_name_mapping(schema: Mapping[str, Any], aliases: Iterable[tuple[int, str]] = ()) -> str:
     """The mapping of a schema by its names, as the property's value.
 
     `aliases` are other spellings that files use for a field id: Iceberg compares letter by letter where Hive does not.
@@ -21,7 +21,7 @@ def name_mapping(schema: Mapping[str, Any], aliases: Iterable[tuple[int, str]] =
     return json.dumps([_field(field, spelled) for field in schema["fields"]], separators=(",", ":"))
 
 
-def known_aliases(mapping: str) -> list[tuple[int, str]]:
+def read_aliases(mapping: str) -> list[tuple[int, str]]:
     """All names of a mapping: give them to the next one, so that a spelling seen once is never forgotten."""
     found: list[tuple[int, str]] = []
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from catalog.datafile import FileFormat
-from catalog.hive.formats import REGISTERED, HiveFormat, format_of
+from catalog.files.data_file import FileFormat
+from catalog.hive.formats import REGISTERED, HiveFormat, detect_format
 
 PROVIDER = "spark.sql.sources.provider"
 """Table parameter by which Spark marks tables of its own: their real format, whatever the storage descriptor says."""
@@ -29,12 +29,12 @@ class HiveColumn:
     comment: str | None = None
 
 
-def by_the_wall_clock(columns: Iterable[HiveColumn]) -> tuple[HiveColumn, ...]:
+def has_wall_clock_timestamps(columns: Iterable[HiveColumn]) -> tuple[HiveColumn, ...]:
     """Columns whose timestamps are wall-clock times, nested ones included."""
     return tuple(replace(one, type=_TIMESTAMP.sub(WALL_CLOCK, one.type)) for one in columns)
 
 
-def as_stored(columns: Iterable[HiveColumn]) -> tuple[HiveColumn, ...]:
+def to_stored_columns(columns: Iterable[HiveColumn]) -> tuple[HiveColumn, ...]:
     """Columns as the metastore spells them, which does not tell a wall clock from an instant."""
     return tuple(replace(one, type=_WALL_CLOCK.sub("timestamp", one.type)) for one in columns)
 
@@ -54,7 +54,7 @@ class HiveStorage:
 
     @property
     def format(self) -> HiveFormat:
-        return format_of(self.serde, self.input_format)
+        return detect_format(self.serde, self.input_format)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ class HiveTable:
         """The columns in the files; partition columns are not among them."""
         if self.file_format is not FileFormat.ORC:
             return self.storage.columns
-        return by_the_wall_clock(self.storage.columns)
+        return has_wall_clock_timestamps(self.storage.columns)
 
     @property
     def provider(self) -> str:
@@ -162,7 +162,7 @@ def ddl_time(parameters: Mapping[str, str]) -> int | None:
     return int(value) if value.isdecimal() else None
 
 
-def whose(table: HiveTable, partition: HivePartition | None = None) -> str | None:
+def describe_owner(table: HiveTable, partition: HivePartition | None = None) -> str | None:
     """Who may know why a table or partition is what it is: whoever altered it last, as Hive notes it, and its owner."""
     held = table.parameters if partition is None else partition.parameters
     by, at = held.get("last_modified_by"), held.get("last_modified_time", "")

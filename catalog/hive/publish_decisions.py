@@ -11,14 +11,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from catalog.datafile import FileFormat
-from catalog.hive.avro import not_held
+from catalog.files.data_file import FileFormat
+from catalog.hive.avro_limits import find_unsupported_fields
+from catalog.hive.baseline import PartitionBaseline
 from catalog.hive.decision import Decision, Filter, filtered
-from catalog.hive.ground import Ground
 from catalog.hive.link import HiveLink
 from catalog.hive.model import HiveColumn
-from catalog.hive.names import can_name, name_of
-from catalog.hive.publishing import Comparison, Record
+from catalog.hive.partition_names import can_name, format_record_name
+from catalog.hive.publishing import PublishComparison, Record
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
 
@@ -54,18 +54,22 @@ PublishFilter = Filter[PublishKind, Candidate]
 PublishDecisions = Mapping[str, PublishDecision]
 
 
-def candidates_of(comparison: Comparison, columns: Sequence[HiveColumn]) -> dict[str, Candidate]:
+def candidates_of(comparison: PublishComparison, columns: Sequence[HiveColumn]) -> dict[str, Candidate]:
     """Every partition by Hive's name for it, those that differ first; where Hive has no name, by its values."""
     candidates = {name: Candidate(record=record) for name, record in comparison.differing.items()}
     for record in comparison.unknown:
-        name = name_of(columns, record) if can_name(columns, record) else repr(record)
+        name = format_record_name(columns, record) if can_name(columns, record) else repr(record)
         candidates[name] = Candidate(record=record, is_in_hive=False)
     same = sorted(comparison.same)
     return candidates | {name: Candidate(record=(), is_same=True) for name in same}
 
 
 def filters_by_link(
-    link: HiveLink, baselines: Mapping[str, Ground], columns: Sequence[HiveColumn], watermark: int, lost_since_ns: int
+    link: HiveLink,
+    baselines: Mapping[str, PartitionBaseline],
+    columns: Sequence[HiveColumn],
+    watermark: int,
+    lost_since_ns: int,
 ) -> list[PublishFilter]:
     """The first group; changes of a keyed table are merged up to the watermark."""
     wait = PublishKind.WAIT
@@ -165,7 +169,7 @@ def column_beyond_avro(metadata: Json) -> str | None:
     """The column for which Avro has no form as Hive writes it; None when all can be published in it."""
     specs = (spec for spec in metadata["partition-specs"] if spec["spec-id"] == metadata["default-spec-id"])
     elsewhere = {part["source-id"] for spec in specs for part in spec["fields"]}
-    return not_held([one for one in current_schema(metadata)["fields"] if one["id"] not in elsewhere])
+    return find_unsupported_fields([one for one in current_schema(metadata)["fields"] if one["id"] not in elsewhere])
 
 
 def same_partitions(decisions: PublishDecisions) -> tuple[str, ...]:
@@ -224,7 +228,7 @@ def why_never(held: Sequence[HeldBack]) -> str | None:
     return f"{partition}{others} cannot be published, because {never.reason}: {never.advice}"
 
 
-def _just_written(baselines: Mapping[str, Ground], watermark: int, lost_since_ns: int) -> set[str]:
+def _just_written(baselines: Mapping[str, PartitionBaseline], watermark: int, lost_since_ns: int) -> set[str]:
     """Partitions that Hive has overwritten a moment ago, of which half may be missing.
 
     And those to which it has added rows that are not merged yet: its readers would not see these any more.

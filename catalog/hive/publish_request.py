@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, Self
 from uuid import UUID
 
-from catalog.job import JobId
+from catalog.jobs.job import JobId
 
 
 class Step(StrEnum):

@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from catalog.datafile import LiveFile
 from catalog.errors import Conflict
-from catalog.hive.ground import Directory, Ground, Signals
+from catalog.files.data_file import LiveFile
+from catalog.hive.baseline import ChangeSignals, PartitionBaseline, WatchedDirectory
 from firn.protocol.locations import canonical
 
 _EQUALITY_DELETES = 2
@@ -23,7 +23,7 @@ Record = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class PublishComparison:
     """The partitions of a table beside what Hive lists."""
 
     same: frozenset[str]
@@ -39,7 +39,9 @@ class Comparison:
         return len(self.differing) + len(self.unknown)
 
 
-def compared(live: Iterable[LiveFile], grounds: Mapping[str, Ground], records: Mapping[str, Record]) -> Comparison:
+def compare_partitions(
+    live: Iterable[LiveFile], baselines: Mapping[str, PartitionBaseline], records: Mapping[str, Record]
+) -> PublishComparison:
     """The table's live files against what is known of Hive's; `records` has each ground's partition."""
     data: dict[Record, set[str]] = defaultdict(set)
     with_deletes: set[Record] = set()
@@ -50,23 +52,23 @@ def compared(live: Iterable[LiveFile], grounds: Mapping[str, Ground], records: M
             data[file.partition].add(canonical(file.location))
     same: set[str] = set()
     differing: dict[str, Record] = {}
-    known = {records[name]: name for name, ground in grounds.items() if not ground.is_dropped}
+    known = {records[name]: name for name, baseline in baselines.items() if not baseline.is_dropped}
     for record, name in known.items():
-        listed = {canonical(f"{grounds[name].location}/{file.path}") for file in grounds[name].files}
+        listed = {canonical(f"{baselines[name].location}/{file.path}") for file in baselines[name].files}
         if data.get(record, set()) == listed and record not in with_deletes:
             same.add(name)
         else:
             differing[name] = record
-    same |= {name for name, one in grounds.items() if _is_gone(one) and not data.get(records[name])}
+    same |= {name for name, one in baselines.items() if _is_gone(one) and not data.get(records[name])}
     unknown = tuple(record for record, files in data.items() if files and record not in known)
-    return Comparison(same=frozenset(same), differing=differing, unknown=unknown)
+    return PublishComparison(same=frozenset(same), differing=differing, unknown=unknown)
 
 
-def _is_gone(ground: Ground) -> bool:
-    return ground.is_dropped and ground.publishing is None
+def _is_gone(baseline: PartitionBaseline) -> bool:
+    return baseline.is_dropped and baseline.publishing is None
 
 
-def fingerprint(live: Iterable[LiveFile], partitions: Collection[Record]) -> str:
+def fingerprint_files(live: Iterable[LiveFile], partitions: Collection[Record]) -> str:
     """Which files these partitions consist of, deletes included: equal ones hold equal rows."""
     found = sorted((one.location, one.content, one.record_count) for one in live if one.partition in partitions)
     return hashlib.sha256(repr(found).encode()).hexdigest()
@@ -92,26 +94,26 @@ def check_rows(written: int, replaced: Collection[LiveFile]) -> None:
         raise Conflict(f"{written} rows were written for {held} rows of the table, of which {deleted} may be deleted")
 
 
-def given(grounds: Iterable[Ground], before: int) -> int:
+def list_given_directories(baselines: Iterable[PartitionBaseline], before: int) -> int:
     """The change sequence that Hive has been given in all of its partitions; `before` where there is none.
 
     Changes up to it are in Hive's own files, and what its side makes of these it makes knowing them.
     """
-    return min((one.published_through for one in grounds if not one.is_dropped), default=before)
+    return min((one.published_through for one in baselines if not one.is_dropped), default=before)
 
 
-def most_given(grounds: Iterable[Ground], before: int) -> int:
+def count_given_directories(baselines: Iterable[PartitionBaseline], before: int) -> int:
     """The change sequence that some partition contains: what was put where Hive has no partition, it was given once."""
-    return max((one.published_through for one in grounds), default=before)
+    return max((one.published_through for one in baselines), default=before)
 
 
-def not_yet_there(directory: Directory, before: int) -> Ground:
+def select_missing_rows(directory: WatchedDirectory, before: int) -> PartitionBaseline:
     """The ground of a partition that Hive is to be given and does not have.
 
     Should it make one of its own meanwhile, it does so knowing what it had been given `before`.
     """
-    return Ground(
-        signals=Signals(location=directory.location),
+    return PartitionBaseline(
+        signals=ChangeSignals(location=directory.location),
         files=(),
         published_through=before,
         is_dropped=True,
@@ -119,7 +121,7 @@ def not_yet_there(directory: Directory, before: int) -> Ground:
     )
 
 
-def same_through(ground: Ground, through: int) -> Ground:
+def is_same_snapshot(baseline: PartitionBaseline, through: int) -> PartitionBaseline:
     """A partition that no change up to there has touched: Hive's own files say all of it, moved ones too."""
-    files = tuple(file if file.knew is None else replace(file, knew=None) for file in ground.files)
-    return replace(ground, files=files, published_through=max(ground.published_through, through))
+    files = tuple(file if file.knew is None else replace(file, knew=None) for file in baseline.files)
+    return replace(baseline, files=files, published_through=max(baseline.published_through, through))

@@ -34,14 +34,14 @@ _READERS: Mapping[str, tuple[Reader, frozenset[str]]] = {
 _NO_SETTING = frozenset({"serialization.format", "path"})
 
 
-def reader_of(storage: HiveStorage) -> Reader | None:
+def choose_reader(storage: HiveStorage) -> Reader | None:
     """Who can read files under this descriptor; None for nobody."""
     reader, inputs = _READERS.get(storage.serde, (None, frozenset()))
     return reader if storage.input_format in inputs else None
 
 
-def unknown_settings(storage: HiveStorage) -> list[str]:
+def find_unknown_settings(storage: HiveStorage) -> list[str]:
     """What a descriptor sets for its JSON serializer: these classes differ in what they understand by it."""
-    if reader_of(storage) is not Reader.JSON:
+    if choose_reader(storage) is not Reader.JSON:
         return []
     return sorted(storage.serde_parameters.keys() - _NO_SETTING)

@@ -9,9 +9,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from catalog.hive.baseline import ChangeSignals, Listing, PartitionBaseline, Subdirectories
 from catalog.hive.decision import Decision, Filter, filtered
-from catalog.hive.ground import Ground, Listing, Signals, Subdirectories
-from catalog.places import canonical
+from catalog.locations.paths import normalize_location
 
 
 class RepointKind(StrEnum):
@@ -26,14 +26,14 @@ class RepointKind(StrEnum):
     WAIT = "wait"
 
 
-RepointDecision = Decision[RepointKind, Ground]
+RepointDecision = Decision[RepointKind, PartitionBaseline]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InHive:
     """What Hive has of partitions now: the metastore's signals, and what their directories hold."""
 
-    signals: Mapping[str, Signals]
+    signals: Mapping[str, ChangeSignals]
     locked: Mapping[str, str]
     """Those that others have locked, and who."""
     unfit: str | None = None
@@ -42,11 +42,11 @@ class InHive:
     """Those that Hive has changed since the publish began."""
 
 
-def decide_repoints(open_publishes: Mapping[str, Ground], hive: InHive) -> dict[str, RepointDecision]:
+def decide_repoints(open_publishes: Mapping[str, PartitionBaseline], hive: InHive) -> dict[str, RepointDecision]:
     """One decision about each."""
     give_up, sync = RepointKind.GIVE_UP, "a sync takes over what Hive has there, and the next publish tries again"
     there = [name for name, baseline in open_publishes.items() if is_pointed_at(baseline, hive.signals.get(name))]
-    filters: list[Filter[RepointKind, Ground]] = [
+    filters: list[Filter[RepointKind, PartitionBaseline]] = [
         Filter("locked", RepointKind.WAIT, "the next publish or sync tries again", lambda _: hive.locked),
         Filter(
             "another-table", give_up, sync, lambda some: dict.fromkeys(some if hive.unfit else (), hive.unfit or "")
@@ -58,21 +58,21 @@ def decide_repoints(open_publishes: Mapping[str, Ground], hive: InHive) -> dict[
     return decided | {name: Decision(RepointKind.MOVE, baseline) for name, baseline in remaining.items()}
 
 
-def is_pointed_at(baseline: Ground, signals: Signals | None) -> bool:
+def is_pointed_at(baseline: PartitionBaseline, signals: ChangeSignals | None) -> bool:
     """Whether the metastore points at what was published."""
     if signals is None or baseline.publishing is None:
         return False
-    return canonical(signals.location) == canonical(baseline.publishing.location)
+    return normalize_location(signals.location) == normalize_location(baseline.publishing.location)
 
 
-def moved_or_made(baselines: Mapping[str, Ground], signals: Mapping[str, Signals]) -> set[str]:
+def moved_or_made(baselines: Mapping[str, PartitionBaseline], signals: Mapping[str, ChangeSignals]) -> set[str]:
     """Partitions that Hive has dropped, made or moved since: there though they were not to be, or elsewhere."""
     made = {name for name, baseline in baselines.items() if baseline.is_dropped == (name in signals)}
     moved = {name for name, one in signals.items() if one.location != baselines[name].location}
     return made | moved
 
 
-def is_written_to(baseline: Ground, listing: Listing, subdirectories: Subdirectories) -> bool:
+def is_written_to(baseline: PartitionBaseline, listing: Listing, subdirectories: Subdirectories) -> bool:
     """Whether Hive has written to a directory since the last sync.
 
     An addition could be heard after the switch, too, but Hive's readers would lose sight of it until then. Where nobody

@@ -156,17 +156,17 @@ def hive_type(kind: IcebergType) -> HiveType | None:
             return StructOf(known) if parts and len(known) == len(parts) else None
 
 
-def type_text(kind: HiveType) -> str:
+def format_hive_type(kind: HiveType) -> str:
     """As the metastore spells it."""
     match kind:
         case Named(name, numbers):
             return f"{name}({','.join(map(str, numbers))})" if numbers else name
         case ListOf(element):
-            return f"array<{type_text(element)}>"
+            return f"array<{format_hive_type(element)}>"
         case MapOf(key, value):
-            return f"map<{type_text(key)},{type_text(value)}>"
+            return f"map<{format_hive_type(key)},{format_hive_type(value)}>"
         case StructOf(parts):
-            return f"struct<{','.join(f'{name}:{type_text(part)}' for name, part in parts)}>"
+            return f"struct<{','.join(f'{name}:{format_hive_type(part)}' for name, part in parts)}>"
 
 
 def _named(kind: str) -> Named | None:

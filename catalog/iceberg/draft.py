@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from catalog.errors import Invalid
-from catalog.iceberg.json import Json, object_of, text, text_map, texts
-from catalog.iceberg.schema import check_schema, id_for_schema
+from catalog.iceberg.json import Json, read_object, text, text_map, texts
+from catalog.iceberg.schema import check_schema, choose_schema_id
 
 LAST_ADDED = -1
 """In updates: the schema, spec, order or view version that an earlier update of the same request brought."""
@@ -70,7 +70,7 @@ def apply_each(
 ) -> None:
     """Apply the updates in their order; an action that `handlers` lacks is Invalid."""
     for update in updates:
-        object_of(update, "update")
+        read_object(update, "update")
         action = text(update, "action", "update").lower()
         handler = handlers.get(action)
         if handler is None:
@@ -80,12 +80,12 @@ def apply_each(
 
 def set_location(draft: Draft, update: Json) -> None:
     """Where new files go; a slash at the end is dropped, as readers do."""
-    location = checked_location(text(update, "location", "set-location"))
+    location = parse_location(text(update, "location", "set-location"))
     if draft.fields.get("location") != location:
         draft.set("location", location)
 
 
-def checked_location(location: str) -> str:
+def parse_location(location: str) -> str:
     """The location without slashes at its end; Invalid when nothing is left."""
     stripped = location.rstrip("/")
     if not stripped or stripped.endswith(":"):
@@ -115,14 +115,14 @@ def add_schema(draft: Draft, schema: Json, *, format_version: int, lowest_id: in
     The schema counts as the last added one even when an equal one was there before: the client cannot know that.
     """
     fields = check_schema(schema, format_version)
-    schema_id, reused = id_for_schema(draft.items("schemas"), schema, lowest=lowest_id)
+    schema_id, reused = choose_schema_id(draft.items("schemas"), schema, lowest=lowest_id)
     if not reused:
         draft.own_items("schemas").append({**schema, "schema-id": schema_id})
     draft.last_schema = schema_id
     return schema_id, fields.highest_id
 
 
-def resolved(given: int, last: int | None, what: str) -> int:
+def resolve_last(given: int, last: int | None, what: str) -> int:
     """The id itself, or the last added one for -1; Invalid when nothing was added."""
     if given != LAST_ADDED:
         return given

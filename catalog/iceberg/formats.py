@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from catalog.errors import Invalid
 from catalog.iceberg import partitioning, sorting
-from catalog.iceberg.json import Json, child, children, integer, integer_or_none, object_of, text, text_map
+from catalog.iceberg.json import Json, child, children, integer, integer_or_none, read_object, text, text_map
 from catalog.iceberg.reading import MAIN, current_schema, current_snapshot_id
 from catalog.iceberg.schema import index, schema_id
-from catalog.iceberg.snapshots import checked_snapshot
+from catalog.iceberg.snapshots import parse_snapshot
 from catalog.iceberg.structure import FIRST_VERSION_WITH_ROW_LINEAGE, HIGHEST_VERSION
 
 
-def complete(metadata: Json) -> Json:
+def complete_metadata(metadata: Json) -> Json:
     """The metadata with the lists and refs that the oldest v1 files lack."""
     missing: Json = {}
     if metadata.get("schemas") is None:
@@ -47,7 +47,7 @@ def checked(metadata: Json) -> Json:
     if metadata.get("partition-specs") is None:
         children(metadata, "partition-spec", where)
     _check_snapshots(metadata)
-    made = complete(metadata)
+    made = complete_metadata(metadata)
     for schema in children(made, "schemas", where):
         index(schema)
     if all(schema_id(schema) != made.get("current-schema-id", 0) for schema in made["schemas"]):
@@ -63,15 +63,15 @@ def checked(metadata: Json) -> Json:
 def _check_snapshots(metadata: Json) -> None:
     if metadata.get("snapshots") is not None:
         for snapshot in children(metadata, "snapshots", "table metadata"):
-            checked_snapshot(snapshot)
+            parse_snapshot(snapshot)
     if metadata.get("refs") is not None:
         for name, ref in child(metadata, "refs", "table metadata").items():
-            integer(object_of(ref, f"ref {name}"), "snapshot-id", f"ref {name}")
+            integer(read_object(ref, f"ref {name}"), "snapshot-id", f"ref {name}")
     if metadata.get("properties") is not None:
         text_map(metadata, "properties", "table metadata")
 
 
-def in_format(metadata: Json) -> Json:
+def format_metadata(metadata: Json) -> Json:
     """The metadata, a copy of our own, with exactly the fields that its format version asks for."""
     version = metadata["format-version"]
     metadata["current-snapshot-id"] = current_snapshot_id(metadata)

@@ -22,18 +22,18 @@ _VERBATIM = frozenset({"summary", "properties", "initial-default", "write-defaul
 """Maps in which a null is a mistake, and values that mean what they say."""
 
 
-def without_nulls(value: Any) -> Any:
+def drop_nulls(value: Any) -> Any:
     """The value without the entries of objects that are null: clients write so what they leave out.
 
     Stored, such a null would keep other readers from the table: Java's take it for missing only in some places.
     """
     if isinstance(value, dict):
         named = ((key, entry) for key, entry in value.items() if entry is not None)
-        return {key: entry if key in _VERBATIM else without_nulls(entry) for key, entry in named}
-    return [without_nulls(entry) for entry in value] if isinstance(value, list) else value
+        return {key: entry if key in _VERBATIM else drop_nulls(entry) for key, entry in named}
+    return [drop_nulls(entry) for entry in value] if isinstance(value, list) else value
 
 
-def object_of(value: object, what: str) -> Json:
+def read_object(value: object, what: str) -> Json:
     """The value itself when it is an object."""
     if not isinstance(value, dict):
         raise Invalid(f"invalid {what}: it must be an object, not {shorten(repr(value), 80)}")

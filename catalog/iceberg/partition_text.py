@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from catalog.datafile import PartitionValue
+from catalog.files.data_file import PartitionValue
 from catalog.iceberg.json import Json
 
 _EPOCH = date(1970, 1, 1)

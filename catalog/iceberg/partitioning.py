@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from catalog.errors import Invalid
-from catalog.iceberg.json import HIGHEST_INT, Json, children, integer, object_of, text
+from catalog.iceberg.json import HIGHEST_INT, Json, children, integer, read_object, text
 from catalog.iceberg.schema import SchemaIndex
 from catalog.iceberg.transform import canonical, check_source, source_id
 
@@ -16,10 +16,10 @@ _WHERE = "partition field"
 
 def fields_of(spec: Json) -> list[Json]:
     """The spec's fields; Invalid when they are not a list of objects."""
-    return children(object_of(spec, "partition spec"), "fields", "partition spec")
+    return children(read_object(spec, "partition spec"), "fields", "partition spec")
 
 
-def fresh_spec(spec: Json | None, ids: Mapping[int, int]) -> Json:
+def assign_spec_ids(spec: Json | None, ids: Mapping[int, int]) -> Json:
     """The first spec of a new table, over the columns' new ids, its own fields numbered from 1000."""
     fields = []
     for position, field in enumerate(fields_of(spec) if spec else []):
@@ -35,7 +35,7 @@ def _sourced(field: Json, source: int, field_id: int) -> Json:
     return {**plain, "source-id": source, "field-id": field_id}
 
 
-def with_field_ids(spec: Json, specs: Sequence[Json], *, format_version: int, last_id: int) -> Json:
+def assign_field_ids(spec: Json, specs: Sequence[Json], *, format_version: int, last_id: int) -> Json:
     """The spec with an id for every field.
 
     A field that an earlier spec has (same column, same transform) keeps that one's id; in v1, where ids are positions,
@@ -67,7 +67,7 @@ def _layout(spec: Json) -> list[tuple[int, str, str]]:
     return [(*_identity(field), text(field, "name", _WHERE)) for field in fields_of(spec)]
 
 
-def id_for_spec(specs: Sequence[Json], spec: Json) -> tuple[int, bool]:
+def choose_spec_id(specs: Sequence[Json], spec: Json) -> tuple[int, bool]:
     """The id of a spec that partitions alike under the same names and True, or an unused higher id and False."""
     wanted = _layout(spec)
     for existing in specs:

@@ -4,32 +4,32 @@ from __future__ import annotations
 
 from catalog.errors import NotFound
 from catalog.iceberg import partitioning, sorting
-from catalog.iceberg.formats import complete, in_format
+from catalog.iceberg.formats import complete_metadata, format_metadata
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import MAIN, schema_by_id, snapshot_by_id
 from catalog.iceberg.schema import SchemaIndex, index
 
 
-def refs_only(metadata: Json) -> Json:
+def keep_refs_only(metadata: Json) -> Json:
     """The metadata with only the snapshots that a branch or tag holds; history is loaded when it is needed."""
-    held = {ref["snapshot-id"] for ref in complete(metadata)["refs"].values()}
+    held = {ref["snapshot-id"] for ref in complete_metadata(metadata)["refs"].values()}
     return {**metadata, "snapshots": [s for s in metadata.get("snapshots") or [] if s["snapshot-id"] in held]}
 
 
-def pinned(metadata: Json, snapshot_id: int | None, *, schema_id: int) -> Json:
+def pin_snapshot(metadata: Json, snapshot_id: int | None, *, schema_id: int) -> Json:
     """The table as if `snapshot_id` were its whole history, read under one of its schemas; None is an empty table.
 
     Equal arguments describe equal data for ever, so nothing in it tells when the table last changed.
     NotFound when the table has no such snapshot or schema, as after expiry.
     """
-    metadata = complete(metadata)
+    metadata = complete_metadata(metadata)
     schema = schema_by_id(metadata, schema_id)
     snapshot = None if snapshot_id is None else snapshot_by_id(metadata, snapshot_id)
     if snapshot is None and snapshot_id is not None:
         raise NotFound(f"table {metadata.get('table-uuid')} has no snapshot {snapshot_id}: it may have been expired")
     only = {snapshot_id: snapshot} if snapshot else {}
     changed_at = snapshot["timestamp-ms"] if snapshot else 0
-    return in_format(
+    return format_metadata(
         {
             **metadata,
             "last-updated-ms": changed_at,

@@ -12,7 +12,7 @@ from catalog.iceberg.schema import schema_id
 MAIN = "main"
 
 
-def schemas_of(metadata: Json) -> list[Json]:
+def list_schemas(metadata: Json) -> list[Json]:
     """All schemas; the oldest tables have one, outside the list."""
     schemas: list[Json] | None = metadata.get("schemas")
     return [metadata["schema"]] if schemas is None else schemas
@@ -25,7 +25,7 @@ def current_schema(metadata: Json) -> Json:
 
 def schema_by_id(metadata: Json, wanted: int) -> Json:
     """One of the table's schemas; NotFound when it has none with this id."""
-    for schema in schemas_of(metadata):
+    for schema in list_schemas(metadata):
         if schema_id(schema) == wanted:
             return schema
     raise NotFound(f"table {metadata.get('table-uuid')} has no schema {wanted}")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from catalog.errors import Invalid, OtherTable, RequirementFailed
-from catalog.iceberg.json import Json, integer, integer_or_none, object_of, text
+from catalog.iceberg.json import Json, integer, integer_or_none, read_object, text
 from catalog.iceberg.reading import ref_of
 
 
 def check_requirements(metadata: Json | None, requirements: Sequence[Json]) -> None:
     """RequirementFailed, naming the first requirement that does not hold; None is a table that does not exist."""
     for requirement in requirements:
-        kind = text(object_of(requirement, "requirement"), "type", "requirement")
+        kind = text(read_object(requirement, "requirement"), "type", "requirement")
         if kind not in _TABLE_CHECKS:
             raise Invalid(f"cannot check requirement {kind!r} of a table", hint=f"known: {', '.join(_TABLE_CHECKS)}")
         _TABLE_CHECKS[kind](metadata, requirement)
@@ -21,7 +21,7 @@ def check_requirements(metadata: Json | None, requirements: Sequence[Json]) -> N
 def check_view_requirements(metadata: Json | None, requirements: Sequence[Json]) -> None:
     """The same for a view; the one requirement that views know is their UUID."""
     for requirement in requirements:
-        kind = text(object_of(requirement, "requirement"), "type", "requirement")
+        kind = text(read_object(requirement, "requirement"), "type", "requirement")
         if kind != "assert-view-uuid":
             raise Invalid(f"cannot check requirement {kind!r} of a view", hint="known: assert-view-uuid")
         expected = text(requirement, "uuid", kind)

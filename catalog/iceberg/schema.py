@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog.errors import Invalid
-from catalog.iceberg.json import HIGHEST_INT, Json, child, children, flag, integer, integers, object_of, text
+from catalog.iceberg.json import HIGHEST_INT, Json, child, children, flag, integer, integers, read_object, text
 
 SIMPLE_TYPES = frozenset(
     {"boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz", "timestamp_ns"}
@@ -74,7 +74,7 @@ def type_root(kind: str | Json) -> str:
 
 def index(schema: Json) -> SchemaIndex:
     """All fields of a schema; Invalid when it is malformed or an id or a name is used twice."""
-    if object_of(schema, "schema").get("type") != "struct":
+    if read_object(schema, "schema").get("type") != "struct":
         raise Invalid(f"invalid schema: its type must be 'struct', not {schema.get('type')!r}")
     by_id: dict[int, Field] = {}
     by_name: dict[str, Field] = {}
@@ -191,7 +191,7 @@ def _check_identifier(field_id: int, fields: SchemaIndex) -> None:
             raise Invalid(f"{field.name} cannot be an identifier field: {parent.name} is not a required struct")
 
 
-def with_fresh_ids(schema: Json, *, schema_id: int) -> tuple[Json, dict[int, int]]:
+def assign_fresh_ids(schema: Json, *, schema_id: int) -> tuple[Json, dict[int, int]]:
     """The schema numbered anew from 1, level by level, and the map from its old field ids to the new ones."""
     index(schema)
     ids: dict[int, int] = {}
@@ -228,7 +228,7 @@ def _renumbered(kind: str | Json, fresh: Callable[[int], int]) -> str | Json:
     return {**kind, **numbers, **{part: _renumbered(kind[part], fresh) for part in parts}}
 
 
-def same_schema(one: Json, other: Json) -> bool:
+def is_same_schema(one: Json, other: Json) -> bool:
     """Whether two schemas mean the same; their own ids do not count, fields unknown to us do."""
     return _canonical_schema(one) == _canonical_schema(other)
 
@@ -259,7 +259,7 @@ def _canonical_field(entry: Json) -> Json:
     return {**plain, "type": _canonical_type(entry["type"])}
 
 
-def id_for_schema(schemas: Sequence[Json], schema: Json, *, lowest: int) -> tuple[int, bool]:
+def choose_schema_id(schemas: Sequence[Json], schema: Json, *, lowest: int) -> tuple[int, bool]:
     """The id of an equal schema and True, or an id above all others, at least `lowest`, and False."""
     wanted = _canonical_schema(schema)
     for existing in schemas:

@@ -33,7 +33,7 @@ def add_snapshot(draft: TableDraft, update: Json) -> None:
     RequirementFailed, so that the client reads again and retries, when its sequence number or first row id has been
     overtaken by another commit.
     """
-    snapshot = checked_snapshot(child(update, "snapshot", "add-snapshot"))
+    snapshot = parse_snapshot(child(update, "snapshot", "add-snapshot"))
     if not (draft.items("schemas") and draft.items("partition-specs") and draft.items("sort-orders")):
         raise Invalid("Cannot add a snapshot before a schema, a partition spec and a sort order are added")
     snapshot_id = snapshot["snapshot-id"]
@@ -47,7 +47,7 @@ def add_snapshot(draft: TableDraft, update: Json) -> None:
     draft.added[snapshot_id] = snapshot
 
 
-def checked_snapshot(snapshot: Json) -> Json:
+def parse_snapshot(snapshot: Json) -> Json:
     """The snapshot itself; Invalid when a field of it has the wrong type or a value that no reader can take."""
     integer(snapshot, "snapshot-id", "snapshot")
     if not 0 <= integer(snapshot, "timestamp-ms", "snapshot") <= LATEST_MS:
@@ -105,7 +105,7 @@ def _advance_row_id(draft: TableDraft, snapshot: Json) -> None:
 
 def set_snapshot_ref(draft: TableDraft, update: Json) -> None:
     """Create or move a branch or tag; moving main is what makes a snapshot current."""
-    name, ref = text(update, "ref-name", "set-snapshot-ref"), checked_ref(update)
+    name, ref = text(update, "ref-name", "set-snapshot-ref"), parse_ref(update)
     if (draft.fields.get("refs") or {}).get(name) == ref:
         return
     snapshot_id = ref["snapshot-id"]
@@ -119,7 +119,7 @@ def set_snapshot_ref(draft: TableDraft, update: Json) -> None:
     draft.own_map("refs")[name] = ref
 
 
-def checked_ref(update: Json) -> Json:
+def parse_ref(update: Json) -> Json:
     """What set-snapshot-ref asks for, as metadata holds it; Invalid when it makes no branch or tag."""
     where = "set-snapshot-ref"
     ref = {key: value for key, value in update.items() if key not in {"action", "ref-name"} and value is not None}

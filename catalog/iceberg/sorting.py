@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from catalog.errors import Invalid
-from catalog.iceberg.json import Json, children, integer, object_of, text
+from catalog.iceberg.json import Json, children, integer, read_object, text
 from catalog.iceberg.schema import SchemaIndex
 from catalog.iceberg.transform import canonical, check_source, source_id
 
@@ -15,10 +15,10 @@ _WHERE = "sort field"
 
 def fields_of(order: Json) -> list[Json]:
     """The order's fields; Invalid when they are not a list of objects."""
-    return children(object_of(order, "sort order"), "fields", "sort order")
+    return children(read_object(order, "sort order"), "fields", "sort order")
 
 
-def fresh_order(order: Json | None, ids: Mapping[int, int]) -> Json:
+def assign_sort_ids(order: Json | None, ids: Mapping[int, int]) -> Json:
     """The first order of a new table, over the columns' new ids: id 1, or 0 when it sorts by nothing."""
     if order is None or not fields_of(order):
         return UNSORTED
@@ -32,7 +32,7 @@ def fresh_order(order: Json | None, ids: Mapping[int, int]) -> Json:
     return {**order, "order-id": 1, "fields": fields}
 
 
-def id_for_order(orders: Sequence[Json], order: Json) -> tuple[int, bool]:
+def choose_order_id(orders: Sequence[Json], order: Json) -> tuple[int, bool]:
     """The id of an order that sorts alike and True, or an unused higher id and False; unsorted is always 0."""
     wanted = _ordering(order)
     for existing in orders:

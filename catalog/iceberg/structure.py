@@ -7,7 +7,7 @@ from uuid import UUID
 
 from catalog.errors import Invalid
 from catalog.iceberg import partitioning, sorting
-from catalog.iceberg.draft import Draft, add_schema, resolved
+from catalog.iceberg.draft import Draft, add_schema, resolve_last
 from catalog.iceberg.json import Json, child, integer, integers, text
 from catalog.iceberg.schema import SchemaIndex, index, schema_id
 from catalog.iceberg.transform import canonical, source_id
@@ -95,7 +95,7 @@ def add_table_schema(draft: TableDraft, update: Json) -> None:
 
 def set_current_schema(draft: TableDraft, update: Json) -> None:
     """Choose the schema that the table is read and written with."""
-    wanted = resolved(integer(update, "schema-id", "set-current-schema"), draft.last_schema, "schema")
+    wanted = resolve_last(integer(update, "schema-id", "set-current-schema"), draft.last_schema, "schema")
     if all(schema_id(schema) != wanted for schema in draft.items("schemas")):
         raise Invalid(f"Cannot set current schema to unknown schema: {wanted}")
     draft.set_layout("current-schema-id", wanted)
@@ -114,11 +114,11 @@ def remove_schemas(draft: TableDraft, update: Json) -> None:
 def add_spec(draft: TableDraft, update: Json) -> None:
     """Add a partition spec unless the table has one that partitions alike under the same names."""
     spec, specs = child(update, "spec", "add-spec"), draft.items("partition-specs")
-    draft.last_spec, reused = partitioning.id_for_spec(specs, spec)
+    draft.last_spec, reused = partitioning.choose_spec_id(specs, spec)
     if reused:
         return
     last_id: int = draft.fields["last-partition-id"]
-    spec = partitioning.with_field_ids(spec, specs, format_version=draft.format_version, last_id=last_id)
+    spec = partitioning.assign_field_ids(spec, specs, format_version=draft.format_version, last_id=last_id)
     partitioning.check_spec(spec, _current_fields(draft), format_version=draft.format_version)
     draft.own_items("partition-specs").append({**spec, "spec-id": draft.last_spec})
     draft.set("last-partition-id", max(last_id, partitioning.last_field_id(spec)))
@@ -127,7 +127,7 @@ def add_spec(draft: TableDraft, update: Json) -> None:
 
 def set_default_spec(draft: TableDraft, update: Json) -> None:
     """Choose the spec that new data is partitioned by; a later update of the request may still bring it."""
-    wanted = resolved(integer(update, "spec-id", "set-default-spec"), draft.last_spec, "partition spec")
+    wanted = resolve_last(integer(update, "spec-id", "set-default-spec"), draft.last_spec, "partition spec")
     draft.set_layout("default-spec-id", wanted)
 
 
@@ -144,7 +144,7 @@ def remove_specs(draft: TableDraft, update: Json) -> None:
 def add_sort_order(draft: TableDraft, update: Json) -> None:
     """Add a sort order unless the table has an equal one."""
     order = child(update, "sort-order", "add-sort-order")
-    draft.last_order, reused = sorting.id_for_order(draft.items("sort-orders"), order)
+    draft.last_order, reused = sorting.choose_order_id(draft.items("sort-orders"), order)
     if reused:
         return
     sorting.check_order(order, _current_fields(draft))
@@ -154,7 +154,7 @@ def add_sort_order(draft: TableDraft, update: Json) -> None:
 
 def set_default_sort_order(draft: TableDraft, update: Json) -> None:
     """Choose the order that new data is sorted by; a later update of the request may still bring it."""
-    wanted = resolved(integer(update, "sort-order-id", "set-default-sort-order"), draft.last_order, "sort order")
+    wanted = resolve_last(integer(update, "sort-order-id", "set-default-sort-order"), draft.last_order, "sort order")
     draft.set_layout("default-sort-order-id", wanted)
 
 

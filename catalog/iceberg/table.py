@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from catalog.errors import Invalid
 from catalog.iceberg import partitioning, snapshots, sorting, structure
-from catalog.iceberg.draft import apply_each, checked_location, remove_properties, set_location, set_properties
-from catalog.iceberg.formats import complete, in_format
-from catalog.iceberg.json import Json, object_of, without_nulls
-from catalog.iceberg.projection import pinned, refs_only
+from catalog.iceberg.draft import apply_each, parse_location, remove_properties, set_location, set_properties
+from catalog.iceberg.formats import complete_metadata, format_metadata
+from catalog.iceberg.json import Json, drop_nulls, read_object
+from catalog.iceberg.projection import keep_refs_only, pin_snapshot
 from catalog.iceberg.reading import (
     current_schema,
     current_snapshot,
@@ -25,21 +25,21 @@ from catalog.iceberg.reading import (
     snapshot_by_id,
 )
 from catalog.iceberg.requirements import check_requirements
-from catalog.iceberg.schema import SchemaIndex, check_schema, with_fresh_ids
+from catalog.iceberg.schema import SchemaIndex, assign_fresh_ids, check_schema
 from catalog.iceberg.structure import FIRST_VERSION_WITH_ROW_LINEAGE, HIGHEST_VERSION, TableDraft
 
 __all__ = [
     "apply_updates",
+    "build_empty_table",
+    "build_table",
     "check_requirements",
     "current_schema",
     "current_snapshot",
     "current_snapshot_id",
-    "empty_table",
     "field_by_name",
-    "new_table",
-    "pinned",
+    "keep_refs_only",
+    "pin_snapshot",
     "ref_snapshot_id",
-    "refs_only",
     "schema_by_id",
     "sequence_number",
     "snapshot_by_id",
@@ -69,7 +69,7 @@ _LOG_LENGTH_PROPERTY = "write.metadata.previous-versions-max"
 _LOG_LENGTH = 100
 
 
-def new_table(
+def build_table(
     *,
     uuid: str,
     location: str,
@@ -84,17 +84,17 @@ def new_table(
     The property `format-version` chooses the format (2 unless given); like the other reserved ones it is not stored.
     """
     version = _format_version(properties)
-    schema, partition_spec, sort_order = map(without_nulls, (schema, partition_spec, sort_order))
-    fresh_schema, ids = with_fresh_ids(schema, schema_id=0)
+    schema, partition_spec, sort_order = map(drop_nulls, (schema, partition_spec, sort_order))
+    fresh_schema, ids = assign_fresh_ids(schema, schema_id=0)
     fields = check_schema(fresh_schema, version)
-    spec = partitioning.fresh_spec(partition_spec, ids)
+    spec = partitioning.assign_spec_ids(partition_spec, ids)
     partitioning.check_spec(spec, fields, format_version=version)
-    order = sorting.fresh_order(sort_order, ids)
+    order = sorting.assign_sort_ids(sort_order, ids)
     sorting.check_order(order, fields)
     _check_new_properties(properties, fields, version)
     stored = {key: value for key, value in properties.items() if key not in RESERVED_PROPERTIES}
     metadata: Json = {
-        **empty_table(uuid=uuid, location=location),
+        **build_empty_table(uuid=uuid, location=location),
         "format-version": version,
         "last-updated-ms": now_ms,
         "last-column-id": len(ids),
@@ -105,10 +105,10 @@ def new_table(
         "default-sort-order-id": sorting.order_id(order),
         "properties": {**_NEW_TABLE_PROPERTIES, **stored},
     }
-    return in_format(metadata)
+    return format_metadata(metadata)
 
 
-def empty_table(*, uuid: str, location: str) -> Json:
+def build_empty_table(*, uuid: str, location: str) -> Json:
     """What the commit of a create transaction starts from: a table without even a schema.
 
     Apply its updates to this; they bring everything, may replace id and location, and may choose any format version.
@@ -117,7 +117,7 @@ def empty_table(*, uuid: str, location: str) -> Json:
     return {
         "format-version": DEFAULT_FORMAT_VERSION,
         "table-uuid": uuid,
-        "location": checked_location(location),
+        "location": parse_location(location),
         "last-sequence-number": 0,
         "last-updated-ms": 0,
         "last-column-id": 0,
@@ -170,7 +170,7 @@ def apply_updates(metadata: Json, updates: Sequence[Json], *, now_ms: int, previ
     Invalid when an update makes no sense for this table; RequirementFailed when it made sense before a commit that
     the client has not seen, so that reading again and retrying helps.
     """
-    draft = TableDraft(base=complete(metadata), now_ms=now_ms, named_refs=_named_refs(updates))
+    draft = TableDraft(base=complete_metadata(metadata), now_ms=now_ms, named_refs=_named_refs(updates))
     apply_each(draft, updates, TABLE_UPDATES, kind="table")
     if not draft.changed and not draft.is_new:
         return metadata
@@ -180,11 +180,11 @@ def apply_updates(metadata: Json, updates: Sequence[Json], *, now_ms: int, previ
     if previous_location is not None:
         _log_previous(draft, previous_location)
     draft.set("last-updated-ms", _update_time(draft))
-    return in_format(draft.fields)
+    return format_metadata(draft.fields)
 
 
 def _named_refs(updates: Sequence[Json]) -> frozenset[str]:
-    names = [object_of(update, "update").get("ref-name") for update in updates]
+    names = [read_object(update, "update").get("ref-name") for update in updates]
     return frozenset(name for name in names if isinstance(name, str))
 
 

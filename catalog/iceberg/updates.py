@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from catalog.iceberg.json import Json, child, integers, object_of, text, text_map, texts, without_nulls
+from catalog.iceberg.json import Json, child, drop_nulls, integers, read_object, text, text_map, texts
 from catalog.iceberg.schema import identifier_ids, index
-from catalog.iceberg.snapshots import checked_ref, checked_snapshot
+from catalog.iceberg.snapshots import parse_ref, parse_snapshot
 
 _STORED = frozenset(
     {"schema", "spec", "sort-order", "snapshot", "statistics", "partition-statistics", "encryption-key", "view-version"}
@@ -18,17 +18,17 @@ _STORED = frozenset(
 """What of an update becomes part of the metadata as it is."""
 
 
-def parsed_updates(updates: Sequence[Json]) -> list[Json]:
+def parse_updates(updates: Sequence[Json]) -> list[Json]:
     """The updates with their actions in lower case and under the specification's names; Invalid when one is malformed.
 
     Actions that are not known here pass: whoever applies the updates refuses them.
     """
-    return [_parsed(object_of(update, "update")) for update in updates]
+    return [_parsed(read_object(update, "update")) for update in updates]
 
 
 def _parsed(update: Json) -> Json:
     action = text(update, "action", "update").lower()
-    stored = {key: without_nulls(update[key]) for key in _STORED & update.keys()}
+    stored = {key: drop_nulls(update[key]) for key in _STORED & update.keys()}
     named = {**update, **stored, "action": action}
     return _PARSERS[action](named) if action in _PARSERS else named
 
@@ -48,7 +48,7 @@ def _renamed(update: Json, old: str, key: str, read: Callable[[Json, str, str], 
 
 
 def _add_snapshot(update: Json) -> Json:
-    checked_snapshot(child(update, "snapshot", "add-snapshot"))
+    parse_snapshot(child(update, "snapshot", "add-snapshot"))
     return update
 
 
@@ -66,7 +66,7 @@ def _remove_snapshots(update: Json) -> Json:
 
 def _set_ref(update: Json) -> Json:
     text(update, "ref-name", "set-snapshot-ref")
-    return {**update, "type": checked_ref(update)["type"]}
+    return {**update, "type": parse_ref(update)["type"]}
 
 
 def _with_text(key: str) -> Callable[[Json], Json]:

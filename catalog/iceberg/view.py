@@ -11,18 +11,18 @@ from catalog.iceberg.draft import (
     Draft,
     add_schema,
     apply_each,
-    checked_location,
+    parse_location,
     remove_properties,
-    resolved,
+    resolve_last,
     set_location,
     set_properties,
 )
-from catalog.iceberg.json import Json, child, children, integer, text, text_map, texts, without_nulls
+from catalog.iceberg.json import Json, child, children, drop_nulls, integer, text, text_map, texts
 from catalog.iceberg.requirements import check_view_requirements
 from catalog.iceberg.schema import schema_id
 from catalog.iceberg.structure import HIGHEST_VERSION
 
-__all__ = ["apply_view_updates", "check_view_requirements", "checked_view", "current_version", "new_view"]
+__all__ = ["apply_view_updates", "build_view", "check_view", "check_view_requirements", "current_version"]
 
 FORMAT_VERSION = 1
 _KEPT_PROPERTY = "version.history.num-entries"
@@ -40,21 +40,21 @@ class ViewDraft(Draft):
     became_current_at: int | None = None
 
 
-def new_view(
+def build_view(
     *, uuid: str, location: str, schema: Json, view_version: Json, properties: Mapping[str, str], now_ms: int
 ) -> Json:
     """Metadata of a view whose first version, number 1, is `view_version` over `schema`."""
     empty: Json = {
         "view-uuid": uuid,
         "format-version": FORMAT_VERSION,
-        "location": checked_location(location),
+        "location": parse_location(location),
         "schemas": [],
         "current-version-id": 0,
         "versions": [],
         "version-log": [],
         "properties": dict(properties),
     }
-    schema, view_version = without_nulls(schema), without_nulls(view_version)
+    schema, view_version = drop_nulls(schema), drop_nulls(view_version)
     first = {"timestamp-ms": now_ms, **view_version, "version-id": 1, "schema-id": -1}
     updates: list[Json] = [
         {"action": "add-schema", "schema": schema},
@@ -82,13 +82,13 @@ def apply_view_updates(metadata: Json, updates: Sequence[Json], *, now_ms: int) 
     return draft.fields
 
 
-def checked_view(metadata: Json) -> Json:
+def check_view(metadata: Json) -> Json:
     """View metadata that somebody else has written; Invalid when it lacks what readers take for granted."""
     where = "view metadata"
     if not 1 <= integer(metadata, "format-version", where) <= FORMAT_VERSION:
         raise Invalid(f"view format version {metadata['format-version']} is not supported")
     text(metadata, "view-uuid", where)
-    checked_location(text(metadata, "location", where))
+    parse_location(text(metadata, "location", where))
     integer(metadata, "current-version-id", where)
     known = {schema_id(schema) for schema in children(metadata, "schemas", where)}
     for version in children(metadata, "versions", where):
@@ -138,7 +138,7 @@ def _add_view_version(draft: ViewDraft, update: Json) -> None:
     """Add a version unless one that behaves the same is there; that one then counts as the last added."""
     version = child(update, "view-version", "add-view-version")
     _check_version(version)
-    over = resolved(integer(version, "schema-id", "view version"), draft.last_schema, "schema")
+    over = resolve_last(integer(version, "schema-id", "view version"), draft.last_schema, "schema")
     if all(schema_id(schema) != over for schema in draft.items("schemas")):
         raise Invalid(f"Cannot add version with unknown schema: {over}")
     version = {**version, "schema-id": over}
@@ -171,7 +171,7 @@ def _check_version(version: Json) -> None:
 
 def _set_current_version(draft: ViewDraft, update: Json) -> None:
     wanted = integer(update, "view-version-id", "set-current-view-version")
-    wanted = resolved(wanted, draft.last_version, "view version")
+    wanted = resolve_last(wanted, draft.last_version, "view version")
     if draft.fields["current-version-id"] == wanted:
         return
     for version in draft.items("versions"):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from catalog.jobs.operation import OperationId
 from catalog.names import Namespace, TableName
-from catalog.operation import OperationId
 from firn.protocol.names import dotted
 
 
@@ -38,7 +38,7 @@ class EntryState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundEntry:
     """One thing as the source shows it. `metadata_location` None: the source is asked for it when its turn comes."""
 
     kind: EntryKind

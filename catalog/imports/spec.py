@@ -11,8 +11,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from catalog.errors import Invalid
-from catalog.names import Namespace, checked_namespace
-from catalog.places import checked_warehouse, metastore_uris
+from catalog.locations.paths import check_warehouse, parse_metastore_uris
+from catalog.names import Namespace, check_namespace
 
 
 class SourceKind(StrEnum):
@@ -78,12 +78,12 @@ class ImportSpec:
         return cls(**{**kept, **lists, "kind": SourceKind(kept["kind"])})
 
 
-def checked_spec(spec: ImportSpec, secrets: Secrets) -> ImportSpec:
+def check_spec_request(spec: ImportSpec, secrets: Secrets) -> ImportSpec:
     """The spec itself; Invalid for an address that makes no sense and for options that its kind of source has not."""
     if spec.into:
-        checked_namespace(spec.into)
+        check_namespace(spec.into)
     for location in spec.allow:
-        checked_place(checked_warehouse(location))
+        check_source_location(check_warehouse(location))
     if spec.namespace_depth is not None and spec.namespace_depth < 0:
         raise Invalid("the namespace depth is a number of directories, 0 or more")
     only_rest = (spec.warehouse, spec.token_server, spec.scope, secrets.token, secrets.credential)
@@ -93,24 +93,24 @@ def checked_spec(spec: ImportSpec, secrets: Secrets) -> ImportSpec:
         raise Invalid("the namespace depth goes with a warehouse alone: other sources have namespaces of their own")
     match spec.kind:
         case SourceKind.WAREHOUSE:
-            checked_place(checked_warehouse(spec.address))
+            check_source_location(check_warehouse(spec.address))
         case SourceKind.REST:
-            checked_url(spec.address)
+            check_source_url(spec.address)
             if spec.token_server is not None:
-                checked_url(spec.token_server)
+                check_source_url(spec.token_server)
         case SourceKind.HIVE:
-            metastore_uris(spec.address)
+            parse_metastore_uris(spec.address)
     return spec
 
 
-def checked_place(location: str) -> str:
+def check_source_location(location: str) -> str:
     """The location itself; Invalid when it climbs out of where it seems to lie."""
     if any(part in {"..", "."} for part in location.split("/")) or "\0" in location:
         raise Invalid(f"{location!r} is no plain location", hint="give a full path without . and ..")
     return location
 
 
-def checked_url(url: str) -> str:
+def check_source_url(url: str) -> str:
     """The URL itself; Invalid unless it is http(s) of a host that may be asked, without a user or a query in it.
 
     Link-local addresses are where clouds tell a machine its own credentials: nobody keeps a catalog there.

@@ -47,7 +47,7 @@ class CompactPolicy:
     min_files: int = 10
 
 
-def rewrite_task(table: TableName, policy: RewritePolicy) -> Json:
+def build_rewrite_task(table: TableName, policy: RewritePolicy) -> Json:
     """The facts for writing files of a plain table or of a base store anew."""
     return {
         "table": str(table),
@@ -65,7 +65,7 @@ def rewrite_task(table: TableName, policy: RewritePolicy) -> Json:
     }
 
 
-def compact_task(keyed: KeyedTable, name: TableName, policy: CompactPolicy) -> Json:
+def build_compact_task(keyed: KeyedTable, name: TableName, policy: CompactPolicy) -> Json:
     """The facts for packing a change store's small files.
 
     Merged files are there to stay only where a sequence field makes merged deletes count on; elsewhere they wait for
@@ -80,16 +80,16 @@ def compact_task(keyed: KeyedTable, name: TableName, policy: CompactPolicy) -> J
     }
 
 
-def deletes_task(table: TableName, *, min_files: int) -> Json:
+def build_deletes_task(table: TableName, *, min_files: int) -> Json:
     """The facts for packing and dropping delete files of a plain table or of a base store."""
     return {"parts": [*table.namespace, table.name], "min_files": min_files}
 
 
-def manifests_task(tables: Sequence[TableName], *, max_count: int) -> Json:
+def build_manifests_task(tables: Sequence[TableName], *, max_count: int) -> Json:
     """The facts for writing manifests anew where a table has more than these."""
     return {"tables": [[*table.namespace, table.name] for table in tables], "max_count": max_count}
 
 
-def files_of(name: TableName, *, is_keyed: bool) -> TableName:
+def name_files_table(name: TableName, *, is_keyed: bool) -> TableName:
     """The table that holds the rows: base for a keyed table, itself for a plain one."""
     return TableName(name.as_namespace, BASE) if is_keyed else name

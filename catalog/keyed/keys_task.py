@@ -23,7 +23,7 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema, field_by_name, ref_snapshot_id
 from catalog.keyed.merge_task import JOB_CATALOG
 from catalog.keyed.spec import BASE, KeyedTable, KeySpec
-from catalog.keyed.view_sql import pinned_name, quoted
+from catalog.keyed.view_sql import name_pinned_view, quote_name
 from catalog.names import TableName
 
 REPEATED, SAMPLE, WRITTEN, SURPLUS = "firn_repeated", "firn_sample", "firn_written", "firn_surplus"
@@ -32,7 +32,7 @@ _UNORDERED = frozenset({"unknown", "variant", "geometry", "geography"})
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
+class KeepRule:
     """Which row of a key stays: that of the newest commit, of one commit that in the newest file, there the last one.
 
     With a column the row with its highest value does, and of several such rows that one.
@@ -50,16 +50,16 @@ class Keep:
         return {"keep": "last"} if self.highest is None else {"keep": "highest", "column": self.highest}
 
 
-def keys_task(keyed: KeyedTable, name: TableName, base: Json, keep: Keep | None, *, linked: bool) -> Json:
+def build_keys_task(keyed: KeyedTable, name: TableName, base: Json, keep: KeepRule | None, *, linked: bool) -> Json:
     """The facts for counting the keys of base as it is now; Invalid for a rule that cannot be followed.
 
     Of a table that is `linked` to Hive many files came by one commit, the upgrade's: their own times tell them apart.
     """
     head, spec = ref_snapshot_id(base, "main"), keyed.spec
-    pinned = quoted(JOB_CATALOG, *name.as_namespace, pinned_name(BASE, head, base["current-schema-id"]))
+    pinned = quote_name(JOB_CATALOG, *name.as_namespace, name_pinned_view(BASE, head, base["current-schema-id"]))
     sql = {"repeated": _repeated(spec, pinned), "places": _places(spec, pinned)}
     if keep is not None:
-        store = quoted(JOB_CATALOG, *name.as_namespace, BASE)
+        store = quote_name(JOB_CATALOG, *name.as_namespace, BASE)
         highest = _highest(spec, base, keep)
         sql |= {
             "files": _files(spec, pinned, f"{store}.entries"),
@@ -77,7 +77,7 @@ def keys_task(keyed: KeyedTable, name: TableName, base: Json, keep: Keep | None,
     }
 
 
-def _highest(spec: KeySpec, base: Json, keep: Keep) -> str | None:
+def _highest(spec: KeySpec, base: Json, keep: KeepRule) -> str | None:
     """The column that decides: another one than the sequence field would let the next late change win."""
     if keep.highest is None or keep.highest == spec.sequence_field:
         return spec.sequence_field
@@ -95,8 +95,8 @@ def _highest(spec: KeySpec, base: Json, keep: Keep) -> str | None:
 
 
 def _repeated(spec: KeySpec, base: str) -> str:
-    listed = ", ".join(f"b.{quoted(key)} AS k{i}" for i, key in enumerate(spec.primary_key))
-    by = ", ".join(f"b.{quoted(key)}" for key in spec.primary_key)
+    listed = ", ".join(f"b.{quote_name(key)} AS k{i}" for i, key in enumerate(spec.primary_key))
+    by = ", ".join(f"b.{quote_name(key)}" for key in spec.primary_key)
     return f"SELECT {listed}, count(*) AS n FROM {base} AS b GROUP BY {by} HAVING count(*) > 1"
 
 
@@ -118,7 +118,7 @@ def _files(spec: KeySpec, base: str, entries: str) -> str:
 
 def _surplus(spec: KeySpec, base: str, highest: str | None) -> str:
     keys = ", ".join(f"r.k{i}" for i in range(len(spec.primary_key)))
-    first = "" if highest is None else f"b.{quoted(highest)} DESC NULLS LAST, "
+    first = "" if highest is None else f"b.{quote_name(highest)} DESC NULLS LAST, "
     order = f"{first}w.sequence DESC, w.written DESC, b._file DESC, b._pos DESC"
     # Not its number: a row that a scan returns twice, because its file is listed twice, must not give way to itself.
     place = f"dense_rank() OVER (PARTITION BY {keys} ORDER BY {order})"
@@ -129,4 +129,4 @@ def _surplus(spec: KeySpec, base: str, highest: str | None) -> str:
 
 
 def _same_key(spec: KeySpec) -> str:
-    return " AND ".join(f"b.{quoted(key)} = r.k{i}" for i, key in enumerate(spec.primary_key))
+    return " AND ".join(f"b.{quote_name(key)} = r.k{i}" for i, key in enumerate(spec.primary_key))

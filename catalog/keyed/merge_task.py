@@ -11,17 +11,17 @@ from enum import StrEnum
 
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema, current_snapshot, ref_snapshot_id
-from catalog.keyed.chunk import next_chunk
+from catalog.keyed.merge_chunk import choose_chunk
 from catalog.keyed.spec import BASE, CHANGE, KeyedTable
 from catalog.keyed.view_sql import (
     Expression,
     Pair,
-    effective_sql,
-    led_to_sql,
-    merged_sql,
-    pinned_name,
-    quoted,
-    touched_sql,
+    build_effective_sql,
+    build_merged_sql,
+    build_target_partitions_sql,
+    build_touched_partitions_sql,
+    name_pinned_view,
+    quote_name,
 )
 from catalog.names import TableName
 from firn.protocol.names import dotted
@@ -61,18 +61,18 @@ class MergePolicy:
     """A longer backlog takes several merges; None for all of it in one."""
 
 
-def merge_task(keyed: KeyedTable, name: TableName, base: Json, change: Json, *, policy: MergePolicy) -> Json:
+def build_merge_task(keyed: KeyedTable, name: TableName, base: Json, change: Json, *, policy: MergePolicy) -> Json:
     """The facts for merging what is pending, or its oldest part; both metadata and `keyed` are of one moment.
 
     `change` names the snapshot that the merge goes through to; the SQL reads the head up to its sequence number.
     """
-    chunk = next_chunk(change, watermark=keyed.watermark, max_rows=policy.max_job_rows)
+    chunk = choose_chunk(change, watermark=keyed.watermark, max_rows=policy.max_job_rows)
     pending = keyed.pending_commits > 0 and chunk is not None
     through = chunk.through if pending and chunk is not None else keyed.watermark
     is_last = chunk is None or chunk.is_last
     rows = keyed.pending_rows if chunk is None or is_last else chunk.rows
     left_rows = max(keyed.pending_rows - rows, 0)
-    partition = partition_of(base)
+    partition = read_partition(base)
     return {
         "pending": pending,
         "primary_key": list(keyed.spec.primary_key),
@@ -93,11 +93,11 @@ def merge_task(keyed: KeyedTable, name: TableName, base: Json, change: Json, *, 
         "target_file_size": policy.target_file_bytes,
         "partition": partition,
         "sql": _sql(keyed, name, base, change, partition, None if is_last else through) if pending else {},
-        "clean": clean_task(keyed, name, through=through, policy=policy, keep_all_deletes=not is_last),
+        "clean": build_clean_task(keyed, name, through=through, policy=policy, keep_all_deletes=not is_last),
     }
 
 
-def clean_task(
+def build_clean_task(
     keyed: KeyedTable,
     name: TableName,
     *,
@@ -137,7 +137,7 @@ def merge_mode(wanted: MergeMode, base: Json, partition: list[Json] | None, *, p
     return MergeMode.AUTO if partition else MergeMode.VECTORS
 
 
-def partition_of(base: Json) -> list[Json] | None:
+def read_partition(base: Json) -> list[Json] | None:
     """The fields of base's partition spec by column; None where its partitions have no predicate over columns.
 
     Identity and time transforms have one; buckets and truncations have not, nor have fields inside structs here, nor
@@ -182,7 +182,7 @@ def columns_of(base: Json) -> list[str]:
     return [field["name"] for field in current_schema(base)["fields"]]
 
 
-def pair_of(keyed: KeyedTable, name: TableName, base: Json, change: Json, *, through: int | None = None) -> Pair:
+def build_pair(keyed: KeyedTable, name: TableName, base: Json, change: Json, *, through: int | None = None) -> Pair:
     """Both stores as they are pinned for a job, changes up to `through` alone if it is given."""
     return Pair(
         spec=keyed.spec,
@@ -198,18 +198,21 @@ def pair_of(keyed: KeyedTable, name: TableName, base: Json, change: Json, *, thr
 def _sql(
     keyed: KeyedTable, name: TableName, base: Json, change: Json, partition: list[Json] | None, through: int | None
 ) -> Json:
-    pair = pair_of(keyed, name, base, change, through=through)
-    sql = {"merged": merged_sql(pair), "effective": effective_sql(pair)}
+    pair = build_pair(keyed, name, base, change, through=through)
+    sql = {"merged": build_merged_sql(pair), "effective": build_effective_sql(pair)}
     if partition:
         fields = [(field["column"], _transform(field["transform"])) for field in partition]
-        sql |= {"touched": touched_sql(pair, fields), "led_to": led_to_sql(pair, fields)}
+        sql |= {
+            "touched": build_touched_partitions_sql(pair, fields),
+            "led_to": build_target_partitions_sql(pair, fields),
+        }
     return sql
 
 
 def _transform(transform: str) -> Expression:
     if transform == "identity":
         return lambda column: column
-    function = quoted(JOB_CATALOG, "system", _FUNCTIONS[transform])
+    function = quote_name(JOB_CATALOG, "system", _FUNCTIONS[transform])
     return lambda column: f"{function}({column})"
 
 
@@ -238,8 +241,8 @@ def _store_name(name: TableName, store: str) -> str:
 
 
 def _pinned(name: TableName, store: str, metadata: Json) -> str:
-    pinned = pinned_name(store, ref_snapshot_id(metadata, "main"), metadata["current-schema-id"])
-    return quoted(JOB_CATALOG, *name.as_namespace, pinned)
+    pinned = name_pinned_view(store, ref_snapshot_id(metadata, "main"), metadata["current-schema-id"])
+    return quote_name(JOB_CATALOG, *name.as_namespace, pinned)
 
 
 def _total(metadata: Json, key: str) -> int | None:

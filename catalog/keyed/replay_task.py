@@ -10,33 +10,33 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot, ref_snapshot_id, sequence_number, snapshot_by_id
 from catalog.keyed.merge_task import columns_of
 from catalog.keyed.spec import BASE, CHANGE, KeyedTable
-from catalog.keyed.view_sql import Pair, effective_sql, merged_sql, pinned_name
+from catalog.keyed.view_sql import Pair, build_effective_sql, build_merged_sql, name_pinned_view
 from catalog.names import TableName
 
-GROUND = "firn_ground"
+BASELINE = "firn_ground"
 HISTORY = "firn_history"
 
 
-def replay_task(keyed: KeyedTable, name: TableName, base: Json, change: Json) -> Json:
+def build_replay_task(keyed: KeyedTable, name: TableName, base: Json, change: Json) -> Json:
     """The facts of a replay; both metadata and `keyed` are of one moment.
 
     `is_whole` is False when a snapshot of the change store's history is gone: then nothing can be replayed.
     """
     first, is_whole = _first(change)
-    pair = Pair(spec=keyed.spec, columns=columns_of(base), base=GROUND, change=HISTORY, watermark=0, pending=True)
+    pair = Pair(spec=keyed.spec, columns=columns_of(base), base=BASELINE, change=HISTORY, watermark=0, pending=True)
     return {
         "base": _pinned(name, BASE, base, ref_snapshot_id(base, "main")),
         "first": None if first is None else _pinned(name, CHANGE, change, first["snapshot-id"]),
         "first_id": None if first is None else first["snapshot-id"],
         "last_id": ref_snapshot_id(change, "main"),
         "is_whole": is_whole,
-        "ground": GROUND,
+        "baseline": BASELINE,
         "history": HISTORY,
-        "sql": {"merged": merged_sql(pair), "effective": effective_sql(pair)},
+        "sql": {"merged": build_merged_sql(pair), "effective": build_effective_sql(pair)},
     }
 
 
-def replayed_through(change: Json) -> int:
+def read_replay_end(change: Json) -> int:
     """The watermark that a rebuild leaves: it merges everything, whether pending or not."""
     head = current_snapshot(change)
     return 0 if head is None else sequence_number(head)
@@ -55,4 +55,4 @@ def _first(change: Json) -> tuple[Json | None, bool]:
 
 
 def _pinned(name: TableName, store: str, metadata: Json, snapshot_id: int | None) -> list[str]:
-    return [*name.as_namespace, pinned_name(store, snapshot_id, metadata["current-schema-id"])]
+    return [*name.as_namespace, name_pinned_view(store, snapshot_id, metadata["current-schema-id"])]

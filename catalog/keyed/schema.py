@@ -34,7 +34,7 @@ _UNFIT_FOR_KEYS = ("float", "double")
 _ORDERED = ("int", "long", "date", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns", "decimal", "string")
 
 
-def base_schema(schema: Json, spec: KeySpec) -> Json:
+def build_base_schema(schema: Json, spec: KeySpec) -> Json:
     """A schema made fit for the base store; Invalid when the key or the sequence field does not fit it."""
     index(schema)
     fields: Sequence[Json] = schema["fields"]
@@ -51,20 +51,20 @@ def base_schema(schema: Json, spec: KeySpec) -> Json:
     }
 
 
-def change_schema(base: Json) -> Json:
+def build_change_schema(base: Json) -> Json:
     """The change store's schema over a base schema: the same columns, then what tells of each change."""
     kept = {key: value for key, value in base.items() if key != "schema-id"}
     return kept | {"fields": [*base["fields"], *CHANGE_COLUMNS], "identifier-field-ids": []}
 
 
-def base_of_change(change: Json, keys: Sequence[int]) -> Json:
+def derive_base_schema(change: Json, keys: Sequence[int]) -> Json:
     """The base schema that a change schema stands over."""
     kept = {key: value for key, value in change.items() if key != "schema-id"}
     fields = [field for field in change["fields"] if field["id"] not in (OP_ID, SOURCE_ID)]
     return kept | {"fields": fields, "identifier-field-ids": sorted(keys)}
 
 
-def with_shared_ids(change: Json, *, last_base_id: int) -> Json:
+def share_field_ids(change: Json, *, last_base_id: int) -> Json:
     """A change schema as an engine sent it, its new columns renumbered to follow base's last column."""
     fresh: dict[int, int] = {}
 

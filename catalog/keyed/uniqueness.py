@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from catalog.job import Job, JobId, JobKind, JobStatus
+from catalog.jobs.job import Job, JobId, JobKind, JobStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class Uniqueness:
     sample: Sequence[RepeatedKey]
 
 
-def uniqueness(past: Iterable[Job], head: int | None) -> Uniqueness | None:
+def read_uniqueness(past: Iterable[Job], head: int | None) -> Uniqueness | None:
     """What the newest count among these jobs has found; None without one. `head` is base's snapshot now."""
     known = (job for job in past if job.kind is JobKind.KEYS and job.status is JobStatus.SUCCEEDED)
     last = max(known, key=lambda job: job.created_at, default=None)

@@ -46,24 +46,24 @@ class Pair:
     through: int | None = None
 
 
-def pinned_name(store: str, snapshot_id: int | None, schema_id: int) -> str:
+def name_pinned_view(store: str, snapshot_id: int | None, schema_id: int) -> str:
     """The name under which a store is served as it was at one snapshot: `base_at_7_0`, `change_at_none_0`."""
     return f"{store}_at_{'none' if snapshot_id is None else snapshot_id}_{schema_id}"
 
 
-def quoted(*parts: str) -> str:
+def quote_name(*parts: str) -> str:
     """A name of one or more parts, as Spark SQL reads it whatever characters it is made of."""
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
-def merged_sql(pair: Pair) -> str:
+def build_merged_sql(pair: Pair) -> str:
     """What the keyed table holds: base, and the pending changes that take effect, one row per key.
 
     The changes come first: Spark gives the columns of a union's first branch new names in a view, and copies every row
     of that branch for it, which for base took a third of a scan.
     """
     if not pair.pending:
-        return f"SELECT {', '.join(map(quoted, pair.columns))} FROM {pair.base}"
+        return f"SELECT {', '.join(map(quote_name, pair.columns))} FROM {pair.base}"
     return (
         f"WITH {_ctes(pair)}\n"
         f"SELECT {_listed(pair, 'c')} {_from_effective(pair)} AND c.{OP} <> 'D'\n"
@@ -72,12 +72,12 @@ def merged_sql(pair: Pair) -> str:
     )
 
 
-def effective_sql(pair: Pair) -> str:
+def build_effective_sql(pair: Pair) -> str:
     """The changes that take effect, one row per key: the table's columns and `_op`."""
     return f"WITH {_ctes(pair)}\nSELECT {_listed(pair, 'c')}, c.{OP} {_from_effective(pair)}"
 
 
-def touched_sql(pair: Pair, partition: Sequence[tuple[str, Expression]]) -> str:
+def build_touched_partitions_sql(pair: Pair, partition: Sequence[tuple[str, Expression]]) -> str:
     """The distinct partitions that a merge of this pair changes, as columns `p0`, `p1` …
 
     `partition` gives each partition field's column and transform. They are those that the changes lead to and,
@@ -89,10 +89,10 @@ def touched_sql(pair: Pair, partition: Sequence[tuple[str, Expression]]) -> str:
         f"SELECT DISTINCT {_transformed('b', partition)} FROM {pair.base} AS b"
         f" LEFT SEMI JOIN newest AS n ON {_gives_way(pair)}"
     )
-    return f"{led_to_sql(pair, partition)}\nUNION\n{held}"
+    return f"{build_target_partitions_sql(pair, partition)}\nUNION\n{held}"
 
 
-def led_to_sql(pair: Pair, partition: Sequence[tuple[str, Expression]]) -> str:
+def build_target_partitions_sql(pair: Pair, partition: Sequence[tuple[str, Expression]]) -> str:
     """Those of the touched partitions that rows are written to; without a sequence field base is not read for them."""
     return f"WITH {_ctes(pair)}\n{_led_to(pair, partition)} AND c.{OP} <> 'D'"
 
@@ -102,24 +102,26 @@ def _led_to(pair: Pair, partition: Sequence[tuple[str, Expression]]) -> str:
 
 
 def _listed(pair: Pair, alias: str) -> str:
-    return ", ".join(f"{alias}.{quoted(name)}" for name in pair.columns)
+    return ", ".join(f"{alias}.{quote_name(name)}" for name in pair.columns)
 
 
 def _transformed(alias: str, partition: Sequence[tuple[str, Expression]]) -> str:
-    return ", ".join(f"{transform(f'{alias}.{quoted(name)}')} AS p{i}" for i, (name, transform) in enumerate(partition))
+    return ", ".join(
+        f"{transform(f'{alias}.{quote_name(name)}')} AS p{i}" for i, (name, transform) in enumerate(partition)
+    )
 
 
 def _keys(pair: Pair, alias: str) -> str:
     """The key columns of a store under the names that joins use."""
-    return ", ".join(f"{alias}.{quoted(key)} AS k{i}" for i, key in enumerate(pair.spec.primary_key))
+    return ", ".join(f"{alias}.{quote_name(key)} AS k{i}" for i, key in enumerate(pair.spec.primary_key))
 
 
 def _by_key(pair: Pair, alias: str) -> str:
-    return "GROUP BY " + ", ".join(f"{alias}.{quoted(key)}" for key in pair.spec.primary_key)
+    return "GROUP BY " + ", ".join(f"{alias}.{quote_name(key)}" for key in pair.spec.primary_key)
 
 
 def _same_key(pair: Pair, store: str, other: str) -> str:
-    return " AND ".join(f"{store}.{quoted(key)} = {other}.k{i}" for i, key in enumerate(pair.spec.primary_key))
+    return " AND ".join(f"{store}.{quote_name(key)} = {other}.k{i}" for i, key in enumerate(pair.spec.primary_key))
 
 
 def _joined(pair: Pair, other: str) -> str:
@@ -140,7 +142,7 @@ def _newest(pair: Pair) -> str:
     if pair.spec.sequence_field is None:
         return f"SELECT {_keys(pair, 'c')}, max(c._row_id) AS i {grouped}"
     keys = ", ".join(f"k{i}" for i in range(len(pair.spec.primary_key)))
-    greatest = f"max(struct(c.{quoted(pair.spec.sequence_field)} AS s, c._row_id AS i))"
+    greatest = f"max(struct(c.{quote_name(pair.spec.sequence_field)} AS s, c._row_id AS i))"
     return f"SELECT {keys}, m.s AS s, m.i AS i FROM (SELECT {_keys(pair, 'c')}, {greatest} AS m {grouped})"
 
 
@@ -148,7 +150,7 @@ def _ctes(pair: Pair) -> str:
     newest = f"newest AS ({_newest(pair)})"
     if pair.spec.sequence_field is None:
         return newest
-    sequence = quoted(pair.spec.sequence_field)
+    sequence = quote_name(pair.spec.sequence_field)
     keys = ", ".join(f"k{i}" for i in range(len(pair.spec.primary_key)))
     own = ", ".join(f"n.k{i}" for i in range(len(pair.spec.primary_key)))
     return (
@@ -185,5 +187,5 @@ def _gives_way(pair: Pair) -> str:
     same = f"{_same_key(pair, 'b', 'n')} AND n.i IS NOT NULL"
     if pair.spec.sequence_field is None:
         return same
-    held = f"b.{quoted(pair.spec.sequence_field)}"
+    held = f"b.{quote_name(pair.spec.sequence_field)}"
     return f"{same} AND ({held} IS NULL OR n.s >= {held})"

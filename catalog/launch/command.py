@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from catalog.launch.settings import DeployMode, Launch, LaunchId, LaunchKind, filled
+from catalog.launch.settings import DeployMode, Launch, LaunchId, LaunchKind, fill_variables
 
 PROPERTIES = "spark.conf"
 POD = "driver-pod.json"
@@ -17,7 +17,7 @@ _NOT_PLAIN = re.compile(r"[^!-~]|[\\:=#!]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class LaunchPaths:
     """Where the server is and what it has at hand."""
 
     server: str
@@ -38,12 +38,12 @@ class Command:
     files: Mapping[str, str] = field(default_factory=dict)
 
 
-def command(launch: Launch, *, group: str, launch_id: LaunchId, place: Place, token: str | None) -> Command:
+def build_command(launch: Launch, *, group: str, launch_id: LaunchId, place: LaunchPaths, token: str | None) -> Command:
     """How one optimizer of the group is started."""
     variables = {"group": group, "launch": launch_id, "server": place.server, "slots": str(launch.slots)}
-    environment = {name: filled(value, variables) for name, value in launch.environment.items()}
+    environment = {name: fill_variables(value, variables) for name, value in launch.environment.items()}
     secret = {} if token is None else {"FIRN_TOKEN": token}
-    conf = {key: filled(value, variables) for key, value in launch.conf.items()}
+    conf = {key: fill_variables(value, variables) for key, value in launch.conf.items()}
     of_optimizer = ["--server", place.server, "--group", group, "--slots", str(launch.slots), "--launch", launch_id]
     if launch.kind is LaunchKind.LOCAL:
         return _local(launch, place, of_optimizer, conf, environment | secret)
@@ -51,7 +51,7 @@ def command(launch: Launch, *, group: str, launch_id: LaunchId, place: Place, to
 
 
 def _local(
-    launch: Launch, place: Place, of_optimizer: list[str], conf: Mapping[str, str], environment: dict[str, str]
+    launch: Launch, place: LaunchPaths, of_optimizer: list[str], conf: Mapping[str, str], environment: dict[str, str]
 ) -> Command:
     if conf:
         pairs = [part for key, value in sorted(conf.items()) for part in ("--conf", f"{key}={value}")]
@@ -64,7 +64,7 @@ def _local(
 
 def _submitted(
     launch: Launch,
-    place: Place,
+    place: LaunchPaths,
     of_optimizer: list[str],
     conf: dict[str, str],
     environment: dict[str, str],
@@ -77,16 +77,16 @@ def _submitted(
     if launch.deploy_mode is DeployMode.CLUSTER:
         conf |= _for_the_cluster(launch, environment | secret, variables)
         if launch.master.startswith("k8s://"):
-            files[POD] = driver_pod(launch, group=group, launch_id=launch_id)
+            files[POD] = build_driver_pod(launch, group=group, launch_id=launch_id)
             conf["spark.kubernetes.driver.podTemplateFile"] = f"{place.directory}/{POD}"
-    files[PROPERTIES] = properties(conf)
-    arguments = [place.spark_submit, "--master", filled(launch.master, variables)]
+    files[PROPERTIES] = format_properties(conf)
+    arguments = [place.spark_submit, "--master", fill_variables(launch.master, variables)]
     arguments += ["--deploy-mode", launch.deploy_mode.value, "--name", f"firn-optimizer-{group}-{launch_id}"]
     arguments += ["--driver-memory", launch.memory, "--properties-file", f"{place.directory}/{PROPERTIES}"]
     arguments.append("--load-spark-defaults")  # given a file of its own, Spark would pass over the cluster's settings
     if launch.py_files:
-        arguments += ["--py-files", ",".join(filled(one, variables) for one in launch.py_files)]
-    arguments += [filled(launch.application or place.application, variables), *of_optimizer]
+        arguments += ["--py-files", ",".join(fill_variables(one, variables) for one in launch.py_files)]
+    arguments += [fill_variables(launch.application or place.application, variables), *of_optimizer]
     if launch.deploy_mode is DeployMode.CLIENT:
         return Command(arguments=[*arguments, "--tied"], environment=environment | secret, files=files)
     return Command(arguments=arguments, environment={}, files=files)
@@ -100,7 +100,7 @@ def _for_the_cluster(launch: Launch, environment: Mapping[str, str], variables: 
     own = {f"spark.kubernetes.driverEnv.{name}": value for name, value in environment.items()}
     own["spark.kubernetes.submission.waitAppCompletion"] = "true"
     if launch.image is not None:
-        own["spark.kubernetes.container.image"] = filled(launch.image, variables)
+        own["spark.kubernetes.container.image"] = fill_variables(launch.image, variables)
     if launch.namespace is not None:
         own["spark.kubernetes.namespace"] = launch.namespace
     if "spark.kubernetes.driver.secretKeyRef.FIRN_TOKEN" in launch.conf:
@@ -108,7 +108,7 @@ def _for_the_cluster(launch: Launch, environment: Mapping[str, str], variables: 
     return own
 
 
-def driver_pod(launch: Launch, *, group: str, launch_id: str) -> str:
+def build_driver_pod(launch: Launch, *, group: str, launch_id: str) -> str:
     """The pod that Kubernetes runs the optimizer in, as far as Spark leaves it to us. JSON is YAML too."""
     labels = {"app.kubernetes.io/name": "firn-optimizer", "firn/group": group.strip("_-"), "firn/launch": launch_id}
     metadata: dict[str, Any] = {"labels": labels}
@@ -123,7 +123,7 @@ def driver_pod(launch: Launch, *, group: str, launch_id: str) -> str:
     return json.dumps(pod, indent=2) + "\n"
 
 
-def properties(settings: Mapping[str, str]) -> str:
+def format_properties(settings: Mapping[str, str]) -> str:
     """A file as Java's Properties reads it: one setting a line, whatever stands in its value."""
     return "".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in sorted(settings.items()))
 

@@ -19,7 +19,7 @@ LEAVING = timedelta(minutes=2)
 """Time to end, for one that was asked to and holds no job any more."""
 
 
-class Standing(StrEnum):
+class LaunchStatus(StrEnum):
     """Where a launch stands."""
 
     STARTING = "starting"  # it has not registered yet
@@ -31,15 +31,15 @@ class Standing(StrEnum):
     @property
     def is_over(self) -> bool:
         """Whether nothing of it runs any more."""
-        return self in (Standing.ENDED, Standing.FAILED)
+        return self in (LaunchStatus.ENDED, LaunchStatus.FAILED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class FleetMember:
     """One launch that is not over, as it is seen now."""
 
     id: LaunchId
-    standing: Standing
+    status: LaunchStatus
     started_at: datetime
     busy_at: datetime
     """When it last held a job, or came to work."""
@@ -53,7 +53,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
+class LaunchHistory:
     """How the newest launches of a group went; since its settings were last changed."""
 
     failures: int = 0
@@ -65,7 +65,7 @@ class Past:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class QueueDemand:
     """The group's jobs that nobody has taken."""
 
     jobs: int = 0
@@ -74,7 +74,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class End:
+class LaunchEnd:
     """End a launch: in order, or at once."""
 
     launch: LaunchId
@@ -84,18 +84,24 @@ class End:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class FleetDecision:
     """How many are wanted, what to do, and why nothing is started although more are wanted."""
 
     wanted: int
     start: int = 0
-    ends: Sequence[End] = ()
+    ends: Sequence[LaunchEnd] = ()
     held_back: str | None = None
 
 
-def decide(
-    launch: Launch, members: Sequence[Member], waiting: Waiting, past: Past, now: datetime, *, lease: timedelta
-) -> Decision:
+def decide_launches(
+    launch: Launch,
+    members: Sequence[FleetMember],
+    waiting: QueueDemand,
+    past: LaunchHistory,
+    now: datetime,
+    *,
+    lease: timedelta,
+) -> FleetDecision:
     """What to do for one group, now. Who is silent for longer than a lease holds nothing any more."""
     scaling = launch.scaling
     ends = [end for one in members if (end := _unfit(one, launch, now, lease)) is not None]
@@ -103,7 +109,7 @@ def decide(
     staying = [one for one in _staying(members) if one.id not in ending]
     if launch.kind is LaunchKind.NONE:
         left = (_drained(one, "the group starts none any more") for one in staying)
-        return Decision(wanted=0, ends=(*ends, *left))
+        return FleetDecision(wanted=0, ends=(*ends, *left))
     calm = past.changed_at is None or now - past.changed_at >= timedelta(seconds=scaling.cool_down_seconds)
     wanted = _wanted(scaling, staying, waiting, now, calm=calm)
     surplus = sorted(staying, key=lambda one: (one.jobs, one.busy_at))[: max(len(staying) - wanted, 0)]
@@ -112,14 +118,16 @@ def decide(
     ends += [_drained(one, why) for one in surplus]
     missing = max(wanted - len(staying), 0)
     held_back = _held_back(scaling, past, now) if missing else None
-    return Decision(wanted=wanted, start=0 if held_back else missing, ends=tuple(ends), held_back=held_back)
+    return FleetDecision(wanted=wanted, start=0 if held_back else missing, ends=tuple(ends), held_back=held_back)
 
 
-def _staying(members: Sequence[Member]) -> list[Member]:
-    return [one for one in members if one.standing in (Standing.STARTING, Standing.WORKING)]
+def _staying(members: Sequence[FleetMember]) -> list[FleetMember]:
+    return [one for one in members if one.status in (LaunchStatus.STARTING, LaunchStatus.WORKING)]
 
 
-def _wanted(scaling: Scaling, staying: Sequence[Member], waiting: Waiting, now: datetime, *, calm: bool) -> int:
+def _wanted(
+    scaling: Scaling, staying: Sequence[FleetMember], waiting: QueueDemand, now: datetime, *, calm: bool
+) -> int:
     count = len(staying)
     if count < scaling.minimum or count > scaling.maximum:
         return min(max(count, scaling.minimum), scaling.maximum)
@@ -127,14 +135,14 @@ def _wanted(scaling: Scaling, staying: Sequence[Member], waiting: Waiting, now: 
         if not count:
             return min(1, scaling.maximum)
         is_late = now - waiting.since >= timedelta(seconds=scaling.queue_seconds)
-        all_work = all(one.standing is Standing.WORKING for one in staying)
+        all_work = all(one.status is LaunchStatus.WORKING for one in staying)
         return min(count + 1, scaling.maximum) if is_late and all_work and calm else count
     idle_since = now - timedelta(seconds=scaling.idle_seconds)
-    idle = [one for one in staying if one.standing is Standing.WORKING and not one.jobs and one.busy_at <= idle_since]
+    idle = [one for one in staying if one.status is LaunchStatus.WORKING and not one.jobs and one.busy_at <= idle_since]
     return max(count - 1, scaling.minimum) if idle and calm else count
 
 
-def _held_back(scaling: Scaling, past: Past, now: datetime) -> str | None:
+def _held_back(scaling: Scaling, past: LaunchHistory, now: datetime) -> str | None:
     if not past.failures or past.failed_at is None:
         return None
     if past.failures >= scaling.max_attempts:
@@ -149,17 +157,17 @@ def is_lost(silent_for: timedelta, lease: timedelta) -> bool:
     return silent_for > lease + RETRIES
 
 
-def _unfit(one: Member, launch: Launch, now: datetime, lease: timedelta) -> End | None:
+def _unfit(one: FleetMember, launch: Launch, now: datetime, lease: timedelta) -> LaunchEnd | None:
     """Why a member must go, whatever the numbers are."""
     limit = launch.memory_limit
     if limit is not None and one.resident is not None and one.resident > limit * KILL_FACTOR:
         return _killed(one, f"it took {one.resident:,} bytes of memory, far more than its {limit:,}")
-    if one.standing is Standing.STARTING:
+    if one.status is LaunchStatus.STARTING:
         is_late = one.silent_for >= timedelta(seconds=launch.scaling.start_seconds)
         return _killed(one, f"it has not registered within {launch.scaling.start_seconds} s") if is_late else None
     if is_lost(one.silent_for, lease):
         return _killed(one, "nothing is heard of it")
-    if one.standing is Standing.DRAINING:
+    if one.status is LaunchStatus.DRAINING:
         has_time = one.jobs or one.asked_at is None or now - max(one.asked_at, one.busy_at) < LEAVING
         return None if has_time else _killed(one, "it was asked to end, holds no job, and has not ended")
     if limit is not None and one.resident is not None and one.resident > limit:
@@ -167,10 +175,10 @@ def _unfit(one: Member, launch: Launch, now: datetime, lease: timedelta) -> End 
     return None
 
 
-def _killed(one: Member, why: str) -> End:
-    return End(launch=one.id, why=why, at_once=True, is_failure=True)
+def _killed(one: FleetMember, why: str) -> LaunchEnd:
+    return LaunchEnd(launch=one.id, why=why, at_once=True, is_failure=True)
 
 
-def _drained(one: Member, why: str) -> End:
+def _drained(one: FleetMember, why: str) -> LaunchEnd:
     """Asked to end; one that has not even registered holds nothing that it could finish."""
-    return End(launch=one.id, why=why, at_once=one.standing is Standing.STARTING)
+    return LaunchEnd(launch=one.id, why=why, at_once=one.status is LaunchStatus.STARTING)

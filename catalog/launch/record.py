@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from catalog.group import GroupName
-from catalog.launch.fleet import Past, Standing
+from catalog.jobs.optimizer_group import GroupName
+from catalog.launch.fleet import LaunchHistory, LaunchStatus
 from catalog.launch.settings import Launch, LaunchId, LaunchKind
 
 CALM = timedelta(minutes=10)
@@ -33,13 +33,13 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Launched:
+class LaunchRecord:
     """One optimizer that a server has started, or tried to."""
 
     id: LaunchId
     group: GroupName
     kind: LaunchKind
-    standing: Standing
+    status: LaunchStatus
     started_at: datetime
     busy_at: datetime
     process: Process | None = None
@@ -49,20 +49,20 @@ class Launched:
     """Why it was asked to end, or how it failed."""
 
 
-def past(newest_first: Sequence[Launched], since: datetime) -> Past:
+def summarize_launches(newest_first: Sequence[LaunchRecord], since: datetime) -> LaunchHistory:
     """What the newest launches of a group say, from the last change of its settings on."""
     relevant = [one for one in newest_first if one.started_at >= since]
-    failed: list[Launched] = []
+    failed: list[LaunchRecord] = []
     for one in relevant:
-        if one.standing in (Standing.WORKING, Standing.ENDED):
+        if one.status in (LaunchStatus.WORKING, LaunchStatus.ENDED):
             break
-        if one.standing is Standing.FAILED:
+        if one.status is LaunchStatus.FAILED:
             failed.append(one)
             if one.ended_at is not None and one.ended_at - one.started_at >= CALM:
                 break
     changes = [moment for one in relevant for moment in (one.started_at, one.asked_at) if moment is not None]
     newest = failed[0] if failed else None
-    return Past(
+    return LaunchHistory(
         failures=len(failed),
         failed_at=None if newest is None else newest.ended_at,
         error=None if newest is None else newest.why,

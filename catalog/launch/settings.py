@@ -79,7 +79,7 @@ class Launch:
     namespace: str | None = None
 
 
-def checked(launch: Launch) -> Launch:
+def check_launch(launch: Launch) -> Launch:
     """The settings themselves; Invalid when one of them cannot work."""
     _check_scaling(launch.scaling)
     _need(1 <= launch.slots <= MOST_SLOTS, f"{launch.slots} slots: 1 to {MOST_SLOTS} can be had")
@@ -136,7 +136,7 @@ def _check_value(name: str, text: str) -> None:
         _need(variable in VARIABLES, f"{name} names {{firn.{variable}}}: there are {known}")
 
 
-def filled(text: str, variables: Mapping[str, str]) -> str:
+def fill_variables(text: str, variables: Mapping[str, str]) -> str:
     """The text with `{firn.group}` and so on replaced; what replaces them is not looked at again."""
     return _VARIABLE.sub(lambda found: variables[found.group(1)], text)
 

@@ -7,24 +7,24 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from catalog.iceberg.json import Json
-from catalog.job import Job, JobKind, JobStatus
-from catalog.keyed.merge_task import clean_task
+from catalog.jobs.job import Job, JobKind, JobStatus
+from catalog.keyed.merge_task import build_clean_task
 from catalog.keyed.spec import CHANGE
 from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, measure_gain
 from catalog.maintenance.estimate import Effect, TableSize, size_without_changes
 from catalog.maintenance.kind import MaintenanceKind
 from catalog.maintenance.merge import build_merge_policy
+from catalog.planning.dry_run import Touch, Would
 from catalog.planning.facts import Due, TableFacts
-from catalog.planning.need import Later, counted
-from catalog.relation import RelationKind
-from catalog.would import Touch, Would
+from catalog.planning.trigger_result import NotYet, format_count
+from catalog.tables.relation import RelationKind
 
 MERGING = frozenset({JobKind.MERGE, JobKind.SYNC, JobKind.TTL})
 """Kinds of jobs that may end in a merge."""
 
 
-def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Later | None:
+def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotYet | None:
     """Merged rows left in the change store's current snapshot are read by every reader in vain.
 
     With a sequence field those of files with deletes stay for a while. A merge cleans what has become old; where no
@@ -43,7 +43,7 @@ def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Late
     merged_at = max((moment for moment in merged if moment is not None), default=None)
     old_at = None if merged_at is None else merged_at + facts.policy["firn.tombstone.max-age"]
     if old_at is not None and now <= old_at:
-        return Later(kind=JobKind.CLEAN, why=f"{why}, kept for late changes", next_at=old_at)
+        return NotYet(kind=JobKind.CLEAN, why=f"{why}, kept for late changes", next_at=old_at)
     return Due(kind=JobKind.CLEAN, why=f"{why}, all of them old", state=f"merged {keyed.watermark}")
 
 
@@ -56,7 +56,7 @@ def estimate(facts: TableFacts, before: TableSize, _params: Mapping[str, Any]) -
 def build_task(context: JobContext) -> Json:
     """Everything up to the watermark is merged."""
     keyed = context.keyed_table
-    return clean_task(keyed, context.relation.name, through=keyed.watermark, policy=build_merge_policy(context))
+    return build_clean_task(keyed, context.relation.name, through=keyed.watermark, policy=build_merge_policy(context))
 
 
 def dry_run(run: DryRun) -> Would:
@@ -65,7 +65,7 @@ def dry_run(run: DryRun) -> Would:
     merged = [file for file in run.live(change) if file.sequence_number <= run.task["through"] and not file.content]
     size = sum(file.size for file in merged)
     return Would(
-        would=f"take {counted(len(merged), 'merged file')} out of the change store's current snapshot",
+        would=f"take {format_count(len(merged), 'merged file')} out of the change store's current snapshot",
         touches=[Touch("merged files", len(merged), size)],
         gain=measure_gain(change, files=len(merged), bytes=size),
         exact=not run.task["keep_deletes"],

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from catalog.file_layout import FEWEST_FILES, LayoutCounter, change_packs
+from catalog.files.file_layout import FEWEST_FILES, LayoutCounter, pack_change_files
 from catalog.iceberg.json import Json
-from catalog.job import Job, JobKind
-from catalog.keyed.file_tasks import compact_task
+from catalog.jobs.job import Job, JobKind
+from catalog.keyed.file_tasks import build_compact_task
 from catalog.keyed.spec import CHANGE
 from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, count_by_partition, measure_gain
 from catalog.maintenance.estimate import Effect, TableSize
 from catalog.maintenance.kind import JobOptions, MaintenanceKind
+from catalog.planning.dry_run import NOTHING_TO_DO, Touch, Would, list_largest_partitions
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.file_rules import compact_policy
-from catalog.planning.need import Later, counted
-from catalog.relation import RelationKind
-from catalog.would import NOTHING_TO_DO, Touch, Would, largest
+from catalog.planning.trigger_result import NotYet, format_count
+from catalog.tables.relation import RelationKind
 
 MIN_PENDING_AGE = timedelta(hours=1)
 """Changes that have waited for so long are worth packing: the next merge is not about to take them away."""
@@ -35,7 +35,7 @@ class CompactOptions(JobOptions):
         return {"min_files": str(FEWEST_FILES)}
 
 
-def trigger(facts: TableFacts, _past: Sequence[Job], now: datetime) -> Due | Later | None:
+def trigger(facts: TableFacts, _past: Sequence[Job], now: datetime) -> Due | NotYet | None:
     """Small files of changes that stay: those of a table that is merged seldom, or that keeps merged deletes."""
     keyed, change, least = facts.keyed, facts.change, facts.policy["firn.compact.min-files"]
     layout = facts.sure_change_layout
@@ -46,7 +46,7 @@ def trigger(facts: TableFacts, _past: Sequence[Job], now: datetime) -> Due | Lat
     lain_at = None if keyed.pending_since is None else keyed.pending_since + MIN_PENDING_AGE
     if keeps or (lain_at is not None and now >= lain_at):
         return Due(kind=JobKind.COMPACT, why=why, state=str(change.snapshot_id))
-    return Later(kind=JobKind.COMPACT, why=f"{why}, which a merge may take first", next_at=lain_at)
+    return NotYet(kind=JobKind.COMPACT, why=f"{why}, which a merge may take first", next_at=lain_at)
 
 
 def estimate(facts: TableFacts, before: TableSize, params: Mapping[str, Any]) -> Effect:
@@ -62,7 +62,7 @@ def estimate(facts: TableFacts, before: TableSize, params: Mapping[str, Any]) ->
 def build_task(context: JobContext) -> Json:
     """The rule that the job packs by."""
     job = context.job
-    return compact_task(context.keyed_table, job.table, compact_policy(context.policy, job.params))
+    return build_compact_task(context.keyed_table, job.table, compact_policy(context.policy, job.params))
 
 
 def dry_run(run: DryRun) -> Would:
@@ -70,19 +70,19 @@ def dry_run(run: DryRun) -> Would:
     change, task = run.context.metadata[CHANGE], run.task
     data = [file for file in run.live(change) if not file.content]
     counter = LayoutCounter(change, {}, 0)
-    packed = change_packs(data, task, counter.spec_id, counter.width)
+    packed = pack_change_files(data, task, counter.spec_id, counter.width)
     chosen = [file for _, files in packed for file in files]
     size = sum(file.size for file in chosen)
     pending = sum(len(files) for pack, files in packed if pack.is_pending)
     return Would(
-        would=f"pack {counted(len(chosen), 'change file')} of {len(data):,} into {len(packed):,}"
+        would=f"pack {format_count(len(chosen), 'change file')} of {len(data):,} into {len(packed):,}"
         if chosen
         else NOTHING_TO_DO,
         touches=[
             Touch("files to pack", len(chosen), size),
             Touch("of them with pending rows", pending),
             Touch("files to leave", len(data) - len(chosen), sum(file.size for file in data) - size),
-            *largest(count_by_partition(change, chosen)),
+            *list_largest_partitions(count_by_partition(change, chosen)),
         ],
         gain=measure_gain(change, files=len(chosen) - len(packed)),
         is_empty=not chosen,

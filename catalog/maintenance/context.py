@@ -8,11 +8,11 @@ from datetime import datetime
 
 from catalog.errors import NoSuchTable
 from catalog.iceberg.json import Json
-from catalog.job import Job
+from catalog.jobs.job import Job
 from catalog.keyed.spec import BASE, KeyedTable
 from catalog.names import TableName
 from catalog.policy.policy import Policy
-from catalog.relation import Relation
+from catalog.tables.relation import Relation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,11 +6,11 @@ from datetime import timedelta
 
 from catalog.errors import Invalid
 from catalog.iceberg.json import Json
-from catalog.job import JobKind
+from catalog.jobs.job import JobKind
 from catalog.maintenance.context import JobContext
 from catalog.maintenance.kind import MaintenanceKind
 from catalog.planning.facts import TableFacts
-from catalog.relation import Relation, RelationKind
+from catalog.tables.relation import Relation, RelationKind
 
 
 def check_takes(_relation: Relation, _facts: TableFacts) -> None:

@@ -8,11 +8,12 @@ from datetime import datetime, timedelta
 from math import ceil
 from typing import Any
 
-from catalog.file_layout import FEWEST_FILES
+from catalog.files.change_packing import SMALL_SHARE
+from catalog.files.file_layout import FEWEST_FILES
+from catalog.files.manifest_entries import ManifestEntry
 from catalog.iceberg.json import Json
-from catalog.job import Job, JobKind
-from catalog.keyed.file_tasks import deletes_task, files_of
-from catalog.keyed.packing import SMALL_SHARE
+from catalog.jobs.job import Job, JobKind
+from catalog.keyed.file_tasks import build_deletes_task, name_files_table
 from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import (
     DryRun,
@@ -25,11 +26,10 @@ from catalog.maintenance.dry_run import (
 from catalog.maintenance.estimate import Effect, TableSize
 from catalog.maintenance.kind import JobOptions, MaintenanceKind
 from catalog.maintenance.rewrite import WITH_VECTORS
+from catalog.planning.dry_run import Touch, Would, list_largest_partitions
 from catalog.planning.facts import Due, TableFacts
-from catalog.planning.need import counted
-from catalog.ports.reading import ListedFile
-from catalog.relation import RelationKind
-from catalog.would import Touch, Would, largest
+from catalog.planning.trigger_result import format_count
+from catalog.tables.relation import RelationKind
 
 _DELETE_TARGET = ("write.delete.target-file-size-bytes", 64 * 2**20)
 
@@ -48,7 +48,7 @@ def trigger(facts: TableFacts, _past: Sequence[Job], _now: datetime) -> Due | No
     stats, least = facts.stats, facts.policy["firn.deletes.min-files"]
     if stats.format_version >= WITH_VECTORS or not stats.position_deletes or stats.delete_files < least:
         return None
-    why = f"{counted(stats.delete_files, 'delete file')} (limit {least:,})"
+    why = f"{format_count(stats.delete_files, 'delete file')} (limit {least:,})"
     return Due(kind=JobKind.DELETES, why=why, state=str(stats.snapshot_id))
 
 
@@ -65,7 +65,7 @@ def build_task(context: JobContext) -> Json:
     """Of a plain table, or of a keyed table's base: a change store has none."""
     job = context.job
     least = int(job.params.get("min_files") or context.policy["firn.deletes.min-files"])
-    return deletes_task(files_of(job.table, is_keyed=context.keyed is not None), min_files=least)
+    return build_deletes_task(name_files_table(job.table, is_keyed=context.keyed is not None), min_files=least)
 
 
 def dry_run(run: DryRun) -> Would:
@@ -80,12 +80,12 @@ def dry_run(run: DryRun) -> Would:
     chosen = [file for group in groups for file in group]
     nameless = any(file.of is None for file in delete_files)
     return Would(
-        would=f"drop {counted(len(dangling), 'delete file')} of {len(delete_files):,} and pack {len(chosen):,}",
+        would=f"drop {format_count(len(dangling), 'delete file')} of {len(delete_files):,} and pack {len(chosen):,}",
         touches=[
             Touch("delete files of data files that are gone", *measure_files(dangling)),
             Touch("delete files to pack", *measure_files(chosen)),
             Touch("delete files to leave", len(delete_files) - len(dangling) - len(chosen)),
-            *largest(count_by_partition(metadata, [*dangling, *chosen])),
+            *list_largest_partitions(count_by_partition(metadata, [*dangling, *chosen])),
         ],
         gain=measure_gain(metadata, deletes=len(dangling) + len(chosen) - len(groups)),
         exact=not nameless and not chosen,
@@ -98,7 +98,7 @@ def _about_deletes(*, nameless: bool, packs: bool) -> list[str]:
     return notes + (["into how many files they are packed depends on what they still delete"] if packs else [])
 
 
-def _small_groups(metadata: Json, files: Sequence[ListedFile], least: int) -> list[list[ListedFile]]:
+def _small_groups(metadata: Json, files: Sequence[ManifestEntry], least: int) -> list[list[ManifestEntry]]:
     target = read_size_property(metadata, *_DELETE_TARGET)
     small = group_by_pack(metadata, (file for file in files if file.size < SMALL_SHARE * target))
     return [group for group in small if len(group) > 1 and (len(group) >= least or measure_files(group)[1] > target)]

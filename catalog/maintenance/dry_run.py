@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from catalog.file_layout import LayoutCounter
+from catalog.files.bin_packing import group_key
+from catalog.files.file_layout import LayoutCounter
+from catalog.files.manifest_entries import ManifestEntry, ManifestFile
 from catalog.iceberg.json import Json
 from catalog.iceberg.partition_text import make_partition_formatter
 from catalog.iceberg.reading import current_snapshot
+from catalog.iceberg.summaries import read_number
 from catalog.keyed.spec import CHANGE
 from catalog.maintenance.context import JobContext
 from catalog.names import TableName
-from catalog.ports.reading import ListedFile, ManifestLine, ManifestReading
-from catalog.rewrite_selection import group_key
-from catalog.stats import number
-from catalog.would import Touch, Would
+from catalog.planning.dry_run import Touch, Would
+from catalog.ports.manifest_reading import ManifestReading
 
 MAX_MANIFESTS = 500
 MAX_FILES = 100_000
@@ -37,28 +38,28 @@ class DryRun:
     why_files_stay: Callable[[], str | None]
     """Why no file of the table may be deleted, if that is so."""
 
-    def lines(self, metadata: Json) -> list[ManifestLine]:
+    def lines(self, metadata: Json) -> list[ManifestFile]:
         """The manifests of main's head; TooMany when nobody would wait until they are read."""
         head = current_snapshot(metadata)
         lines = [] if head is None else list(self.manifests(metadata).lines(metadata, head))
         check_not_too_many(lines)
         return lines
 
-    def live(self, metadata: Json, *, bounds_of: int | None = None) -> list[ListedFile]:
+    def live(self, metadata: Json, *, bounds_of: int | None = None) -> list[ManifestEntry]:
         """All live files of main's head; TooMany as above."""
         lines = self.lines(metadata)
         manifests = self.manifests(metadata)
         return [file for line in lines for file in manifests.files(metadata, line, bounds_of=bounds_of)]
 
 
-def check_not_too_many(lines: Iterable[ManifestLine]) -> None:
+def check_not_too_many(lines: Iterable[ManifestFile]) -> None:
     """TooMany for more than somebody would wait for."""
     listed = list(lines)
     if len(listed) > MAX_MANIFESTS or sum(line.files or 0 for line in listed) > MAX_FILES:
         raise TooMany
 
 
-def count_by_partition(metadata: Json, files: Iterable[ListedFile]) -> dict[str, tuple[int, int]]:
+def count_by_partition(metadata: Json, files: Iterable[ManifestEntry]) -> dict[str, tuple[int, int]]:
     """Files and bytes per partition, as people read it."""
     shown = make_partition_formatter(metadata)
     totals_of: dict[str, tuple[int, int]] = {}
@@ -69,17 +70,17 @@ def count_by_partition(metadata: Json, files: Iterable[ListedFile]) -> dict[str,
     return totals_of
 
 
-def group_by_pack(metadata: Json, files: Iterable[ListedFile]) -> list[list[ListedFile]]:
+def group_by_pack(metadata: Json, files: Iterable[ManifestEntry]) -> list[list[ManifestEntry]]:
     """Files that a job may pack with each other: those of one partition, and those of all older specs."""
     counter = LayoutCounter(metadata, {}, 0)
-    groups: dict[object, list[ListedFile]] = {}
+    groups: dict[object, list[ManifestEntry]] = {}
     for file in files:
         key = group_key(file, spec_id=counter.spec_id, older=(None,) * counter.width)
         groups.setdefault(key, []).append(file)
     return list(groups.values())
 
 
-def measure_files(files: Iterable[ListedFile]) -> tuple[int, int]:
+def measure_files(files: Iterable[ManifestEntry]) -> tuple[int, int]:
     """How many files there are, and how large they are together."""
     sizes = [file.size for file in files]
     return len(sizes), sum(sizes)
@@ -89,10 +90,10 @@ def read_totals(metadata: Json) -> dict[str, int]:
     """What the head's summary says of the whole table."""
     summary: Mapping[str, str] = (current_snapshot(metadata) or {}).get("summary") or {}
     return {
-        "files": number(summary, "total-data-files"),
-        "bytes": number(summary, "total-files-size"),
-        "deletes": number(summary, "total-delete-files"),
-        "rows": number(summary, "total-records"),
+        "files": read_number(summary, "total-data-files"),
+        "bytes": read_number(summary, "total-files-size"),
+        "deletes": read_number(summary, "total-delete-files"),
+        "rows": read_number(summary, "total-records"),
     }
 
 

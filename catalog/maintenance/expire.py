@@ -6,21 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from catalog.files.manifest_entries import ManifestFile
 from catalog.iceberg.json import Json
-from catalog.job import Job, JobKind, JobStatus
-from catalog.keeping.expiry import ExpirePolicy, Leaving, expire_task, leaving
+from catalog.jobs.job import Job, JobKind, JobStatus
 from catalog.keyed.spec import CHANGE
 from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, TooMany, check_not_too_many, measure_gain
 from catalog.maintenance.kind import MaintenanceKind
 from catalog.names import TableName
+from catalog.planning.dry_run import Touch, Would
 from catalog.planning.facts import Due, TableFacts
-from catalog.planning.need import Later, counted
-from catalog.planning.schedules import moments
-from catalog.policy.units import shown
-from catalog.ports.reading import ManifestLine
-from catalog.relation import TableStats
-from catalog.would import Touch, Would
+from catalog.planning.schedules import find_due_times
+from catalog.planning.trigger_result import NotYet, format_count
+from catalog.policy.units import format_duration
+from catalog.retention.expire_snapshots import ExpiredSnapshots, ExpirePolicy, build_expire_task, select_expired
+from catalog.tables.relation import TableStats
 
 MAX_SLACK = timedelta(hours=1)
 """Snapshots that have come of age wait so long for others: a table with a commit a minute would expire every minute."""
@@ -30,19 +30,19 @@ RETRY_SNAPSHOTS = 100
 """Snapshots that could not be expired are tried again when so many more have come."""
 
 
-def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Later | None:
+def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotYet | None:
     """By need; where there is a schedule, only then."""
     stores = [need for stats in facts.expiring if (need := _expire_store(facts, stats, now)) is not None]
-    laters = [need for need in stores if isinstance(need, Later)]
+    laters = [need for need in stores if isinstance(need, NotYet)]
     due = _of_both([need for need in stores if isinstance(need, Due)], past, has_later=bool(laters))
     if due is None:
         return min(laters, key=lambda later: later.next_at or now, default=None)
     if facts.policy["firn.expire.schedule"] is None:
         return due
-    schedule = moments(JobKind.EXPIRE, facts, past, now)
+    schedule = find_due_times(JobKind.EXPIRE, facts, past, now)
     if schedule.due_since is not None:
         return due
-    return Later(kind=JobKind.EXPIRE, why=f"{due.why}: it waits for its schedule", next_at=schedule.following)
+    return NotYet(kind=JobKind.EXPIRE, why=f"{due.why}: it waits for its schedule", next_at=schedule.following)
 
 
 def _of_both(stores: Sequence[Due], past: Sequence[Job], *, has_later: bool) -> Due | None:
@@ -58,20 +58,20 @@ def _of_both(stores: Sequence[Due], past: Sequence[Job], *, has_later: bool) -> 
     return replace(stores[0], state=before) if stores and not has_later else None
 
 
-def _expire_store(facts: TableFacts, stats: TableStats, now: datetime) -> Due | Later | None:
+def _expire_store(facts: TableFacts, stats: TableStats, now: datetime) -> Due | NotYet | None:
     keep, oldest = facts.policy["firn.expire.min-snapshots"], facts.policy["firn.expire.max-age"]
     since = stats.oldest_superseded_at
     if stats.snapshots <= keep or since is None:
         return None
-    why = f"{stats.snapshots:,} snapshots, the oldest superseded {shown(now - since)} ago (limit {shown(oldest)})"
+    why = f"{stats.snapshots:,} snapshots, the oldest superseded {format_duration(now - since)} ago (limit {format_duration(oldest)})"
     ripe_at = since + oldest + min(oldest / 10, MAX_SLACK)
     if now <= ripe_at:
-        return Later(kind=JobKind.EXPIRE, why=why, next_at=ripe_at + timedelta(seconds=1))
+        return NotYet(kind=JobKind.EXPIRE, why=why, next_at=ripe_at + timedelta(seconds=1))
     state = f"{stats.relation_id}:{since.isoformat()}:{stats.snapshots // RETRY_SNAPSHOTS}"
     return Due(kind=JobKind.EXPIRE, why=why, state=state)
 
 
-def select_expired_of_tables(context: JobContext) -> list[tuple[TableName, Json, Leaving]]:
+def select_expired_of_tables(context: JobContext) -> list[tuple[TableName, Json, ExpiredSnapshots]]:
     """What may leave each table. A linked table's change history stays whole: a rebuild after a Hive overwrite
     replays it (docs/protocols.md, rule 3.2).
     """
@@ -82,7 +82,7 @@ def select_expired_of_tables(context: JobContext) -> list[tuple[TableName, Json,
         (
             name,
             metadata,
-            leaving(
+            select_expired(
                 metadata,
                 policy,
                 now=context.now,
@@ -97,7 +97,7 @@ def select_expired_of_tables(context: JobContext) -> list[tuple[TableName, Json,
 
 def build_task(context: JobContext) -> Json:
     """The snapshots and refs that leave each table."""
-    return expire_task(select_expired_of_tables(context))
+    return build_expire_task(select_expired_of_tables(context))
 
 
 @dataclass(slots=True)
@@ -123,7 +123,8 @@ def dry_run(run: DryRun) -> Would:
     notes += [] if kept is None else [f"no file would be deleted: {kept}"]
     every = {**freed.files, **freed.manifests, **freed.others} if kept is None else {}
     return Would(
-        would=f"expire {counted(snapshots, 'snapshot')}" + (f" and drop {counted(refs, 'ref')}" if refs else ""),
+        would=f"expire {format_count(snapshots, 'snapshot')}"
+        + (f" and drop {format_count(refs, 'ref')}" if refs else ""),
         touches=[
             Touch("snapshots", snapshots),
             Touch("branches and tags", refs),
@@ -172,8 +173,8 @@ def _add_freed(freed: _Freed, run: DryRun, metadata: Json, leaving: set[int]) ->
     freed.files |= found
 
 
-def _lines(run: DryRun, metadata: Json, snapshots: list[Json]) -> dict[str, ManifestLine]:
-    found: dict[str, ManifestLine] = {}
+def _lines(run: DryRun, metadata: Json, snapshots: list[Json]) -> dict[str, ManifestFile]:
+    found: dict[str, ManifestFile] = {}
     for snapshot in snapshots:
         found |= {line.location: line for line in run.manifests(metadata).lines(metadata, snapshot)}
         check_not_too_many(found.values())

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from catalog.file_layout import FEWEST_FILES
+from catalog.files.file_layout import FEWEST_FILES
 from catalog.maintenance.merge import measure_pending, read_merge_trigger
 from catalog.maintenance.rewrite import WITH_VECTORS, describe_packable, measure_spread
 from catalog.planning.facts import TableFacts
-from catalog.planning.need import counted
-from catalog.policy.units import shown
-from catalog.relation import TableStats
+from catalog.planning.trigger_result import format_count
+from catalog.policy.units import format_duration
+from catalog.tables.relation import TableStats
 
 
 class HealthPart(StrEnum):
@@ -85,7 +85,9 @@ def _small_files(facts: TableFacts) -> HealthLoss:
         return _loss(HealthPart.SMALL_FILES, 0, "not counted yet" if facts.stats.snapshot_id else "no files")
     planned, files = layout.planned.packable_files, max(layout.data_files, 1)
     reached = max(planned / files * planned / least, layout.asked.saved_files / files * measure_spread(layout, least))
-    figure = f"{layout.small_files:,} of {counted(layout.data_files, 'file')} small, {describe_packable(layout, least)}"
+    figure = (
+        f"{layout.small_files:,} of {format_count(layout.data_files, 'file')} small, {describe_packable(layout, least)}"
+    )
     return _loss(HealthPart.SMALL_FILES, reached, figure)
 
 
@@ -98,7 +100,7 @@ def _deletes(facts: TableFacts) -> HealthLoss:
     large = max(stats.data_files - small, 0)
     besides = stats.delete_files / (large + stats.delete_files) if stats.delete_files else 0.0
     files = 0.0 if stats.format_version >= WITH_VECTORS else min(many, 2.0) * min(2 * besides, 1.0)
-    figure = f"{facts.deleted_share:.0%} of rows deleted, {counted(stats.delete_files, 'delete file')}"
+    figure = f"{facts.deleted_share:.0%} of rows deleted, {format_count(stats.delete_files, 'delete file')}"
     return _loss(HealthPart.DELETES, max(rows, files), figure)
 
 
@@ -108,7 +110,7 @@ def _pending(facts: TableFacts, now: datetime) -> HealthLoss:
     if keyed is None or not keyed.pending_commits:
         return _loss(HealthPart.PENDING, 0, "nothing pending")
     waiting = measure_pending(facts, keyed, (), now)
-    figure = f"{counted(keyed.pending_rows, 'row')} pending in {counted(keyed.pending_commits, 'commit')}"
+    figure = f"{format_count(keyed.pending_rows, 'row')} pending in {format_count(keyed.pending_commits, 'commit')}"
     return _loss(HealthPart.PENDING, read_merge_trigger(facts.policy).reached(waiting) or 0.0, figure)
 
 
@@ -119,15 +121,15 @@ def _snapshots(facts: TableFacts, now: datetime) -> HealthLoss:
 
 def _overdue(facts: TableFacts, stats: TableStats, now: datetime) -> HealthLoss:
     since, oldest = stats.oldest_superseded_at, facts.policy["firn.expire.max-age"]
-    figure = counted(stats.snapshots, "snapshot")
+    figure = format_count(stats.snapshots, "snapshot")
     if since is None or stats.snapshots <= facts.policy["firn.expire.min-snapshots"] or now - since <= oldest:
         return _loss(HealthPart.SNAPSHOTS, 0, figure)
     over = (now - since - oldest).total_seconds() / max(oldest.total_seconds(), 3600)
-    return _loss(HealthPart.SNAPSHOTS, over, f"{figure}, the oldest superseded {shown(now - since)} ago")
+    return _loss(HealthPart.SNAPSHOTS, over, f"{figure}, the oldest superseded {format_duration(now - since)} ago")
 
 
 def _manifests(facts: TableFacts) -> HealthLoss:
     count, most = facts.stats.manifests, facts.policy["firn.manifests.max-count"]
     if count is None:
         return _loss(HealthPart.MANIFESTS, 0, "not counted by the engine that wrote last")
-    return _loss(HealthPart.MANIFESTS, (count - 1) / most, f"{counted(count, 'manifest')} (limit {most:,})")
+    return _loss(HealthPart.MANIFESTS, (count - 1) / most, f"{format_count(count, 'manifest')} (limit {most:,})")

@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from catalog.access import Privilege
+from catalog.access.privileges import Privilege
 from catalog.errors import Invalid
 from catalog.iceberg.json import Json
-from catalog.job import JobKind
-from catalog.keyed.keys_task import Keep, keys_task
+from catalog.jobs.job import JobKind
+from catalog.keyed.keys_task import KeepRule, build_keys_task
 from catalog.keyed.spec import BASE
 from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, measure_gain, read_totals
 from catalog.maintenance.estimate import reads_all_data
 from catalog.maintenance.kind import JobOptions, MaintenanceKind
-from catalog.planning.need import counted
-from catalog.relation import RelationKind
-from catalog.would import Touch, Would
+from catalog.planning.dry_run import Touch, Would
+from catalog.planning.trigger_result import format_count
+from catalog.tables.relation import RelationKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class KeysOptions(JobOptions):
         """The parameters of the job; Invalid for a rule without the wish to apply it."""
         if self.keep_highest is not None and not self.resolve:
             raise Invalid("keep_highest says which rows stay, but resolve is not set", hint="set resolve to true")
-        return Keep(self.keep_highest).as_params() if self.resolve else {}
+        return KeepRule(self.keep_highest).as_params() if self.resolve else {}
 
     @property
     def privilege(self) -> Privilege:
@@ -46,15 +46,15 @@ class KeysOptions(JobOptions):
 
 def build_task(context: JobContext) -> Json:
     """The SQL that counts keys; Invalid for a rule that the table's columns do not allow."""
-    keep, linked = Keep.from_params(context.job.params), context.relation.hive_name is not None
-    return keys_task(context.keyed_table, context.relation.name, context.metadata[BASE], keep, linked=linked)
+    keep, linked = KeepRule.from_params(context.job.params), context.relation.hive_name is not None
+    return build_keys_task(context.keyed_table, context.relation.name, context.metadata[BASE], keep, linked=linked)
 
 
 def dry_run(run: DryRun) -> Would:
     """All rows are read for their keys; how many of these occur more than once is known when it runs."""
     base = run.context.main_store[1]
     now = read_totals(base)
-    over = f"the keys of {counted(now['rows'], 'row')}"
+    over = f"the keys of {format_count(now['rows'], 'row')}"
     resolves = run.task["resolves"]
     return Would(
         would=f"count {over}, and keep one row of each that occurs more than once" if resolves else f"count {over}",

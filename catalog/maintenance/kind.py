@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from catalog.access import Privilege
+from catalog.access.privileges import Privilege
 from catalog.iceberg.json import Json
-from catalog.job import JobKind
+from catalog.jobs.job import JobKind
 from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun
 from catalog.maintenance.estimate import Estimate, reads_metadata
+from catalog.planning.dry_run import Would
 from catalog.planning.facts import TableFacts
-from catalog.planning.need import Need
-from catalog.relation import Relation, RelationKind
-from catalog.would import Would
+from catalog.planning.trigger_result import JobTrigger
+from catalog.tables.relation import Relation, RelationKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class MaintenanceKind:
     """How long a job of normal priority may wait before others go first."""
     build_task: Callable[[JobContext], Json]
     """What an optimizer is told; Invalid, with the reason, where the table's policy does not allow such a job."""
-    trigger: Need | None = None
+    trigger: JobTrigger | None = None
     """Whether the job is due now; None for a kind that runs on request, or that only a scan of Hive makes due."""
     estimate: Estimate = reads_metadata
     dry_run: Callable[[DryRun], Would] | None = None

@@ -9,17 +9,17 @@ from typing import Any
 
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot
-from catalog.job import Job, JobKind
-from catalog.keyed.file_tasks import manifests_task
+from catalog.jobs.job import Job, JobKind
+from catalog.keyed.file_tasks import build_manifests_task
 from catalog.keyed.spec import BASE, CHANGE
 from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, measure_gain, read_size_property
 from catalog.maintenance.kind import JobOptions, MaintenanceKind
 from catalog.names import TableName
+from catalog.planning.dry_run import Touch, Would
 from catalog.planning.facts import Due, TableFacts
-from catalog.planning.need import counted
-from catalog.relation import RelationKind
-from catalog.would import Touch, Would
+from catalog.planning.trigger_result import format_count
+from catalog.tables.relation import RelationKind
 
 _MANIFEST_TARGET = ("commit.manifest.target-size-bytes", 8 * 2**20)
 
@@ -54,7 +54,7 @@ def build_task(context: JobContext) -> Json:
     job, is_keyed = context.job, context.keyed is not None
     tables = [TableName(job.table.as_namespace, store) for store in (BASE, CHANGE)] if is_keyed else [job.table]
     max_count = int(job.params.get("max_count") or context.policy["firn.manifests.max-count"])
-    return manifests_task(tables, max_count=max_count)
+    return build_manifests_task(tables, max_count=max_count)
 
 
 def dry_run(run: DryRun) -> Would:
@@ -70,7 +70,9 @@ def dry_run(run: DryRun) -> Would:
         touches.append(Touch(label, len(sizes), sum(sizes)))
     changes = now != after
     return Would(
-        would=f"write {counted(now, 'manifest')} anew as about {after:,}" if changes else "leave the manifests alone",
+        would=f"write {format_count(now, 'manifest')} anew as about {after:,}"
+        if changes
+        else "leave the manifests alone",
         touches=touches,
         gain=measure_gain(run.context.main_store[1]),
         exact=not changes,

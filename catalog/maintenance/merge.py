@@ -8,20 +8,20 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from catalog.iceberg.json import Json
-from catalog.job import Job, JobKind, JobStatus
-from catalog.keyed.merge_task import MergeMode, MergePolicy, merge_task
+from catalog.jobs.job import Job, JobKind, JobStatus
+from catalog.keyed.merge_task import MergeMode, MergePolicy, build_merge_task
 from catalog.keyed.spec import BASE, CHANGE, KeyedTable
 from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, count_by_partition, measure_gain, read_totals
 from catalog.maintenance.estimate import Effect, TableSize, size_without_changes
 from catalog.maintenance.kind import JobOptions, MaintenanceKind
+from catalog.planning.dry_run import Touch, Would, list_largest_partitions
 from catalog.planning.facts import Due, TableFacts
-from catalog.planning.need import Later, at, counted
-from catalog.planning.schedules import moments
+from catalog.planning.schedules import find_due_times
+from catalog.planning.trigger_result import NotYet, format_count, format_time
 from catalog.policy.policy import Policy
-from catalog.policy.trigger import AnyOf, AtLeast, Fact, Trigger, Waiting
-from catalog.relation import RelationKind
-from catalog.would import Touch, Would, largest
+from catalog.policy.trigger import AnyOf, AtLeast, PendingChanges, Trigger, TriggerFact
+from catalog.tables.relation import RelationKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class MergeOptions(JobOptions):
         return {} if self.mode is None else {"mode": str(self.mode)}
 
 
-def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Later | None:
+def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotYet | None:
     """Due by the amount and age of what is pending, or by schedule."""
     keyed = facts.keyed
     if keyed is None or not keyed.pending_commits:
@@ -45,11 +45,11 @@ def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Late
     limits, waiting = read_merge_trigger(facts.policy), measure_pending(facts, keyed, past, now)
     if limits.holds(waiting):
         return Due(kind=JobKind.MERGE, why=limits.why(waiting), state=state)
-    schedule = moments(JobKind.MERGE, facts, past, now)
+    schedule = find_due_times(JobKind.MERGE, facts, past, now)
     if schedule.due_since is not None:
-        return Due(kind=JobKind.MERGE, why=f"its schedule has come at {at(schedule.due_since)}", state=state)
+        return Due(kind=JobKind.MERGE, why=f"its schedule has come at {format_time(schedule.due_since)}", state=state)
     comes = [moment for moment in (limits.next_at(waiting), schedule.following) if moment is not None]
-    return Later(kind=JobKind.MERGE, why=limits.why(waiting), next_at=min(comes, default=None))
+    return NotYet(kind=JobKind.MERGE, why=limits.why(waiting), next_at=min(comes, default=None))
 
 
 def read_merge_trigger(policy: Policy) -> Trigger:
@@ -59,18 +59,18 @@ def read_merge_trigger(policy: Policy) -> Trigger:
         return written
     return AnyOf(
         (
-            AtLeast(Fact.ROWS, policy["firn.merge.max-pending-rows"]),
-            AtLeast(Fact.BYTES, policy["firn.merge.max-pending-bytes"]),
-            AtLeast(Fact.COMMITS, policy["firn.merge.max-pending-commits"]),
-            AtLeast(Fact.AGE, policy["firn.merge.max-pending-age"].total_seconds()),
+            AtLeast(TriggerFact.ROWS, policy["firn.merge.max-pending-rows"]),
+            AtLeast(TriggerFact.BYTES, policy["firn.merge.max-pending-bytes"]),
+            AtLeast(TriggerFact.COMMITS, policy["firn.merge.max-pending-commits"]),
+            AtLeast(TriggerFact.AGE, policy["firn.merge.max-pending-age"].total_seconds()),
         )
     )
 
 
-def measure_pending(facts: TableFacts, keyed: KeyedTable, past: Sequence[Job], now: datetime) -> Waiting:
+def measure_pending(facts: TableFacts, keyed: KeyedTable, past: Sequence[Job], now: datetime) -> PendingChanges:
     """What is pending, in the trigger's words; a table that was never merged counts from when it was made."""
     merged = (job.created_at for job in past if job.kind is JobKind.MERGE and job.status is JobStatus.SUCCEEDED)
-    return Waiting(
+    return PendingChanges(
         rows=keyed.pending_rows,
         bytes=keyed.pending_bytes,
         commits=keyed.pending_commits,
@@ -100,7 +100,9 @@ def build_merge_policy(context: JobContext) -> MergePolicy:
 def build_task(context: JobContext) -> Json:
     """The SQL over both stores as they are now."""
     base, change = context.metadata[BASE], context.metadata[CHANGE]
-    return merge_task(context.keyed_table, context.relation.name, base, change, policy=build_merge_policy(context))
+    return build_merge_task(
+        context.keyed_table, context.relation.name, base, change, policy=build_merge_policy(context)
+    )
 
 
 def dry_run(run: DryRun) -> Would:
@@ -114,13 +116,13 @@ def dry_run(run: DryRun) -> Would:
     rows = read_totals(base)["rows"]
     mode = {"auto": "by whatever costs less", "rewrite": "by rewriting", "vectors": "by delete files"}
     return Would(
-        would=f"merge {counted(keyed.pending_rows, 'pending row')} of {counted(keyed.pending_commits, 'commit')} into "
-        f"a base of {counted(rows, 'row')}, {mode[str(run.task['mode'])]}",
+        would=f"merge {format_count(keyed.pending_rows, 'pending row')} of {format_count(keyed.pending_commits, 'commit')} into "
+        f"a base of {format_count(rows, 'row')}, {mode[str(run.task['mode'])]}",
         touches=[
             Touch("pending rows", keyed.pending_rows, keyed.pending_bytes),
             Touch("change files", len(pending), sum(file.size for file in pending)),
             Touch("partitions written to", len(partitions)),
-            *largest(partitions),
+            *list_largest_partitions(partitions),
         ],
         gain=measure_gain(base),
         exact=False,

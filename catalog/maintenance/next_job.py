@@ -7,14 +7,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import takewhile
 
-from catalog.blocker import longest
-from catalog.fairness import deadline
-from catalog.job import Job, JobKind
+from catalog.jobs.blocker import find_longest_blocker
+from catalog.jobs.job import Job, JobKind
+from catalog.jobs.scheduling import compute_deadline
 from catalog.maintenance.prediction import predict_job
 from catalog.maintenance.registry import KINDS, kind_of
+from catalog.planning.backoff import find_backoff
 from catalog.planning.facts import Due, NotDue, TableFacts
-from catalog.planning.held import held_back
-from catalog.planning.need import Later, Never, at
+from catalog.planning.trigger_result import NotApplicable, NotYet, format_time
 from catalog.planning.windows import open_from
 
 MAX_TURNS = 4
@@ -38,10 +38,12 @@ def decide_next_job(facts: TableFacts, past: Sequence[Job], now: datetime) -> Du
 
 def _beside(active: Job, facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotDue:
     """A table has one job at a time; one that only waits gives its place to what should begin earlier."""
-    ready, _ = _judged(_needs(facts, past, now), facts, past, now) if active.gives_way else ([], [])
+    ready, _ = _judged(_needs(facts, past, now), facts, past, now) if active.is_preemptible else ([], [])
     priority = facts.policy["firn.optimize.priority"]
     others = [
-        (deadline(kind_of(due.kind).max_wait, priority, now), due) for due in ready if due.kind is not active.kind
+        (compute_deadline(kind_of(due.kind).max_wait, priority, now), due)
+        for due in ready
+        if due.kind is not active.kind
     ]
     until, due = min(others, key=lambda pair: pair[0], default=(active.deadline, None))
     if due is not None and until < active.deadline:
@@ -54,19 +56,19 @@ def _decided(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Not
     ready, held = _judged(judged, facts, past, now)
     if ready:
         return _whose_turn(ready, past)
-    later = [_permitted(one, facts) for one in judged if isinstance(one, Later)]
+    later = [_permitted(one, facts) for one in judged if isinstance(one, NotYet)]
     decision = _nothing_due(facts, held, later, now)
-    never = [f"no {one.kind}: {one.why}" for one in judged if isinstance(one, Never)]
+    never = [f"no {one.kind}: {one.why}" for one in judged if isinstance(one, NotApplicable)]
     return replace(decision, why="; ".join([decision.why, *never]))
 
 
-def _needs(facts: TableFacts, past: Sequence[Job], now: datetime) -> list[Due | Later | Never]:
+def _needs(facts: TableFacts, past: Sequence[Job], now: datetime) -> list[Due | NotYet | NotApplicable]:
     triggers = [kind.trigger for kind in KINDS if kind.trigger is not None]
     return [need for trigger in triggers if (need := trigger(facts, past, now)) is not None]
 
 
 def _judged(
-    needs: Sequence[Due | Later | Never], facts: TableFacts, past: Sequence[Job], now: datetime
+    needs: Sequence[Due | NotYet | NotApplicable], facts: TableFacts, past: Sequence[Job], now: datetime
 ) -> tuple[list[Due], list[NotDue]]:
     """What may be planned now, and why the rest of what is due may not."""
     ready: list[Due] = []
@@ -84,7 +86,7 @@ def _judged(
 def _refused(due: Due, facts: TableFacts, past: Sequence[Job], now: datetime) -> NotDue | None:
     """Why a job that is due may not be planned now: a blocker, its own past, or the hours."""
     for_gain = kind_of(due.kind).is_for_gain
-    return _blocked(due, facts, now) or held_back(due, past, now, for_gain=for_gain) or _closed(due, facts, now)
+    return _blocked(due, facts, now) or find_backoff(due, past, now, for_gain=for_gain) or _closed(due, facts, now)
 
 
 def _whose_turn(ready: list[Due], past: Sequence[Job]) -> Due:
@@ -99,7 +101,7 @@ def _whose_turn(ready: list[Due], past: Sequence[Job]) -> Due:
 
 
 def _blocked(due: Due, facts: TableFacts, now: datetime) -> NotDue | None:
-    blocker = longest(facts.blockers, (due.kind,), now)
+    blocker = find_longest_blocker(facts.blockers, (due.kind,), now)
     if blocker is None:
         return None
     why = f"{due.kind} is due ({due.why}), but the table is {blocker}"
@@ -112,15 +114,15 @@ def _closed(due: Due, facts: TableFacts, now: datetime) -> NotDue | None:
         return None
     until = "and no moment is both within firn.optimize.window and outside firn.optimize.not-during"
     if opens is not None:
-        until = f"but jobs may not begin before {at(opens)} (firn.optimize.window, firn.optimize.not-during)"
+        until = f"but jobs may not begin before {format_time(opens)} (firn.optimize.window, firn.optimize.not-during)"
     return NotDue(why=f"{due.kind} is due ({due.why}), {until}", next_at=opens, kind=due.kind)
 
 
-def _permitted(later: Later, facts: TableFacts) -> NotDue:
+def _permitted(later: NotYet, facts: TableFacts) -> NotDue:
     """What time brings begins when it has come, nobody blocks it, and jobs may begin."""
     when = later.next_at
     if when is not None:
-        blocker = longest(facts.blockers, (later.kind,), when)
+        blocker = find_longest_blocker(facts.blockers, (later.kind,), when)
         when = open_from(facts.policy, when if blocker is None else blocker.until)
     return NotDue(why=later.why, next_at=when, kind=later.kind)
 
@@ -135,7 +137,7 @@ def _nothing_due(facts: TableFacts, held: list[NotDue], later: list[NotDue], now
         if soonest is not said:
             why = soonest.why if soonest.kind is said.kind else f"{soonest.kind} comes next: {soonest.why}"
             said = replace(said, why=f"{said.why}; {why}", next_at=soonest.next_at, kind=soonest.kind)
-    blocker = longest(facts.blockers, tuple(JobKind), now)
+    blocker = find_longest_blocker(facts.blockers, tuple(JobKind), now)
     if blocker is None or said.blocked_by is not None:
         return said
     return replace(said, why=f"{said.why}; the table is {blocker}", blocked_by=blocker)

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from catalog.iceberg.json import Json
-from catalog.job import Job, JobKind, JobStatus
+from catalog.jobs.job import Job, JobKind, JobStatus
 from catalog.maintenance.context import JobContext
 from catalog.maintenance.kind import MaintenanceKind
 from catalog.maintenance.scheduled import due_by_schedule
 from catalog.planning.facts import Due, TableFacts
-from catalog.planning.need import Later, Never
+from catalog.planning.trigger_result import NotApplicable, NotYet
 
 
-def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Later | Never | None:
+def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotYet | NotApplicable | None:
     """Who writes leaves orphans: a table that nobody has written to since the last looks has none."""
     if facts.hive_linked or _looked_through(facts, past):
         return None
     if facts.keeps_orphans is not None and facts.policy["firn.orphans.schedule"] is not None:
-        return Never(kind=JobKind.ORPHANS, why=facts.keeps_orphans)
+        return NotApplicable(kind=JobKind.ORPHANS, why=facts.keeps_orphans)
     return due_by_schedule(JobKind.ORPHANS, "files that nothing refers to are looked for", facts, past, now)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from catalog.gain import Predicted, seconds
-from catalog.job import Job, JobKind
+from catalog.jobs.job import Job, JobKind
+from catalog.jobs.prediction import Prediction, predict_seconds
 from catalog.maintenance.estimate import size_of
 from catalog.maintenance.registry import kind_of
 from catalog.planning.facts import TableFacts
@@ -14,11 +14,11 @@ from catalog.planning.facts import TableFacts
 
 def predict_job(
     kind: JobKind, facts: TableFacts, past: Sequence[Job], params: Mapping[str, Any] | None = None
-) -> Predicted:
+) -> Prediction:
     """What such a job would gain now; kinds that no scan notices change nothing of these quantities."""
     before = size_of(facts)
     after, work = kind_of(kind).estimate(facts, before, params or {})
-    return Predicted(
+    return Prediction(
         files_before=before.files,
         files_after=max(min(after.files, before.files), 0),
         bytes_before=before.bytes,
@@ -26,5 +26,5 @@ def predict_job(
         deletes_before=before.deletes,
         deletes_after=max(min(after.deletes, before.deletes), 0),
         work=work,
-        seconds=seconds(kind, work, past),
+        seconds=predict_seconds(kind, work, past),
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from catalog.fairness import longest_wait
-from catalog.job import JobKind
+from catalog.jobs.job import JobKind
+from catalog.jobs.scheduling import longest_wait
 from catalog.maintenance.clean import CLEAN
 from catalog.maintenance.compact import COMPACT
 from catalog.maintenance.convert import CONVERT

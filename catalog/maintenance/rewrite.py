@@ -8,24 +8,24 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from catalog.errors import Invalid
-from catalog.file_layout import APPLY_DELETES, FEWEST_FILES, FileLayout, LayoutCounter, packing_of
-from catalog.history.tables import sorting_text
+from catalog.files.bin_packing import AppliedDeletes, RewriteRule, Selection
+from catalog.files.file_layout import APPLY_DELETES, FEWEST_FILES, FileLayout, LayoutCounter, summarize_packing
+from catalog.files.manifest_entries import ManifestEntry
+from catalog.history.tables import format_sort_order
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema, field_by_name
-from catalog.job import Job, JobKind
-from catalog.keyed.file_tasks import RewriteStrategy, files_of, rewrite_task
+from catalog.jobs.job import Job, JobKind
+from catalog.keyed.file_tasks import RewriteStrategy, build_rewrite_task, name_files_table
 from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, count_by_partition, measure_gain
 from catalog.maintenance.estimate import Effect, TableSize
 from catalog.maintenance.kind import JobOptions, MaintenanceKind
+from catalog.planning.dry_run import NOTHING_TO_DO, Touch, Would, list_largest_partitions
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.file_rules import rewrite_policy
-from catalog.planning.need import Later, at, counted
-from catalog.planning.schedules import moments
-from catalog.ports.reading import ListedFile
-from catalog.relation import Relation, RelationKind, TableStats
-from catalog.rewrite_selection import AppliedDeletes, RewriteRule, Selection
-from catalog.would import NOTHING_TO_DO, Touch, Would, largest
+from catalog.planning.schedules import find_due_times
+from catalog.planning.trigger_result import NotYet, format_count, format_time
+from catalog.tables.relation import Relation, RelationKind, TableStats
 
 WITH_VECTORS = 3
 """From this format version on a data file has one deletion vector at most: there is nothing to pack."""
@@ -66,7 +66,7 @@ def check_takes(relation: Relation, facts: TableFacts) -> None:
         )
 
 
-def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Later | None:
+def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotYet | None:
     """Small files are packed; where many rows are deleted the files are written anew without them.
 
     Nothing is due of which the counted files say that the job would find nothing to do.
@@ -87,7 +87,7 @@ def _deletes_are_many(facts: TableFacts) -> str | None:
     if share >= most and share > 0:
         return f"{share:.0%} of rows are deleted (limit {most:.0%})"
     if stats.equality_deletes and stats.delete_files >= facts.policy["firn.deletes.min-files"]:
-        return f"{counted(stats.delete_files, 'delete file')}, some of them equality deletes"
+        return f"{format_count(stats.delete_files, 'delete file')}, some of them equality deletes"
     return None
 
 
@@ -97,7 +97,7 @@ def _because_of_deletes(stats: TableStats) -> dict[str, Any]:
     return {"because": "deletes"} | ({} if are_vectors else {APPLY_DELETES: True})
 
 
-def _pack(facts: TableFacts, layout: FileLayout, past: Sequence[Job], now: datetime) -> Due | Later | None:
+def _pack(facts: TableFacts, layout: FileLayout, past: Sequence[Job], now: datetime) -> Due | NotYet | None:
     """Many small files of partitions that have several, or few in so many partitions that half of all files would go.
 
     The second packs what the first would leave: so it is not done for less than half.
@@ -106,20 +106,20 @@ def _pack(facts: TableFacts, layout: FileLayout, past: Sequence[Job], now: datet
     few = {"min_files": str(FEWEST_FILES)}
     planned, every = layout.planned.packable_files, layout.asked.packable_files
     if planned >= least:
-        why = f"{counted(planned, 'small file')} can be packed (limit {least:,})"
+        why = f"{format_count(planned, 'small file')} can be packed (limit {least:,})"
         return Due(kind=JobKind.REWRITE, why=why, state=state)
     if measure_spread(layout, least) >= 1:
         saved = layout.asked.saved_files
-        why = f"{saved:,} of {counted(layout.data_files, 'file')} would go: small ones of {layout.asked.groups:,}"
+        why = f"{saved:,} of {format_count(layout.data_files, 'file')} would go: small ones of {layout.asked.groups:,}"
         return Due(kind=JobKind.REWRITE, why=f"{why} partitions", state=state, params=few)
     if every < FEWEST_FILES:
         return None
-    small = f"{counted(every, 'small file')} can be packed"
-    schedule = moments(JobKind.REWRITE, facts, past, now)
+    small = f"{format_count(every, 'small file')} can be packed"
+    schedule = find_due_times(JobKind.REWRITE, facts, past, now)
     if schedule.due_since is not None:
-        why = f"{small}, and its schedule has come at {at(schedule.due_since)}"
+        why = f"{small}, and its schedule has come at {format_time(schedule.due_since)}"
         return Due(kind=JobKind.REWRITE, why=why, state=state, params=few)
-    return Later(kind=JobKind.REWRITE, why=f"{small} by schedule", next_at=schedule.following)
+    return NotYet(kind=JobKind.REWRITE, why=f"{small} by schedule", next_at=schedule.following)
 
 
 def measure_spread(layout: FileLayout, least: int) -> float:
@@ -145,7 +145,7 @@ def idle_note(facts: TableFacts) -> str | None:
         return None
     if layout is None:
         return "its files are being counted"
-    return f"of {counted(layout.small_files, 'small file')} {describe_packable(layout, least)}"
+    return f"of {format_count(layout.small_files, 'small file')} {describe_packable(layout, least)}"
 
 
 def estimate(facts: TableFacts, before: TableSize, params: Mapping[str, Any]) -> Effect:
@@ -168,8 +168,8 @@ def estimate(facts: TableFacts, before: TableSize, params: Mapping[str, Any]) ->
 def build_task(context: JobContext) -> Json:
     """Of a plain table, or of a keyed table's base."""
     job = context.job
-    table = files_of(job.table, is_keyed=context.keyed is not None)
-    return rewrite_task(table, rewrite_policy(context.policy, job.params))
+    table = name_files_table(job.table, is_keyed=context.keyed is not None)
+    return build_rewrite_task(table, rewrite_policy(context.policy, job.params))
 
 
 def dry_run(run: DryRun) -> Would:
@@ -186,18 +186,18 @@ def dry_run(run: DryRun) -> Would:
         if file.content:
             deletes.add(file)
     selection = _selection(metadata, data, deletes, rule)
-    packing = packing_of(selection, rule.files_after)
+    packing = summarize_packing(selection, rule.files_after)
     chosen = [file for group in selection.groups() for file in group.items]
     notes = _notes(metadata, task, deletes, chosen)
     what = "small file" if all(file.size < rule.small_below for file in chosen) else "file"
     after = f"into about {packing.files_after:,}{order}"
     return Would(
-        would=f"pack {counted(packing.files, what)} of {len(data):,} {after}" if chosen else NOTHING_TO_DO,
+        would=f"pack {format_count(packing.files, what)} of {len(data):,} {after}" if chosen else NOTHING_TO_DO,
         touches=[
             Touch("files to rewrite", packing.files, packing.bytes),
             Touch("files to leave", len(data) - packing.files, _size(data) - packing.bytes),
             Touch("partitions", packing.groups),
-            *largest(count_by_partition(metadata, chosen)),
+            *list_largest_partitions(count_by_partition(metadata, chosen)),
         ],
         gain=measure_gain(metadata, files=packing.files - packing.files_after, deletes=packing.delete_files),
         exact=not notes,
@@ -207,16 +207,16 @@ def dry_run(run: DryRun) -> Would:
 
 
 def _selection(
-    metadata: Json, data: Sequence[ListedFile], deletes: AppliedDeletes, rule: RewriteRule
-) -> Selection[ListedFile]:
+    metadata: Json, data: Sequence[ManifestEntry], deletes: AppliedDeletes, rule: RewriteRule
+) -> Selection[ManifestEntry]:
     counter = LayoutCounter(metadata, {}, rule.small_below)
-    selection: Selection[ListedFile] = Selection(rule, deletes, spec_id=counter.spec_id, width=counter.width)
+    selection: Selection[ManifestEntry] = Selection(rule, deletes, spec_id=counter.spec_id, width=counter.width)
     for file in data:
         selection.add(file, file)
     return selection
 
 
-def _size(files: Sequence[ListedFile]) -> int:
+def _size(files: Sequence[ManifestEntry]) -> int:
     return sum(file.size for file in files)
 
 
@@ -232,13 +232,13 @@ def _order(metadata: Json, task: Json) -> str:
     ]
     if unknown:
         raise Invalid(f"cannot sort by {', '.join(unknown)}: the table has no such column", hint="case matters")
-    by = ", ".join(task["sort_order"]) or sorting_text(metadata)
+    by = ", ".join(task["sort_order"]) or format_sort_order(metadata)
     if by is None:
         raise Invalid("the table has no sort order", hint="set one, or name the columns to sort by")
     return f", {'sorted' if task['strategy'] == 'sort' else 'z-ordered'} by {by}"
 
 
-def _notes(metadata: Json, task: Json, deletes: AppliedDeletes, chosen: Sequence[ListedFile]) -> list[str]:
+def _notes(metadata: Json, task: Json, deletes: AppliedDeletes, chosen: Sequence[ManifestEntry]) -> list[str]:
     """What is not counted here."""
     notes: list[str] = []
     if not chosen:
@@ -246,7 +246,7 @@ def _notes(metadata: Json, task: Json, deletes: AppliedDeletes, chosen: Sequence
     if task["filter"] is not None:
         notes.append(f"of these only files are taken that may hold rows where {task['filter']}: found when it runs")
     if not task["everything"] and _size(chosen) > task["max_job_bytes"]:
-        most = counted(task["max_job_bytes"], "byte")
+        most = format_count(task["max_job_bytes"], "byte")
         notes.append(f"one job takes {most} (firn.rewrite.max-job-size), or one partition's more: the next goes on")
     if deletes.count:
         notes.append("rows that delete files take away are not written again")

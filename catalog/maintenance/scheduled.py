@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from catalog.job import Job, JobKind
+from catalog.jobs.job import Job, JobKind
 from catalog.planning.facts import Due, TableFacts
-from catalog.planning.need import Later, at
-from catalog.planning.schedules import moments
+from catalog.planning.schedules import find_due_times
+from catalog.planning.trigger_result import NotYet, format_time
 
 
 def due_by_schedule(
     kind: JobKind, what: str, facts: TableFacts, past: Sequence[Job], now: datetime, state: str | None = None
-) -> Due | Later | None:
+) -> Due | NotYet | None:
     """Due from the schedule's moment on, until the kind has been done; None without a schedule."""
-    schedule = moments(kind, facts, past, now)
+    schedule = find_due_times(kind, facts, past, now)
     if schedule.due_since is not None:
-        why = f"{what}: its schedule has come at {at(schedule.due_since)}"
+        why = f"{what}: its schedule has come at {format_time(schedule.due_since)}"
         return Due(kind=kind, why=why, state=state or f"scheduled for {schedule.due_since.isoformat()}")
     if schedule.following is None:
         return None
-    return Later(kind=kind, why=f"{what} by schedule", next_at=schedule.following)
+    return NotYet(kind=kind, why=f"{what} by schedule", next_at=schedule.following)

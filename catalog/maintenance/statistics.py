@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from catalog.iceberg.json import Json
-from catalog.job import Job, JobKind, JobStatus
-from catalog.keeping.statistics import statistics_columns, statistics_task
+from catalog.jobs.job import Job, JobKind, JobStatus
 from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, measure_gain, read_totals
 from catalog.maintenance.estimate import reads_all_data
 from catalog.maintenance.kind import MaintenanceKind
 from catalog.maintenance.scheduled import due_by_schedule
+from catalog.planning.dry_run import Touch, Would
 from catalog.planning.facts import Due, TableFacts
-from catalog.planning.need import Later, counted
-from catalog.would import Touch, Would
+from catalog.planning.trigger_result import NotYet, format_count
+from catalog.retention.statistics import build_statistics_task, choose_statistics_columns
 
 
-def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Later | None:
+def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotYet | None:
     """Nothing new to count for the same snapshot and the same columns."""
     columns, snapshot = facts.policy["firn.statistics.columns"], facts.stats.snapshot_id
     if not columns or snapshot is None:
@@ -35,8 +35,8 @@ def build_task(context: JobContext) -> Json:
     """The columns of the head that are not counted yet; of all columns when somebody asks and the policy names none."""
     name, metadata = context.main_store
     wanted = context.policy["firn.statistics.columns"]
-    columns = statistics_columns(metadata, wanted, all_without=context.job.was_asked_for)
-    return statistics_task([*name.namespace, name.name], metadata, columns)
+    columns = choose_statistics_columns(metadata, wanted, all_without=context.job.was_requested)
+    return build_statistics_task([*name.namespace, name.name], metadata, columns)
 
 
 def dry_run(run: DryRun) -> Would:
@@ -47,7 +47,7 @@ def dry_run(run: DryRun) -> Would:
         why = "the head's statistics are there already, or it has none of the columns yet"
         return Would(would=f"count nothing: {why}", gain=measure_gain(metadata))
     return Would(
-        would=f"count the distinct values of {counted(len(columns), 'column')} over {counted(now['rows'], 'row')}",
+        would=f"count the distinct values of {format_count(len(columns), 'column')} over {format_count(now['rows'], 'row')}",
         touches=[Touch("columns", len(columns)), Touch("files to read", now["files"], now["bytes"])],
         gain=measure_gain(metadata),
         notes=[f"columns: {', '.join(columns)}", "only these columns' parts of the files are read"],

@@ -7,15 +7,15 @@ from datetime import timedelta
 
 from catalog.errors import Invalid
 from catalog.iceberg.json import Json
-from catalog.job import JobKind
-from catalog.keyed.merge_task import clean_task, merge_task
-from catalog.keyed.replay_task import replay_task, replayed_through
+from catalog.jobs.job import JobKind
+from catalog.keyed.merge_task import build_clean_task, build_merge_task
+from catalog.keyed.replay_task import build_replay_task, read_replay_end
 from catalog.keyed.spec import BASE, CHANGE
 from catalog.maintenance.context import JobContext
 from catalog.maintenance.kind import MaintenanceKind
 from catalog.maintenance.merge import build_merge_policy
 from catalog.planning.facts import TableFacts
-from catalog.relation import Relation, RelationKind
+from catalog.tables.relation import Relation, RelationKind
 
 
 def check_takes(relation: Relation, _facts: TableFacts) -> None:
@@ -29,13 +29,13 @@ def build_task(context: JobContext) -> Json:
     server.service.hive adds what the scan of Hive has found.
     """
     keyed, base, change = context.keyed_table, context.metadata[BASE], context.metadata[CHANGE]
-    through = replayed_through(change)
-    clean = clean_task(keyed, context.relation.name, through=through, policy=build_merge_policy(context))
+    through = read_replay_end(change)
+    clean = build_clean_task(keyed, context.relation.name, through=through, policy=build_merge_policy(context))
     everything = replace(build_merge_policy(context), max_job_rows=None)
-    merge = merge_task(keyed, context.relation.name, base, change, policy=everything)
+    merge = build_merge_task(keyed, context.relation.name, base, change, policy=everything)
     return {
         "merge": merge | {"through": through, "clean": clean},
-        "replay": replay_task(keyed, context.relation.name, base, change),
+        "replay": build_replay_task(keyed, context.relation.name, base, change),
     }
 
 

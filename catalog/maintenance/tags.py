@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from catalog.iceberg.json import Json
-from catalog.job import Job, JobKind
-from catalog.keeping.tags import TagPlan, TagPolicy, tag_plan, tags_task
+from catalog.jobs.job import Job, JobKind
 from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, measure_gain
 from catalog.maintenance.kind import MaintenanceKind
 from catalog.maintenance.scheduled import due_by_schedule
+from catalog.planning.dry_run import Touch, Would
 from catalog.planning.facts import Due, TableFacts
-from catalog.planning.need import Later, counted
-from catalog.would import Touch, Would
+from catalog.planning.trigger_result import NotYet, format_count
+from catalog.retention.tags import TagPlan, TagPolicy, build_tags_task, plan_tags
 
 
-def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Later | None:
+def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotYet | None:
     """Due by schedule, for a table that has a head."""
     if facts.stats.snapshot_id is None:
         return None
@@ -32,13 +32,13 @@ def plan_tags_of(context: JobContext) -> TagPlan:
         max_age=context.policy["firn.tags.max-age"],
         zone=context.policy["firn.optimize.time-zone"],
     )
-    return tag_plan(context.main_store[1], policy, context.now)
+    return plan_tags(context.main_store[1], policy, context.now)
 
 
 def build_task(context: JobContext) -> Json:
     """The tags to make and to drop; Invalid without a schedule."""
     name, metadata = context.main_store
-    return tags_task([*name.namespace, name.name], metadata, plan_tags_of(context))
+    return build_tags_task([*name.namespace, name.name], metadata, plan_tags_of(context))
 
 
 def dry_run(run: DryRun) -> Would:
@@ -47,7 +47,7 @@ def dry_run(run: DryRun) -> Would:
     made = [Touch(f"tag {tag['name']} on snapshot {tag['snapshot_id']}", 1) for tag in make]
     dropped = [Touch(f"drop {name}", 1) for name in sorted(drop)]
     return Would(
-        would=f"make {counted(len(make), 'tag')} and drop {len(drop):,}",
+        would=f"make {format_count(len(make), 'tag')} and drop {len(drop):,}",
         touches=[*made, *dropped],
         gain=measure_gain(run.context.main_store[1]),
         notes=[f"no tag {name}: {why}" for name, why in missed.items()],

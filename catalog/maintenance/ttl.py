@@ -6,34 +6,43 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from catalog.files.manifest_entries import ManifestEntry
 from catalog.iceberg.json import Json
-from catalog.job import Job, JobKind
-from catalog.keeping.ttl import Cutoff, TtlPolicy, check_takes_ttl, cutoff_of, keyed_facts, ttl_task
-from catalog.keyed.merge_task import MergePolicy, merge_task, pair_of
+from catalog.jobs.job import Job, JobKind
+from catalog.keyed.merge_task import MergePolicy, build_merge_task, build_pair
 from catalog.keyed.spec import CHANGE
 from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, count_by_partition, measure_gain
 from catalog.maintenance.estimate import reads_all_data
 from catalog.maintenance.kind import MaintenanceKind
 from catalog.maintenance.scheduled import due_by_schedule
+from catalog.planning.dry_run import Touch, Would, list_largest_partitions
 from catalog.planning.facts import Due, TableFacts
-from catalog.planning.need import Later, Never, counted
-from catalog.policy.units import shown
-from catalog.ports.reading import ListedFile
-from catalog.relation import RelationKind
-from catalog.would import Touch, Would, largest
+from catalog.planning.trigger_result import NotApplicable, NotYet, format_count
+from catalog.policy.units import format_duration
+from catalog.retention.ttl import (
+    Cutoff,
+    TtlPolicy,
+    build_keyed_facts,
+    build_ttl_task,
+    check_takes_ttl,
+    compute_ttl_cutoff,
+)
+from catalog.tables.relation import RelationKind
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Later | Never | None:
+def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotYet | NotApplicable | None:
     """Rows grow old without a commit, so the schedule alone says when; those of a linked table are Hive's too."""
     column, age = facts.policy["firn.ttl.field"], facts.policy["firn.ttl.max-age"]
     if not column or age is None or not facts.stats.records:
         return None
     if facts.hive_linked:
-        return Never(kind=JobKind.TTL, why="the table is linked to Hive, which would bring the rows back")
-    return due_by_schedule(JobKind.TTL, f"rows whose {column} is older than {shown(age)} go", facts, past, now)
+        return NotApplicable(kind=JobKind.TTL, why="the table is linked to Hive, which would bring the rows back")
+    return due_by_schedule(
+        JobKind.TTL, f"rows whose {column} is older than {format_duration(age)} go", facts, past, now
+    )
 
 
 def find_cutoff(context: JobContext) -> Cutoff:
@@ -45,13 +54,13 @@ def find_cutoff(context: JobContext) -> Cutoff:
         zone=context.policy["firn.optimize.time-zone"],
         whole_partitions=context.policy["firn.ttl.whole-partitions"],
     )
-    return cutoff_of(context.main_store[1], policy, context.now)
+    return compute_ttl_cutoff(context.main_store[1], policy, context.now)
 
 
 def build_task(context: JobContext) -> Json:
     """A delete from a plain table; for a keyed table also the merge without old rows that may take its place."""
     cutoff, (name, base) = find_cutoff(context), context.main_store
-    task = ttl_task([*name.namespace, name.name], cutoff)
+    task = build_ttl_task([*name.namespace, name.name], cutoff)
     if context.keyed is None:
         return task
     change = context.metadata[CHANGE]
@@ -60,17 +69,17 @@ def build_task(context: JobContext) -> Json:
         target_file_bytes=context.policy["firn.rewrite.target-file-size"],
         deletes_through=context.deletes_through,
     )
-    merge = merge_task(context.keyed, context.relation.name, base, change, policy=policy)
-    pair = pair_of(context.keyed, context.relation.name, base, change)
-    return task | {"keyed": keyed_facts(pair, cutoff, merge)}
+    merge = build_merge_task(context.keyed, context.relation.name, base, change, policy=policy)
+    pair = build_pair(context.keyed, context.relation.name, base, change)
+    return task | {"keyed": build_keyed_facts(pair, cutoff, merge)}
 
 
 @dataclass(slots=True)
 class _Old:
     """Files with old rows, sorted by what has to be done to them."""
 
-    whole: list[ListedFile] = field(default_factory=list)
-    part: list[ListedFile] = field(default_factory=list)
+    whole: list[ManifestEntry] = field(default_factory=list)
+    part: list[ManifestEntry] = field(default_factory=list)
     rows: int = 0
     """Of those in part, estimated between their bounds."""
 
@@ -89,12 +98,12 @@ def dry_run(run: DryRun) -> Would:
     notes += ["pending changes are not counted"] if pending else []
     about = "about " if notes else ""
     return Would(
-        would=f"delete {about}{counted(rows, 'row')} in which {cutoff.column} is before {cutoff.at}",
+        would=f"delete {about}{format_count(rows, 'row')} in which {cutoff.column} is before {cutoff.at}",
         touches=[
             Touch("rows", rows),
             Touch("files that go whole, unopened", len(old.whole), size),
             Touch("files that lose some rows", len(old.part), sum(file.size for file in old.part)),
-            *largest(count_by_partition(metadata, [*old.whole, *old.part])),
+            *list_largest_partitions(count_by_partition(metadata, [*old.whole, *old.part])),
         ],
         gain=measure_gain(metadata, files=len(old.whole), bytes=size),
         exact=not notes,
@@ -102,7 +111,7 @@ def dry_run(run: DryRun) -> Would:
     )
 
 
-def _old(metadata: Json, cutoff: Cutoff, files: list[ListedFile]) -> _Old:
+def _old(metadata: Json, cutoff: Cutoff, files: list[ManifestEntry]) -> _Old:
     found = _Old()
     specs = {spec["spec-id"]: spec["fields"] for spec in metadata["partition-specs"]}
     for file in files:
@@ -119,7 +128,7 @@ def _old(metadata: Json, cutoff: Cutoff, files: list[ListedFile]) -> _Old:
     return found
 
 
-def _is_null(fields: list[Json], file: ListedFile, cutoff: Cutoff) -> bool:
+def _is_null(fields: list[Json], file: ManifestEntry, cutoff: Cutoff) -> bool:
     """Whether all of the file's rows are without a value: every transform of null is null, and of nothing else."""
     pairs = zip(fields, file.partition, strict=True)
     return any(
@@ -127,7 +136,7 @@ def _is_null(fields: list[Json], file: ListedFile, cutoff: Cutoff) -> bool:
     )
 
 
-def _span(fields: list[Json], file: ListedFile, cutoff: Cutoff) -> tuple[int | None, int | None]:
+def _span(fields: list[Json], file: ManifestEntry, cutoff: Cutoff) -> tuple[int | None, int | None]:
     """The least and the greatest value that a row of the file may have, by its bounds or by its partition."""
     lower, upper = file.lower, file.upper
     for one, value in zip(fields, file.partition, strict=True):
@@ -168,7 +177,7 @@ def _start(transform: str, value: int) -> datetime | None:
         return None
 
 
-def _share(file: ListedFile, lower: int | None, upper: int | None, cutoff: int) -> int:
+def _share(file: ManifestEntry, lower: int | None, upper: int | None, cutoff: int) -> int:
     if lower is None or upper is None:
         return file.record_count
     return round(file.record_count * (cutoff - lower) / (upper - lower + 1))

@@ -3,7 +3,7 @@
 Read in this order: facts, need, schedules, file_rules, held, windows.
 """
 
+from catalog.planning.backoff import find_failure_backoff
 from catalog.planning.facts import Due, NotDue, TableFacts
-from catalog.planning.held import backing_off
 
-__all__ = ["Due", "NotDue", "TableFacts", "backing_off"]
+__all__ = ["Due", "NotDue", "TableFacts", "find_failure_backoff"]

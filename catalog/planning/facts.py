@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from catalog.blocker import Blocker
-from catalog.file_layout import FileLayout
-from catalog.gain import Predicted
-from catalog.job import JobKind
+from catalog.files.file_layout import FileLayout
+from catalog.jobs.blocker import Blocker
+from catalog.jobs.job import JobKind
+from catalog.jobs.prediction import Prediction
 from catalog.keyed.spec import KeyedTable
 from catalog.names import RelationId
 from catalog.planning.file_rules import compact_rule, rewrite_rule
 from catalog.policy.policy import Policy
-from catalog.relation import TableStats
+from catalog.tables.relation import TableStats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class Due:
     why: str
     state: str
     params: Mapping[str, Any] = field(default_factory=dict)
-    predicted: Predicted | None = None
+    predicted: Prediction | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class NotDue:
     why: str
     next_at: datetime | None = None
     kind: JobKind | None = None
-    predicted: Predicted | None = None
+    predicted: Prediction | None = None
     blocked_by: Blocker | None = None
 
 

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from catalog.file_layout import APPLY_DELETES, FEWEST_FILES
+from catalog.files.file_layout import APPLY_DELETES, FEWEST_FILES
 from catalog.iceberg.json import Json
-from catalog.keyed.file_tasks import CompactPolicy, RewritePolicy, RewriteStrategy, compact_task, rewrite_task
+from catalog.keyed.file_tasks import (
+    CompactPolicy,
+    RewritePolicy,
+    RewriteStrategy,
+    build_compact_task,
+    build_rewrite_task,
+)
 from catalog.keyed.spec import KeyedTable
 from catalog.names import TableName
 from catalog.policy.policy import Policy
@@ -46,11 +52,11 @@ def compact_policy(policy: Policy, asked: Mapping[str, Any]) -> CompactPolicy:
 
 def rewrite_rule(policy: Policy) -> Json:
     """What decides which files a planned rewrite takes."""
-    task = rewrite_task(_ANY, rewrite_policy(policy, {}))
+    task = build_rewrite_task(_ANY, rewrite_policy(policy, {}))
     return {key: task[key] for key in _SIZES}
 
 
 def compact_rule(policy: Policy, keyed: KeyedTable) -> Json:
     """What decides which files a planned compaction packs."""
-    task = compact_task(keyed, _ANY, compact_policy(policy, {}))
+    task = build_compact_task(keyed, _ANY, compact_policy(policy, {}))
     return {key: task[key] for key in _PACKS}

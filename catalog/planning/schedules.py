@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from zoneinfo import ZoneInfo
 
-from catalog.job import Job, JobKind
+from catalog.jobs.job import Job, JobKind
 from catalog.planning.facts import TableFacts
 from catalog.policy.schedule import Schedule
 
@@ -17,7 +17,7 @@ SPREAD = timedelta(hours=6)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moments:
+class DueTimes:
     """Where a table stands in the schedule of one kind."""
 
     due_since: datetime | None
@@ -25,7 +25,7 @@ class Moments:
     following: datetime | None
 
 
-def moments(kind: JobKind, facts: TableFacts, past: Sequence[Job], now: datetime) -> Moments:
+def find_due_times(kind: JobKind, facts: TableFacts, past: Sequence[Job], now: datetime) -> DueTimes:
     """None of both without a schedule. A table counts from when it was made: older moments were not meant for it.
 
     Moments that nobody has chosen are spread over the tables, or all of a catalog would be due in the same minute.
@@ -33,13 +33,13 @@ def moments(kind: JobKind, facts: TableFacts, past: Sequence[Job], now: datetime
     key = f"firn.{kind}.schedule"
     schedule, zone = facts.policy[key], facts.policy["firn.optimize.time-zone"]
     if schedule is None:
-        return Moments(due_since=None, following=None)
+        return DueTimes(due_since=None, following=None)
     later = _later(facts) if facts.policy.is_default(key) else timedelta()
     last, following = _around(schedule, later, now, zone)
     done = [job.created_at for job in past if job.kind is kind and job.answers_schedule]
     since = None if facts.created_at is None else max([facts.created_at, *done])
     missed = last is not None and since is not None and since < last
-    return Moments(due_since=last if missed else None, following=following)
+    return DueTimes(due_since=last if missed else None, following=following)
 
 
 def _later(facts: TableFacts) -> timedelta:

@@ -6,7 +6,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from catalog.policy.policy import Policy
-from catalog.policy.schedule import Window, closes_at, is_open, opens_at
+from catalog.policy.schedule import Window, find_closing, find_opening, is_open
 
 _MOST_STEPS = 100
 """So many windows and pauses are looked at; when none leaves a gap until then, none ever will."""
@@ -23,11 +23,11 @@ def open_from(policy: Policy, at: datetime) -> datetime | None:
     window, closed, zone = _windows(policy)
     for _ in range(_MOST_STEPS):
         if window is not None and not is_open(window, at, zone):
-            opens = opens_at(window, at, zone)
+            opens = find_opening(window, at, zone)
             if opens is None:
                 return None
             at = opens
-        ends = closes_at(closed, at, zone) if closed else None
+        ends = find_closing(closed, at, zone) if closed else None
         if ends is None:
             return at
         at = ends

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from catalog.dropped import RETENTION
+from catalog.policy.policy import RETENTION
 
 FOR_WRITERS = frozenset(
     {
@@ -49,6 +49,6 @@ FOR_MAINTAINERS = frozenset(
 )
 
 
-def are_for_writers(keys: Iterable[str]) -> bool:
+def need_write_privilege(keys: Iterable[str]) -> bool:
     """Whether to set or remove one of these properties takes the privilege to write."""
     return any(key in FOR_WRITERS for key in keys)

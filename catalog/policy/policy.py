@@ -12,12 +12,12 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
+from catalog.commits.rebase import REBASE
 from catalog.errors import Invalid
-from catalog.hive.filling import CONVERTED_FROM
+from catalog.hive.conversion_commit import CONVERTED_FROM
 from catalog.keyed.spec import KEY_SCOPE, PRIMARY_KEY, SEQUENCE_FIELD
 from catalog.policy.settings import SETTINGS
 from catalog.policy.units import parse_flag
-from catalog.rebase import REBASE
 
 OWN = "firn."
 """What Firn's own properties begin with."""
@@ -77,7 +77,7 @@ def _read(key: str, text: str) -> tuple[Any, str | None]:
         return None, error.message
 
 
-def layered(layers: Sequence[tuple[str, Mapping[str, str]]]) -> Policy:
+def merge_layers(layers: Sequence[tuple[str, Mapping[str, str]]]) -> Policy:
     """The policy out of sources from the widest to the narrowest: the narrowest wins.
 
     A text that does not parse counts as not set, so that a typo stops no job and hides nothing that is wider.

@@ -67,12 +67,12 @@ def is_open(windows: Sequence[Window], now: datetime, zone: ZoneInfo) -> bool:
     return any(window.end_at(now, zone) is not None for window in windows)
 
 
-def opens_at(windows: Sequence[Window], now: datetime, zone: ZoneInfo) -> datetime | None:
+def find_opening(windows: Sequence[Window], now: datetime, zone: ZoneInfo) -> datetime | None:
     """When the next of them begins."""
     return min((at for one in windows if (at := one.begins.following(now, zone)) is not None), default=None)
 
 
-def closes_at(windows: Sequence[Window], now: datetime, zone: ZoneInfo) -> datetime | None:
+def find_closing(windows: Sequence[Window], now: datetime, zone: ZoneInfo) -> datetime | None:
     """When none of those that hold this moment does any more."""
     return max((at for one in windows if (at := one.end_at(now, zone)) is not None), default=None)
 

@@ -9,18 +9,18 @@ from typing import Any
 from catalog.policy.schedule import parse_schedule, parse_tag_name, parse_time_zone, parse_windows
 from catalog.policy.trigger import parse_trigger
 from catalog.policy.units import (
-    at_least,
-    one_of,
-    optional,
+    parse_at_least,
     parse_columns,
     parse_count,
     parse_duration,
     parse_flag,
     parse_group,
+    parse_one_of,
+    parse_optional,
     parse_share,
     parse_size,
     parse_text,
-    unless_never,
+    parse_unless_never,
 )
 
 
@@ -37,15 +37,15 @@ class Setting:
 
 
 def _choice(key: str, default: str, choices: tuple[str, ...], does: str) -> Setting:
-    return Setting(key, default, one_of(*choices), does, choices)
+    return Setting(key, default, parse_one_of(*choices), does, choices)
 
 
 def _flag(key: str, default: str, does: str) -> Setting:
     return Setting(key, default, parse_flag, does, ("true", "false"))
 
 
-_WHEN = optional(parse_schedule)
-_ORPHAN_AGE = at_least("3 d")
+_WHEN = parse_optional(parse_schedule)
+_ORPHAN_AGE = parse_at_least("3 d")
 """No shorter: a slow writer's files look like orphans until it commits."""
 
 _OPTIMIZE = (
@@ -66,10 +66,12 @@ _OPTIMIZE = (
     Setting(
         "firn.optimize.window",
         "",
-        optional(parse_windows),
+        parse_optional(parse_windows),
         "when jobs may begin, such as 0 22 * * * for 8 h; several with a semicolon between; empty means always",
     ),
-    Setting("firn.optimize.not-during", "", optional(parse_windows), "when no job may begin, written like the window"),
+    Setting(
+        "firn.optimize.not-during", "", parse_optional(parse_windows), "when no job may begin, written like the window"
+    ),
     Setting("firn.optimize.time-zone", "UTC", parse_time_zone, "the time zone of windows and schedules"),
 )
 
@@ -92,7 +94,7 @@ _MERGE = (
     Setting(
         "firn.merge.trigger",
         "",
-        optional(parse_trigger),
+        parse_optional(parse_trigger),
         "what makes a merge due instead of these limits, such as rows >= 500000 or (commits >= 20 and age >= 5 min)",
     ),
     Setting("firn.merge.schedule", "", _WHEN, "when to merge whatever is pending, as cron writes it"),
@@ -131,10 +133,12 @@ _FILES = (
     Setting(
         "firn.rewrite.sort-order",
         "",
-        optional(parse_columns),
+        parse_optional(parse_columns),
         "columns to sort or z-order by; empty means the table's own sort order",
     ),
-    Setting("firn.rewrite.filter", "", optional(parse_text), "SQL condition on columns: only files that may match"),
+    Setting(
+        "firn.rewrite.filter", "", parse_optional(parse_text), "SQL condition on columns: only files that may match"
+    ),
     Setting(
         "firn.rewrite.max-job-size",
         "10 GiB",
@@ -172,8 +176,8 @@ _KEEPING = (
         parse_duration,
         "how long orphans lie aside, to be restored, before they are deleted",
     ),
-    Setting("firn.ttl.field", "", optional(parse_text), "column of time that tells how old a row is"),
-    Setting("firn.ttl.max-age", "", optional(parse_duration), "age from which on rows are deleted; empty: never"),
+    Setting("firn.ttl.field", "", parse_optional(parse_text), "column of time that tells how old a row is"),
+    Setting("firn.ttl.max-age", "", parse_optional(parse_duration), "age from which on rows are deleted; empty: never"),
     _flag(
         "firn.ttl.whole-partitions",
         "true",
@@ -183,7 +187,7 @@ _KEEPING = (
     Setting(
         "firn.statistics.columns",
         "",
-        optional(parse_columns),
+        parse_optional(parse_columns),
         "columns whose numbers of distinct values are kept for query planning",
     ),
     Setting("firn.statistics.schedule", "0 5 * * 0", _WHEN, "when to count distinct values anew, as cron writes it"),
@@ -203,7 +207,7 @@ _HIVE = (
     Setting(
         "firn.hive.publish.interval",
         "10 min",
-        unless_never(parse_duration),
+        parse_unless_never(parse_duration),
         "pause between two publishes of what has changed to a Hive table, from the first that was asked "
         "for; never: when somebody asks",
     ),
@@ -216,7 +220,7 @@ _HIVE = (
     Setting(
         "firn.hive.publish.location",
         "",
-        optional(parse_text),
+        parse_optional(parse_text),
         "where published partitions lie; empty: in the catalog's warehouse, beside the tables",
     ),
     Setting(

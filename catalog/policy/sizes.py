@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from catalog.policy.policy import Policy
-from catalog.relation import RelationKind
+from catalog.tables.relation import RelationKind
 
 FULL_SHARE = 0.75
 """A file of a change store that has this share of the target is as good as full (optimizer.packing)."""

@@ -14,14 +14,14 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from catalog.errors import Invalid
-from catalog.policy.units import parse_count, parse_duration, parse_size, shown, sized
+from catalog.policy.units import format_duration, format_size, parse_count, parse_duration, parse_size
 
 LONGEST_TEXT = 1000
 DEEPEST = 20
 HINT = "write such as rows >= 500000 or (commits >= 20 and age >= 5 min), of rows, bytes, commits, age and elapsed"
 
 
-class Fact(StrEnum):
+class TriggerFact(StrEnum):
     """What is known of changes that wait for a merge."""
 
     ROWS = "rows"
@@ -32,7 +32,7 @@ class Fact(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class PendingChanges:
     """The changes that wait for a merge, at one moment."""
 
     rows: int
@@ -43,12 +43,12 @@ class Waiting:
     merged_at: datetime
     now: datetime
 
-    def amount(self, fact: Fact) -> float:
+    def amount(self, fact: TriggerFact) -> float:
         """The fact's value; times in seconds."""
         match fact:
-            case Fact.AGE:
+            case TriggerFact.AGE:
                 return (self.now - self.since).total_seconds()
-            case Fact.ELAPSED:
+            case TriggerFact.ELAPSED:
                 return (self.now - self.merged_at).total_seconds()
             case _:
                 return int(getattr(self, fact))
@@ -58,25 +58,25 @@ class Waiting:
 class AtLeast:
     """One fact has reached a limit; of times in seconds."""
 
-    fact: Fact
+    fact: TriggerFact
     limit: float
 
-    def holds(self, waiting: Waiting) -> bool:
+    def holds(self, waiting: PendingChanges) -> bool:
         return waiting.amount(self.fact) >= self.limit
 
-    def why(self, waiting: Waiting) -> str:
+    def why(self, waiting: PendingChanges) -> str:
         """What the fact says now, beside its limit."""
         return f"{_SAID[self.fact](waiting.amount(self.fact))} (limit {_LIMIT[self.fact](self.limit)})"
 
-    def next_at(self, waiting: Waiting) -> datetime | None:
+    def next_at(self, waiting: PendingChanges) -> datetime | None:
         """When it will hold if nothing else happens; None when time alone does not make it."""
         if self.holds(waiting):
             return waiting.now
         if self.fact not in TIMES:
             return None
-        return (waiting.since if self.fact is Fact.AGE else waiting.merged_at) + timedelta(seconds=self.limit)
+        return (waiting.since if self.fact is TriggerFact.AGE else waiting.merged_at) + timedelta(seconds=self.limit)
 
-    def reached(self, waiting: Waiting) -> float | None:
+    def reached(self, waiting: PendingChanges) -> float | None:
         """The share of the limit that is reached; None for times, which only pass."""
         return None if self.fact in TIMES else waiting.amount(self.fact) / max(self.limit, 1)
 
@@ -87,20 +87,20 @@ class AllOf:
 
     parts: tuple[Trigger, ...]
 
-    def holds(self, waiting: Waiting) -> bool:
+    def holds(self, waiting: PendingChanges) -> bool:
         return all(part.holds(waiting) for part in self.parts)
 
-    def why(self, waiting: Waiting) -> str:
+    def why(self, waiting: PendingChanges) -> str:
         """When it holds, all of it; otherwise what is missing."""
         lacking = [part for part in self.parts if not part.holds(waiting)]
         return " and ".join(part.why(waiting) for part in lacking or self.parts)
 
-    def next_at(self, waiting: Waiting) -> datetime | None:
+    def next_at(self, waiting: PendingChanges) -> datetime | None:
         moments = [part.next_at(waiting) for part in self.parts]
         known = [moment for moment in moments if moment is not None]
         return max(known) if len(known) == len(moments) else None
 
-    def reached(self, waiting: Waiting) -> float | None:
+    def reached(self, waiting: PendingChanges) -> float | None:
         shares = [share for part in self.parts if (share := part.reached(waiting)) is not None]
         return min(shares, default=None)
 
@@ -111,49 +111,49 @@ class AnyOf:
 
     parts: tuple[Trigger, ...]
 
-    def holds(self, waiting: Waiting) -> bool:
+    def holds(self, waiting: PendingChanges) -> bool:
         return any(part.holds(waiting) for part in self.parts)
 
-    def why(self, waiting: Waiting) -> str:
+    def why(self, waiting: PendingChanges) -> str:
         """The first part that holds; otherwise the first of all."""
         return next((part for part in self.parts if part.holds(waiting)), self.parts[0]).why(waiting)
 
-    def next_at(self, waiting: Waiting) -> datetime | None:
+    def next_at(self, waiting: PendingChanges) -> datetime | None:
         return min((moment for part in self.parts if (moment := part.next_at(waiting)) is not None), default=None)
 
-    def reached(self, waiting: Waiting) -> float | None:
+    def reached(self, waiting: PendingChanges) -> float | None:
         shares = [share for part in self.parts if (share := part.reached(waiting)) is not None]
         return max(shares, default=None)
 
 
 Trigger = AtLeast | AllOf | AnyOf
-TIMES = (Fact.AGE, Fact.ELAPSED)
+TIMES = (TriggerFact.AGE, TriggerFact.ELAPSED)
 
 
 def _span(seconds: float) -> str:
-    return shown(timedelta(seconds=seconds))
+    return format_duration(timedelta(seconds=seconds))
 
 
-_READ: Mapping[Fact, Callable[[str], float]] = {
-    Fact.ROWS: parse_count,
-    Fact.COMMITS: parse_count,
-    Fact.BYTES: parse_size,
-    Fact.AGE: lambda text: parse_duration(text).total_seconds(),
-    Fact.ELAPSED: lambda text: parse_duration(text).total_seconds(),
+_READ: Mapping[TriggerFact, Callable[[str], float]] = {
+    TriggerFact.ROWS: parse_count,
+    TriggerFact.COMMITS: parse_count,
+    TriggerFact.BYTES: parse_size,
+    TriggerFact.AGE: lambda text: parse_duration(text).total_seconds(),
+    TriggerFact.ELAPSED: lambda text: parse_duration(text).total_seconds(),
 }
-_SAID: Mapping[Fact, Callable[[float], str]] = {
-    Fact.ROWS: lambda amount: f"{amount:,} {'row' if amount == 1 else 'rows'} pending",
-    Fact.COMMITS: lambda amount: f"{amount:,} {'commit' if amount == 1 else 'commits'} pending",
-    Fact.BYTES: lambda amount: f"{sized(amount)} pending",
-    Fact.AGE: lambda amount: f"oldest change pending for {_span(amount)}",
-    Fact.ELAPSED: lambda amount: f"last merged {_span(amount)} ago",
+_SAID: Mapping[TriggerFact, Callable[[float], str]] = {
+    TriggerFact.ROWS: lambda amount: f"{amount:,} {'row' if amount == 1 else 'rows'} pending",
+    TriggerFact.COMMITS: lambda amount: f"{amount:,} {'commit' if amount == 1 else 'commits'} pending",
+    TriggerFact.BYTES: lambda amount: f"{format_size(amount)} pending",
+    TriggerFact.AGE: lambda amount: f"oldest change pending for {_span(amount)}",
+    TriggerFact.ELAPSED: lambda amount: f"last merged {_span(amount)} ago",
 }
-_LIMIT: Mapping[Fact, Callable[[float], str]] = {
-    Fact.ROWS: lambda limit: f"{limit:,}",
-    Fact.COMMITS: lambda limit: f"{limit:,}",
-    Fact.BYTES: sized,
-    Fact.AGE: _span,
-    Fact.ELAPSED: _span,
+_LIMIT: Mapping[TriggerFact, Callable[[float], str]] = {
+    TriggerFact.ROWS: lambda limit: f"{limit:,}",
+    TriggerFact.COMMITS: lambda limit: f"{limit:,}",
+    TriggerFact.BYTES: format_size,
+    TriggerFact.AGE: _span,
+    TriggerFact.ELAPSED: _span,
 }
 
 _WORD = re.compile(
@@ -203,14 +203,14 @@ class _Parser:
                 raise self._expected("and, or, or )")
             return inner
         word, end = self._next()
-        if word.lower() not in tuple(Fact):
-            raise self._expected(f"one of {', '.join(Fact)}")
+        if word.lower() not in tuple(TriggerFact):
+            raise self._expected(f"one of {', '.join(TriggerFact)}")
         self.at = end
         if not self._took(">="):
             raise self._expected(f">= after {word}")
-        return AtLeast(Fact(word.lower()), self._amount(Fact(word.lower())))
+        return AtLeast(TriggerFact(word.lower()), self._amount(TriggerFact(word.lower())))
 
-    def _amount(self, fact: Fact) -> float:
+    def _amount(self, fact: TriggerFact) -> float:
         word, end = self._next()
         if not word[:1].isdigit():
             raise self._expected("an amount")

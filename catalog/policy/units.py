@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TypeVar
 
 from catalog.errors import Invalid
-from catalog.group import checked_group
+from catalog.jobs.optimizer_group import parse_group_name
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ def parse_duration(text: str) -> timedelta:
     return timedelta(seconds=seconds)
 
 
-def at_least(shortest: str) -> Callable[[str], timedelta]:
+def parse_at_least(shortest: str) -> Callable[[str], timedelta]:
     """Durations that are not shorter."""
 
     def parse(text: str) -> timedelta:
@@ -71,10 +71,10 @@ def parse_flag(text: str) -> bool:
 
 
 def parse_group(text: str) -> str:
-    return checked_group(text)
+    return parse_group_name(text)
 
 
-def one_of(*allowed: str) -> Callable[[str], str]:
+def parse_one_of(*allowed: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if text not in allowed:
             raise Invalid(f"{text!r} is not one of {', '.join(allowed)}")
@@ -111,17 +111,17 @@ def parse_text(text: str) -> str:
     return text.strip()
 
 
-def optional(parse: Callable[[str], T]) -> Callable[[str], T | None]:
+def parse_optional(parse: Callable[[str], T]) -> Callable[[str], T | None]:
     """None for an empty text: a setting that has no value unless it is given one."""
     return lambda text: parse(text) if text.strip() else None
 
 
-def unless_never(parse: Callable[[str], T]) -> Callable[[str], T | None]:
+def parse_unless_never(parse: Callable[[str], T]) -> Callable[[str], T | None]:
     """None for `never`, or an empty text: what is not to happen by itself."""
     return lambda text: None if text.strip().lower() in ("", "never") else parse(text)
 
 
-def shown(span: timedelta) -> str:
+def format_duration(span: timedelta) -> str:
     """A duration as people say it."""
     seconds = int(span.total_seconds())
     for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
@@ -130,7 +130,7 @@ def shown(span: timedelta) -> str:
     return f"{seconds} s"
 
 
-def sized(count: float) -> str:
+def format_size(count: float) -> str:
     """A number of bytes as people say it."""
     for unit, size in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if count >= size:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from catalog.access import Grant, Membership, Principal, PrincipalId, PrincipalKind, Role, RoleName
-from catalog.audit import AuditEntry, AuditFilter
+from catalog.access.audit_log import AuditEntry, AuditFilter
+from catalog.access.privileges import Grant, Membership, Principal, PrincipalId, PrincipalKind, Role, RoleName
+from catalog.access.tokens import Token, TokenKind
 from catalog.ports.page import Page
-from catalog.token import Token, TokenKind
 
 
 class Principals(Protocol):

@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from catalog.dropped import Dropped, Place, PurgeProgress
-from catalog.locations import FileRule
+from catalog.locations.location_rule import FileRule
 from catalog.names import CatalogName, RelationId
 from catalog.ports.page import Page
-from catalog.relation import Relation
+from catalog.removal.drop import Dropped, PurgeProgress, UsedLocation
+from catalog.tables.relation import Relation
 
 
 class DroppedRelations(Protocol):
@@ -80,7 +80,7 @@ class DroppedRelations(Protocol):
         in_purge: bool = True,
         but_for_hive_of: Relation | None = None,
         only_tables: bool = False,
-    ) -> Sequence[Place]:
+    ) -> Sequence[UsedLocation]:
         """Those of live, dropped and Hive tables that may hold one of these locations or lie in it, however written.
 
         The relations `but_for` and the stores that they own are left out, and what is being purged unless `in_purge`.
@@ -91,7 +91,7 @@ class DroppedRelations(Protocol):
     def kept_at(self, catalog: CatalogName) -> Sequence[tuple[UUID, str]]:
         """What can be brought back to a catalog: each relation's id and location."""
 
-    def places_in_purge(self) -> Sequence[Place]:
+    def places_in_purge(self) -> Sequence[UsedLocation]:
         """Locations whose files are being deleted."""
 
 

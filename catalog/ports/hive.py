@@ -6,18 +6,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from catalog.datafile import AddSnapshot, DataFileEntry, FileFormat, FileStats, LiveFile, Unreadable
 from catalog.errors import Denied
+from catalog.files.data_file import AddSnapshot, DataFileEntry, FileFormat, FileStats, LiveFile, Unreadable
+from catalog.hive.baseline import Listing
 from catalog.hive.checkpoint import PublishPlan, SyncPlan
 from catalog.hive.events import HiveEvent
-from catalog.hive.ground import Listing
-from catalog.hive.indexed import DatabaseCounts, HiveTableState, IndexedTable, LinkSummary
 from catalog.hive.link import HiveLink
-from catalog.hive.ports import Metastore
+from catalog.hive.table_index import DatabaseCounts, HiveTableState, IndexedTable, LinkSummary
 from catalog.iceberg.json import Json
-from catalog.job import JobId
+from catalog.jobs.job import JobId
+from catalog.jobs.operation import OperationId
 from catalog.names import CatalogName, RelationId
-from catalog.operation import OperationId
+from catalog.ports.metastore import Metastore
 from catalog.ports.page import Page
 
 
@@ -49,14 +49,14 @@ class HiveTables(Protocol):
         """By name."""
 
 
-class Grounds(Protocol):
+class Baselines(Protocol):
     """Per partition of a linked table: what the last sync saw (docs/protocols.md#hive-sync-and-publish)."""
 
     def of(self, relation_id: RelationId) -> Mapping[str, Json]: ...
     def elsewhere(self, relation_id: RelationId, directories: Collection[str]) -> Sequence[str]:
         """The locations of partitions that do not lie in these directories, as they are written."""
 
-    def put(self, relation_id: RelationId, grounds: Mapping[str, Json]) -> None: ...
+    def put(self, relation_id: RelationId, baselines: Mapping[str, Json]) -> None: ...
     def remove(self, relation_id: RelationId, partitions: Collection[str]) -> None: ...
     def link(self, relation_id: RelationId) -> HiveLink | None: ...
     def put_link(self, relation_id: RelationId, link: HiveLink) -> None: ...

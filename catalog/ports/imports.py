@@ -8,8 +8,8 @@ from typing import Protocol
 
 from catalog.imports.entry import Entry, EntryState
 from catalog.imports.spec import ImportSpec, Secrets
+from catalog.jobs.operation import OperationId
 from catalog.names import Namespace
-from catalog.operation import OperationId
 from catalog.ports.page import Page
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from catalog.group import GroupName
+from catalog.jobs.optimizer_group import GroupName
 from catalog.launch.command import Command
-from catalog.launch.record import GroupLaunch, Launched, Process
+from catalog.launch.record import GroupLaunch, LaunchRecord, Process
 from catalog.launch.settings import LaunchId
 
 
@@ -21,14 +21,14 @@ class Launches(Protocol):
 
     def set(self, settings: GroupLaunch) -> None: ...
     def unset(self, group: GroupName) -> None: ...
-    def put(self, launched: Launched) -> None: ...
-    def unfinished(self) -> Sequence[Launched]:
+    def put(self, launched: LaunchRecord) -> None: ...
+    def unfinished(self) -> Sequence[LaunchRecord]:
         """Those that are not over, oldest first."""
 
-    def newest(self, group: GroupName, limit: int) -> Sequence[Launched]:
+    def newest(self, group: GroupName, limit: int) -> Sequence[LaunchRecord]:
         """Newest first."""
 
-    def find(self, launch_id: LaunchId) -> Launched | None: ...
+    def find(self, launch_id: LaunchId) -> LaunchRecord | None: ...
     def remove_ended_before(self, moment: datetime) -> int: ...
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from catalog.commits.rebase import OvertakenAppend, RebasedManifestList
 from catalog.iceberg.json import Json
-from catalog.rebase import JoinedList, OvertakenAppend
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class ManifestLists(Protocol):
         Invalid when the file is no manifest list, Unavailable when the storage does not answer.
         """
 
-    def joined(self, metadata: Json, append: OvertakenAppend) -> JoinedList | None:
+    def joined(self, metadata: Json, append: OvertakenAppend) -> RebasedManifestList | None:
         """The append's manifests over those of its branch's head; nothing is written.
 
         None when they are not what a plain append brings: the append has to be refused then. Unavailable when the

@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from catalog.job import JobId
-from catalog.locations import FileRule
+from catalog.jobs.job import JobId
+from catalog.locations.location_rule import FileRule
 from catalog.names import RelationId
-from catalog.orphans import BatchState, OrphanBatch, SeenFile
 from catalog.ports.page import Page
+from catalog.removal.orphan_files import BatchState, OrphanBatch, SeenFile
 
 
 class OrphanBatches(Protocol):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from catalog.iceberg.json import Json
-from catalog.locations import FileRule
+from catalog.locations.location_rule import FileRule
 from catalog.scan.deletes import DeleteFile
 from catalog.scan.expression import TRUE, Expression
 from catalog.scan.plan import ManifestSize, Task

@@ -12,29 +12,37 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from catalog.blocker import Blocker, BlockerId
-from catalog.commit import CommitEvent
 from catalog.history.change import Topic
+from catalog.history.commit import CommitEvent
+from catalog.history.metrics import MetricsReport, ReportKind
+from catalog.jobs.blocker import Blocker, BlockerId
+from catalog.jobs.operation import BatchId, Operation, OperationId, OperationKind, Tally
+from catalog.jobs.optimizer import Optimizer
 from catalog.keyed.spec import KeyedTable, Version
-from catalog.metrics import MetricsReport, ReportKind
 from catalog.names import CatalogName, Namespace, RelationId, TableName
-from catalog.operation import BatchId, Operation, OperationId, OperationKind, Tally
-from catalog.optimizer import Optimizer
 from catalog.ports.access import Audit, Principals, Roles, Tokens
 from catalog.ports.dropped import DroppedRelations
-from catalog.ports.hive import Grounds, HiveTables
+from catalog.ports.hive import Baselines, HiveTables
 from catalog.ports.imports import ImportEntries
 from catalog.ports.launch import Launches
 from catalog.ports.orphans import OrphanBatches
 from catalog.ports.page import Page
-from catalog.ports.work import FileLayouts, Groups, Jobs, Queue, Standings
-from catalog.relation import Catalog, Listed, Located, Pointer, Relation, RelationKind, TableStats
+from catalog.ports.work import FileLayouts, Groups, Jobs, Queue, TableStatuses
 from catalog.scan.plan import PlanId, ScanPlan
-from catalog.standing import Look, Looked
+from catalog.tables.relation import (
+    Catalog,
+    ListedRelation,
+    LocatedRelation,
+    Pointer,
+    Relation,
+    RelationKind,
+    TableStats,
+)
+from catalog.tables.table_status import PlanRequest, PlanResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredAnswer:
+class StoredResponse:
     """What a request with this idempotency key was answered."""
 
     key: str
@@ -138,7 +146,7 @@ class Relations(Protocol):
         *,
         limit: int,
         cursor: str | None = None,
-    ) -> Page[Listed]:
+    ) -> Page[ListedRelation]:
         """What is in a namespace, by name: the list that engines ask for, and therefore fast."""
 
     def linked_to_hive(self, catalog: CatalogName) -> Sequence[Relation]:
@@ -180,10 +188,10 @@ class Stats(Protocol):
     def due(self, until: datetime, *, limit: int) -> Sequence[RelationId]:
         """Tables and stores that are to be looked at by then, longest due first."""
 
-    def looks(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, Look]:
+    def looks(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, PlanRequest]:
         """What was asked for so far of these tables and stores."""
 
-    def looked(self, done: Collection[Looked], now: datetime) -> None:
+    def looked(self, done: Collection[PlanResult], now: datetime) -> None:
         """Note that these were looked at. What was asked for meanwhile stays due."""
 
 
@@ -320,13 +328,13 @@ class Operations(Protocol):
         """What the operations of a batch work on."""
 
     def pause_all(self, batch: BatchId, now: datetime) -> int:
-        """See catalog.operation.paused; those that cannot be are left as they are. How many were."""
+        """See catalog.jobs.operation.paused; those that cannot be are left as they are. How many were."""
 
     def resume_all(self, batch: BatchId, now: datetime) -> int:
-        """See catalog.operation.resumed."""
+        """See catalog.jobs.operation.resumed."""
 
     def cancel_all(self, batch: BatchId, now: datetime) -> int:
-        """See catalog.operation.to_cancel."""
+        """See catalog.jobs.operation.to_cancel."""
 
     def forget_checks(self, before: datetime) -> int:
         """Forget checks that ended before; how many."""
@@ -344,11 +352,11 @@ class Policies(Protocol):
     def put(self, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None: ...
 
 
-class Answers(Protocol):
+class IdempotencyKeys(Protocol):
     """Answers given under idempotency keys."""
 
-    def find(self, key: str) -> StoredAnswer | None: ...
-    def add(self, answer: StoredAnswer) -> None: ...
+    def find(self, key: str) -> StoredResponse | None: ...
+    def add(self, answer: StoredResponse) -> None: ...
     def remove_before(self, moment: datetime) -> int: ...
 
 
@@ -394,7 +402,7 @@ class UnitOfWork(Protocol):
     namespaces: Namespaces
     relations: Relations
     stats: Stats
-    standings: Standings
+    table_statuses: TableStatuses
     layouts: FileLayouts
     keyed: KeyedTables
     events: Events
@@ -407,12 +415,12 @@ class UnitOfWork(Protocol):
     operations: Operations
     imports: ImportEntries
     policies: Policies
-    answers: Answers
+    answers: IdempotencyKeys
     leaders: Leaders
     metrics: Metrics
     plans: Plans
     hive: HiveTables
-    grounds: Grounds
+    baselines: Baselines
     dropped: DroppedRelations
     orphans: OrphanBatches
     principals: Principals
@@ -430,7 +438,7 @@ class Database(Protocol):
     def reading(self) -> AbstractContextManager[UnitOfWork]:
         """A consistent snapshot to read from."""
 
-    def locate(self, catalog: CatalogName, name: TableName) -> Located | None:
+    def locate(self, catalog: CatalogName, name: TableName) -> LocatedRelation | None:
         """What the name stands for at this moment: the one thing that each load asks, and therefore fast."""
 
     def turn(self, tables: Collection[str]) -> AbstractContextManager[None]:

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from catalog.fairness import Ran
-from catalog.file_layout import FileLayout
-from catalog.group import Group, GroupName
-from catalog.job import CommitRecord, Job, JobId, JobKind, JobStatus
+from catalog.files.file_layout import FileLayout
+from catalog.jobs.job import CommitRecord, Job, JobId, JobKind, JobStatus
+from catalog.jobs.optimizer_group import Group, GroupName
+from catalog.jobs.queue import FinishedInHour, FinishedJobs, QueuedJobs
+from catalog.jobs.scheduling import SlotRun
 from catalog.names import CatalogName, Namespace, RelationId
 from catalog.ports.page import Page
-from catalog.queue import Done, HourDone, Waiting
-from catalog.relation import Relation, RelationKind
-from catalog.standing import Sort, Standing
+from catalog.tables.relation import Relation, RelationKind
+from catalog.tables.table_status import Sort, TableStatus
 
 
 class Groups(Protocol):
@@ -44,11 +44,11 @@ class Listing:
     health_below: int | None = None
 
 
-class Standings(Protocol):
+class TableStatuses(Protocol):
     """What the planner found when it last looked at each table."""
 
-    def put(self, standings: Sequence[Standing]) -> None: ...
-    def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, Standing]: ...
+    def put(self, table_statuses: Sequence[TableStatus]) -> None: ...
+    def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, TableStatus]: ...
     def remove(self, relation_ids: Collection[RelationId]) -> None: ...
     def long_ago(self, before: datetime, now: datetime, *, limit: int) -> Sequence[RelationId]:
         """Tables that were last looked at before then, or at a time that has not come yet; longest ago first."""
@@ -59,7 +59,7 @@ class Standings(Protocol):
     def by_health(self, grades: Mapping[str, int]) -> Mapping[str, int]:
         """How many tables there are of each grade, which is named with the least health that it takes."""
 
-    def worst(self, *, limit: int) -> Sequence[tuple[Relation, Standing]]:
+    def worst(self, *, limit: int) -> Sequence[tuple[Relation, TableStatus]]:
         """The least healthy tables of all catalogs."""
 
 
@@ -155,7 +155,7 @@ class Queue(Protocol):
     def long_leased(self, group: GroupName) -> int:
         """How many long jobs of a group have a slot now."""
 
-    def ran_since(self, group: GroupName, since: datetime) -> Sequence[Ran]:
+    def ran_since(self, group: GroupName, since: datetime) -> Sequence[SlotRun]:
         """Jobs of a group that had a slot after then, or have one."""
 
     def pending_seconds(self, group: GroupName) -> Mapping[CatalogName, float]:
@@ -164,12 +164,12 @@ class Queue(Protocol):
     def last_was_asked(self, group: GroupName) -> bool:
         """Whether the job of a group that was leased last is one that somebody has asked for."""
 
-    def waiting(self) -> Sequence[Waiting]: ...
+    def waiting(self) -> Sequence[QueuedJobs]: ...
     def leased(self) -> Mapping[tuple[GroupName, JobKind], int]:
         """How many jobs have a slot, by group and kind."""
 
-    def done(self, since: datetime) -> Sequence[Done]: ...
-    def done_by_hour(self, since: datetime) -> Sequence[HourDone]:
+    def done(self, since: datetime) -> Sequence[FinishedJobs]: ...
+    def done_by_hour(self, since: datetime) -> Sequence[FinishedInHour]:
         """The hours in which any job has ended, oldest first."""
 
     def overdue(self, now: datetime, *, limit: int) -> Sequence[Job]:

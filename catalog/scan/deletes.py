@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from catalog.datafile import PartitionValue
+from catalog.files.data_file import PartitionValue
 from catalog.iceberg.json import Json
 
 
@@ -77,11 +77,11 @@ class DeleteFile:
     content: Json = field(default_factory=dict)
 
 
-Place = tuple[int, Hashable]
+PartitionKey = tuple[int, Hashable]
 """A partition: spec and values."""
 
 
-def place_of(spec_id: int, partition: Sequence[PartitionValue]) -> Place:
+def partition_key(spec_id: int, partition: Sequence[PartitionValue]) -> PartitionKey:
     """A partition as a key: NaN is in one partition with itself."""
     return spec_id, tuple("NaN" if value != value else value for value in partition)  # noqa: PLR0124 (NaN alone differs)
 
@@ -123,7 +123,7 @@ class DeleteIndex:
         """The deletes that a reader of this file must apply."""
         if not self.size:
             return []
-        place, since = place_of(file.spec_id, file.partition), file.sequence_number
+        place, since = partition_key(file.spec_id, file.partition), file.sequence_number
         found = [
             one
             for target in (None, place)
@@ -145,7 +145,7 @@ class DeleteIndex:
 def _target(delete: DeleteFile) -> Hashable:
     if delete.everywhere:
         return None
-    return place_of(delete.spec_id, delete.partition) if delete.data_file is None else delete.data_file
+    return partition_key(delete.spec_id, delete.partition) if delete.data_file is None else delete.data_file
 
 
 def _may_hold(file: DataFile, delete: DeleteFile) -> bool:

@@ -116,7 +116,7 @@ DEEPEST = 250
 _SMALLER = "ask for a range instead of single values, or let the client plan the scan"
 
 
-def both(left: Expression, right: Expression) -> Expression:
+def join_and(left: Expression, right: Expression) -> Expression:
     """And, as short as it can be said."""
     if FALSE in (left, right):
         return FALSE
@@ -125,7 +125,7 @@ def both(left: Expression, right: Expression) -> Expression:
     return left if right == TRUE else And(left, right)
 
 
-def either(left: Expression, right: Expression) -> Expression:
+def join_or(left: Expression, right: Expression) -> Expression:
     """Or, as short as it can be said."""
     if TRUE in (left, right):
         return TRUE
@@ -134,14 +134,14 @@ def either(left: Expression, right: Expression) -> Expression:
     return left if right == FALSE else Or(left, right)
 
 
-def mapped(expression: Expression, change: Callable[[Predicate], Expression]) -> Expression:
+def map_predicates(expression: Expression, change: Callable[[Predicate], Expression]) -> Expression:
     """The expression with each predicate replaced, simplified."""
     if isinstance(expression, Predicate):
         return change(expression)
     if isinstance(expression, Always):
         return expression
-    join = both if isinstance(expression, And) else either
-    return join(mapped(expression.left, change), mapped(expression.right, change))
+    join = join_and if isinstance(expression, And) else join_or
+    return join(map_predicates(expression.left, change), map_predicates(expression.right, change))
 
 
 def holds(expression: Expression, judge: Callable[[Predicate], bool]) -> bool:
@@ -197,7 +197,7 @@ def _parsed(value: object, *, negated: bool, depth: int) -> Expression:
         case "and" | "or":
             left = _parsed(_part(value, "left"), negated=negated, depth=depth + 1)
             right = _parsed(_part(value, "right"), negated=negated, depth=depth + 1)
-            return both(left, right) if (kind == "and") is not negated else either(left, right)
+            return join_and(left, right) if (kind == "and") is not negated else join_or(left, right)
     try:
         op = Op(kind)
     except ValueError as error:
@@ -289,7 +289,7 @@ def _shown(value: object) -> str:
     return shorten(repr(value), 80)
 
 
-def bound(expression: Expression, fields: SchemaIndex, *, case_sensitive: bool) -> Expression:
+def bind_expression(expression: Expression, fields: SchemaIndex, *, case_sensitive: bool) -> Expression:
     """The expression with every term's column found; Invalid when there is none, or more than one, or it is unfit."""
 
     def bind(predicate: Predicate) -> Expression:
@@ -297,7 +297,7 @@ def bound(expression: Expression, fields: SchemaIndex, *, case_sensitive: bool) 
         _check_fit(predicate, field)
         return Predicate(op=predicate.op, term=predicate.term, literals=predicate.literals, field=field)
 
-    return mapped(expression, bind)
+    return map_predicates(expression, bind)
 
 
 def _field(term: Term, fields: SchemaIndex, *, case_sensitive: bool) -> Field:
@@ -331,7 +331,7 @@ def _check_fit(predicate: Predicate, field: Field) -> None:
         raise Invalid(f"{field.name} is a {field.root}: it has no prefixes")
 
 
-def written_bytes(expression: Expression) -> int:
+def measure_expression(expression: Expression) -> int:
     """About how long its JSON is."""
     return sum(
         64 + sum(len(literal) if isinstance(literal, str) else 16 for literal in predicate.literals)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from catalog.iceberg.json import Json
-from catalog.relation import RelationKind
+from catalog.tables.relation import RelationKind
 
 CONFIG = "scan-planning-mode"
 """The key in a table's configuration, the specification's."""
@@ -11,7 +11,7 @@ PROPERTY = "firn.scan-planning-mode"
 CLIENT, SERVER = "client", "server"
 
 
-def planning_config(kind: RelationKind, metadata: Json) -> dict[str, str]:
+def build_planning_config(kind: RelationKind, metadata: Json) -> dict[str, str]:
     """What the table's configuration says of planning; nothing unless somebody asked: then the client decides.
 
     The stores of keyed tables are planned by clients, whatever anybody asks: the specification's answers carry no

@@ -69,7 +69,7 @@ def whole(sizes: Iterable[ManifestSize]) -> Task:
     return tuple(Slice(size.at) for size in sizes)
 
 
-def cut(sizes: Iterable[ManifestSize], limits: ScanLimits) -> list[Task]:
+def cut_tasks(sizes: Iterable[ManifestSize], limits: ScanLimits) -> list[Task]:
     """The manifests in tasks: small ones together, large ones in slices; every live file is in exactly one."""
     tasks: list[Task] = []
     bundle: list[Slice] = []
@@ -108,11 +108,11 @@ class ScanPlan:
         return [f"{self.id}.{number}" for number in range(len(self.tasks))]
 
 
-def new_plan_id() -> PlanId:
+def create_plan_id() -> PlanId:
     return PlanId(uuid4())
 
 
-def inline_plan_id() -> str:
+def create_inline_plan_id() -> str:
     """The id of a plan that was answered whole: nothing is kept for it."""
     return f"{_INLINE}{uuid4()}"
 
@@ -122,7 +122,7 @@ def is_inline(plan_id: str) -> bool:
     return plan_id.startswith(_INLINE)
 
 
-def parsed_plan_id(text: str) -> PlanId:
+def parse_plan_id(text: str) -> PlanId:
     """The id in a path; NoSuchPlan when it is none of ours."""
     try:
         return PlanId(UUID(text))
@@ -130,7 +130,7 @@ def parsed_plan_id(text: str) -> PlanId:
         raise NoSuchPlan(f"The plan id does not exist: {text}") from error
 
 
-def parsed_task(text: str) -> tuple[PlanId, int]:
+def parse_task(text: str) -> tuple[PlanId, int]:
     """Plan and number of a task; NoSuchPlanTask when it is none of ours."""
     match = _TASK.fullmatch(text)
     try:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from catalog.errors import Invalid
-from catalog.iceberg.formats import complete
+from catalog.iceberg.formats import complete_metadata
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema, current_snapshot, schema_by_id, snapshot_by_id
 from catalog.iceberg.schema import index
-from catalog.scan.expression import Expression, bound, find_field
+from catalog.scan.expression import Expression, bind_expression, find_field
 from catalog.scan.request import ScanRequest
 
 
@@ -32,7 +32,7 @@ class Scan:
 
         `schema_id` is that of a scan which has been resolved before: tables go on, plans do not.
         """
-        metadata = complete(metadata)
+        metadata = complete_metadata(metadata)
         between = request.between
         snapshots = _snapshot(metadata, request.snapshot_id) if between is None else _appended(metadata, *between)
         if schema_id is None:
@@ -49,7 +49,7 @@ class Scan:
             snapshots=snapshots,
             incremental=between is not None,
             schema_id=schema_id,
-            filter=bound(request.filter, fields, case_sensitive=request.case_sensitive),
+            filter=bind_expression(request.filter, fields, case_sensitive=request.case_sensitive),
             stats=frozenset(stats),
             min_rows=request.min_rows,
         )

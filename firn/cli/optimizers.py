@@ -49,7 +49,7 @@ def list_optimizers(this: Told) -> None:
             f"{len(one['jobs'])} of {one['slots']}",
             _memory(one["memory"]),
             moment(one["last_seen_at"]),
-            _standing(one),
+            _table_status(one),
         )
         for one in found
     ]
@@ -79,10 +79,12 @@ def stop(this: Told, optimizer: OptimizerArg, why: Why = None) -> None:
 def _tell(this: Told, optimizer: Json) -> None:
     held = len(optimizer["jobs"])
     jobs = f"{held} job{'' if held == 1 else 's'}"
-    this.show.emit(optimizer, lambda: this.show.line(f"{optimizer['id']} is {_standing(optimizer)}, holding {jobs}"))
+    this.show.emit(
+        optimizer, lambda: this.show.line(f"{optimizer['id']} is {_table_status(optimizer)}, holding {jobs}")
+    )
 
 
-def _standing(optimizer: Json) -> str:
+def _table_status(optimizer: Json) -> str:
     if optimizer["silent"]:
         return "silent"
     asked = "stopping" if optimizer["stopping"] else "draining" if optimizer["draining"] else "working"

@@ -195,7 +195,7 @@ def upgrade() -> None:
         sa.Column("relation_id", sa.Uuid(), nullable=False),
         sa.Column("partition", sa.String(length=2048), nullable=False),
         sa.Column("location", sa.Text(), nullable=False),
-        sa.Column("ground", sa.LargeBinary(), nullable=False),
+        sa.Column("baseline", sa.LargeBinary(), nullable=False),
         sa.PrimaryKeyConstraint("relation_id", "partition", name=op.f("pk_hive_ground")),
     )
     op.create_table(
@@ -355,7 +355,7 @@ def upgrade() -> None:
         sa.Column("id", sa.String(length=64), nullable=False),
         sa.Column("grp", sa.String(length=50), nullable=False),
         sa.Column("kind", sa.String(length=16), nullable=False),
-        sa.Column("standing", sa.String(length=16), nullable=False),
+        sa.Column("status", sa.String(length=16), nullable=False),
         sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("busy_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("process", sa.JSON(), nullable=True),
@@ -366,7 +366,7 @@ def upgrade() -> None:
     )
     with op.batch_alter_table("launch", schema=None) as batch_op:
         batch_op.create_index("ix_launch_grp", ["grp", "started_at"], unique=False)
-        batch_op.create_index("ix_launch_standing", ["standing"], unique=False)
+        batch_op.create_index("ix_launch_status", ["status"], unique=False)
 
     op.create_table(
         "leader",
@@ -732,7 +732,7 @@ def downgrade() -> None:
     op.drop_table("metrics_report")
     op.drop_table("leader")
     with op.batch_alter_table("launch", schema=None) as batch_op:
-        batch_op.drop_index("ix_launch_standing")
+        batch_op.drop_index("ix_launch_status")
         batch_op.drop_index("ix_launch_grp")
 
     op.drop_table("launch")

@@ -11,24 +11,24 @@ from typing import Any
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from optimizer.job import OptimizerJob
-from optimizer.reads import reads_change_store
+from optimizer.job_run import JobRun
+from optimizer.read_checks import reads_change_store
 from optimizer.wire import CleanTask, Outcome, Result
-from optimizer.work import Work
 
 
-def run(work: Work) -> Result:
+def run(work: JobRun) -> Result:
     """Clean alone, for what a merge had to leave behind."""
     cleaned = clean(work, CleanTask.model_validate(work.lease.task))
     return Result(outcome=Outcome.COMMITTED if cleaned else Outcome.NOTHING, result={"cleaned_files": cleaned})
 
 
-def clean(work: Work, task: CleanTask) -> int:
+def clean(work: JobRun, task: CleanTask) -> int:
     """Take the merged files out of the current snapshot; how many there were. Raises as Work.commit does."""
     table = work.session.table(task.parts)
     paths = _merged_files(work, task, table)
     if paths:
         work.commit(lambda: remove_from_table(work.session.jvm, table, paths, {"firn.job-id": work.lease.job_id}))
-        work.hold.say(f"{len(paths)} merged files left the change store")
+        work.keeper.say(f"{len(paths)} merged files left the change store")
     return len(paths)
 
 
@@ -46,7 +46,7 @@ def remove_from_table(jvm: Any, table: Any, paths: Sequence[str], properties: di
     delete.commit()
 
 
-def _merged_files(work: Work, task: CleanTask, table: Any) -> list[str]:
+def _merged_files(work: JobRun, task: CleanTask, table: Any) -> list[str]:
     """Files whose rows base contains all. A compacted one carries a later number than its rows: it stays longer."""
     if table.currentSnapshot() is None:
         return []

@@ -12,39 +12,39 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from catalog.keyed.packing import ChangeFile, Pack, packs
+from catalog.files.change_packing import ChangeFile, Pack, pack_files
 from optimizer.file_tasks import CompactTask
-from optimizer.java import each
+from optimizer.java import iterate
 from optimizer.job import OptimizerJob
-from optimizer.ledger import Ledger
-from optimizer.reads import reads_change_store, refresh_checked
+from optimizer.job_run import JobRun
+from optimizer.job_totals import JobTotals
+from optimizer.read_checks import reads_change_store, refresh_checked
 from optimizer.wire import Outcome, Result
-from optimizer.work import Work
 
 
-def run(work: Work) -> Result:
+def run(work: JobRun) -> Result:
     """Pack what is pending, and what is merged where it is kept; each side in one commit."""
     task = CompactTask.model_validate(work.lease.task)
     table = work.session.table(task.parts)
-    ledger = Ledger.opened(work, table)
-    work.hold.stage("planning")
+    totals = JobTotals.opened(work, table)
+    work.keeper.stage("planning")
     chosen = [] if table.currentSnapshot() is None else _chosen(work, task, table)
     for is_pending in (False, True):
         side = [one for one in chosen if one.pack.is_pending is is_pending]
         if side:
-            work.hold.stage(f"packing {sum(len(one.pack.files) for one in side)} files into {len(side)}")
+            work.keeper.stage(f"packing {sum(len(one.pack.files) for one in side)} files into {len(side)}")
             _pack(work, task, table, side)
-    changes = ledger.changes()
+    changes = totals.changes()
     said = {
         "packed_files": changes.removed_files,
         "packed_bytes": changes.removed_bytes,
         "added_files": changes.added_files,
         "added_bytes": changes.added_bytes,
-        "gained": ledger.gained(),
+        "gained": totals.gained(),
     }
-    if not work.hold.has_committed:
+    if not work.keeper.has_committed:
         return Result(outcome=Outcome.NOTHING, result=said)
-    work.hold.say(f"{changes.removed_files} files became {changes.added_files}")
+    work.keeper.say(f"{changes.removed_files} files became {changes.added_files}")
     return Result(outcome=Outcome.COMMITTED, result=said)
 
 
@@ -57,21 +57,21 @@ class _Chosen:
     tasks: Sequence[Any]
 
 
-def _chosen(work: Work, task: CompactTask, table: Any) -> list[_Chosen]:
+def _chosen(work: JobRun, task: CompactTask, table: Any) -> list[_Chosen]:
     found: list[_Chosen] = []
-    for group in each(_planned(work, task, table).groups()):
+    for group in iterate(_planned(work, task, table).groups()):
         tasks = list(group.fileScanTasks())
         files = [
             ChangeFile(index, one.file().fileSizeInBytes(), one.file().dataSequenceNumber())
             for index, one in enumerate(tasks)
         ]
-        made = packs(files, watermark=task.watermark, target_bytes=task.target_file_size, min_files=task.min_files)
+        made = pack_files(files, watermark=task.watermark, target_bytes=task.target_file_size, min_files=task.min_files)
         wanted = (pack for pack in made if pack.is_pending or task.pack_merged)
         found += [_Chosen(pack, group, [tasks[file.index] for file in pack.files]) for pack in wanted]
     return found
 
 
-def _planned(work: Work, task: CompactTask, table: Any) -> Any:
+def _planned(work: JobRun, task: CompactTask, table: Any) -> Any:
     """Every live file, grouped by partition."""
     jvm = work.session.jvm
     planner = jvm.org.apache.iceberg.actions.BinPackRewriteFilePlanner(
@@ -85,7 +85,7 @@ def _planned(work: Work, task: CompactTask, table: Any) -> Any:
     return planner.plan()
 
 
-def _pack(work: Work, task: CompactTask, table: Any, side: Sequence[_Chosen]) -> None:
+def _pack(work: JobRun, task: CompactTask, table: Any, side: Sequence[_Chosen]) -> None:
     """Write one side's packs and commit them. What was written is deleted if no commit was asked for."""
     jvm = work.session.jvm
     refresh_checked(work, table, task.parts)
@@ -109,7 +109,7 @@ def _pack(work: Work, task: CompactTask, table: Any, side: Sequence[_Chosen]) ->
     work.commit(lambda: manager.commitOrClean(written), unless_asked=abort)
 
 
-def _group(work: Work, task: CompactTask, one: _Chosen) -> Any:
+def _group(work: JobRun, task: CompactTask, one: _Chosen) -> Any:
     """Read in one piece, or it would be written in several."""
     tasks = work.session.jvm.java.util.ArrayList()
     for scan in one.tasks:

@@ -22,14 +22,14 @@ from optimizer.convert_task import Column, ConvertTask, Layout
 from optimizer.errors import Refused
 from optimizer.hive_rows import check_zone, spark_type
 from optimizer.job import OptimizerJob
-from optimizer.jobs.merge import signed
+from optimizer.job_run import JobRun
+from optimizer.jobs.merge import sign_properties
 from optimizer.json_rows import parse_lines
-from optimizer.reads import Reads
+from optimizer.read_checks import JobReads
 from optimizer.serde_rows import LAZY, NUMBER, Directory, SerdeRows
-from optimizer.staged import staged_rows
 from optimizer.sync_task import HiveColumn
+from optimizer.uncommitted_files import stage_rows
 from optimizer.wire import Lease, Outcome, Result
-from optimizer.work import Work
 
 _ROWS, _NO_KEY = "_firn_rows", "_firn_no_key"
 _SHOWN_KEYS = 5
@@ -37,19 +37,19 @@ _LINE = Column(name="_firn_line", type="string")
 _WHOLE_LINE = {"field.delim": "\x01", "serialization.last.column.takes.rest": "true"}
 
 
-def run(work: Work) -> Result:
+def run(work: JobRun) -> Result:
     """Count, then write and commit."""
     task = ConvertTask.model_validate(work.lease.task)
     source = _Source(work, task)
-    work.hold.stage("counting the Hive table's rows")
+    work.keeper.stage("counting the Hive table's rows")
     rows = source.count()
-    work.hold.say(f"{rows} rows of {task.source} in {len(task.units)} directories are read and written anew")
-    work.hold.check()
+    work.keeper.say(f"{rows} rows of {task.source} in {len(task.units)} directories are read and written anew")
+    work.keeper.check()
     if task.primary_key:
-        work.hold.stage("counting keys")
+        work.keeper.stage("counting keys")
         check_keys(source.rows(), task)
-        work.hold.check()
-    work.hold.stage("writing them into the new table")
+        work.keeper.check()
+    work.keeper.stage("writing them into the new table")
     marks = {
         "firn.writer-id": task.writer,
         "firn.batch-id": task.batch,
@@ -63,18 +63,18 @@ def run(work: Work) -> Result:
     return Result(outcome=Outcome.COMMITTED, result={"rows": rows, "directories": len(task.units)})
 
 
-def _append(work: Work, task: ConvertTask, rows: DataFrame, marks: Mapping[str, str]) -> None:
-    signed(rows.writeTo(work.session.name(task.parts)), marks).append()
+def _append(work: JobRun, task: ConvertTask, rows: DataFrame, marks: Mapping[str, str]) -> None:
+    sign_properties(rows.writeTo(work.session.name(task.parts)), marks).append()
 
 
-def _append_checked(work: Work, task: ConvertTask, rows: DataFrame, marks: Mapping[str, str]) -> None:
+def _append_checked(work: JobRun, task: ConvertTask, rows: DataFrame, marks: Mapping[str, str]) -> None:
     """Keys are counted again, in the files: another pass has counted them, and Hive's side may have written since."""
-    with staged_rows(work.session, task.parts) as staged:
+    with stage_rows(work.session, task.parts) as staged:
         staged.write(rows)
         try:
-            work.hold.stage("counting keys of what was written")
+            work.keeper.stage("counting keys of what was written")
             check_keys(staged.read(), task)
-            work.hold.stage("committing")
+            work.keeper.stage("committing")
         except BaseException:
             staged.discard()
             raise
@@ -113,7 +113,7 @@ def check_keys(rows: DataFrame, task: ConvertTask) -> None:
 class _Source:
     """The Hive table's rows, in the columns and types of the table that they fill."""
 
-    def __init__(self, work: Work, task: ConvertTask) -> None:
+    def __init__(self, work: JobRun, task: ConvertTask) -> None:
         self._session, self._task = work.session, task
         every = [Directory(at, unit.location, task.layouts[unit.layout]) for at, unit in enumerate(task.units)]
         self._by_serde = [one for one in every if one.layout.reader == "serde"]
@@ -164,9 +164,9 @@ def _lines_of(layout: Layout) -> Layout:
     return layout.model_copy(update={"serde": LAZY, "parameters": _WHOLE_LINE, "columns": [_LINE]})
 
 
-def reads(lease: Lease) -> Reads:
+def reads(lease: Lease) -> JobReads:
     """The directories of the Hive table."""
-    return Reads(directories=[unit.location for unit in ConvertTask.model_validate(lease.task).units])
+    return JobReads(directories=[unit.location for unit in ConvertTask.model_validate(lease.task).units])
 
 
 JOB = OptimizerJob(run, reads)

@@ -22,12 +22,12 @@ from firn.protocol.names import quoted
 from optimizer.errors import Refused, Unknown
 from optimizer.failures import explain_failure
 from optimizer.job import OptimizerJob
+from optimizer.job_run import JobRun
+from optimizer.job_totals import JobTotals
 from optimizer.jobs.clean import clean
-from optimizer.ledger import Ledger
 from optimizer.partitions import predicate
-from optimizer.reads import reads_both_stores
+from optimizer.read_checks import reads_both_stores
 from optimizer.wire import CleanTask, MergeTask, Outcome, Result
-from optimizer.work import Work
 
 EVERYTHING = "true"
 NOTHING = "false"
@@ -45,18 +45,18 @@ class Plan:
     target_where: str | None = None
 
 
-def run(work: Work) -> Result:
+def run(work: JobRun) -> Result:
     """Merge what is pending, if anything is; then clean."""
     task = MergeTask.model_validate(work.lease.task)
     done: dict[str, Any] = {}
-    ledger: Ledger | None = None
+    totals: JobTotals | None = None
     if task.pending:
-        work.hold.stage("finding touched partitions")
+        work.keeper.stage("finding touched partitions")
         plan = _planned(work, task)
         left = f", {task.left_rows} are left for the next merge" if task.left_rows else ""
-        work.hold.say(f"merging {task.pending_rows} pending rows by {plan.mode}{left}")
-        ledger = Ledger.opened(work, *[work.session.table(store.parts) for store in (task.base, task.change)])
-        work.hold.stage("merging")
+        work.keeper.say(f"merging {task.pending_rows} pending rows by {plan.mode}{left}")
+        totals = JobTotals.opened(work, *[work.session.table(store.parts) for store in (task.base, task.change)])
+        work.keeper.stage("merging")
         merge = _rewrite if plan.mode == "rewrite" else _merge_into
         work.commit(lambda: merge(work, task, plan))
         done = {
@@ -66,13 +66,13 @@ def run(work: Work) -> Result:
             "merged_through": task.through,
         }
     done["cleaned_files"] = clean_after(work, task.clean)
-    if ledger is not None:
-        done["gained"] = ledger.gained()
-    outcome = Outcome.COMMITTED if work.hold.has_committed else Outcome.NOTHING
+    if totals is not None:
+        done["gained"] = totals.gained()
+    outcome = Outcome.COMMITTED if work.keeper.has_committed else Outcome.NOTHING
     return Result(outcome=outcome, result=done)
 
 
-def signature(work: Work, task: MergeTask) -> dict[str, str]:
+def build_signature(work: JobRun, task: MergeTask) -> dict[str, str]:
     """What a merge's snapshot says of itself; the server compares it with what it knows."""
     return {
         "firn.merged-from": str(task.watermark),
@@ -83,17 +83,17 @@ def signature(work: Work, task: MergeTask) -> dict[str, str]:
     }
 
 
-def clean_after(work: Work, task: CleanTask) -> int:
+def clean_after(work: JobRun, task: CleanTask) -> int:
     """The merge stands whatever becomes of the clean: what stays behind is taken by the next one."""
-    work.hold.stage("cleaning")
+    work.keeper.stage("cleaning")
     try:
         return clean(work, task)
     except (Refused, Unknown, Py4JError, PySparkException) as error:
-        work.hold.say(f"merged, but not cleaned: {explain_failure(error, work.lease)}")
+        work.keeper.say(f"merged, but not cleaned: {explain_failure(error, work.lease)}")
         return 0
 
 
-def _planned(work: Work, task: MergeTask) -> Plan:
+def _planned(work: JobRun, task: MergeTask) -> Plan:
     """Touched partitions prune both ways of merging; rewriting needs files that lie in them whole."""
     if task.partition is None:
         return Plan("vectors")
@@ -112,7 +112,7 @@ def _planned(work: Work, task: MergeTask) -> Plan:
     return Plan(task.mode if task.mode != "auto" else _cheaper_mode(work, task, where), where, target_where)
 
 
-def _has_one_live_spec(work: Work, task: MergeTask) -> bool:
+def _has_one_live_spec(work: JobRun, task: MergeTask) -> bool:
     """Whether all live files are partitioned as the table is now: a predicate over columns cuts others in two."""
     if task.base.specs == 1:
         return True
@@ -121,7 +121,7 @@ def _has_one_live_spec(work: Work, task: MergeTask) -> bool:
     return {row[0] for row in live.distinct().collect()} <= {task.base.spec_id}
 
 
-def _is_spread(work: Work, task: MergeTask) -> bool:
+def _is_spread(work: JobRun, task: MergeTask) -> bool:
     """Whether the partitions that rows are written to hold too much already to be rewritten.
 
     Those touched hold no less, and finding them reads base, which takes as long as half a merge by vectors.
@@ -132,7 +132,7 @@ def _is_spread(work: Work, task: MergeTask) -> bool:
     return where is None or _cheaper_mode(work, task, where) == "vectors"
 
 
-def _partitions(work: Work, task: MergeTask, which: str) -> tuple[str | None, str | None]:
+def _partitions(work: JobRun, task: MergeTask, which: str) -> tuple[str | None, str | None]:
     """A predicate for the partitions that one of the task's queries finds, and the same over MERGE's target."""
     fields = task.partition or []
     if not fields:
@@ -140,19 +140,19 @@ def _partitions(work: Work, task: MergeTask, which: str) -> tuple[str | None, st
     by_files = task.change.partition_names if which == "led_to" or task.scope == "partition" else None
     found = work.session.spark.sql(task.sql[which]) if by_files is None else _of_files(work, task, by_files)
     types = [field.dataType.simpleString() for field in found.schema.fields]
-    rows = [tuple(row) for row in as_text(found).collect()]
-    work.hold.say(f"{len(rows)} partitions are {'touched' if which == 'touched' else 'written to'}")
+    rows = [tuple(row) for row in format_partitions(found).collect()]
+    work.keeper.say(f"{len(rows)} partitions are {'touched' if which == 'touched' else 'written to'}")
     return predicate(fields, types, rows), predicate(fields, types, rows, alias="t")
 
 
-def _of_files(work: Work, task: MergeTask, names: list[str]) -> DataFrame:
+def _of_files(work: JobRun, task: MergeTask, names: list[str]) -> DataFrame:
     """The partitions of the pending files: no row is read, and those come too whose changes take no effect."""
     entries = work.session.spark.table(f"{work.session.name(task.change.parts)}.entries")
     pending = entries.where((F.col("status") < _DELETED) & (F.col("sequence_number") > task.watermark))
     return pending.select(*[F.col(f"data_file.partition.{quoted(one)}") for one in names]).distinct()
 
 
-def as_text(partitions: DataFrame) -> DataFrame:
+def format_partitions(partitions: DataFrame) -> DataFrame:
     """Partition values as predicates take them."""
     return partitions.select(
         *[
@@ -164,7 +164,7 @@ def as_text(partitions: DataFrame) -> DataFrame:
     )
 
 
-def _cheaper_mode(work: Work, task: MergeTask, where: str) -> str:
+def _cheaper_mode(work: JobRun, task: MergeTask, where: str) -> str:
     """Rewriting costs what the touched partitions hold, vectors cost per change and again with every read."""
     counted = work.session.spark.table(work.session.name(task.base.parts)).where(where).count()
     share = counted / task.base.records if task.base.records else 1.0
@@ -172,10 +172,10 @@ def _cheaper_mode(work: Work, task: MergeTask, where: str) -> str:
     return "rewrite" if is_small or task.pending_rows >= task.large_share * counted else "vectors"
 
 
-def _rewrite(work: Work, task: MergeTask, plan: Plan) -> None:
+def _rewrite(work: JobRun, task: MergeTask, plan: Plan) -> None:
     where = plan.where or EVERYTHING
     rows = work.session.spark.sql(task.sql["merged"]).where(where)
-    writer = signed(rows.writeTo(work.session.name(task.base.parts)), signature(work, task))
+    writer = sign_properties(rows.writeTo(work.session.name(task.base.parts)), build_signature(work, task))
     writer = writer.option("target-file-size-bytes", task.target_file_size)
     if task.base.snapshot_id is None or where == NOTHING:
         writer.append()  # of no rows at all when no partition is touched: only the watermark moves
@@ -184,14 +184,14 @@ def _rewrite(work: Work, task: MergeTask, plan: Plan) -> None:
     writer.option("validate-from-snapshot-id", task.base.snapshot_id).overwrite(F.expr(where))
 
 
-def signed(writer: DataFrameWriterV2, properties: Mapping[str, str]) -> DataFrameWriterV2:
+def sign_properties(writer: DataFrameWriterV2, properties: Mapping[str, str]) -> DataFrameWriterV2:
     """The writer, whose snapshot will say this of itself."""
     for key, value in properties.items():
         writer = writer.option(f"snapshot-property.{key}", value)
     return writer
 
 
-def run_signed(work: Work, statement: str, properties: dict[str, str]) -> None:
+def run_signed(work: JobRun, statement: str, properties: dict[str, str]) -> None:
     """Statements take no options: the signature goes through the session, which is this job's alone."""
     conf = work.session.spark.conf
     keys = {key: f"spark.sql.iceberg.snapshot-property.{key}" for key in properties}
@@ -204,12 +204,12 @@ def run_signed(work: Work, statement: str, properties: dict[str, str]) -> None:
             conf.unset(keys[key])
 
 
-def _merge_into(work: Work, task: MergeTask, plan: Plan) -> None:
+def _merge_into(work: JobRun, task: MergeTask, plan: Plan) -> None:
     work.session.spark.sql(task.sql["effective"]).createOrReplaceTempView(_EFFECTIVE)
-    run_signed(work, merge_sql(work, task, _EFFECTIVE, plan.target_where), signature(work, task))
+    run_signed(work, merge_sql(work, task, _EFFECTIVE, plan.target_where), build_signature(work, task))
 
 
-def merge_sql(work: Work, task: MergeTask, source: str, target_where: str | None = None) -> str:
+def merge_sql(work: JobRun, task: MergeTask, source: str, target_where: str | None = None) -> str:
     """The statement that brings the changes of `source` into base; keys are met only where `target_where` holds."""
     same_key = " AND ".join(f"t.{quoted(key)} = s.{quoted(key)}" for key in task.primary_key)
     names = ", ".join(quoted(column) for column in task.columns)

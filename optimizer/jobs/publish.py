@@ -18,15 +18,15 @@ from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 from pyspark.sql.types import BinaryType, DataType
 
 from firn.protocol.names import quoted
-from optimizer.avro_writing import AvroColumn, lost_in, write_avro
+from optimizer.avro_writing import AvroColumn, find_lost_values, write_avro
 from optimizer.errors import Refused
 from optimizer.hive_rows import check_zone, spark_type
 from optimizer.job import OptimizerJob
+from optimizer.job_run import JobRun
 from optimizer.partitions import predicate
-from optimizer.publish_task import Partition, Published, PublishTask
-from optimizer.reads import Reads, TableRead
+from optimizer.publish_task import Partition, PublishReport, PublishTask
+from optimizer.read_checks import JobReads, TableRead
 from optimizer.wire import Lease, Outcome, PartitionField, Result
-from optimizer.work import Work
 
 ANSWER_SECONDS = 900.0
 """The server reads the footers of all files before it answers."""
@@ -43,12 +43,12 @@ class _Written:
     why: str = ""
 
 
-def run(work: Work) -> Result:
+def run(work: JobRun) -> Result:
     """Write, then have the server register what was written."""
     task = PublishTask.model_validate(work.lease.task)
     location = f"{task.root}/{work.lease.attempt}"
-    work.hold.stage("writing for Hive")
-    work.hold.say(f"{len(task.partitions)} partitions that Hive does not have as they are")
+    work.keeper.stage("writing for Hive")
+    work.keeper.say(f"{len(task.partitions)} partitions that Hive does not have as they are")
     formats = sorted({one.format for one in task.partitions})
     written = [_write(work, task, form, location) for form in formats]
     rows = sum(one.rows for one in written)
@@ -56,22 +56,22 @@ def run(work: Work) -> Result:
     why = ", ".join(one.why for one in written if one.left_out)
     waits = {"waits": _waits(sorted(left_out), why)} if left_out else {}
     for said in waits.values():
-        work.hold.say(said)
+        work.keeper.say(said)
     if len(left_out) == len(task.partitions):  # nothing to commit: the server notes it, and does not ask again
         told = work.api.publish(work.lease, location, rows=0, left_out=left_out, why=why, seconds=ANSWER_SECONDS)
         return Result(outcome=Outcome.NOTHING, result=told | waits)
     _make_empty(work, task, location)
-    work.hold.check()
-    work.hold.stage("publishing")
+    work.keeper.check()
+    work.keeper.stage("publishing")
     told = work.commit(
         lambda: work.api.publish(work.lease, location, rows=rows, left_out=left_out, why=why, seconds=ANSWER_SECONDS)
     )
-    done = Published.model_validate(told)
-    work.hold.say(f"{done.switched} partitions switched, {done.rows} rows")
+    done = PublishReport.model_validate(told)
+    work.keeper.say(f"{done.switched} partitions switched, {done.rows} rows")
     return Result(outcome=Outcome.COMMITTED, result=done.model_dump() | waits)
 
 
-def _rows(work: Work, task: PublishTask, partitions: Sequence[Partition]) -> DataFrame:
+def _rows(work: JobRun, task: PublishTask, partitions: Sequence[Partition]) -> DataFrame:
     """The rows of these partitions as Hive has them, its partition columns last."""
     base = _read(work, task)
     columns = [F.col(quoted(_known(one.name))).cast(spark_type(one.type)).alias(one.hive) for one in task.columns]
@@ -89,7 +89,7 @@ def _rows(work: Work, task: PublishTask, partitions: Sequence[Partition]) -> Dat
     return base.where(where).select(*columns, *parts).hint("rebalance", *by)
 
 
-def _read(work: Work, task: PublishTask) -> DataFrame:
+def _read(work: JobRun, task: PublishTask) -> DataFrame:
     """The table as it was planned by, whatever has come to it since."""
     name = work.session.name(task.base)
     if task.snapshot is None:
@@ -97,7 +97,7 @@ def _read(work: Work, task: PublishTask) -> DataFrame:
     return work.session.spark.sql(f"SELECT * FROM {name} VERSION AS OF {task.snapshot}")
 
 
-def _write(work: Work, task: PublishTask, form: str, location: str) -> _Written:
+def _write(work: JobRun, task: PublishTask, form: str, location: str) -> _Written:
     """The partitions of one format, decimals and timestamps as Hive 2 and 3 read them."""
     if form != "PARQUET":
         check_zone(work.session, task.columns)
@@ -118,13 +118,13 @@ def _write(work: Work, task: PublishTask, form: str, location: str) -> _Written:
 
 
 def _write_avro(
-    work: Work, task: PublishTask, partitions: Sequence[Partition], rows: DataFrame, location: str
+    work: JobRun, task: PublishTask, partitions: Sequence[Partition], rows: DataFrame, location: str
 ) -> _Written:
     """As Hive's own serializer does; partitions are left out whose values it would have changed."""
     kinds = {one.hive: DataType.fromDDL(one.type) for one in task.columns}
     kinds |= {name: rows.schema[name].dataType for name in task.own_columns}
     columns = [AvroColumn.of(name, kind) for name, kind in kinds.items()]
-    lost = list(lost_in(columns))
+    lost = list(find_lost_values(columns))
     counted = Observation()
     counts = [F.count_if(rule).alias(f"lost {at}") for at, (_, _, rule) in enumerate(lost)]
     observed = rows.observe(counted, F.count(F.lit(1)).alias("rows"), *counts)
@@ -150,7 +150,7 @@ def _waits(names: Sequence[str], why: str) -> str:
 
 
 def _rows_losing(
-    work: Work, task: PublishTask, partitions: Sequence[Partition], rows: DataFrame, is_lost: Column
+    work: JobRun, task: PublishTask, partitions: Sequence[Partition], rows: DataFrame, is_lost: Column
 ) -> dict[str, int]:
     """The partitions in which some row is lost, and how many rows each has."""
     columns = [one.hive for one in task.partition_columns]
@@ -175,7 +175,7 @@ def _has_decimals(task: PublishTask) -> bool:
     return any("decimal" in column.type.lower() for column in task.columns)
 
 
-def _make_empty(work: Work, task: PublishTask, location: str) -> None:
+def _make_empty(work: JobRun, task: PublishTask, location: str) -> None:
     """Directories for partitions that have no rows any more: Hive is pointed at one that is there."""
     files = work.session.jvm.org.apache.hadoop.fs
     conf = work.session.spark._jsc.hadoopConfiguration()
@@ -193,10 +193,10 @@ def _known(name: str | None) -> str:
     return name
 
 
-def reads(lease: Lease) -> Reads:
+def reads(lease: Lease) -> JobReads:
     """The snapshot of base that Hive is given."""
     task = PublishTask.model_validate(lease.task)
-    return Reads(tables=[TableRead(parts=task.base, snapshot_id=task.snapshot)])
+    return JobReads(tables=[TableRead(parts=task.base, snapshot_id=task.snapshot)])
 
 
 JOB = OptimizerJob(run, reads)

@@ -22,34 +22,34 @@ from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 from firn.protocol.names import quoted
 from optimizer.errors import Refused
 from optimizer.hive_rows import ADDED, KNEW, HiveRows
-from optimizer.jobs.merge import as_text, signature, signed
-from optimizer.known import Given, Rows, known_keys
-from optimizer.partitions import Value, outside, predicate
+from optimizer.hive_snapshot import HivePartitions, Rows, find_known_keys
+from optimizer.job_run import JobRun
+from optimizer.jobs.merge import build_signature, format_partitions, sign_properties
+from optimizer.partitions import Value, exclude_partitions, predicate
 from optimizer.sync_task import SyncTask
 from optimizer.wire import PartitionField
-from optimizer.work import Work
 
 _LINEAGE = ("_row_id", "_last_updated_sequence_number")
 _WINS = "_firn_wins"
 
 
-def rebuild(work: Work, task: SyncTask) -> int:
+def rebuild(work: JobRun, task: SyncTask) -> int:
     """Commit the rebuilt partitions; how many partitions were written. Raises as Work.commit does."""
     if not task.replay.is_whole:
         raise Refused("the change store's history is not whole: snapshots were removed that a rebuild must replay")
-    work.hold.stage("finding touched partitions")
+    work.keeper.stage("finding touched partitions")
     with _prepared(work, task) as made:
         touched = made.touched()
         where = made.predicate(touched)
-        work.hold.say(f"{len(touched)} partitions are touched")
-        work.hold.stage("rebuilding")
+        work.keeper.say(f"{len(touched)} partitions are touched")
+        work.keeper.stage("rebuilding")
         work.commit(lambda: _overwrite(work, task, where))
     return len(touched)
 
 
-def _overwrite(work: Work, task: SyncTask, where: str) -> None:
+def _overwrite(work: JobRun, task: SyncTask, where: str) -> None:
     rows = work.session.spark.sql(task.replay.sql["merged"]).where(where)
-    writer = signed(rows.writeTo(work.session.name(task.merge.base.parts)), signature(work, task.merge))
+    writer = sign_properties(rows.writeTo(work.session.name(task.merge.base.parts)), build_signature(work, task.merge))
     writer = writer.option("target-file-size-bytes", task.merge.target_file_size)
     if task.merge.base.snapshot_id is None:
         writer.append()
@@ -59,7 +59,7 @@ def _overwrite(work: Work, task: SyncTask, where: str) -> None:
 
 
 @contextmanager
-def _prepared(work: Work, task: SyncTask) -> Iterator[_Rebuild]:
+def _prepared(work: JobRun, task: SyncTask) -> Iterator[_Rebuild]:
     """The views that the replay's SQL reads; what was kept for them is let go at the end."""
     made = _Rebuild(work, task)
     contested = made.contested().persist()
@@ -72,7 +72,7 @@ def _prepared(work: Work, task: SyncTask) -> Iterator[_Rebuild]:
 
 @dataclass(frozen=True)
 class _Rebuild:
-    work: Work
+    work: JobRun
     task: SyncTask
 
     @property
@@ -109,13 +109,13 @@ class _Rebuild:
         return hive.join(rest, reduce(Column.__and__, same)).select(*kept, wins.alias(_WINS))
 
     def name_views(self, contested: DataFrame) -> None:
-        """`ground` and `history`, as the SQL calls them."""
+        """`baseline` and `history`, as the SQL calls them."""
         columns = [quoted(name) for name in self.task.merge.columns]
         won = contested.where(F.col(_WINS)).select(*self._keys)
         lost = contested.where(~F.col(_WINS)).select(*self._keys)
         hive = self.hive.join(lost, self._key, "left_anti").select(*columns, KNEW)
-        ground = hive.drop(KNEW).unionByName(self.rest.join(won, self._key, "left_anti").select(*columns))
-        ground.createOrReplaceTempView(self.task.replay.ground)
+        baseline = hive.drop(KNEW).unionByName(self.rest.join(won, self._key, "left_anti").select(*columns))
+        baseline.createOrReplaceTempView(self.task.replay.baseline)
         self._history(hive).createOrReplaceTempView(self.task.replay.history)
         contested.where(F.col(_WINS)).createOrReplaceTempView("firn_won")
 
@@ -136,8 +136,8 @@ class _Rebuild:
         if self.task.since >= self.task.given:
             return history
         rows = Rows(alive=alive, lost=lost, hive=hive, listed=self._hive_rows.every(), rest=self.rest)
-        given = Given(self.task.given, self.task.behind, self.predicate)
-        known = known_keys(rows, self._key, self._listed_partition, given)
+        given = HivePartitions(self.task.given, self.task.behind, self.predicate)
+        known = find_known_keys(rows, self._key, self._listed_partition, given)
         return history if known is None else history.join(known, self._key, "left_anti")
 
     @property
@@ -171,7 +171,7 @@ class _Rebuild:
         left = self.rest.join(effective.select(*self._keys), self._key, "left_semi")
         columns = [quoted(name) for name in self._listed_partition]
         frames = [frame.select(*columns).distinct() for frame in (led_to, left, spark.table("firn_won"))]
-        return rebuilt | {tuple(row) for frame in frames for row in as_text(frame).collect()}
+        return rebuilt | {tuple(row) for frame in frames for row in format_partitions(frame).collect()}
 
     def predicate(self, partitions: set[tuple[Value, ...]]) -> str:
         """SQL that is true for the rows of these partitions alone."""
@@ -191,7 +191,7 @@ class _Rebuild:
         """Pushed down to base's partitions, so that no file of the rebuilt ones is opened."""
         if not self._listed_partition:
             return "false"
-        return outside(self._fields, self._types, {tuple(unit.values) for unit in self.task.units})
+        return exclude_partitions(self._fields, self._types, {tuple(unit.values) for unit in self.task.units})
 
     @property
     def _key(self) -> list[str]:

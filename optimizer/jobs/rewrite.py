@@ -21,13 +21,13 @@ from firn.spark.errors import reason
 from optimizer.errors import LeaseLost, Refused, Unknown
 from optimizer.failures import explain_failure
 from optimizer.file_tasks import RewriteTask
-from optimizer.java import each, strings
+from optimizer.java import iterate, to_java_strings
 from optimizer.job import OptimizerJob
-from optimizer.jobs.deletes import drop_dangling
-from optimizer.ledger import Changes, Ledger, since
-from optimizer.reads import reads_main_store, refresh_checked
+from optimizer.job_run import JobRun
+from optimizer.job_totals import Changes, JobTotals, since
+from optimizer.jobs.rewrite_deletes import drop_dangling
+from optimizer.read_checks import reads_main_store, refresh_checked
 from optimizer.wire import Outcome, Result
-from optimizer.work import Work
 
 ROUNDS = 3
 """How often what a conflict has left undone is planned again by the same job."""
@@ -61,63 +61,65 @@ class _Tried:
     refused: Refused | None = None
 
 
-def run(work: Work) -> Result:
+def run(work: JobRun) -> Result:
     """Rewrite what is to be rewritten, within the bounds of one job."""
     task = RewriteTask.model_validate(work.lease.task)
     table = work.session.table(task.parts)
-    ledger = Ledger.opened(work, table)
+    totals = JobTotals.opened(work, table)
     tried = _rounds(work, _Rewrite(work, task, table))
     dangling = _drop_dangling(work, table, task.parts)
-    changes = ledger.changes()
-    work.hold.has_committed = changes.commits > 0  # the action says nothing where it has found nothing
+    changes = totals.changes()
+    work.keeper.has_committed = changes.commits > 0  # the action says nothing where it has found nothing
     if tried.failed and not changes.commits:
-        if work.hold.is_stopping:
+        if work.keeper.is_stopping:
             raise LeaseLost("this optimizer is stopping")
         raise tried.refused or Unknown(f"none of {tried.failed} groups of files could be written and committed")
     said: dict[str, Any] = {"groups_done": tried.done, "groups_failed": tried.failed, "left_files": tried.left_files}
     if tried.failed and tried.refused is not None:
         said["failed_because"] = str(tried.refused)
-    result = said | _counted(changes) | {"gained": ledger.gained()}
+    result = said | _counted(changes) | {"gained": totals.gained()}
     if not changes.commits:
         return Result(outcome=Outcome.NOTHING, result=result)
-    work.hold.say(f"{changes.removed_files} files became {changes.added_files}, {dangling} delete files dangled")
+    work.keeper.say(f"{changes.removed_files} files became {changes.added_files}, {dangling} delete files dangled")
     return Result(outcome=Outcome.COMMITTED, result=result)
 
 
-def _rounds(work: Work, rewrite: _Rewrite) -> _Tried:
+def _rounds(work: JobRun, rewrite: _Rewrite) -> _Tried:
     tried = _Tried()
     for _ in range(ROUNDS):
-        work.hold.stage("planning")
+        work.keeper.stage("planning")
         plan = rewrite.plan()
         tried.left_files, tried.failed, tried.refused = plan.left_files, 0, None
         if not plan.groups:
             break
-        work.hold.stage(f"rewriting {plan.files} files in {plan.groups} groups")
+        work.keeper.stage(f"rewriting {plan.files} files in {plan.groups} groups")
         done = _attempted(work, rewrite, plan, tried)
         tried.failed = max(plan.groups - done, 0)  # the action plans again, and may find more
-        if not tried.failed or work.hold.is_stopping:
+        if not tried.failed or work.keeper.is_stopping:
             break
         if rewrite.was_overtaken(plan):
-            work.hold.say(f"{tried.failed} of {plan.groups} groups were not committed: others have changed their files")
+            work.keeper.say(
+                f"{tried.failed} of {plan.groups} groups were not committed: others have changed their files"
+            )
         elif not _is_passing(work, rewrite, plan, tried):
             break
     return tried
 
 
-def _attempted(work: Work, rewrite: _Rewrite, plan: Plan, tried: _Tried) -> int:
+def _attempted(work: JobRun, rewrite: _Rewrite, plan: Plan, tried: _Tried) -> int:
     """How many groups were committed; a refusal is kept."""
-    had_committed = work.hold.has_committed
+    had_committed = work.keeper.has_committed
     done = 0
     try:
         done = work.commit(partial(rewrite.execute, plan))
     except Refused as refused:
         tried.refused = refused
-    work.hold.has_committed = had_committed or done > 0
+    work.keeper.has_committed = had_committed or done > 0
     tried.done += done
     return done
 
 
-def _is_passing(work: Work, rewrite: _Rewrite, plan: Plan, tried: _Tried) -> bool:
+def _is_passing(work: JobRun, rewrite: _Rewrite, plan: Plan, tried: _Tried) -> bool:
     """Whether groups that nobody has kept from being committed can be now. If not, `refused` says why of one of them.
 
     Among several the action only counts those that fail; it says why of one that it is given alone.
@@ -127,7 +129,7 @@ def _is_passing(work: Work, rewrite: _Rewrite, plan: Plan, tried: _Tried) -> boo
         if alone.groups:
             tried.failed -= _attempted(work, rewrite, alone, tried)
     if tried.refused is not None:
-        work.hold.say(f"{tried.failed} of {plan.groups} groups cannot be written: {tried.refused}")
+        work.keeper.say(f"{tried.failed} of {plan.groups} groups cannot be written: {tried.refused}")
     return tried.refused is None
 
 
@@ -141,21 +143,21 @@ def _counted(changes: Changes) -> dict[str, int]:
     }
 
 
-def _drop_dangling(work: Work, table: Any, parts: Sequence[str]) -> int:
+def _drop_dangling(work: JobRun, table: Any, parts: Sequence[str]) -> int:
     """The rewrite stands whatever becomes of this: delete files that apply to nothing wait for the next one."""
     refresh_checked(work, table, parts)
     head = table.currentSnapshot()
     if (
         head is None
         or head.summary().get("total-delete-files") == "0"
-        or not work.hold.has_committed
-        or work.hold.is_stopping
+        or not work.keeper.has_committed
+        or work.keeper.is_stopping
     ):
         return 0
     try:
         return drop_dangling(work, table)
     except (Refused, Unknown, Py4JError, PySparkException) as error:
-        work.hold.say(
+        work.keeper.say(
             f"rewritten, but delete files that apply to nothing are left: {explain_failure(error, work.lease)}"
         )
         return 0
@@ -163,7 +165,7 @@ def _drop_dangling(work: Work, table: Any, parts: Sequence[str]) -> int:
 
 @dataclass(frozen=True)
 class _Rewrite:
-    work: Work
+    work: JobRun
     task: RewriteTask
     table: Any
 
@@ -181,7 +183,7 @@ class _Rewrite:
             self.table, self._filter(), head, True
         )
         planner.init(self._java_map(self._options()))
-        sizes = [(group.inputFileNum(), group.inputFilesSizeInBytes()) for group in each(planner.plan().groups())]
+        sizes = [(group.inputFileNum(), group.inputFilesSizeInBytes()) for group in iterate(planner.plan().groups())]
         taken = _within(sizes[:most], None if self.task.everything else self.task.max_job_bytes)
         files = sum(count for count, _ in sizes[:taken])
         size = sum(size for _, size in sizes[:taken])
@@ -211,7 +213,7 @@ class _Rewrite:
                 case "sort":
                     return action.sort(self._sort_order())
                 case "zorder":
-                    return action.zOrder(strings(self.work.session.spark, self._zorder_columns()))
+                    return action.zOrder(to_java_strings(self.work.session.spark, self._zorder_columns()))
                 case _:
                     return action.binPack()
         except (Py4JError, PySparkException) as error:

@@ -12,20 +12,20 @@ from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from optimizer.hive_rows import SOURCE, HiveRows
 from optimizer.job import OptimizerJob
+from optimizer.job_run import JobRun
 from optimizer.jobs import rebuild
-from optimizer.jobs.merge import clean_after, signed
-from optimizer.reads import CHANGE, Reads, TableRead, stores_of
+from optimizer.jobs.merge import clean_after, sign_properties
+from optimizer.read_checks import CHANGE, JobReads, TableRead, stores_of
 from optimizer.sync_task import SyncTask
 from optimizer.wire import Lease, Outcome, Result
-from optimizer.work import Work
 
 TARGET_ROWS_PER_TASK = 500_000
 
 
-def run(work: Work) -> Result:
+def run(work: JobRun) -> Result:
     """Take over what the lease says Hive has changed."""
     task = SyncTask.model_validate(work.lease.task)
-    work.hold.say(f"{task.mode}: {len(task.units)} partitions, {task.files} files to read")
+    work.keeper.say(f"{task.mode}: {len(task.units)} partitions, {task.files} files to read")
     if task.mode == "upsert":
         _upsert(work, task)
         return Result(outcome=Outcome.COMMITTED, result={"mode": task.mode, "files": task.files})
@@ -35,16 +35,16 @@ def run(work: Work) -> Result:
     return Result(outcome=Outcome.COMMITTED, result=done)
 
 
-def _upsert(work: Work, task: SyncTask) -> None:
+def _upsert(work: JobRun, task: SyncTask) -> None:
     """Keys meet in one task on their way through `newest`, so a key is in the commit once."""
     session = work.session
-    work.hold.stage("reading Hive's new files")
+    work.keeper.stage("reading Hive's new files")
     table = session.spark.table(session.name(task.merge.base.parts)).schema
-    work.hold.stage("appending to the change store")
+    work.keeper.stage("appending to the change store")
     work.commit(lambda: _append(work, task, HiveRows(session, task, table).newest()))
 
 
-def _append(work: Work, task: SyncTask, rows: DataFrame) -> None:
+def _append(work: JobRun, task: SyncTask, rows: DataFrame) -> None:
     columns = [name for name in rows.columns if name in task.merge.columns]
     changes = rows.select(*[F.col(f"`{name.replace('`', '``')}`") for name in columns], F.lit("U").alias("_op"), SOURCE)
     writer = changes.writeTo(work.session.name(task.merge.change.parts))
@@ -54,17 +54,17 @@ def _append(work: Work, task: SyncTask, rows: DataFrame) -> None:
         "firn.job-id": work.lease.job_id,
         "firn.reason": f"{task.files} files that Hive has added",
     }
-    signed(writer, marks).append()
+    sign_properties(writer, marks).append()
 
 
-def reads(lease: Lease) -> Reads:
+def reads(lease: Lease) -> JobReads:
     """Hive's files; a rebuild also replays all changes that ever were."""
     task = SyncTask.model_validate(lease.task)
     files = [file.location for unit in task.units for file in unit.files]
     if task.mode == "upsert":
-        return Reads(files=files)
+        return JobReads(files=files)
     tables = [TableRead(parts=table.parts, every_snapshot=True) for table in lease.tables if table.parts[-1] == CHANGE]
-    return Reads(tables=[*stores_of(lease, change=False), *stores_of(lease, change=True), *tables], files=files)
+    return JobReads(tables=[*stores_of(lease, change=False), *stores_of(lease, change=True), *tables], files=files)
 
 
 JOB = OptimizerJob(run, reads)

@@ -8,22 +8,22 @@ from __future__ import annotations
 from typing import Any
 
 from optimizer.job import OptimizerJob
-from optimizer.keeping_tasks import TagsTask
-from optimizer.reads import reads_nothing
+from optimizer.job_run import JobRun
+from optimizer.read_checks import reads_nothing
+from optimizer.retention_tasks import TagsTask
 from optimizer.wire import Outcome, Result
-from optimizer.work import Work
 
 
-def run(work: Work) -> Result:
+def run(work: JobRun) -> Result:
     """Make and drop the tags of the task."""
     task = TagsTask.model_validate(work.lease.task)
     for name, why in task.missed.items():
-        work.hold.say(f"no tag {name}: {why}")
+        work.keeper.say(f"no tag {name}: {why}")
     made, dropped = [one.name for one in task.make], sorted(task.drop)
     told = {"made": made, "dropped": dropped, "missed": task.missed}
     if not made and not dropped:
         return Result(outcome=Outcome.NOTHING, result=told)
-    work.hold.stage("tagging")
+    work.keeper.stage("tagging")
     change = {"requirements": _requirements(task), "updates": _updates(task)}
     work.commit(lambda: work.api.commit_table(work.lease, task.parts, change))
     return Result(outcome=Outcome.COMMITTED, result=told)

@@ -2,7 +2,7 @@
 
 Spark deletes whole files without opening them where the condition matches all their rows, as it does for partitions of
 the column's time; other rows are deleted as the table's properties say. What is pending on a keyed table stays pending,
-unless it is about such rows: then the commit is a merge of everything, without them (catalog.keeping.ttl).
+unless it is about such rows: then the commit is a merge of everything, without them (catalog.retention.ttl).
 """
 
 # ruff: noqa: S608 -- SQL of quoted names and conditions that the server has made
@@ -12,27 +12,27 @@ from __future__ import annotations
 from typing import Any
 
 from optimizer.job import OptimizerJob
-from optimizer.jobs.merge import clean_after, merge_sql, run_signed, signature, signed
-from optimizer.keeping_tasks import KeyedTtl, TtlTask
-from optimizer.reads import reads_both_stores
+from optimizer.job_run import JobRun
+from optimizer.jobs.merge import build_signature, clean_after, merge_sql, run_signed, sign_properties
+from optimizer.read_checks import reads_both_stores
+from optimizer.retention_tasks import KeyedTtl, TtlTask
 from optimizer.wire import Outcome, Result
-from optimizer.work import Work
 
 _SOURCE = "firn_leaving"
 _TOTALS = {"files": "total-data-files", "bytes": "total-files-size", "deletes": "total-delete-files"}
 _ROWS = {"deleted-records": 1, "added-records": -1, "added-position-deletes": 1, "removed-position-deletes": -1}
 
 
-def run(work: Work) -> Result:
+def run(work: JobRun) -> Result:
     """Delete what is too old, if anything is."""
     task = TtlTask.model_validate(work.lease.task)
-    work.hold.say(f"rows are too old where {task.condition}")
-    work.hold.stage("looking for old rows")
+    work.keeper.say(f"rows are too old where {task.condition}")
+    work.keeper.stage("looking for old rows")
     told: dict[str, Any] = {"cutoff": task.cutoff, "whole_partitions": task.whole_partitions}
     merges = task.keyed is not None and _is_concerned(work, task.keyed)
     if not merges and not _has_old_rows(work, task):
         return Result(outcome=Outcome.NOTHING, result=told)
-    work.hold.stage("deleting old rows")
+    work.keeper.stage("deleting old rows")
     before = _snapshot_ids(work, task)
     if merges and task.keyed is not None:
         _merge_without(work, task, task.keyed)
@@ -42,16 +42,16 @@ def run(work: Work) -> Result:
     return Result(outcome=Outcome.COMMITTED, result={**told, "merged": merges, **_counted(work, task, before)})
 
 
-def _has_old_rows(work: Work, task: TtlTask) -> bool:
+def _has_old_rows(work: JobRun, task: TtlTask) -> bool:
     table = work.session.spark.table(work.session.name(task.parts))
     return not table.where(task.condition).limit(1).isEmpty()
 
 
-def _is_concerned(work: Work, keyed: KeyedTtl) -> bool:
+def _is_concerned(work: JobRun, keyed: KeyedTtl) -> bool:
     return keyed.concerned is not None and not work.session.spark.sql(keyed.concerned).limit(1).isEmpty()
 
 
-def _delete(work: Work, task: TtlTask) -> None:
+def _delete(work: JobRun, task: TtlTask) -> None:
     statement = f"DELETE FROM {work.session.name(task.parts)} WHERE {task.condition}"
     run_signed(work, statement, {**_reason(work, task), **_looked_at(task)})
 
@@ -63,27 +63,27 @@ def _looked_at(task: TtlTask) -> dict[str, str]:
     return {"firn.looked-at-change": str(task.keyed.merge.change.snapshot_id or "none")}
 
 
-def _reason(work: Work, task: TtlTask) -> dict[str, str]:
+def _reason(work: JobRun, task: TtlTask) -> dict[str, str]:
     return {"firn.job-id": work.lease.job_id, "firn.reason": f"rows older than {task.cutoff}"}
 
 
-def _merge_without(work: Work, task: TtlTask, keyed: KeyedTtl) -> None:
+def _merge_without(work: JobRun, task: TtlTask, keyed: KeyedTtl) -> None:
     merge = keyed.merge
-    properties = {**signature(work, merge), **_reason(work, task)}
-    work.hold.say(f"pending changes are about such rows: all {merge.pending_rows} are merged without them")
+    properties = {**build_signature(work, merge), **_reason(work, task)}
+    work.keeper.say(f"pending changes are about such rows: all {merge.pending_rows} are merged without them")
     if merge.base.snapshot_id is None:
         staying = work.session.spark.sql(keyed.staying)
-        work.commit(lambda: signed(staying.writeTo(work.session.name(merge.base.parts)), properties).append())
+        work.commit(lambda: sign_properties(staying.writeTo(work.session.name(merge.base.parts)), properties).append())
         return
     work.session.spark.sql(keyed.leaving or "").createOrReplaceTempView(_SOURCE)
     work.commit(lambda: run_signed(work, merge_sql(work, merge, _SOURCE), properties))
 
 
-def _snapshot_ids(work: Work, task: TtlTask) -> set[int]:
+def _snapshot_ids(work: JobRun, task: TtlTask) -> set[int]:
     return {one.snapshotId() for one in work.session.table(task.parts).snapshots()}
 
 
-def _counted(work: Work, task: TtlTask, seen: set[int]) -> dict[str, Any]:
+def _counted(work: JobRun, task: TtlTask, seen: set[int]) -> dict[str, Any]:
     """What the job's snapshot says of itself, beside what its parent said.
 
     A delete of whole files takes no signature of the session's; it names the application, whose one job here this is.

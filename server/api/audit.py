@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from catalog.audit import AuditFilter, Verdict
+from catalog.access.audit_log import AuditFilter, Verdict
 from server.api.deps import Out, PageOut, PagingDep, ServicesDep
 
 router = APIRouter(prefix="/audit", tags=["access"])

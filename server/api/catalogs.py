@@ -7,9 +7,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from catalog.access import Securable
+from catalog.access.privileges import Securable
 from catalog.names import Namespace, parse_namespace
-from catalog.relation import Catalog
+from catalog.tables.relation import Catalog
 from firn.protocol.names import dotted
 from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, VisibleDep
 from server.api.errors import refusals

@@ -8,9 +8,9 @@ from fastapi import Depends, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 
-from catalog.access import Caller
+from catalog.access.privileges import Caller
 from catalog.errors import Invalid
-from catalog.job import Lease
+from catalog.jobs.job import Lease
 from catalog.names import CatalogName, TableName
 from server.service.access.visible import Visible
 from server.service.services import Services

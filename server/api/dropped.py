@@ -9,9 +9,9 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query, Request
 
-from catalog.access import Securable, formerly
-from catalog.dropped import Dropped, DroppedKind, DroppedState
+from catalog.access.privileges import Securable, formerly
 from catalog.names import TableName, parse_namespace
+from catalog.removal.drop import Dropped, DroppedKind, DroppedState
 from firn.protocol.names import dotted
 from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, TableDep, VisibleDep
 from server.api.errors import refusals

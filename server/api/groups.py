@@ -6,8 +6,8 @@ from datetime import datetime
 
 from fastapi import APIRouter
 
-from catalog.group import Group, GroupName
-from catalog.launch.fleet import Standing
+from catalog.jobs.optimizer_group import Group, GroupName
+from catalog.launch.fleet import LaunchStatus
 from server.api.deps import In, Out, ServicesDep
 from server.api.errors import refusals
 from server.service.fleet import GroupFleet
@@ -60,7 +60,7 @@ class StaffedGroupOut(GroupOut):
         return cls(
             **GroupOut.model_validate(group).model_dump(),
             wanted=None if fleet is None else fleet.decision.wanted,
-            working=0 if fleet is None else fleet.count(Standing.WORKING),
+            working=0 if fleet is None else fleet.count(LaunchStatus.WORKING),
         )
 
 

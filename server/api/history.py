@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated
 
+from catalog.iceberg.summaries import read_number
 from fastapi import APIRouter, Query
 
 from catalog.history.change import Topic
@@ -13,8 +14,7 @@ from catalog.history.lineage import Totals
 from catalog.iceberg.json import Json
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.ports.store import UnitOfWork
-from catalog.relation import RelationKind
-from catalog.stats import number
+from catalog.tables.relation import RelationKind
 from server.api.deps import CatalogDep, Out, PageOut, PagingDep, ServicesDep, TableDep
 from server.api.errors import refusals
 from server.api.historyviews import ChangeOut, EventOut, SnapshotOut, events_page, snapshot_out
@@ -137,7 +137,7 @@ def moved_out(role: str, snapshots: Sequence[Json], metadata: Json) -> MovedOut:
     """Snapshots, newest first, with their sums."""
 
     def total(key: str) -> int:
-        return sum(number(one.get("summary") or {}, key) for one in snapshots)
+        return sum(read_number(one.get("summary") or {}, key) for one in snapshots)
 
     return MovedOut(
         commits=len(snapshots),

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from catalog.commit import CommitEvent
 from catalog.errors import NoSuchTable
 from catalog.history.change import Change, ChangeKind, Topic
-from catalog.history.words import headline, in_words, line_diff
+from catalog.history.commit import CommitEvent
+from catalog.history.headline import describe_change, diff_lines, write_headline
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import ref_snapshot_id
 from catalog.keyed.spec import Version
@@ -45,13 +45,13 @@ class ChangeOut(Out):
     def of(cls, change: Change) -> ChangeOut:
         """A change as it is shown."""
         is_text = change.kind is ChangeKind.SQL
-        lines = line_diff(change.before, change.after) if is_text else []
+        lines = diff_lines(change.before, change.after) if is_text else []
         return cls(
             kind=change.kind,
             name=change.name,
             before=change.before,
             after=change.after,
-            words=in_words(change),
+            words=describe_change(change),
             diff=[LineOut(sign=sign, text=text) for sign, text in lines] if is_text else None,
         )
 
@@ -90,7 +90,7 @@ class EventOut(Out):
         own = {
             "table": str(event.table),
             "app_id": event.summary.get("app-id"),
-            "headline": headline(event),
+            "headline": write_headline(event),
             "topics": sorted(event.topics),
             "changes": [ChangeOut.of(change) for change in event.changes],
             **{name: id_text(getattr(event, name)) for name in ("snapshot_id", "parent_id", "head_id")},

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
 
-from catalog.access import Securable
+from catalog.access.privileges import Securable
 from catalog.errors import NotFound
-from catalog.hive.indexed import HiveTableState
+from catalog.hive.table_index import HiveTableState
 from catalog.keyed.spec import KeyScope, KeySpec
 from catalog.names import TableName
 from catalog.policy.policy import check_settings
@@ -231,7 +231,7 @@ def list_hive_events(
             raise NotFound(
                 f"{catalog} has no table over {wanted}", hint="a Hive table has a history once it is upgraded"
             )
-        found = uow.grounds.events(relation.id, partition=partition, limit=page.size, cursor=page.cursor)
+        found = uow.baselines.events(relation.id, partition=partition, limit=page.size, cursor=page.cursor)
     return PageOut(items=[HiveEventOut.of(one) for one in found.items], next_cursor=found.next_cursor)
 
 

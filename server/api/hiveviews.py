@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from catalog.hive.columns import Decides, Gives, decided_by
+from catalog.hive.columns import SchemaAuthority, SchemaPush, parse_deciding_side
 from catalog.hive.events import HiveEvent, HiveEventKind
-from catalog.hive.indexed import HiveTableState, IndexedTable, LinkSummary
 from catalog.hive.link import DriftKind
 from catalog.hive.publish_request import Step
+from catalog.hive.table_index import HiveTableState, IndexedTable, LinkSummary
+from catalog.jobs.operation import Operation, OperationKind
 from catalog.names import CatalogName
-from catalog.operation import Operation, OperationKind
 from catalog.ports.store import UnitOfWork
-from catalog.relation import Relation, RelationKind
+from catalog.tables.relation import Relation, RelationKind
 from server.api.deps import Out
 from server.service.planner import facts_of
 
@@ -66,7 +66,7 @@ class UnpublishedOut(Out):
 class ColumnDifferenceOut(Out):
     """A column, by Hive's name, that both sides do not have alike; a conflict waits for somebody's decision.
 
-    `hive` and `here` are what each side has, `decided_by` is the policy that says what becomes of it.
+    `hive` and `here` are what each side has, `parse_deciding_side` is the policy that says what becomes of it.
     """
 
     column: str
@@ -169,7 +169,7 @@ def tables(uow: UnitOfWork, catalog: CatalogName, tables: Sequence[IndexedTable]
     """A page of them, with what is known here of each."""
     names = [one.full_name for one in tables]
     linked, running = uow.relations.of_hives(catalog, names), uow.operations.working_on(catalog, names)
-    links = uow.grounds.summaries([one.id for one in linked.values()])
+    links = uow.baselines.summaries([one.id for one in linked.values()])
     shown = []
     for table in tables:
         relation = linked.get(table.full_name)
@@ -211,11 +211,11 @@ def _table(
 def column_differences(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> list[ColumnDifferenceOut]:
     """As the last sync has seen them; none of a table that is not upgraded."""
     relation = uow.relations.of_hive(catalog, full_name)
-    link = None if relation is None else uow.grounds.link(relation.id)
+    link = None if relation is None else uow.baselines.link(relation.id)
     if relation is None or link is None:
         return []
     policy = facts_of(uow, relation).policy
-    decides, gives = Decides(policy["firn.hive.schema-conflict"]), Gives(policy["firn.hive.schema-give"])
+    decides, gives = SchemaAuthority(policy["firn.hive.schema-conflict"]), SchemaPush(policy["firn.hive.schema-give"])
     return [
         ColumnDifferenceOut(
             column=difference.column,
@@ -223,7 +223,7 @@ def column_differences(uow: UnitOfWork, catalog: CatalogName, full_name: str) ->
             hive=difference.hive,
             here=difference.here,
             is_conflict=difference.is_conflict,
-            decided_by=decided_by(decides, gives, is_conflict=difference.is_conflict),
+            decided_by=parse_deciding_side(decides, gives, is_conflict=difference.is_conflict),
             since=difference.since,
         )
         for difference in link.column_differences
@@ -233,7 +233,7 @@ def column_differences(uow: UnitOfWork, catalog: CatalogName, full_name: str) ->
 def unpublished(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> UnpublishedOut | None:
     """How far Hive is behind; None for a table that is not upgraded, or has no key."""
     relation = uow.relations.of_hive(catalog, full_name)
-    link = None if relation is None else uow.grounds.link(relation.id)
+    link = None if relation is None else uow.baselines.link(relation.id)
     if relation is None or link is None or relation.kind is not RelationKind.KEYED:
         return None
     change_id = uow.keyed.get(relation.id).change_id
@@ -244,14 +244,14 @@ def unpublished(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> Unpubl
 def unlocked(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> str | None:
     """Why its last publish could keep no other writer away; None also for a table that was never published."""
     relation = uow.relations.of_hive(catalog, full_name)
-    link = None if relation is None else uow.grounds.link(relation.id)
+    link = None if relation is None else uow.baselines.link(relation.id)
     return None if link is None else link.lock_warning
 
 
 def asked(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> WishOut | None:
     """The last publish that somebody has asked for, over or not."""
     relation = uow.relations.of_hive(catalog, full_name)
-    link = None if relation is None else uow.grounds.link(relation.id)
+    link = None if relation is None else uow.baselines.link(relation.id)
     request = None if link is None else link.publish_request
     if request is None:
         return None

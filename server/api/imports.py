@@ -10,11 +10,11 @@ from pydantic import Field, SecretStr
 
 from catalog.errors import Conflict, Invalid, LocationRefused
 from catalog.imports.entry import Entry, EntryKind, EntryState
-from catalog.imports.judge import Act, Rules, warnings_of
+from catalog.imports.import_rules import ImportAction, ImportOptions, find_warnings
 from catalog.imports.spec import ImportSpec, Secrets, SourceKind
+from catalog.jobs.operation import OperationId
 from catalog.names import parse_namespace
-from catalog.operation import OperationId
-from catalog.relation import RelationKind
+from catalog.tables.relation import RelationKind
 from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, TableDep
 from server.api.errors import refusals
 from server.api.status import OperationOut
@@ -128,7 +128,7 @@ def register_table(services: ServicesDep, catalog: CatalogDep, table: TableDep, 
     A table that is registered so already is left as it is. The other catalog, if there is one, must not be written to
     any more: two catalogs that commit to one table lose data.
     """
-    registrar, rules = services.imports.registrar, Rules(overwrite=body.overwrite)
+    registrar, rules = services.imports.registrar, ImportOptions(overwrite=body.overwrite)
     candidate = registrar.read(catalog, table, body.metadata_location)
     if candidate.kind is not RelationKind.TABLE:
         raise Invalid(f"{body.metadata_location} is the metadata of a view")
@@ -143,12 +143,12 @@ def register_table(services: ServicesDep, catalog: CatalogDep, table: TableDep, 
         raise Conflict(f"{table} cannot be registered: {verdict.reason}", hint=verdict.hint)
     return RegisteredTableOut(
         table=str(table),
-        state=EntryState.READY if body.dry_run and verdict.act is not Act.NOTHING else verdict.state,
+        state=EntryState.READY if body.dry_run and verdict.act is not ImportAction.NOTHING else verdict.state,
         table_uuid=candidate.header.uuid,
         location=candidate.header.location,
         metadata_location=candidate.metadata_location,
         reason=verdict.reason,
-        warnings=list(warnings_of(candidate, services.namespaces.catalog(catalog).warehouse)),
+        warnings=list(find_warnings(candidate, services.namespaces.catalog(catalog).warehouse)),
     )
 
 

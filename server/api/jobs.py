@@ -10,8 +10,8 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query
 
-from catalog.access import Securable
-from catalog.job import Job, JobId, JobKind, JobOutcome, JobStatus
+from catalog.access.privileges import Securable
+from catalog.jobs.job import Job, JobId, JobKind, JobOutcome, JobStatus
 from catalog.names import CatalogName
 from catalog.ports.work import JobFilter
 from server.api.deps import Out, PageOut, PagingDep, ServicesDep, VisibleDep

@@ -10,9 +10,9 @@ from fastapi import APIRouter, Depends
 from pydantic import Field
 
 from catalog.errors import Forbidden
-from catalog.group import GroupName
 from catalog.iceberg.json import HIGHEST_INT, HIGHEST_LONG
-from catalog.launch.fleet import Standing
+from catalog.jobs.optimizer_group import GroupName
+from catalog.launch.fleet import LaunchStatus
 from catalog.launch.settings import DeployMode, Launch, LaunchKind, Scaling
 from server.api.deps import In, Out, ServicesDep
 from server.api.errors import refusals
@@ -82,7 +82,7 @@ class LaunchedOut(Out):
     """One optimizer that was started, or that could not be."""
 
     id: str
-    standing: Standing
+    status: LaunchStatus
     started_at: datetime
     ended_at: datetime | None
     why: str | None
@@ -102,13 +102,13 @@ class LaunchOut(LaunchIn):
     @classmethod
     def of(cls, fleet: GroupFleet) -> LaunchOut:
         """A group's launches as they are shown, newest first."""
-        failed = next((one for one in fleet.launches if one.standing is Standing.FAILED), None)
+        failed = next((one for one in fleet.launches if one.status is LaunchStatus.FAILED), None)
         return cls(
             **asdict(fleet.settings.launch),
             wanted=fleet.decision.wanted,
-            starting=fleet.count(Standing.STARTING),
-            working=fleet.count(Standing.WORKING),
-            draining=fleet.count(Standing.DRAINING),
+            starting=fleet.count(LaunchStatus.STARTING),
+            working=fleet.count(LaunchStatus.WORKING),
+            draining=fleet.count(LaunchStatus.DRAINING),
             held_back=fleet.decision.held_back,
             last_error=None if failed is None else failed.why,
             launches=[LaunchedOut.model_validate(one) for one in fleet.launches],

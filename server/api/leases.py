@@ -15,9 +15,9 @@ from anyio import from_thread
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
-from catalog.commit import Outcome
 from catalog.errors import CatalogError, LeaseLost, Unavailable
-from catalog.job import JobKind
+from catalog.history.commit import Outcome
+from catalog.jobs.job import JobKind
 from server.api.deps import In, LeaseDep, Out, ServicesDep
 from server.api.errors import refusals
 from server.api.jobs import JobOut

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from catalog.metrics import MetricsReport, ReportKind
+from catalog.history.metrics import MetricsReport, ReportKind
 from server.api.deps import CatalogDep, Out, PageOut, PagingDep, ServicesDep, TableDep
 from server.api.errors import refusals
 

@@ -10,7 +10,7 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from catalog.iceberg.json import HIGHEST_INT, HIGHEST_LONG
-from catalog.optimizer import Optimizer
+from catalog.jobs.optimizer import Optimizer
 from server.api.deps import In, Out, ServicesDep
 from server.api.errors import refusals
 from server.service.optimizers import Coming, Shown

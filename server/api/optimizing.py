@@ -8,8 +8,8 @@ from uuid import UUID
 
 from fastapi import APIRouter
 
-from catalog.job import JobKind, JobStatus
-from catalog.queue import Done
+from catalog.jobs.job import JobKind, JobStatus
+from catalog.jobs.queue import FinishedJobs
 from firn.protocol.names import dotted
 from server.api.deps import Out, ServicesDep
 from server.api.groups import GroupOut
@@ -152,7 +152,7 @@ def _load(found: Overview, load: Load) -> LoadOut:
     )
 
 
-def _throughput(done: Sequence[Done], seconds: float) -> ThroughputOut:
+def _throughput(done: Sequence[FinishedJobs], seconds: float) -> ThroughputOut:
     good = [one for one in done if one.status is JobStatus.SUCCEEDED]
     return ThroughputOut(
         jobs=sum(one.jobs for one in done),
@@ -183,13 +183,13 @@ def _worst(found: Overview) -> list[StandingOut]:
         StandingOut(
             catalog=relation.catalog,
             table=dotted((*relation.name.namespace, relation.name.name)),
-            health=standing.health,
-            parts=dict(standing.parts),
-            why=standing.why,
-            next_at=standing.next_at,
-            looked_at=standing.looked_at,
+            health=table_status.health,
+            parts=dict(table_status.parts),
+            why=table_status.why,
+            next_at=table_status.next_at,
+            looked_at=table_status.looked_at,
         )
-        for relation, standing in found.worst
+        for relation, table_status in found.worst
     ]
 
 

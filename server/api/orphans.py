@@ -10,9 +10,9 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from catalog.errors import Invalid
-from catalog.job import JobId
-from catalog.orphans import BatchState, OrphanBatch, Why
+from catalog.jobs.job import JobId
 from catalog.ports.page import Page
+from catalog.removal.orphan_files import BatchState, KeepReason, OrphanBatch
 from server.api.deps import CatalogDep, In, LeaseDep, Out, PageOut, PagingDep, ServicesDep, TableDep
 from server.api.errors import refusals
 from server.service.orphans.orphans import Told
@@ -81,7 +81,7 @@ class TakenOut(Out):
     """Which of the proposed files were taken, and how many were kept for which reason."""
 
     taken: list[TakenFileOut]
-    kept: dict[Why, int]
+    kept: dict[KeepReason, int]
 
 
 class OverdueIn(In):

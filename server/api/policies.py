@@ -6,9 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from catalog.access import Privilege
+from catalog.access.privileges import Privilege
 from catalog.names import Namespace, parse_namespace
-from catalog.policy.authority import are_for_writers
+from catalog.policy.authority import need_write_privilege
 from catalog.policy.policy import Policy, Sourced
 from catalog.policy.settings import SETTINGS
 from server.api.deps import CatalogDep, In, Out, ServicesDep
@@ -82,7 +82,7 @@ def _setting_out(key: str, one: Sourced) -> SettingOut:
         default=SETTINGS[key].default,
         does=SETTINGS[key].does,
         choices=list(SETTINGS[key].choices),
-        takes=[Privilege.MAINTAIN, *([Privilege.WRITE] if are_for_writers([key]) else [])],
+        takes=[Privilege.MAINTAIN, *([Privilege.WRITE] if need_write_privilege([key]) else [])],
         ignored=[IgnoredOut(value=said.text, source=said.source, why=said.why) for said in one.ignored],
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from catalog.access import Caller, Grant, Membership, PrincipalKind, RoleName, Securable
+from catalog.access.privileges import Caller, Grant, Membership, PrincipalKind, RoleName, Securable
 from server.api.deps import CallerDep, In, Out, PageOut, PagingDep, ServicesDep
 from server.api.errors import refusals
 from server.service.access.directory import Known

@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from catalog.errors import Unavailable
-from catalog.job import JobStatus
+from catalog.jobs.job import JobStatus
 from server.api.workfigures import fleet_figures, work_figures
 from server.prometheus import exposition
 from server.service.services import Services

@@ -8,9 +8,9 @@ from typing import Annotated
 from fastapi import APIRouter, Request
 from pydantic import Field
 
-from catalog.access import Privilege, Role, RoleName, Securable
+from catalog.access.privileges import Privilege, Role, RoleName, Securable
 from catalog.errors import Invalid
-from catalog.names import CatalogName, checked_namespace
+from catalog.names import CatalogName, check_namespace
 from server.api.deps import CallerDep, In, Out, ServicesDep, caller_of
 from server.api.errors import refusals
 from server.api.principals import GrantsOut, grants_out
@@ -38,7 +38,7 @@ class ScopeIn(In):
             raise Invalid("a namespace or table without its catalog")
         if self.table is not None and not self.namespace:
             raise Invalid("a table without its namespace")
-        namespace = checked_namespace(tuple(self.namespace)) if self.namespace else ()
+        namespace = check_namespace(tuple(self.namespace)) if self.namespace else ()
         return Securable(None if self.catalog is None else CatalogName(self.catalog), namespace, self.table)
 
 

@@ -8,9 +8,9 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query, Request
 
-from catalog.access import Securable, worked_on
+from catalog.access.privileges import Securable, operation_target
+from catalog.jobs.operation import BatchId, Operation, OperationId, OperationKind, OperationStatus
 from catalog.names import CatalogName
-from catalog.operation import BatchId, Operation, OperationId, OperationKind, OperationStatus
 from server.api.deps import Out, PageOut, PagingDep, ServicesDep, VisibleDep
 from server.api.errors import refusals
 from server.api.historyviews import EventOut, events_page
@@ -83,7 +83,7 @@ def list_operations(
         within, of = None if catalog is None else CatalogName(catalog), None if batch is None else BatchId(batch)
         found = visible.page(
             lambda size, start: uow.operations.list(catalog=within, batch=of, target=target, limit=size, cursor=start),
-            lambda one: visible.readable(worked_on(one)),
+            lambda one: visible.readable(operation_target(one)),
             within=Securable(within),
             limit=page.size,
             cursor=page.cursor,

@@ -12,9 +12,9 @@ from fastapi import APIRouter, Query
 from pydantic import Field as Described
 from pydantic import RootModel, create_model
 
-from catalog.job import JobKind
+from catalog.jobs.job import JobKind
 from catalog.maintenance import KINDS, JobOptions, MaintenanceKind, kind_of
-from catalog.would import Would
+from catalog.planning.dry_run import Would
 from server.api.deps import CatalogDep, In, Out, ServicesDep, TableDep
 from server.api.errors import refusals
 from server.api.jobs import JobOut

@@ -8,12 +8,12 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 
 from catalog.errors import Invalid
+from catalog.history.schema_text import parse_partition_spec, parse_schema
 from catalog.iceberg.json import HIGHEST_LONG
 from catalog.keyed.spec import PRIMARY_KEY, SEQUENCE_FIELD, KeySpec
 from catalog.names import TableName
 from catalog.policy.policy import check_policy, check_settings
 from catalog.ports.work import JobFilter
-from catalog.schematext import partition_spec_of, schema_of
 from server.api.deps import CatalogDep, In, PageOut, PagingDep, ServicesDep, TableDep, VisibleDep
 from server.api.dropped import DropOut
 from server.api.errors import refusals
@@ -83,11 +83,11 @@ def create_table(services: ServicesDep, catalog: CatalogDep, body: TableIn) -> T
     """Create a plain table, or with a primary key a keyed one; its namespace is created if need be."""
     name = TableName.parse(body.name)
     check_settings(body.properties)
-    schema = schema_of([(column.name, column.type, column.comment) for column in body.columns])
+    schema = parse_schema([(column.name, column.type, column.comment) for column in body.columns])
     definition = TableDefinition(
         name=name,
         schema=schema,
-        partition_spec=partition_spec_of(schema, body.partition_by),
+        partition_spec=parse_partition_spec(schema, body.partition_by),
         properties=body.properties,
     )
     spec = _key_of(body)

@@ -11,25 +11,25 @@ from uuid import UUID
 
 from fastapi import Query
 
-from catalog.access import Securable
-from catalog.blocker import longest
-from catalog.dropped import is_protected
+from catalog.access.privileges import Securable
 from catalog.errors import NoSuchNamespace
-from catalog.file_layout import FileLayout
+from catalog.files.file_layout import FileLayout
+from catalog.history.schema_text import format_iceberg_type, format_partitioning
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema, ref_snapshot_id
-from catalog.job import Job, JobKind
+from catalog.jobs.blocker import find_longest_blocker
+from catalog.jobs.job import Job, JobKind
 from catalog.keyed.spec import KeyedTable
-from catalog.keyed.uniqueness import uniqueness
+from catalog.keyed.uniqueness import read_uniqueness
 from catalog.maintenance import KINDS
 from catalog.names import CatalogName, Namespace, RelationId, TableName, parse_namespace
 from catalog.planning import Due, NotDue
 from catalog.ports.page import Page
 from catalog.ports.store import UnitOfWork
 from catalog.ports.work import Listing
-from catalog.relation import Relation, RelationKind, TableStats
-from catalog.schematext import partition_text, type_text
-from catalog.standing import Sort, Standing
+from catalog.removal.drop import is_protected
+from catalog.tables.relation import Relation, RelationKind, TableStats
+from catalog.tables.table_status import Sort, TableStatus
 from firn.protocol.names import dotted
 from server.api.deps import Out, PageOut, Paging
 from server.api.jobs import JobOut
@@ -231,10 +231,10 @@ def table_rows(
         ids = [keyed[one.id].base_id if one.id in keyed else one.id for one in found.items]
         stats = uow.stats.get_many(ids)
         layouts = uow.layouts.get_many(ids)
-        standings = uow.standings.get_many([one.id for one in found.items])
+        table_statuses = uow.table_statuses.get_many([one.id for one in found.items])
     rows = [
         TableRow(
-            **_row(one, keyed.get(one.id), stats, standings.get(one.id)),
+            **_row(one, keyed.get(one.id), stats, table_statuses.get(one.id)),
             **_laid_out(layouts.get(keyed[one.id].base_id if one.id in keyed else one.id)),
         )
         for one in found.items
@@ -245,7 +245,7 @@ def table_rows(
 def _listed(uow: UnitOfWork, catalog: CatalogName, listing: Listing, limit: int, cursor: str | None) -> Page[Relation]:
     """By name all there are, views too; in another order those that the planner has looked at."""
     if listing.sort is not Sort.NAME or listing.health_below is not None:
-        return uow.standings.list(catalog, listing, limit=limit, cursor=cursor)
+        return uow.table_statuses.list(catalog, listing, limit=limit, cursor=cursor)
     return uow.relations.list(
         catalog, listing.namespace, listing.kinds, limit=limit, cursor=cursor, search=listing.search
     )
@@ -262,7 +262,7 @@ def _row(
     relation: Relation,
     keyed: KeyedTable | None,
     stats: Mapping[RelationId, TableStats],
-    standing: Standing | None,
+    table_status: TableStatus | None,
 ) -> dict[str, Any]:
     own = relation.id if keyed is None else keyed.base_id
     counted = stats.get(own, TableStats(relation_id=own))
@@ -276,9 +276,9 @@ def _row(
         **{name: getattr(counted, name) for name in counts},
         **{name: 0 if keyed is None else getattr(keyed, name) for name in pending},
         "pending_since": None if keyed is None else keyed.pending_since,
-        "health": None if standing is None else standing.health,
-        "health_parts": {} if standing is None else standing.parts,
-        "why": None if standing is None else standing.why,
+        "health": None if table_status is None else table_status.health,
+        "health_parts": {} if table_status is None else table_status.parts,
+        "why": None if table_status is None else table_status.why,
     }
 
 
@@ -297,17 +297,17 @@ def table_out(services: Services, catalog: CatalogName, name: TableName) -> Tabl
         job = uow.jobs.active_of(relation.id)
         stores = stores_of(uow, relation, facts.keyed)
         stats = uow.stats.get_many([store.id for store in stores.values()])
-        standing = uow.standings.get_many([relation.id]).get(relation.id)
+        table_status = uow.table_statuses.get_many([relation.id]).get(relation.id)
         past = past_of(uow, relation.id)
     metadata = {role: load_metadata(services.metadata, store) for role, store in stores.items()}
     main = metadata.get("base") or metadata["table"]
     keyed = facts.keyed
-    counted = None if keyed is None else uniqueness(past, ref_snapshot_id(main, "main"))
+    counted = None if keyed is None else read_uniqueness(past, ref_snapshot_id(main, "main"))
     can, cannot = _actions(relation, keyed, job)
     blocked = {
         str(kind): f"the table is {blocker}"
         for kind in JobKind
-        if (blocker := longest(facts.blockers, (kind,), outlook.now)) is not None
+        if (blocker := find_longest_blocker(facts.blockers, (kind,), outlook.now)) is not None
     }
     cannot |= {action: why for action, why in blocked.items() if action in can}
     can = [action for action in can if action not in blocked]
@@ -315,13 +315,13 @@ def table_out(services: Services, catalog: CatalogName, name: TableName) -> Tabl
         can = [action for action in can if action != "drop"]
         cannot["drop"] = "it is protected against being dropped"
     return TableOut(
-        **_row(relation, keyed, stats, standing),
+        **_row(relation, keyed, stats, table_status),
         **_laid_out(facts.layout),
         id=relation.id,
         catalog=catalog,
         location=relation.location,
         columns=_columns(main, keyed),
-        partition_by=partition_text(main),
+        partition_by=format_partitioning(main),
         primary_key=[] if keyed is None else list(keyed.spec.primary_key),
         sequence_field=None if keyed is None else keyed.spec.sequence_field,
         key_scope=None if keyed is None else keyed.spec.scope,
@@ -352,7 +352,7 @@ def _columns(metadata: Json, keyed: KeyedTable | None) -> list[ColumnOut]:
         ColumnOut(
             id=field["id"],
             name=field["name"],
-            type=type_text(field["type"]),
+            type=format_iceberg_type(field["type"]),
             required=field["required"],
             comment=field.get("doc"),
             is_key=field["name"] in keys,
@@ -382,7 +382,7 @@ def _store(relation: Relation, metadata: Json, stats: Mapping[RelationId, TableS
 def _actions(relation: Relation, keyed: KeyedTable | None, job: Job | None) -> tuple[list[str], dict[str, str]]:
     """What may be asked for now, and why the rest may not: a job that only waits gives way to others."""
     wanted = [*(str(kind.name) for kind in KINDS if kind.can_request and relation.kind in kind.tables), "drop"]
-    kept = wanted if job is not None and not job.gives_way else ["drop"] if job is not None else []
+    kept = wanted if job is not None and not job.is_preemptible else ["drop"] if job is not None else []
     cannot = dict.fromkeys(kept, "a job is active on this table")
     if keyed is not None and not keyed.pending_commits:
         cannot.setdefault("merge", "nothing is pending: base holds everything")

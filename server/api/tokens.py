@@ -9,9 +9,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from catalog.access import PrincipalId, RoleName
+from catalog.access.privileges import PrincipalId, RoleName
+from catalog.access.tokens import Token, TokenKind
 from catalog.names import CatalogName
-from catalog.token import Token, TokenKind
 from server.api.deps import CallerDep, In, Out, PageOut, PagingDep, ServicesDep
 from server.api.errors import refusals
 from server.service.access.tokens import TokenRequest

@@ -8,8 +8,8 @@ from uuid import UUID
 from fastapi import APIRouter
 from pydantic import Field
 
+from catalog.jobs.operation import BatchId, OperationKind, Tally
 from catalog.keyed.spec import KeyScope, KeySpec
-from catalog.operation import BatchId, OperationKind, Tally
 from server.api.deps import CatalogDep, In, Out, ServicesDep
 from server.api.errors import refusals
 from server.service.hive.operations import Wanted

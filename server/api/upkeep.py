@@ -9,8 +9,8 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from pydantic import AwareDatetime
 
-from catalog.blocker import Blocker, BlockerId
-from catalog.job import JobKind
+from catalog.jobs.blocker import Blocker, BlockerId
+from catalog.jobs.job import JobKind
 from catalog.maintenance.health import HealthPart, compute_health
 from server.api.deps import CatalogDep, In, Out, ServicesDep, TableDep
 from server.api.errors import refusals

@@ -8,11 +8,11 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Path, Query
 
-from catalog.history.views import schema_of_version, sql_by_dialect
+from catalog.history.schema_text import format_iceberg_type
+from catalog.history.table_stats import read_engine
+from catalog.history.views import read_sql_by_dialect, read_version_schema
 from catalog.iceberg.json import Json
 from catalog.names import TableName
-from catalog.schematext import type_text
-from catalog.stats import engine_named
 from firn.protocol.names import dotted
 from server.api.deps import CatalogDep, In, Out, ServicesDep
 from server.api.errors import refusals
@@ -130,16 +130,16 @@ def _view(seen: SeenView) -> ViewOut:
 
 
 def _version(metadata: Json, version: Json) -> ViewVersionOut:
-    fields = schema_of_version(metadata, version)["fields"]
+    fields = read_version_schema(metadata, version)["fields"]
     return ViewVersionOut(
         version_id=version["version-id"],
         committed_at=datetime.fromtimestamp(version.get("timestamp-ms", 0) / 1000, UTC),
-        engine=engine_named(version.get("summary") or {}),
+        engine=read_engine(version.get("summary") or {}),
         is_current=version["version-id"] == metadata["current-version-id"],
-        sql=sql_by_dialect(version),
+        sql=read_sql_by_dialect(version),
         default_namespace=dotted(version.get("default-namespace") or ()),
         columns=[
-            ViewColumnOut(name=field["name"], type=type_text(field["type"]), comment=field.get("doc"))
+            ViewColumnOut(name=field["name"], type=format_iceberg_type(field["type"]), comment=field.get("doc"))
             for field in fields
         ],
     )

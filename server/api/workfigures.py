@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from catalog.group import GroupName
-from catalog.launch.fleet import Standing
+from catalog.jobs.optimizer_group import GroupName
+from catalog.launch.fleet import LaunchStatus
 from server.prometheus import Figures
 from server.service.fleet import GroupFleet
 from server.service.optimizing import Overview
@@ -66,7 +66,7 @@ def fleet_figures(fleets: Mapping[GroupName, GroupFleet]) -> Figures:
     for group, fleet in fleets.items():
         values[(group, "wanted")] = fleet.decision.wanted
         values[(group, "failed")] = fleet.failures
-        for standing in (Standing.STARTING, Standing.WORKING, Standing.DRAINING):
-            values[(group, str(standing))] = fleet.count(standing)
+        for status in (LaunchStatus.STARTING, LaunchStatus.WORKING, LaunchStatus.DRAINING):
+            values[(group, str(status))] = fleet.count(status)
     means = "Optimizers that the server starts: wanted, and by where they stand; failed are those in a row."
     return Figures("firn_launches", means, ("group", "state"), values)

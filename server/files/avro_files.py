@@ -12,8 +12,8 @@ from typing import Any, BinaryIO
 
 import fastavro
 
-from catalog.datafile import FileFormat, FileStats
 from catalog.errors import CatalogError
+from catalog.files.data_file import FileFormat, FileStats
 from server.files.avro_container import SYNC, plain, read_header, read_long
 from server.files.columns import FileColumn, Match, match
 from server.files.digests import TAIL, digest_of

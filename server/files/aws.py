@@ -15,9 +15,9 @@ from botocore.config import Config
 from botocore.credentials import Credentials
 from botocore.exceptions import BotoCoreError, ClientError
 
+from catalog.credentials.storage_config import StorageConfig
 from catalog.errors import CatalogError, Invalid, Unavailable
-from catalog.ports.vending import Keys, ToSign
-from catalog.vending.storage import StorageConfig
+from catalog.ports.credentials import Keys, ToSign
 
 _CONFIG = Config(connect_timeout=5, read_timeout=10, retries={"total_max_attempts": 3, "mode": "standard"})
 _OWN_KEYS = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Mapping
 from datetime import date
 
-from catalog.datafile import FileStats
+from catalog.files.data_file import FileStats
 from server.files.layout import Layout, WrongLayout
 
 _FIRST_DAY = (date(1582, 10, 15) - date(1970, 1, 1)).days

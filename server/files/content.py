@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from catalog.datafile import PartitionValue
+from catalog.files.data_file import PartitionValue
 from catalog.iceberg.json import Json
 from server.files.manifests import Content
 from server.files.partitions import Spec

@@ -30,8 +30,8 @@ from pyiceberg.transforms import Transform, UnknownTransform, parse_transform
 from pyiceberg.typedef import Record
 from pyiceberg.types import FixedType, NestedField, PrimitiveType
 
-from catalog.datafile import PartitionValue
 from catalog.errors import Invalid
+from catalog.files.data_file import PartitionValue
 from catalog.scan.expression import (
     FALSE,
     PREFIXES,
@@ -43,7 +43,7 @@ from catalog.scan.expression import (
     Predicate,
     Term,
     holds,
-    mapped,
+    map_predicates,
     predicates,
 )
 from server.files.partitions import Spec, primitive_type, result_type
@@ -197,7 +197,7 @@ class Filter:
         """What is left to ask of the rows of a partition; FALSE when none can match."""
         key = (spec.spec_id, partition)
         if key not in self._residuals:
-            self._residuals[key] = mapped(self._expression, lambda one: self._residual(one, spec, partition))
+            self._residuals[key] = map_predicates(self._expression, lambda one: self._residual(one, spec, partition))
         return self._residuals[key]
 
     def _residual(self, predicate: Predicate, spec: Spec, partition: tuple[PartitionValue, ...]) -> Expression:

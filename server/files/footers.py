@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from thrift.Thrift import TException
 
-from catalog.datafile import FileFormat, FileStats, Unreadable
 from catalog.errors import CatalogError, Denied, Invalid, NotFound
+from catalog.files.data_file import FileFormat, FileStats, Unreadable
 from server.ahead import in_threads
 from server.files import avro_files, orc_files
 from server.files.avro_files import AvroFiles

@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
+from catalog.files.manifest_entries import NewDeletes
+
+from catalog.commits.rebase import OvertakenAppend, RebasedManifestList
 from catalog.errors import Invalid, NotFound
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import sequence_number
 from catalog.iceberg.structure import FIRST_VERSION_WITH_ROW_LINEAGE
-from catalog.ports.manifests import NewDeletes
-from catalog.rebase import JoinedList, OvertakenAppend
 from firn.protocol.locations import canonical, lies_in
 from server.files.avro_container import Most
 from server.files.manifest_records import MALFORMED, Damaged, avro_records, named_manifests
@@ -41,7 +42,7 @@ class ManifestLists:
         except Damaged as error:
             raise Invalid(f"{manifest_list} is no manifest list: {error.message}") from error
 
-    def joined(self, metadata: Json, append: OvertakenAppend) -> JoinedList | None:
+    def joined(self, metadata: Json, append: OvertakenAppend) -> RebasedManifestList | None:
         try:
             return _Join(self._storage, metadata, append).joined()
         except (_NotPlainError, NotFound, Invalid, Damaged, *MALFORMED):
@@ -65,7 +66,7 @@ class _Join:
         self._root = canonical(metadata["location"])
         self._specs = {spec["spec-id"] for spec in metadata.get("partition-specs") or [{"spec-id": 0}]}
 
-    def joined(self) -> JoinedList:
+    def joined(self) -> RebasedManifestList:
         added = self._added()
         for line in added:
             self._check(line)
@@ -77,7 +78,7 @@ class _Join:
         if self._manifests.version >= FIRST_VERSION_WITH_ROW_LINEAGE:
             row_ids = give_row_ids(lines, self._metadata["next-row-id"])
         data = self._manifests.list_file(lines, self._header(number))
-        return JoinedList(location=self._location(), data=data, kept=len(kept), row_ids=row_ids)
+        return RebasedManifestList(location=self._location(), data=data, kept=len(kept), row_ids=row_ids)
 
     def _lines(self, snapshot: Json | None) -> list[ManifestFile]:
         if snapshot is None:

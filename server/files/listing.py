@@ -13,14 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from catalog.errors import Denied, NotFound, Unavailable
-from catalog.hive.ground import (
-    NO_DIRECTORY_NS,
-    Below,
-    ListedFile,
-    Listing,
-    is_hidden,
-)
-from catalog.hive.unfinished import is_unfinished_work, may_be_going_on
+from catalog.hive.baseline import NO_DIRECTORY_NS, ListedFile, Listing, Subdirectory, is_hidden
+from catalog.hive.unfinished_writes import is_unfinished_work, may_be_going_on
 from server.ahead import in_threads
 from server.files.arrow import RemoteDirectories, RemoteEntry, has_times
 from server.files.deadlines import Deadlines
@@ -120,7 +114,7 @@ class Listings:
         began_ns, modified_ns = time.time_ns(), self.modified_ns(location)
         files: list[ListedFile] = []
         unread: list[str] = []
-        below: list[Below] = []
+        below: list[Subdirectory] = []
         pending, seen = [""], set[tuple[int, int]]()
         unfinished: list[int] = []
         while pending:
@@ -151,14 +145,14 @@ class Listings:
     def _list_remote(self, location: str, *, recursive: bool) -> Listing:
         began_ns, modified_ns = time.time_ns() - _SKEW_NS, self.modified_ns(location)
         files: list[ListedFile] = []
-        below: list[Below] = []
+        below: list[Subdirectory] = []
         unfinished: list[int | None] = []
         for entry in self._entries(location, recursive=recursive):
             names = entry.path.split("/")
             if any(map(is_hidden, names)):
                 unfinished += [entry.mtime_ns] if any(map(is_unfinished_work, names)) else []
             elif entry.is_directory:
-                below.append(Below(entry.path, entry.mtime_ns if has_times(location) else None))
+                below.append(Subdirectory(entry.path, entry.mtime_ns if has_times(location) else None))
             elif entry.size:
                 files.append(ListedFile(path=entry.path, size=entry.size, mtime_ns=entry.mtime_ns or began_ns))
             else:
@@ -191,14 +185,14 @@ class Listings:
                 yield found
 
 
-def _entered(location: str, path: str, prefix: str, seen: set[tuple[int, int]]) -> Iterator[Below]:
+def _entered(location: str, path: str, prefix: str, seen: set[tuple[int, int]]) -> Iterator[Subdirectory]:
     """A directory that is looked into next; Unavailable when a link leads to one that was: rows would come twice."""
     stat = os.stat(os.path.join(path, prefix))  # noqa: PTH116, PTH118 - as above
     if (stat.st_dev, stat.st_ino) in seen:
         raise Unavailable(f"cannot list {location}: {prefix} leads to a directory that it holds already")
     seen.add((stat.st_dev, stat.st_ino))
     if prefix:
-        yield Below(prefix.rstrip("/"), stat.st_mtime_ns)
+        yield Subdirectory(prefix.rstrip("/"), stat.st_mtime_ns)
 
 
 def keeps_times(location: str) -> bool:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from catalog.errors import Invalid, LocationRefused
-from catalog.locations import FileRule
+from catalog.locations.location_rule import FileRule
 from server.files.deadlines import Deadlines
 from server.files.limits import NotRegular, TooLarge
 from server.files.locations import local_path

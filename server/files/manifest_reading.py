@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from catalog.files.manifest_entries import ManifestEntry, ManifestFile
+
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema
-from catalog.locations import FileRule
-from catalog.ports.reading import ListedFile, ManifestLine
+from catalog.locations.location_rule import FileRule
 from server.files.manifests import Content, Manifests
 from server.files.storage import Storage
 from server.files.values import decoded
@@ -18,7 +19,7 @@ _FILE_PATH = 2147483546
 
 
 class StoredManifests:
-    """Implements `catalog.ports.reading.ManifestReading`."""
+    """Implements `catalog.ports.manifest_reading.ManifestReading`."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -26,9 +27,9 @@ class StoredManifests:
     def confined(self, rule: FileRule) -> StoredManifests:
         return StoredManifests(self._storage.confined(rule))
 
-    def lines(self, metadata: Json, snapshot: Json) -> Sequence[ManifestLine]:
+    def lines(self, metadata: Json, snapshot: Json) -> Sequence[ManifestFile]:
         return [
-            ManifestLine(
+            ManifestFile(
                 location=one["manifest_path"],
                 length=int(one.get("manifest_length") or 0),
                 files=_live(one),
@@ -38,13 +39,13 @@ class StoredManifests:
             for one in Manifests(self._storage, metadata).of_snapshot(snapshot)
         ]
 
-    def files(self, metadata: Json, line: ManifestLine, *, bounds_of: int | None = None) -> Iterator[ListedFile]:
+    def files(self, metadata: Json, line: ManifestFile, *, bounds_of: int | None = None) -> Iterator[ManifestEntry]:
         manifests = Manifests(self._storage, metadata)
         spec = manifests.spec(line.listed["partition_spec_id"])
         kinds = {field["id"]: field["type"] for field in current_schema(metadata)["fields"]}
         for entry in manifests.entries(dict(line.listed), whole=bounds_of is not None):
             file = entry["data_file"]
-            yield ListedFile(
+            yield ManifestEntry(
                 location=file["file_path"],
                 content=file["content"],
                 size=file["file_size_in_bytes"],

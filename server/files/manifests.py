@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import Any
 
-from catalog.datafile import DataFileEntry, LiveFile
+from catalog.files.data_file import DataFileEntry, LiveFile
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema, unlisted_manifests
 from server.files.avro import manifest_list_schema, manifest_schema

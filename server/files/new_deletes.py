@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from catalog.files.manifest_entries import NewDeletes
+
 from catalog.errors import Invalid
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import snapshot_by_id, unlisted_manifests
-from catalog.ports.manifests import NewDeletes
 from firn.protocol.locations import canonical, lies_in
 from server.files.manifests import Content, ManifestFile, Manifests, Status
 from server.files.storage import Storage

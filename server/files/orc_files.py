@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from catalog.datafile import FileFormat, FileStats
+from catalog.files.data_file import FileFormat, FileStats
 from server.files.bounds import cut_text
 from server.files.columns import FileColumn, Found, Match, match
 from server.files.digests import digest_of

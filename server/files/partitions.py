@@ -13,7 +13,7 @@ from uuid import UUID
 from pyiceberg.conversions import to_bytes
 from pyiceberg.types import NestedField, PrimitiveType
 
-from catalog.datafile import PartitionValue
+from catalog.files.data_file import PartitionValue
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema
 from server.files.avro import avro_name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from catalog.locations import FileRule
+from catalog.locations.location_rule import FileRule
 from server.files.manifest_records import check_types, named_manifests, read_manifest
 from server.files.manifests import Status
 from server.files.storage import Storage

@@ -15,7 +15,7 @@ from cachetools import LRUCache
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema
 from catalog.iceberg.schema import index
-from catalog.locations import FileRule
+from catalog.locations.location_rule import FileRule
 from catalog.ports.scan import FileTask
 from catalog.scan.deletes import Column, DataFile, DeleteFile, DeleteIndex, DeleteKind
 from catalog.scan.expression import FALSE

@@ -11,8 +11,8 @@ from itertools import islice
 from typing import Any
 from uuid import uuid4
 
-from catalog.datafile import AddSnapshot, DataFileEntry, in_order
 from catalog.errors import RequirementFailed
+from catalog.files.data_file import AddSnapshot, DataFileEntry, order_partition
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot
 from server.files.manifest_records import Entry
@@ -117,7 +117,7 @@ class _SnapshotWriter:
         spec = self._manifests.spec(self._metadata["default-spec-id"])
         left, made = iter(added), list[ManifestFile]()
         while some := list(islice(left, ENTRIES_PER_MANIFEST)):
-            some.sort(key=lambda entry: in_order(entry.partition))
+            some.sort(key=lambda entry: order_partition(entry.partition))
             entries = [new_entry(entry, spec, self._snapshot_id) for entry in some]
             for entry in entries:
                 self.changes.add(entry["data_file"])

@@ -22,7 +22,7 @@ from cachetools import TTLCache
 from pyiceberg.io import SCHEMA_TO_FILE_IO, load_file_io
 
 from catalog.errors import AlreadyExists, CatalogError, Denied, Invalid, NotFound, Unavailable
-from catalog.locations import FileRule
+from catalog.locations.location_rule import FileRule
 from server.files.deadlines import Deadlines
 from server.files.limits import ReadLimits
 from server.files.local import LocalFiles

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from catalog.history.table_stats import add_totals
 from catalog.iceberg.json import Json
-from catalog.stats import totals_after
 
 
 @dataclass(slots=True)
@@ -51,4 +51,4 @@ def summary(changes: Changes, parent: Json | None) -> dict[str, str]:
     """The summary after `parent`; a total that the parent does not know stays unknown."""
     counts = {name: str(count) for name, count in changes.counts.items()}
     partitions = {"changed-partition-count": str(len(changes.partitions))}
-    return {"operation": changes.operation, **counts, **partitions, **totals_after(counts, parent)}
+    return {"operation": changes.operation, **counts, **partitions, **add_totals(counts, parent)}

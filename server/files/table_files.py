@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from catalog.datafile import AddSnapshot, DataFileEntry, FileFormat, FileStats, LiveFile, Unreadable
 from catalog.errors import Denied, NotFound
-from catalog.hive.ground import Listing
+from catalog.files.data_file import AddSnapshot, DataFileEntry, FileFormat, FileStats, LiveFile, Unreadable
+from catalog.hive.baseline import Listing
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot
 from server.ahead import in_threads

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from fastapi.exceptions import RequestValidationError
 
-from catalog.access import Securable
+from catalog.access.privileges import Securable
 from catalog.names import CatalogName, TableName
 from server.api.principals import ServiceIn, UserIn
 from server.api.roles import GrantIn, RoleIn, ScopeIn

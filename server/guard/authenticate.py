@@ -11,8 +11,8 @@ from fastapi import Request
 from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from catalog.access import Caller
-from catalog.audit import AuditEntry, Verdict
+from catalog.access.audit_log import AuditEntry, Verdict
+from catalog.access.privileges import Caller
 from catalog.errors import CatalogError, CommitUnknown, TokenEnded, Unauthenticated, Unavailable
 from server.api import errors as api_errors
 from server.iceberg import errors as iceberg_errors

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from catalog.access import Privilege
-from catalog.commit import is_creating
-from catalog.names import TableName, checked_namespace, decode_namespace, parse_namespace
-from catalog.policy.authority import are_for_writers
-from catalog.vending.storage import PREFIX as STORAGE
+from catalog.access.privileges import Privilege
+from catalog.credentials.storage_config import PREFIX as STORAGE
+from catalog.history.commit import is_creating
+from catalog.names import TableName, check_namespace, decode_namespace, parse_namespace
+from catalog.policy.authority import need_write_privilege
 from server.api.catalogs import CatalogPropertiesIn, NamespaceIn
 from server.api.convert import ConvertIn
 from server.api.dropped import UndropIn
@@ -50,7 +50,7 @@ def catalog_settings(asked: Asked) -> Iterator[Demand]:
     named = {*wanted.set, *wanted.remove}
     if any(key.startswith(STORAGE) for key in named):
         yield from server(Privilege.CREATE)(asked)
-    if are_for_writers(named):
+    if need_write_privilege(named):
         yield on_catalog(asked, Privilege.WRITE)
 
 
@@ -58,7 +58,7 @@ def policy(asked: Asked) -> Iterator[Demand]:
     """Who maintains a namespace says how its tables are looked after, only who may write how long their rows stay."""
     wanted = asked.model(PolicyChangeIn)
     yield from queried_namespace("namespace", Privilege.MAINTAIN)(asked)
-    if are_for_writers({*wanted.set, *wanted.remove}):
+    if need_write_privilege({*wanted.set, *wanted.remove}):
         yield from queried_namespace("namespace", Privilege.WRITE)(asked)
 
 
@@ -70,7 +70,7 @@ def whole_policy(asked: Asked) -> Iterator[Demand]:
 
 def new_namespace(asked: Asked) -> Iterator[Demand]:
     """A namespace is created in its parent."""
-    named = checked_namespace(namespace_in(asked.json.get("namespace"), "namespace"))
+    named = check_namespace(namespace_in(asked.json.get("namespace"), "namespace"))
     return on_namespace(asked, named[:-1], Privilege.CREATE)
 
 
@@ -89,7 +89,7 @@ def new_hive_table(asked: Asked) -> Iterator[Demand]:
     database, name = split_name(asked.path["full_name"])
     yield from on_namespace(asked, (database,), Privilege.CREATE)
     yield from on_table(asked, TableName((database,), name), Privilege.READ)
-    if are_for_writers(asked.model(UpgradeIn).properties):  # the table has rows from its beginning: Hive's
+    if need_write_privilege(asked.model(UpgradeIn).properties):  # the table has rows from its beginning: Hive's
         yield from on_table(asked, TableName((database,), name), Privilege.WRITE)
 
 
@@ -115,7 +115,7 @@ def new_hive_tables(asked: Asked) -> Iterator[Demand]:
     """The same for many: each name or pattern is about the namespace of its database, or about the whole catalog."""
     wanted = asked.model(UpgradeManyIn)
     needed = [Privilege.READ] if wanted.dry_run else [Privilege.CREATE, Privilege.READ]
-    if not wanted.dry_run and are_for_writers(wanted.properties):
+    if not wanted.dry_run and need_write_privilege(wanted.properties):
         needed.append(Privilege.WRITE)
     yield on_catalog(asked)
     for database in sorted({database_of(table) or "" for table in wanted.tables}):

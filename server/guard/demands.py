@@ -12,11 +12,11 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 from starlette.datastructures import QueryParams
 
-from catalog.access import SERVER, Privilege, Securable, formerly, worked_on
+from catalog.access.privileges import SERVER, Privilege, Securable, formerly, operation_target
 from catalog.errors import CatalogError, Invalid, NoSuchCatalog, NoSuchNamespace, NoSuchTable, NoSuchView, NotFound
-from catalog.job import JobId
+from catalog.jobs.job import JobId
+from catalog.jobs.operation import BatchId, OperationId
 from catalog.names import CatalogName, Namespace, TableName, decode_namespace, decode_parent, parse_namespace
-from catalog.operation import BatchId, OperationId
 from firn.protocol.names import dotted
 from server.service.access.access import Access
 from server.service.hive.state import split_name
@@ -274,7 +274,7 @@ def operation(privilege: Privilege) -> Demands:
         with asked.services.database.reading() as uow:
             found = uow.operations.get(operation_id)
         missing = NotFound(f"operation {operation_id} does not exist")
-        yield Demand(privilege=privilege, on=worked_on(found), missing=missing)
+        yield Demand(privilege=privilege, on=operation_target(found), missing=missing)
 
     return demands
 

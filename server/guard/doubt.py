@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from catalog.commit import Change
 from catalog.errors import CatalogError, CommitUnknown, Invalid, NotFound
-from catalog.iceberg.updates import parsed_updates
+from catalog.history.commit import TableCommit
+from catalog.iceberg.updates import parse_updates
 from catalog.names import TableName, decode_namespace
 from server.guard.demands import Asked, Rule
 from server.iceberg.wire import name_of, objects_in
@@ -32,12 +32,14 @@ def _was_applied(asked: Asked) -> bool:
         return False
 
 
-def _changes(asked: Asked) -> list[Change]:
+def _changes(asked: Asked) -> list[TableCommit]:
     body = asked.json
     if "table" in asked.path:
         name = TableName(decode_namespace(asked.path["namespace"]), asked.path["table"])
-        return [Change(name=name, updates=parsed_updates(objects_in(body, "updates")))]
+        return [TableCommit(name=name, updates=parse_updates(objects_in(body, "updates")))]
     return [
-        Change(name=name_of(one.get("identifier"), "identifier"), updates=parsed_updates(objects_in(one, "updates")))
+        TableCommit(
+            name=name_of(one.get("identifier"), "identifier"), updates=parse_updates(objects_in(one, "updates"))
+        )
         for one in objects_in(body, "table-changes")
     ]

@@ -12,8 +12,8 @@ from typing import cast
 from fastapi import Depends, Request
 from fastapi.exceptions import RequestValidationError
 
-from catalog.access import Caller, Decision, decide
-from catalog.audit import AuditEntry, Verdict
+from catalog.access.audit_log import AuditEntry, Verdict
+from catalog.access.privileges import Caller, Decision, decide
 from catalog.errors import CatalogError, Forbidden, Invalid, Unauthenticated
 from server.guard.demands import Asked, Demand, Record, Rule
 from server.guard.doubt import refuse

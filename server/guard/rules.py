@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from catalog.access import Privilege
+from catalog.access.privileges import Privilege
 from server.api.principals import ServiceIn, UserIn
 from server.guard import about, bodies
 from server.guard import demands as on

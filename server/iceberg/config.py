@@ -6,9 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
+from catalog.credentials.storage_config import StorageConfig
 from catalog.errors import Invalid
 from catalog.names import CatalogName
-from catalog.vending.storage import StorageConfig
 from server.iceberg.wire import ServicesDep, VisibleDep, json_response
 
 router = APIRouter()

@@ -9,12 +9,12 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from catalog.access import Caller
+from catalog.access.privileges import Caller
+from catalog.credentials.signing import READING, SignRequest
 from catalog.errors import Invalid
 from catalog.iceberg.json import Json
-from catalog.job import Lease
+from catalog.jobs.job import Lease
 from catalog.names import CatalogName, TableName, encode_namespace
-from catalog.vending.sign import READING, SignRequest
 from server.iceberg.clients import config_told, takes_config_for_credentials
 from server.iceberg.wire import (
     CatalogDep,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Response
 
-from catalog.access import Securable
+from catalog.access.privileges import Securable
 from catalog.errors import NoSuchNamespace
 from catalog.names import Namespace, decode_parent
 from catalog.ports.page import Page

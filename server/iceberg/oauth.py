@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, unquote_plus
 from fastapi import APIRouter, Depends, Header, Request, Response
 from fastapi.responses import JSONResponse
 
-from catalog.audit import AuditEntry, Verdict
+from catalog.access.audit_log import AuditEntry, Verdict
 from catalog.errors import CatalogError, Unauthenticated, Unavailable
 from server.iceberg.wire import ServicesDep
 from server.logs import request_id

@@ -9,14 +9,14 @@ from typing import Annotated, Any
 import orjson
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from catalog.commit import Change, is_creating
 from catalog.errors import CommitRefused, Invalid
-from catalog.iceberg.updates import parsed_updates
-from catalog.job import Lease
+from catalog.history.commit import TableCommit, is_creating
+from catalog.iceberg.updates import parse_updates
+from catalog.jobs.job import Lease
 from catalog.keyed.spec import BASE, KeySpec
 from catalog.names import CatalogName, TableName
-from catalog.relation import RelationKind
-from catalog.scan.mode import planning_config
+from catalog.scan.mode import build_planning_config
+from catalog.tables.relation import RelationKind
 from firn.protocol.names import dotted
 from server.iceberg.clients import config_told
 from server.iceberg.compression import Compressed, accepts_gzip
@@ -144,7 +144,7 @@ def load_any(services: Services, catalog: CatalogName, name: TableName, *, refs_
     pinned = services.keyed.pinned_table(catalog, name)
     if pinned is not None:
         location, metadata = pinned
-        config = planning_config(RelationKind.BASE, metadata)
+        config = build_planning_config(RelationKind.BASE, metadata)
         return Loaded(metadata_location=location, text=orjson.dumps(metadata), config=config)
     loaded = services.tables.load(catalog, name)
     if not refs_only or loaded.metadata_location is None:
@@ -235,9 +235,9 @@ def commit_transaction(
     return once.run(done(lambda: services.committer.commit(request)))
 
 
-def _change(name: TableName, body: dict[str, Any]) -> Change:
+def _change(name: TableName, body: dict[str, Any]) -> TableCommit:
     requirements: Sequence[dict[str, Any]] = objects_in(body, "requirements")
-    return Change(name=name, requirements=requirements, updates=parsed_updates(objects_in(body, "updates")))
+    return TableCommit(name=name, requirements=requirements, updates=parse_updates(objects_in(body, "updates")))
 
 
 @router.delete("/namespaces/{namespace}/tables/{table}", status_code=204)
@@ -323,7 +323,7 @@ def _as_remembered(
     def loaded(locations: Said) -> Response:
         with reading_back():
             document = services.metadata.load(locations[0])
-        config = {} if kind is None else planning_config(kind, document.parsed)
+        config = {} if kind is None else build_planning_config(kind, document.parsed)
         then = Loaded(metadata_location=locations[0], text=document.text, config=config)
         return _loaded(name, then) if answer is None else answer(then)
 

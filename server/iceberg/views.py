@@ -8,13 +8,13 @@ from typing import Annotated
 import orjson
 from fastapi import APIRouter, Depends, Header, Response
 
-from catalog.commit import Change
 from catalog.errors import CommitRefused, NoSuchView
+from catalog.history.commit import TableCommit
 from catalog.iceberg.json import Json
-from catalog.iceberg.updates import parsed_updates
+from catalog.iceberg.updates import parse_updates
 from catalog.keyed.spec import BASE
 from catalog.names import CatalogName, TableName
-from catalog.relation import RelationKind
+from catalog.tables.relation import RelationKind
 from server.iceberg.once import OnceDep, OnceWithBodyDep, Said, done
 from server.iceberg.wire import (
     CatalogDep,
@@ -150,9 +150,9 @@ def commit_view(
     once: OnceWithBodyDep,
 ) -> Response:
     """Replace or alter a stored view; of a keyed table, change the properties."""
-    updates, requirements = parsed_updates(objects_in(body, "updates")), objects_in(body, "requirements")
+    updates, requirements = parse_updates(objects_in(body, "updates")), objects_in(body, "requirements")
     if is_keyed(services, catalog, name):
-        base = Change(name=TableName(name.as_namespace, BASE), updates=_property_updates(name, updates))
+        base = TableCommit(name=TableName(name.as_namespace, BASE), updates=_property_updates(name, updates))
         request = CommitRequest(catalog=catalog, changes=[base], engine=engine, idempotency=once.asked)
 
         def commit() -> Response:
@@ -164,7 +164,7 @@ def commit_view(
                 return _generated(services, catalog, name)
 
         return once.run(commit, as_it_is)
-    change = Change(name=name, requirements=requirements, updates=updates)
+    change = TableCommit(name=name, requirements=requirements, updates=updates)
     return once.run(
         lambda: _stored(name, services.views.commit(catalog, change, idempotency=once.asked)),
         _as_remembered(services, name),

@@ -16,12 +16,12 @@ from fastapi import Depends, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 
-from catalog.access import Caller, Securable
+from catalog.access.privileges import Caller, Securable
 from catalog.errors import Invalid
-from catalog.job import Lease
+from catalog.jobs.job import Lease
 from catalog.names import CatalogName, Namespace, TableName, decode_namespace
 from catalog.ports.page import Page
-from catalog.relation import Listed, RelationKind
+from catalog.tables.relation import ListedRelation, RelationKind
 from server.service.access.visible import Visible, securable_named
 from server.service.services import Services
 
@@ -224,7 +224,7 @@ def listed_response(
 ) -> Response:
     """A page of a namespace's relations, or for a client that knows no pages all of them."""
 
-    def listing(limit: int, cursor: str | None) -> Page[Listed]:
+    def listing(limit: int, cursor: str | None) -> Page[ListedRelation]:
         return visible.page(
             lambda size, start: services.views.list(catalog, namespace, kinds, limit=size, cursor=start),
             lambda one: visible.sees(securable_named(catalog, namespace, one)),
@@ -244,7 +244,7 @@ def listed_response(
     return Response(content, media_type="application/json")
 
 
-def _identifiers(namespace: Namespace, listed: Sequence[Listed]) -> bytes:
+def _identifiers(namespace: Namespace, listed: Sequence[ListedRelation]) -> bytes:
     """Names with their namespace, spliced: thousands of dictionaries take longer than the query."""
     before = b'{"namespace":' + orjson.dumps(namespace) + b',"name":'
     return b",".join([before + orjson.dumps(one.name) + b"}" for one in listed])

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import jwt
 
-from catalog.access import RoleName, as_name
+from catalog.access.privileges import RoleName, as_name
 from catalog.errors import Unavailable
 from catalog.ports.access import Claims
 

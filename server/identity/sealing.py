@@ -16,7 +16,7 @@ from cryptography.fernet import Fernet, InvalidToken
 
 from catalog.errors import Invalid
 from catalog.imports.spec import Secrets
-from catalog.operation import OperationId
+from catalog.jobs.operation import OperationId
 
 KEY_FILE = "secret.key"
 _PURPOSE = b"firn: credentials of imports\n"

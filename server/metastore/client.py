@@ -12,10 +12,10 @@ from thrift.Thrift import TApplicationException, TException
 from thrift.transport.TTransport import TTransportException
 
 from catalog.errors import Conflict, NotFound, Unavailable
-from catalog.hive.ground import Signals
+from catalog.hive.baseline import ChangeSignals
 from catalog.hive.model import HiveColumn, HiveDatabase, HivePartition, HiveTable
-from catalog.hive.notices import Notice, Notices
-from catalog.hive.ports import Lock, Move, Place
+from catalog.hive.notification_log import Notification, NotificationBatch
+from catalog.ports.metastore import PartitionLocation, PartitionMove, TableLock
 from server.ahead import in_threads
 from server.metastore.calls import HiveClient
 from server.metastore.convert import column_fields, database_value, partition_value, table_value
@@ -37,7 +37,7 @@ _CALLS_AT_ONCE = 3
 
 
 class HiveMetastore:
-    """Implements `catalog.hive.ports.Metastore`."""
+    """Implements `catalog.ports.metastore.Metastore`."""
 
     def __init__(self, settings: MetastoreSettings) -> None:
         """Nothing is opened before the first call."""
@@ -121,21 +121,21 @@ class HiveMetastore:
 
     def lock(
         self, database: str, name: str, partitions: Sequence[str], *, wait: bool = True
-    ) -> AbstractContextManager[Lock]:
+    ) -> AbstractContextManager[TableLock]:
         return self._locks.of(database, name, partitions, wait=wait)
 
     def move(
         self,
         database: str,
         name: str,
-        place: Place,
+        place: PartitionLocation,
         location: str,
         parameters: Mapping[str, str | None],
         *,
         columns_of_table: bool = False,
-    ) -> Signals:
+    ) -> ChangeSignals:
         what = f"to move {shown(database, name, place)} to {location}"
-        found: list[Signals] = []
+        found: list[ChangeSignals] = []
 
         def change(hive: HiveClient) -> None:
             mover = Mover(hive, database, name, place)
@@ -149,10 +149,10 @@ class HiveMetastore:
         return found[0]
 
     def move_all(
-        self, database: str, name: str, moves: Sequence[Move], *, columns_of_table: bool = False
-    ) -> Sequence[Signals]:
+        self, database: str, name: str, moves: Sequence[PartitionMove], *, columns_of_table: bool = False
+    ) -> Sequence[ChangeSignals]:
         what = f"to move {len(moves)} partitions of {database}.{name}"
-        found: list[Signals] = []
+        found: list[ChangeSignals] = []
 
         def change(hive: HiveClient) -> None:
             movers = Movers(hive, database, name, moves)
@@ -188,20 +188,20 @@ class HiveMetastore:
 
         self._change(change)
 
-    def notices(self, after: int | None) -> Notices | None:
+    def notices(self, after: int | None) -> NotificationBatch | None:
         end: int = self._ask("for the end of its log", lambda hive: hive.get_current_notificationEventId()).eventId
         if not end:  # nobody writes it, or nothing has ever happened
             return None
         if after is None or end <= after:
-            return Notices(upto=end)
+            return NotificationBatch(upto=end)
         asked = NotificationEventRequest(lastEvent=max(after, end - _NOTICES), maxEvents=_NOTICES)
         answer = self._ask("for its log of changes", lambda hive: hive.get_next_notification(asked))
         found = [
-            Notice(kind=one.eventType, database=one.dbName, table=one.tableName or None)
+            Notification(kind=one.eventType, database=one.dbName, table=one.tableName or None)
             for one in answer.events
             if one.dbName
         ]
-        return Notices(upto=max([end, *(one.eventId for one in answer.events)]), found=tuple(found))
+        return NotificationBatch(upto=max([end, *(one.eventId for one in answer.events)]), found=tuple(found))
 
     def health(self) -> str:
         version: str = self._ask("for its version", lambda hive: hive.getVersion())

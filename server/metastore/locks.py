@@ -37,7 +37,7 @@ from hive_metastore.ttypes import (
 from thrift.Thrift import TApplicationException, TException
 
 from catalog.errors import Unavailable
-from catalog.hive.ports import Lock
+from catalog.ports.metastore import TableLock
 from server.metastore.outcome import LOST, said
 
 log = logging.getLogger(__name__)
@@ -87,7 +87,7 @@ class Once(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NoLock:
-    """See catalog.hive.ports.Lock."""
+    """See catalog.ports.metastore.Lock."""
 
     without: str
     busy: Mapping[str, str] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class NoLock:
 
 @dataclass(frozen=True, slots=True)
 class HeldLock:
-    """See catalog.hive.ports.Lock."""
+    """See catalog.ports.metastore.Lock."""
 
     busy: Mapping[str, str]
     _keep: Callable[[], None]
@@ -128,8 +128,8 @@ class Locks:
         self._left: set[str] = set()  # agents of locks that may be there, and that nobody holds any more
 
     @contextlib.contextmanager
-    def of(self, database: str, name: str, partitions: Sequence[str], *, wait: bool) -> Iterator[Lock]:
-        """See catalog.hive.ports.Metastore.lock."""
+    def of(self, database: str, name: str, partitions: Sequence[str], *, wait: bool) -> Iterator[TableLock]:
+        """See catalog.ports.metastore.Metastore.lock."""
         if self._settings.locking is Locking.OFF:
             yield NoLock("hive.locks is off")
             return

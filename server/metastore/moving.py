@@ -14,10 +14,10 @@ from hive_metastore.ttypes import (
 )
 
 from catalog.errors import CommitUnknown, Conflict
-from catalog.hive.ground import Signals
+from catalog.hive.baseline import ChangeSignals
 from catalog.hive.model import PROVIDER
-from catalog.hive.names import partition_name
-from catalog.hive.ports import Move, Place
+from catalog.hive.partition_names import format_partition_name
+from catalog.ports.metastore import PartitionLocation, PartitionMove
 from server.metastore.calls import HiveClient
 from server.metastore.convert import partition_value, table_value
 
@@ -25,7 +25,7 @@ from server.metastore.convert import partition_value, table_value
 _AS_SENT = EnvironmentContext(properties={"DO_NOT_UPDATE_STATS": "true"})
 
 
-def shown(database: str, name: str, place: Place) -> str:
+def shown(database: str, name: str, place: PartitionLocation) -> str:
     """The place in words."""
     return f"partition {'/'.join(place.values)} of {database}.{name}" if place.values else f"{database}.{name}"
 
@@ -33,7 +33,7 @@ def shown(database: str, name: str, place: Place) -> str:
 class Mover:
     """One move over one connection: read, change, read what became of it."""
 
-    def __init__(self, hive: HiveClient, database: str, name: str, place: Place) -> None:
+    def __init__(self, hive: HiveClient, database: str, name: str, place: PartitionLocation) -> None:
         self._hive, self._database, self._name, self._place = hive, database, name, place
         self._table: Table | None = None
         self._partition: Partition | None = None
@@ -61,12 +61,12 @@ class Mover:
             self._partition.parameters = _changed(self._partition.parameters, parameters)
             self._hive.alter_partition_with_environment_context(self._database, self._name, self._partition, _AS_SENT)
 
-    def signals(self) -> Signals:
+    def signals(self) -> ChangeSignals:
         """What the metastore says of it now."""
         if not self._place.values:
             table = table_value(self._hive.get_table(self._database, self._name))
             statistics = table.parameters.get("numFiles"), table.parameters.get("totalSize")
-            return Signals(location=table.location, ddl_time=table.ddl_time, statistics=statistics)
+            return ChangeSignals(location=table.location, ddl_time=table.ddl_time, statistics=statistics)
         return _signals(self._hive.get_partition(self._database, self._name, list(self._place.values)))
 
     def _found(self) -> Partition | None:
@@ -93,7 +93,7 @@ class Mover:
 class Movers:
     """Moves of several partitions over one connection, each step one call; the metastore makes all of them or none."""
 
-    def __init__(self, hive: HiveClient, database: str, name: str, moves: Sequence[Move]) -> None:
+    def __init__(self, hive: HiveClient, database: str, name: str, moves: Sequence[PartitionMove]) -> None:
         self._hive, self._database, self._name, self._moves = hive, database, name, moves
         self._table: Table | None = None
         self._partitions: list[Partition] = []
@@ -123,7 +123,7 @@ class Movers:
             partition.parameters = _changed(partition.parameters, move.parameters)
         self._hive.alter_partitions_with_environment_context(self._database, self._name, self._partitions, _AS_SENT)
 
-    def signals(self) -> list[Signals]:
+    def signals(self) -> list[ChangeSignals]:
         """What the metastore says of them now; CommitUnknown when one is gone again, for they were moved."""
         there = self._found()
         lost = [move.place for move in self._moves if move.place.values not in there]
@@ -134,17 +134,19 @@ class Movers:
     def _found(self) -> dict[tuple[str, ...], Partition]:
         assert self._table is not None
         columns = table_value(self._table).partition_columns
-        names = [partition_name(columns, move.place.values) for move in self._moves]
+        names = [format_partition_name(columns, move.place.values) for move in self._moves]
         found = self._hive.get_partitions_by_names(self._database, self._name, names)
         return {tuple(one.values): one for one in found}
 
 
-def _signals(found: Partition) -> Signals:
+def _signals(found: Partition) -> ChangeSignals:
     partition = partition_value(found)
-    return Signals(location=partition.storage.location, ddl_time=partition.ddl_time, statistics=partition.statistics)
+    return ChangeSignals(
+        location=partition.storage.location, ddl_time=partition.ddl_time, statistics=partition.statistics
+    )
 
 
-def _made(table: Table, place: Place, location: str, parameters: Mapping[str, str | None]) -> Partition:
+def _made(table: Table, place: PartitionLocation, location: str, parameters: Mapping[str, str | None]) -> Partition:
     descriptor: StorageDescriptor = copy.deepcopy(table.sd)
     descriptor.location = location
     return Partition(

@@ -13,7 +13,7 @@ from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.Thrift import TException
 
 from catalog.errors import Unavailable
-from catalog.places import metastore_address, metastore_uris
+from catalog.locations.paths import parse_metastore_address, parse_metastore_uris
 from server.metastore.calls import HiveClient
 from server.metastore.locks import LockSettings
 from server.metastore.security import Authentication, MetastoreSecurity
@@ -34,7 +34,7 @@ class MetastoreSettings:
     @classmethod
     def parse(cls, uris: str) -> MetastoreSettings:
         """`thrift://a:9083,thrift://b:9083`, as Hive's own setting writes it."""
-        return cls(uris=metastore_uris(uris))
+        return cls(uris=parse_metastore_uris(uris))
 
 
 class Connection:
@@ -42,7 +42,7 @@ class Connection:
 
     def __init__(self, uri: str, settings: MetastoreSettings) -> None:
         """Connect; TException, OSError or SASLError when nobody is there or we are not let in."""
-        host, port = metastore_address(uri)
+        host, port = parse_metastore_address(uri)
         security = settings.security
         socket = security.socket(host, port)
         socket.setTimeout(settings.connect_seconds * 1000)

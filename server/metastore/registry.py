@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field, replace
 
-from catalog.hive.ports import Metastore
+from catalog.ports.metastore import Metastore
 from server.metastore.client import HiveMetastore
 from server.metastore.locks import LockSettings
 from server.metastore.pool import MetastoreSettings

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from catalog.locations.links import Links
+
+from catalog.credentials.storage_config import ALLOWED, StorageConfig
 from catalog.errors import LocationRefused
-from catalog.locations import PUBLISH_LOCATION, PUBLISHED, QUARANTINE, AllowedLocations, Root
+from catalog.locations.location_rule import PUBLISH_LOCATION, PUBLISHED, QUARANTINE, AllowedLocations, Root
 from catalog.names import CatalogName
-from catalog.ports.files import Links
 from catalog.ports.store import UnitOfWork
-from catalog.relation import Catalog
-from catalog.vending.storage import ALLOWED, StorageConfig
+from catalog.tables.relation import Catalog
 
 
 def storage_of(uow: UnitOfWork, catalog: CatalogName) -> StorageConfig:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import uuid4
 
-from catalog.blocker import Blocker, BlockerId, check_blocker
 from catalog.errors import NotFound
-from catalog.job import JobKind, JobStatus, withdrawn
+from catalog.jobs.blocker import Blocker, BlockerId, check_blocker
+from catalog.jobs.job import JobKind, JobStatus, withdraw_job
 from catalog.names import CatalogName, TableName
 from catalog.ports.store import Database, UnitOfWork
 from server.service.caller import caller
@@ -69,4 +69,4 @@ def _withdraw(uow: UnitOfWork, blocker: Blocker, now: datetime) -> None:
     active = uow.jobs.active_of(blocker.relation_id)
     job = None if active is None else uow.jobs.lock(active.id)
     if job is not None and job.status is JobStatus.PENDING and job.attempt == 0 and blocker.blocks(job.kind, now):
-        uow.jobs.put(withdrawn(job, f"the table is {blocker}", now))
+        uow.jobs.put(withdraw_job(job, f"the table is {blocker}", now))

@@ -9,21 +9,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from catalog.commit import CommitEvent, digest_of
+from catalog.locations.links import Links
+
+from catalog.commits.commit_rules import list_added_snapshots
 from catalog.errors import LeaseLost
-from catalog.history.lineage import Lineage, MainMove, main_move
-from catalog.history.tables import state_of, table_changes
+from catalog.history.commit import CommitEvent, digest_request
+from catalog.history.lineage import Lineage, MainMove, classify_main_move
+from catalog.history.table_stats import advance_stats, describe_snapshots
+from catalog.history.tables import compare_tables, read_table_state
 from catalog.iceberg.reading import MAIN
 from catalog.iceberg.table import current_snapshot, ref_snapshot_id
-from catalog.job import SEVERAL_COMMITS, CommitRecord, Job, JobKind, JobStatus, Lease, check_lease
-from catalog.judge import added_snapshots
-from catalog.keyed.guard import watermark_of
+from catalog.jobs.job import SEVERAL_COMMITS, CommitRecord, Job, JobKind, JobStatus, Lease, check_lease
 from catalog.keyed.spec import KeyedTable, Version
-from catalog.places import data_paths
-from catalog.ports.files import Links
+from catalog.keyed.store_commit import read_watermark
+from catalog.locations.paths import list_data_paths
 from catalog.ports.store import UnitOfWork
-from catalog.relation import Pointer, Relation, RelationKind
-from catalog.stats import advanced, event_of_snapshots
+from catalog.tables.relation import Pointer, Relation, RelationKind
 from server.service.caller import caller
 from server.service.locations import check_moved
 from server.service.mirroring import Rewritten
@@ -59,14 +60,14 @@ def book(
     for one in written:
         check_moved(uow, links, one.change.relation, one.change.before, one.change.after)
     for one in sorted(written, key=lambda one: one.change.relation.id):  # one order for all, or two would deadlock
-        to = Pointer(one.location, one.change.after["location"], data_paths(one.change.after))
+        to = Pointer(one.location, one.change.after["location"], list_data_paths(one.change.after))
         if not uow.relations.move_pointer(one.change.relation, to, now):
             raise MovedMeanwhile
         event = _event(one, job, engine, now)
         uow.events.add(event)
         _settle_batches(uow, one.change)
         stats = uow.stats.get(one.change.relation.id)
-        uow.stats.put(advanced(stats, one.change.after, event), look_at=now)
+        uow.stats.put(advance_stats(stats, one.change.after, event), look_at=now)
     for table in keyed:
         _book_keyed(uow, table, written, now)
     if job is not None and lease is not None:
@@ -91,7 +92,7 @@ def _locked_keyed(uow: UnitOfWork, written: Sequence[Written]) -> list[KeyedTabl
 
 def _event(one: Written, job: Job | None, engine: str | None, now: datetime) -> CommitEvent:
     relation = one.change.relation
-    schema_id, head_id = state_of(one.change.after)
+    schema_id, head_id = read_table_state(one.change.after)
     event = CommitEvent(
         relation_id=relation.id,
         catalog=relation.catalog,
@@ -101,13 +102,13 @@ def _event(one: Written, job: Job | None, engine: str | None, now: datetime) -> 
         job_id=None if job is None else str(job.id),
         engine=engine or caller.get().engine,
         principal=caller.get().principal,
-        changes=table_changes(one.change.before, one.change.after),
+        changes=compare_tables(one.change.before, one.change.after),
         schema_id=schema_id,
         head_id=head_id,
     )
-    added = {snapshot["snapshot-id"] for snapshot in added_snapshots(one.change.updates)}
+    added = {snapshot["snapshot-id"] for snapshot in list_added_snapshots(one.change.updates)}
     stored = [snapshot for snapshot in one.change.after.get("snapshots", ()) if snapshot["snapshot-id"] in added]
-    return event_of_snapshots(event, stored) if stored else event
+    return describe_snapshots(event, stored) if stored else event
 
 
 _NAMED = {
@@ -134,7 +135,9 @@ def _what(one: Rewritten) -> str:
 
 
 def _moved(one: Rewritten) -> MainMove:
-    return main_move(one.before, one.after, {snapshot["snapshot-id"] for snapshot in added_snapshots(one.updates)})
+    return classify_main_move(
+        one.before, one.after, {snapshot["snapshot-id"] for snapshot in list_added_snapshots(one.updates)}
+    )
 
 
 def _settle_batches(uow: UnitOfWork, one: Rewritten) -> None:
@@ -158,7 +161,7 @@ def _book_keyed(uow: UnitOfWork, keyed: KeyedTable, written: Sequence[Written], 
     assert store is not None  # a keyed table's commits carry their store
     base = mine[RelationKind.BASE].change.after if RelationKind.BASE in mine else store.base
     change = mine[RelationKind.CHANGE].change.after if RelationKind.CHANGE in mine else store.change
-    watermark = watermark_of(base)
+    watermark = read_watermark(base)
     head = current_snapshot(change)
     rows, size, commits, since = uow.events.pending(keyed.change_id, above=watermark)
     after = replace(
@@ -204,9 +207,9 @@ def _book_job(
 ) -> None:
     for one in written:
         relation = one.change.relation
-        added = added_snapshots(one.change.updates)
+        added = list_added_snapshots(one.change.updates)
         snapshot_id = added[-1]["snapshot-id"] if added else None
-        digest = digest_of(one.change.situation.facts.change)
+        digest = digest_request(one.change.situation.facts.change)
         number = _next_number(uow, job, relation)
         record = CommitRecord(token=lease.token, snapshot_id=snapshot_id, digest=digest, number=number)
         uow.jobs.record_commit(job.id, relation.id, record)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import random
 
-from catalog.commit import Change
+from catalog.commits.commit_rules import Apply, Rebase, Replay, list_added_snapshots, match_applied, validate_commits
 from catalog.errors import (
     CatalogError,
     CommitUnknown,
@@ -23,9 +23,9 @@ from catalog.errors import (
     RequirementFailed,
     Unavailable,
 )
-from catalog.job import JobKind, Lease
-from catalog.judge import Apply, Rebase, Replay, added_snapshots, judged, were_applied
-from catalog.keyed.guard import check_new_deletes
+from catalog.history.commit import TableCommit
+from catalog.jobs.job import JobKind, Lease
+from catalog.keyed.store_commit import check_new_deletes
 from catalog.names import CatalogName, TableName
 from catalog.ports.manifests import ManifestLists
 from catalog.ports.store import Database, UnitOfWork
@@ -79,7 +79,7 @@ class CommitRequest:
     """One atomic commit on one or several tables."""
 
     catalog: CatalogName
-    changes: Sequence[Change]
+    changes: Sequence[TableCommit]
     lease: Lease | None = None
     engine: str | None = None
     idempotency: Idempotency | None = None
@@ -118,16 +118,16 @@ class Committer:
         with self.turns.of(tables, job=request.lease is not None):
             return self._rounds(request)
 
-    def has_applied(self, catalog: CatalogName, changes: Sequence[Change]) -> bool:
+    def has_applied(self, catalog: CatalogName, changes: Sequence[TableCommit]) -> bool:
         """Whether the snapshots that these changes bring are, or were, in their tables; NotFound without the tables."""
-        if not any(added_snapshots(change.updates) for change in changes):
+        if not any(list_added_snapshots(change.updates) for change in changes):
             return False
         with looking():
             try:
                 situations = look(self.database, self.metadata, catalog, changes, None)
             except NoSuchTable:
                 return was_applied_before_drop(self.database, catalog, changes)
-        return were_applied([situation.facts for situation in situations])
+        return match_applied([situation.facts for situation in situations])
 
     def _rounds(self, request: CommitRequest) -> list[Committed]:
         """One try, and where another server was faster, or has been lately, more of them in turn with it."""
@@ -165,7 +165,7 @@ class Committer:
                 )
             for situation in situations:
                 self.meetings.found(f"{request.catalog} {situation.relation.name}", situation.relation.version)
-            verdict = judged([situation.facts for situation in situations])
+            verdict = validate_commits([situation.facts for situation in situations])
         if isinstance(verdict, Replay):
             return [_as_it_is(situation) for situation in situations]
         planned = self._planned(situations, verdict)
@@ -176,7 +176,7 @@ class Committer:
     def _check_stores(self, situations: Sequence[Situation]) -> None:
         """What an engine brings to a keyed table's store, by its files."""
         for facts in (situation.facts for situation in situations):
-            for snapshot in added_snapshots(facts.change.updates) if facts.store is not None else ():
+            for snapshot in list_added_snapshots(facts.change.updates) if facts.store is not None else ():
                 assert facts.store is not None
                 check_new_deletes(facts.store, self.manifest_lists.new_deletes(facts.metadata, snapshot))
 
@@ -280,7 +280,7 @@ class Committer:
                 self.metadata.discard(change.manifest_list.location)
 
 
-def _check_named_once(changes: Sequence[Change]) -> None:
+def _check_named_once(changes: Sequence[TableCommit]) -> None:
     names = [change.name for change in changes]
     if len(set(names)) < len(names):
         raise Invalid("a transaction names a table twice", hint="put all its updates into one change")

@@ -12,16 +12,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from cachetools import LRUCache
+from catalog.locations.links import Links
 
+from catalog.commits.commit_rules import list_added_snapshots
 from catalog.errors import Invalid
 from catalog.iceberg.json import Json
-from catalog.judge import added_snapshots
-from catalog.locations import AllowedLocations, FileRule, own_locations
+from catalog.locations.location_rule import AllowedLocations, FileRule, list_own_locations
 from catalog.names import RelationId
-from catalog.ports.files import Links
 from catalog.ports.manifests import ManifestLists
 from catalog.ports.store import Database
-from catalog.relation import Relation
+from catalog.tables.relation import Relation
 from server.service.locations import rule_in
 
 MOST_PASSED = 200_000
@@ -75,7 +75,7 @@ class CommittedFiles:
         named = list(_named(updates))
         if not named:
             return
-        own = [*(() if before is None else own_locations(before)), *own_locations(after)]
+        own = [*(() if before is None else list_own_locations(before)), *list_own_locations(after)]
         # Nearly all lie in the table's own directories, which takes no query to know.
         nothing = AllowedLocations(catalog=relation.catalog, roots=())
         quick = FileRule(
@@ -102,7 +102,7 @@ class CommittedFiles:
         try:
             return self.manifest_lists.named(manifest_list)
         except Invalid:
-            encrypted = (one for one in added_snapshots(updates) if one.get("key-id") is not None)
+            encrypted = (one for one in list_added_snapshots(updates) if one.get("key-id") is not None)
             if any(one.get("manifest-list") == manifest_list for one in encrypted):
                 return []  # nobody can read it here
             raise
@@ -110,7 +110,7 @@ class CommittedFiles:
 
 def _named(updates: Sequence[Json]) -> Iterator[tuple[str, bool]]:
     """Each location that updates bring, and whether it is one of a manifest list."""
-    for snapshot in added_snapshots(updates):
+    for snapshot in list_added_snapshots(updates):
         if snapshot.get("manifest-list") is not None:
             yield str(snapshot["manifest-list"]), True
         for manifest in snapshot.get("manifests") or ():

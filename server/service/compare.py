@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from catalog.commit import CommitEvent
 from catalog.errors import Invalid, NotFound
-from catalog.history.change import Change, ChangeKind, Topic, net
-from catalog.history.columns import column_changes
-from catalog.history.lineage import Lineage, Totals, ref_or_snapshot
+from catalog.history.change import Change, ChangeKind, Topic, net_changes
+from catalog.history.columns import compare_columns
+from catalog.history.commit import CommitEvent
+from catalog.history.lineage import Lineage, Totals, find_ref_or_snapshot
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import MAIN, current_snapshot_id, schema_by_id, snapshot_by_id
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Relation, RelationKind
+from catalog.tables.relation import Relation, RelationKind
 from server.service.facts import load_metadata
 from server.service.metadata import MetadataFiles
 from server.service.planner import planned_relation
@@ -108,7 +108,7 @@ def _side(uow: UnitOfWork, stores: Sequence[Loaded], text: str) -> Side:
         return _entry(uow, stores, text)
     for one in stores:
         try:
-            snapshot_id = ref_or_snapshot(one.metadata, text)
+            snapshot_id = find_ref_or_snapshot(one.metadata, text)
         except NotFound:
             if one is stores[-1]:
                 raise
@@ -160,7 +160,7 @@ def _columns(one: Side, other: Side) -> tuple[list[Change], list[str]]:
         before, after = (schema_by_id(side.metadata, side.schema_id or 0) for side in (one, other))
     except NotFound:
         return [], ["columns: a schema of that time has been removed from the table"]
-    return column_changes(before, after), []
+    return compare_columns(before, after), []
 
 
 def _folded(uow: UnitOfWork, one: Side, other: Side) -> tuple[list[Change], list[str]]:
@@ -172,7 +172,7 @@ def _folded(uow: UnitOfWork, one: Side, other: Side) -> tuple[list[Change], list
     events = uow.events.between(one.store.id, first, last, topics, limit=MOST_EVENTS + 1)
     if len(events) > MOST_EVENTS:
         return [], [f"properties and layout: more than {MOST_EVENTS:,} commits between the two changed them"]
-    changes = net(change for event in events for change in event.changes if change.kind in _FOLDED)
+    changes = net_changes(change for event in events for change in event.changes if change.kind in _FOLDED)
     if one.event.id > other.event.id:
         changes = [Change(change.kind, change.name, change.after, change.before) for change in changes]
     return changes, []

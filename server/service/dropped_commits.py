@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from catalog.commit import Change
-from catalog.judge import added_snapshots, brought_by
+from catalog.commits.commit_rules import is_brought_by, list_added_snapshots
+from catalog.history.commit import TableCommit
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.ports.store import Database, UnitOfWork
 from firn.protocol.names import dotted
@@ -18,9 +18,9 @@ _MOST = 50
 """Drops of one name that are looked at, newest first."""
 
 
-def was_applied_before_drop(database: Database, catalog: CatalogName, changes: Sequence[Change]) -> bool:
+def was_applied_before_drop(database: Database, catalog: CatalogName, changes: Sequence[TableCommit]) -> bool:
     """Whether a dropped table that had one of these names, and is still listed, has got these snapshots."""
-    wanted = [(change.name, added_snapshots(change.updates)) for change in changes]
+    wanted = [(change.name, list_added_snapshots(change.updates)) for change in changes]
     wanted = [(name, snapshots) for name, snapshots in wanted if snapshots]
     if not wanted:
         return False
@@ -41,7 +41,7 @@ def _has(uow: UnitOfWork, relation_id: RelationId, snapshots: Sequence[dict[str,
     ids = [one["snapshot-id"] for one in snapshots if isinstance(one.get("snapshot-id"), int)]
     events = uow.events.of_snapshots(relation_id, [one for one in ids if isinstance(one, int)])
     return len(ids) == len(snapshots) and all(
-        (event := events.get(snapshot_id)) is not None and brought_by(event, snapshot)
+        (event := events.get(snapshot_id)) is not None and is_brought_by(event, snapshot)
         for snapshot_id, snapshot in zip(ids, snapshots, strict=True)
         if isinstance(snapshot_id, int)
     )

@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from catalog.commit import Change, CommitEvent
+from catalog.commits.commit_rules import CommitContext, LeaseFacts, list_added_snapshots, read_writer_and_batch
 from catalog.errors import LeaseLost, NoSuchNamespace, NoSuchTable, NotFound
+from catalog.history.commit import CommitEvent, TableCommit
 from catalog.iceberg.json import Json
-from catalog.job import Lease
-from catalog.judge import Facts, LeaseFacts, added_snapshots, writer_and_batch
-from catalog.keyed.guard import StoreCommit
+from catalog.jobs.job import Lease
 from catalog.keyed.spec import KeyedTable
+from catalog.keyed.store_commit import StoreCommit
 from catalog.maintenance import kind_of
 from catalog.names import CatalogName, TableName
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Relation, RelationKind
+from catalog.tables.relation import Relation, RelationKind
 from firn.protocol.names import dotted
 from server.service.metadata import MetadataFiles
 
@@ -25,7 +25,7 @@ from server.service.metadata import MetadataFiles
 class Situation:
     """One table as a commit finds it; for a keyed table's store, also the store beside it."""
 
-    facts: Facts
+    facts: CommitContext
     keyed: KeyedTable | None = None
     sibling: Relation | None = None
     sibling_metadata: Json | None = None
@@ -45,7 +45,7 @@ def look(
     database: Database,
     files: MetadataFiles,
     catalog: CatalogName,
-    changes: Sequence[Change],
+    changes: Sequence[TableCommit],
     lease: Lease | None,
     *,
     follows_hive: bool = False,
@@ -84,7 +84,7 @@ class _Rows:
     """What the database says of one change, before any file is read."""
 
     relation: Relation
-    change: Change
+    change: TableCommit
     now: datetime
     lease: LeaseFacts | None
     batch: CommitEvent | None
@@ -97,9 +97,9 @@ class _Rows:
     follows_hive: bool = False
 
 
-def _rows(uow: UnitOfWork, catalog: CatalogName, change: Change, lease: Lease | None) -> _Rows:
+def _rows(uow: UnitOfWork, catalog: CatalogName, change: TableCommit, lease: Lease | None) -> _Rows:
     relation = existing_table(uow, catalog, change.name)
-    named = writer_and_batch(change.updates)
+    named = read_writer_and_batch(change.updates)
     keyed = None if relation.owner_id is None else uow.keyed.get(relation.owner_id)
     is_base = relation.kind is RelationKind.BASE
     whole = relation if keyed is None else uow.relations.get(keyed.relation_id)
@@ -115,7 +115,7 @@ def _rows(uow: UnitOfWork, catalog: CatalogName, change: Change, lease: Lease | 
         sibling=None if keyed is None else uow.relations.get(keyed.change_id if is_base else keyed.base_id),
         protected=frozenset() if keyed is None else _offered(uow, keyed, is_base=is_base),
         linked=keyed is not None and is_linked,
-        given_back=is_linked and uow.grounds.given_back_by(whole.id) is not None,
+        given_back=is_linked and uow.baselines.given_back_by(whole.id) is not None,
     )
 
 
@@ -127,8 +127,8 @@ def _lease_facts(uow: UnitOfWork, lease: Lease, relation: Relation) -> LeaseFact
     return LeaseFacts(lease=lease, job=job, recorded=uow.jobs.recorded_commits(lease.job_id, relation.id))
 
 
-def _past(uow: UnitOfWork, relation: Relation, change: Change) -> Mapping[int, CommitEvent]:
-    named = (snapshot.get("snapshot-id") for snapshot in added_snapshots(change.updates))
+def _past(uow: UnitOfWork, relation: Relation, change: TableCommit) -> Mapping[int, CommitEvent]:
+    named = (snapshot.get("snapshot-id") for snapshot in list_added_snapshots(change.updates))
     ids = [snapshot_id for snapshot_id in named if isinstance(snapshot_id, int)]
     return uow.events.of_snapshots(relation.id, ids) if ids else {}
 
@@ -143,7 +143,7 @@ def _offered(uow: UnitOfWork, keyed: KeyedTable, *, is_base: bool) -> frozenset[
 def _situation(files: MetadataFiles, rows: _Rows) -> Situation:
     metadata = load_metadata(files, rows.relation)
     beside = None if rows.sibling is None else load_metadata(files, rows.sibling)
-    facts = Facts(
+    facts = CommitContext(
         relation=rows.relation,
         metadata=metadata,
         change=rows.change,

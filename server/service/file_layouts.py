@@ -15,17 +15,19 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from catalog.files.manifest_entries import ManifestEntry
+
 from catalog.errors import CatalogError
-from catalog.file_layout import FileLayout, LayoutCounter
+from catalog.files.file_layout import FileLayout, LayoutCounter
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot
 from catalog.names import RelationId
 from catalog.planning import TableFacts
 from catalog.planning.file_rules import compact_rule, rewrite_rule
 from catalog.policy.sizes import small_file_bytes
-from catalog.ports.reading import ListedFile, ManifestReading
+from catalog.ports.manifest_reading import ManifestReading
 from catalog.ports.store import Database
-from catalog.relation import Relation, RelationKind, TableStats
+from catalog.tables.relation import Relation, RelationKind, TableStats
 from server.service.facts import load_metadata
 from server.service.locations import file_rule
 from server.service.metadata import MetadataFiles
@@ -146,7 +148,9 @@ class FileLayouts:
         )
 
 
-def _data_files(manifests: ManifestReading, metadata: Json, head: Json, counter: LayoutCounter) -> Iterator[ListedFile]:
+def _data_files(
+    manifests: ManifestReading, metadata: Json, head: Json, counter: LayoutCounter
+) -> Iterator[ManifestEntry]:
     """The data files, one by one, after the counter has been given all delete files."""
     lines = manifests.lines(metadata, head)
     for line in lines:

@@ -15,12 +15,20 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from catalog.errors import NotFound, Unavailable
-from catalog.group import DEFAULT_GROUP, GroupName
-from catalog.launch.command import Command, Place, command
-from catalog.launch.fleet import Decision, End, Member, Standing, Waiting, decide, is_lost
-from catalog.launch.record import GroupLaunch, Launched, past
-from catalog.launch.settings import Launch, LaunchId, LaunchKind, Scaling, checked
-from catalog.optimizer import Optimizer
+from catalog.jobs.optimizer import Optimizer
+from catalog.jobs.optimizer_group import DEFAULT_GROUP, GroupName
+from catalog.launch.command import Command, LaunchPaths, build_command
+from catalog.launch.fleet import (
+    FleetDecision,
+    FleetMember,
+    LaunchEnd,
+    LaunchStatus,
+    QueueDemand,
+    decide_launches,
+    is_lost,
+)
+from catalog.launch.record import GroupLaunch, LaunchRecord, summarize_launches
+from catalog.launch.settings import Launch, LaunchId, LaunchKind, Scaling, check_launch
 from catalog.ports.launch import Launcher
 from catalog.ports.store import Database, UnitOfWork
 from server.service.hearing import Hearing
@@ -46,14 +54,14 @@ class GroupFleet:
     """One group, as people see it."""
 
     settings: GroupLaunch
-    decision: Decision
-    launches: Sequence[Launched]
+    decision: FleetDecision
+    launches: Sequence[LaunchRecord]
     failures: int
     """Starts that have failed in a row."""
 
-    def count(self, standing: Standing) -> int:
+    def count(self, status: LaunchStatus) -> int:
         """How many launches stand there."""
-        return sum(one.standing is standing for one in self.launches)
+        return sum(one.status is status for one in self.launches)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +104,7 @@ class Fleet:
             uow.groups.get(group)
             known = self._settings(uow.launches.settings()).get(group)
             launch = Launch() if known is None else known.launch
-            launch = checked(replace(launch, **settings, scaling=replace(launch.scaling, **scaling)))
+            launch = check_launch(replace(launch, **settings, scaling=replace(launch.scaling, **scaling)))
             uow.launches.set(GroupLaunch(group=group, launch=launch, changed_at=uow.now()))
         return self.show(group)
 
@@ -110,7 +118,7 @@ class Fleet:
 
     def _set(self, uow: UnitOfWork, group: GroupName, launch: Launch) -> None:
         uow.groups.get(group)
-        uow.launches.set(GroupLaunch(group=group, launch=checked(launch), changed_at=uow.now()))
+        uow.launches.set(GroupLaunch(group=group, launch=check_launch(launch), changed_at=uow.now()))
 
     def show(self, group: GroupName) -> GroupFleet:
         """NotFound when there is no such group."""
@@ -133,13 +141,13 @@ class Fleet:
         self,
         uow: UnitOfWork,
         settings: GroupLaunch,
-        waiting: Mapping[GroupName, Waiting],
+        waiting: Mapping[GroupName, QueueDemand],
         shown: Mapping[LaunchId, Shown],
     ) -> GroupFleet:
         newest = uow.launches.newest(settings.group, LOOKED_BACK)
-        members = [self._member(one, shown.get(one.id)) for one in newest if not one.standing.is_over]
-        went, waits = past(newest, settings.changed_at), waiting.get(settings.group, Waiting())
-        decision = decide(settings.launch, members, waits, went, uow.now(), lease=self.optimizers.lease)
+        members = [self._member(one, shown.get(one.id)) for one in newest if not one.status.is_over]
+        went, waits = summarize_launches(newest, settings.changed_at), waiting.get(settings.group, QueueDemand())
+        decision = decide_launches(settings.launch, members, waits, went, uow.now(), lease=self.optimizers.lease)
         return GroupFleet(settings=settings, decision=decision, launches=newest, failures=went.failures)
 
     def activate(self) -> FleetStatus:
@@ -151,16 +159,16 @@ class Fleet:
             settings = self._settings(uow.launches.settings())
         unfinished += self._back(shown, {one.id for one in unfinished})
         self.hearing.listen({one.id: _last_seen(shown.get(one.id)) for one in unfinished})
-        living: defaultdict[GroupName, list[Launched]] = defaultdict(list)
+        living: defaultdict[GroupName, list[LaunchRecord]] = defaultdict(list)
         for one in unfinished:
             seen = self._brought_up_to_date(one, shown.get(one.id))
-            if seen.standing.is_over:
+            if seen.status.is_over:
                 done = replace(done, over=done.over + 1)
             else:
                 living[one.group].append(seen)
         for group in {**dict.fromkeys(settings), **living}:
             of_group = settings.get(group) or GroupLaunch(group=group, launch=Launch(), changed_at=_EVER)
-            done = self._look(of_group, living[group], shown, waiting.get(group, Waiting()), done)
+            done = self._look(of_group, living[group], shown, waiting.get(group, QueueDemand()), done)
         return done
 
     def _shown(self) -> dict[LaunchId, Shown]:
@@ -168,7 +176,7 @@ class Fleet:
         by_age = sorted(self.optimizers.list(), key=lambda one: one.optimizer.last_seen_at)
         return {LaunchId(one.optimizer.launch): one for one in by_age if one.optimizer.launch is not None}
 
-    def _back(self, shown: Mapping[LaunchId, Shown], unfinished: Collection[LaunchId]) -> list[Launched]:
+    def _back(self, shown: Mapping[LaunchId, Shown], unfinished: Collection[LaunchId]) -> list[LaunchRecord]:
         """Launches that were given up and are heard again, of an image that took long or after a parted network.
 
         They count again, and are drained if they are too many. One that had been asked to end is asked again.
@@ -187,9 +195,9 @@ class Fleet:
                 found.append(self._counted_again(known))
         return found
 
-    def _counted_again(self, known: Launched) -> Launched:
+    def _counted_again(self, known: LaunchRecord) -> LaunchRecord:
         with self.database.writing() as uow:
-            back = replace(known, standing=Standing.WORKING, busy_at=uow.now(), ended_at=None, why=None)
+            back = replace(known, status=LaunchStatus.WORKING, busy_at=uow.now(), ended_at=None, why=None)
             uow.launches.put(back)
         return back
 
@@ -207,16 +215,16 @@ class Fleet:
     def _look(
         self,
         settings: GroupLaunch,
-        living: Sequence[Launched],
+        living: Sequence[LaunchRecord],
         shown: Mapping[LaunchId, Shown],
-        waiting: Waiting,
+        waiting: QueueDemand,
         done: FleetStatus,
     ) -> FleetStatus:
         with self.database.reading() as uow:
             newest, now = uow.launches.newest(settings.group, LOOKED_BACK), uow.now()
         members = [self._member(one, shown.get(one.id)) for one in living]
-        went = past(newest, settings.changed_at)
-        decision = decide(settings.launch, members, waiting, went, now, lease=self.optimizers.lease)
+        went = summarize_launches(newest, settings.changed_at)
+        decision = decide_launches(settings.launch, members, waiting, went, now, lease=self.optimizers.lease)
         by_id = {one.id: one for one in living}
         for end in decision.ends:
             self._end(by_id[end.launch], end, shown.get(end.launch))
@@ -228,11 +236,11 @@ class Fleet:
         """Noted first: whatever happens after, somebody will see to it."""
         with self.database.writing() as uow:
             now = uow.now()
-            launched = Launched(
+            launched = LaunchRecord(
                 id=LaunchId(f"{settings.group.lower().replace('_', '-')[:32]}-{secrets.token_hex(4)}"),
                 group=settings.group,
                 kind=settings.launch.kind,
-                standing=Standing.STARTING,
+                status=LaunchStatus.STARTING,
                 started_at=now,
                 busy_at=now,
             )
@@ -240,7 +248,7 @@ class Fleet:
         try:
             process = self.launcher.start(launched.id, self._command(settings, launched.id))
         except Unavailable as error:
-            self._over(launched, Standing.FAILED, error.message)
+            self._over(launched, LaunchStatus.FAILED, error.message)
             return
         with self.database.writing() as uow:
             uow.launches.put(replace(launched, process=process))
@@ -249,80 +257,82 @@ class Fleet:
         ground = self.ground
         if ground.needs_token and ground.token is None:
             raise Unavailable("access control is on and optimizers.token is not set: no optimizer would be let in")
-        place = Place(
+        place = LaunchPaths(
             server=ground.server,
             python=ground.python,
             spark_submit=ground.spark_submit,
             application=ground.application,
             directory=f"{ground.directory}/{launch_id}",
         )
-        return command(settings.launch, group=settings.group, launch_id=launch_id, place=place, token=ground.token)
+        return build_command(
+            settings.launch, group=settings.group, launch_id=launch_id, place=place, token=ground.token
+        )
 
-    def _end(self, one: Launched, end: End, shown: Shown | None) -> None:
+    def _end(self, one: LaunchRecord, end: LaunchEnd, shown: Shown | None) -> None:
         """In order it is asked through the server, wherever it runs; at once only a process of this machine can be."""
         if shown is not None:
             with suppress(NotFound):  # it has just left
                 self.optimizers.drain(shown.optimizer.id, end.why, stop=True)
         if not end.at_once:
             with self.database.writing() as uow:
-                uow.launches.put(replace(one, standing=Standing.DRAINING, asked_at=uow.now(), why=end.why))
+                uow.launches.put(replace(one, status=LaunchStatus.DRAINING, asked_at=uow.now(), why=end.why))
             return
         if self.launcher.look(one.id) is not None:
             self.launcher.kill(one.id)
         elif one.process is not None:
             self.launcher.kill_stray(one.process)
-        self._over(one, Standing.FAILED if end.is_failure else Standing.ENDED, end.why)
+        self._over(one, LaunchStatus.FAILED if end.is_failure else LaunchStatus.ENDED, end.why)
 
-    def _brought_up_to_date(self, one: Launched, shown: Shown | None) -> Launched:
+    def _brought_up_to_date(self, one: LaunchRecord, shown: Shown | None) -> LaunchRecord:
         """The launch as it is now seen."""
         seen = self.launcher.look(one.id)
         if seen is not None and seen.exit_status is not None:
-            in_order = seen.exit_status == 0 or one.standing is Standing.DRAINING
+            in_order = seen.exit_status == 0 or one.status is LaunchStatus.DRAINING
             words = f": {seen.last_words}" if seen.last_words and not in_order else ""
             why = one.why if in_order else f"it ended with status {seen.exit_status}{words}"
-            return self._over(one, Standing.ENDED if in_order else Standing.FAILED, why)
+            return self._over(one, LaunchStatus.ENDED if in_order else LaunchStatus.FAILED, why)
         if seen is None and self._is_gone(one):
             return self._gone(one, shown)
         if shown is None:
             gone = seen is None and self._has_left(one)
-            return self._over(one, Standing.ENDED, one.why or "it has left") if gone else one
+            return self._over(one, LaunchStatus.ENDED, one.why or "it has left") if gone else one
         with self.database.writing() as uow:
             now = uow.now()
             up_to_date = _heard(one, shown.optimizer, now)
-            if shown.jobs or one.standing is Standing.STARTING:
+            if shown.jobs or one.status is LaunchStatus.STARTING:
                 up_to_date = replace(up_to_date, busy_at=now)
             if up_to_date != one:
                 uow.launches.put(up_to_date)
         return up_to_date
 
-    def _is_gone(self, one: Launched) -> bool:
+    def _is_gone(self, one: LaunchRecord) -> bool:
         """Whether it was a process of this machine and is none any more: such a one ends with its server."""
         return one.kind is LaunchKind.LOCAL and one.process is not None and self.launcher.is_gone(one.process)
 
-    def _gone(self, one: Launched, shown: Shown | None) -> Launched:
+    def _gone(self, one: LaunchRecord, shown: Shown | None) -> LaunchRecord:
         if shown is not None:
             self.optimizers.unregister(shown.optimizer.id)
-        return self._over(one, Standing.ENDED, one.why or "it ended with the server that had started it")
+        return self._over(one, LaunchStatus.ENDED, one.why or "it ended with the server that had started it")
 
-    def _has_left(self, one: Launched) -> bool:
+    def _has_left(self, one: LaunchRecord) -> bool:
         """Of one that is not registered. Forgotten while nobody could hear it, it comes back and says so."""
-        if one.standing is Standing.WORKING:
+        if one.status is LaunchStatus.WORKING:
             return is_lost(self.hearing.silence(one.id), self.optimizers.lease)
-        return one.standing is Standing.DRAINING
+        return one.status is LaunchStatus.DRAINING
 
-    def _over(self, one: Launched, standing: Standing, why: str | None) -> Launched:
+    def _over(self, one: LaunchRecord, status: LaunchStatus, why: str | None) -> LaunchRecord:
         with self.database.writing() as uow:
-            over = replace(one, standing=standing, ended_at=uow.now(), why=why)
+            over = replace(one, status=status, ended_at=uow.now(), why=why)
             uow.launches.put(over)
             uow.launches.remove_ended_before(uow.now() - KEPT)
         self.launcher.forget(one.id)
         return over
 
-    def _member(self, one: Launched, shown: Shown | None) -> Member:
+    def _member(self, one: LaunchRecord, shown: Shown | None) -> FleetMember:
         seen = self.launcher.look(one.id)
-        return Member(
+        return FleetMember(
             id=one.id,
-            standing=one.standing,
+            status=one.status,
             started_at=one.started_at,
             busy_at=one.busy_at,
             jobs=0 if shown is None else len(shown.jobs),
@@ -344,13 +354,13 @@ class Fleet:
         return found
 
 
-def _waiting(uow: UnitOfWork) -> dict[GroupName, Waiting]:
+def _waiting(uow: UnitOfWork) -> dict[GroupName, QueueDemand]:
     """The jobs of each group that nobody has taken."""
-    found: dict[GroupName, Waiting] = {}
+    found: dict[GroupName, QueueDemand] = {}
     for one in uow.queue.waiting():
-        others = found.get(one.group, Waiting(since=one.oldest))
+        others = found.get(one.group, QueueDemand(since=one.oldest))
         since = min(others.since or one.oldest, one.oldest)
-        found[one.group] = Waiting(jobs=others.jobs + one.jobs, since=since)
+        found[one.group] = QueueDemand(jobs=others.jobs + one.jobs, since=since)
     return found
 
 
@@ -358,9 +368,9 @@ def _last_seen(shown: Shown | None) -> datetime | None:
     return None if shown is None else shown.optimizer.last_seen_at
 
 
-def _heard(one: Launched, optimizer: Optimizer, now: datetime) -> Launched:
+def _heard(one: LaunchRecord, optimizer: Optimizer, now: datetime) -> LaunchRecord:
     """A launch whose optimizer is registered: people may stop that, or take a stop back."""
     if optimizer.stopping:
         why = one.why or optimizer.why
-        return replace(one, standing=Standing.DRAINING, asked_at=one.asked_at or now, why=why)
-    return replace(one, standing=Standing.WORKING, asked_at=None, why=None)
+        return replace(one, status=LaunchStatus.DRAINING, asked_at=one.asked_at or now, why=why)
+    return replace(one, status=LaunchStatus.WORKING, asked_at=None, why=None)

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from catalog.group import Group, GroupName, check_droppable, checked
-from catalog.job import JobStatus
+from catalog.jobs.job import JobStatus
+from catalog.jobs.optimizer_group import Group, GroupName, check_droppable, check_group
 from catalog.ports.store import Database
 
 
@@ -30,21 +30,21 @@ class Groups:
     def create(self, group: Group) -> Group:
         """AlreadyExists when there is one of this name."""
         with self.database.writing() as uow:
-            group = replace(checked(group), created_at=uow.now())
+            group = replace(check_group(group), created_at=uow.now())
             uow.groups.add(group)
         return group
 
     def change(self, group: Group) -> Group:
         """Replace what is set for it; NotFound when there is none."""
         with self.database.writing() as uow:
-            group = replace(checked(group), created_at=uow.groups.get(group.name).created_at)
+            group = replace(check_group(group), created_at=uow.groups.get(group.name).created_at)
             uow.groups.put(group)
         return group
 
     def alter(self, name: GroupName, settings: Mapping[str, Any]) -> Group:
         """Some of its settings; what is not named stays, also what somebody else sets meanwhile."""
         with self.database.writing() as uow:
-            group = checked(replace(uow.groups.get(name), **settings))
+            group = check_group(replace(uow.groups.get(name), **settings))
             uow.groups.put(group)
         return group
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from catalog.job import ended_with_table
+from catalog.jobs.job import end_job_of_dropped_table
 from catalog.names import RelationId, TableName
 from catalog.ports.store import UnitOfWork
 
@@ -24,7 +24,7 @@ def end_jobs(uow: UnitOfWork, relation_ids: Collection[RelationId], why: str) ->
         locked = uow.jobs.lock(job.id)
         if locked.status.is_active:
             now = uow.now()
-            ended = ended_with_table(locked, why, now)
+            ended = end_job_of_dropped_table(locked, why, now)
             uow.jobs.put(ended)
             uow.jobs.add_log(job.id, [f"{why}; the job was {locked.status} and is {ended.status} now"], now)
 

@@ -8,28 +8,28 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from catalog.commit import Outcome
 from catalog.errors import CatalogError, Conflict, Invalid, NotFound
-from catalog.group import GroupName
-from catalog.job import (
+from catalog.history.commit import Outcome
+from catalog.jobs.job import (
     Job,
     JobId,
     JobKind,
     JobStatus,
     Lease,
     LeaseToken,
-    after_silence,
-    canceled,
+    cancel_job,
+    change_status,
     check_lease,
-    ended,
-    in_doubt,
-    leased,
-    moved,
-    settled,
+    end_job,
+    end_silent_lease,
+    lease_job,
+    mark_unknown,
+    settle_unknown,
 )
+from catalog.jobs.optimizer import Optimizer
+from catalog.jobs.optimizer_group import GroupName
 from catalog.maintenance import kind_of
 from catalog.names import RelationId
-from catalog.optimizer import Optimizer
 from catalog.ports.store import Database, UnitOfWork
 from server.service.permits import fitted
 from server.service.planner import asked_for, facts_of
@@ -104,7 +104,7 @@ class Jobs:
                 return None, looks_again
             now = uow.now()
             token = LeaseToken(secrets.token_urlsafe(18).replace(".", "_"))
-            job = leased(job, owner=optimizer.id, token=token, now=now, until=now + self.times.lasts)
+            job = lease_job(job, owner=optimizer.id, token=token, now=now, until=now + self.times.lasts)
             uow.jobs.put(job)
             uow.optimizers.saw(optimizer.id, now, {})
         return Leased(job=job, lease=Lease(job.id, job.attempt, token)), False
@@ -158,7 +158,7 @@ class Jobs:
         with self.database.writing() as uow:
             job = check_lease(uow.jobs.lock(lease.job_id), lease)
             if job.status is JobStatus.RUNNING:
-                job = moved(job, JobStatus.COMMITTING)
+                job = change_status(job, JobStatus.COMMITTING)
             job = replace(job, lease_until=uow.now() + self.times.lasts)
             uow.jobs.put(job)
         return job
@@ -190,14 +190,14 @@ class Jobs:
     def _reported(self, job: Job, outcome: Outcome | None, uow: UnitOfWork) -> Job:
         now = uow.now()
         if job.committed_by is not None:
-            return ended(replace(job, error=None), JobStatus.SUCCEEDED, now)
+            return end_job(replace(job, error=None), JobStatus.SUCCEEDED, now)
         if outcome is None:
-            return ended(job, JobStatus.SUCCEEDED, now)
+            return end_job(job, JobStatus.SUCCEEDED, now)
         if outcome is Outcome.UNKNOWN and job.status is JobStatus.COMMITTING:
-            return in_doubt(job, now)
+            return mark_unknown(job, now)
         if outcome is Outcome.COMMITTED:
-            return ended(replace(job, error="reported a commit that the catalog has not seen"), JobStatus.FAILED, now)
-        return ended(job, JobStatus.FAILED, now)
+            return end_job(replace(job, error="reported a commit that the catalog has not seen"), JobStatus.FAILED, now)
+        return end_job(job, JobStatus.FAILED, now)
 
     def refuse(self, lease: Lease, error: CatalogError) -> Job:
         """The end of a job for which there are no facts: its table is gone, or not one for such a job.
@@ -205,7 +205,7 @@ class Jobs:
         What a schedule has asked for is done with that, with the reason: asked again every hour, it would fail again.
         """
         job = self._found(lease)
-        if kind_of(job.kind).is_only_scheduled and not job.was_asked_for and isinstance(error, Conflict | Invalid):
+        if kind_of(job.kind).is_only_scheduled and not job.was_requested and isinstance(error, Conflict | Invalid):
             return self.report(lease, None, error=None, result={"refused": error.message}, log=[error.message])
         return self.report(lease, Outcome.REFUSED, error=error.message, result={})
 
@@ -225,7 +225,7 @@ class Jobs:
         with self.database.writing() as uow:
             job = uow.jobs.lock(job_id)
             if job.status is not JobStatus.CANCELED:
-                job = canceled(job, uow.now())
+                job = cancel_job(job, uow.now())
                 _put(uow, job)
         return job
 
@@ -257,9 +257,9 @@ class Jobs:
     def _reap_one(self, uow: UnitOfWork, job_id: JobId, done: Reaped) -> Reaped:
         before = uow.jobs.lock(job_id)
         now = uow.now()
-        job = after_silence(self._by_this_clock(before, now), now)
+        job = end_silent_lease(self._by_this_clock(before, now), now)
         if job.status is JobStatus.UNKNOWN or (job.status is JobStatus.PENDING and before.status.is_leased):
-            job = settled(job, now, max_attempts=self.times.max_attempts)
+            job = settle_unknown(job, now, max_attempts=self.times.max_attempts)
         if job == before:
             return done
         _put(uow, job)

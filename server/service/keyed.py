@@ -7,16 +7,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
-from catalog.dropped import Dropped
 from catalog.errors import AlreadyExists, NoSuchTable, NoSuchView
 from catalog.iceberg.json import Json
-from catalog.iceberg.table import apply_updates, current_schema, empty_table, new_table, pinned, ref_snapshot_id
-from catalog.keyed.schema import base_schema, change_schema
+from catalog.iceberg.table import (
+    apply_updates,
+    build_empty_table,
+    build_table,
+    current_schema,
+    pin_snapshot,
+    ref_snapshot_id,
+)
+from catalog.keyed.schema import build_base_schema, build_change_schema
 from catalog.keyed.spec import BASE, CHANGE, KeyedTable, KeySpec
-from catalog.keyed.view_sql import Pair, merged_sql, pinned_name, quoted
-from catalog.names import CatalogName, RelationId, TableName, same_but_for_case
+from catalog.keyed.view_sql import Pair, build_merged_sql, name_pinned_view, quote_name
+from catalog.names import CatalogName, RelationId, TableName, find_name_in_other_case
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Relation, RelationKind
+from catalog.removal.drop import Dropped
+from catalog.tables.relation import Relation, RelationKind
 from firn.protocol.names import dotted
 from server.service.facts import check_namespace, existing_table, load_metadata
 from server.service.job_fencing import end_jobs, rename_jobs
@@ -79,12 +86,12 @@ class Pin:
 
     def sql(self) -> str:
         """The merged view over the pinned tables, for a reader whose current namespace is that of the stores."""
-        return merged_sql(
+        return build_merged_sql(
             Pair(
                 spec=self.keyed.spec,
                 columns=self.columns,
-                base=quoted(self.base_name),
-                change=quoted(self.change_name),
+                base=quote_name(self.base_name),
+                change=quote_name(self.change_name),
                 watermark=self.keyed.watermark,
                 pending=self.pending,
             ),
@@ -92,7 +99,7 @@ class Pin:
 
 
 def _pinned_name(store: str, metadata: Json) -> str:
-    return pinned_name(store, ref_snapshot_id(metadata, "main"), metadata["current-schema-id"])
+    return name_pinned_view(store, ref_snapshot_id(metadata, "main"), metadata["current-schema-id"])
 
 
 def store_name(name: TableName) -> TableName:
@@ -246,7 +253,7 @@ class KeyedTables:
             raise NoSuchTable(
                 f"Table does not exist: {name}", hint="its snapshot has expired: read the keyed table again"
             )
-        return relation.metadata_location, pinned(metadata, snapshot_id, schema_id=int(schema_id))
+        return relation.metadata_location, pin_snapshot(metadata, snapshot_id, schema_id=int(schema_id))
 
     def view(self, catalog: CatalogName, name: TableName) -> tuple[Pin, Json]:
         """The keyed table as an Iceberg view over its pinned stores; NoSuchView when it is no keyed table."""
@@ -273,16 +280,16 @@ def check_no_namespace(uow: UnitOfWork, catalog: CatalogName, name: TableName) -
     taken = uow.namespaces.holder(catalog, name.as_namespace)
     if taken is not None:
         message = f"Namespace already exists: {name}; the stores of keyed table {name} would be in it"
-        raise AlreadyExists(message, hint=same_but_for_case(dotted(taken), name))
+        raise AlreadyExists(message, hint=find_name_in_other_case(dotted(taken), name))
 
 
 def new_base(definition: TableDefinition, spec: KeySpec, *, location: str, now_ms: int) -> Json:
     """The base store's metadata for a definition; format version 3 unless its properties say otherwise."""
     properties = {"format-version": "3"} | _STORE_PROPERTIES | dict(definition.properties) | spec.to_properties()
-    return new_table(
+    return build_table(
         uuid=str(uuid4()),
         location=location,
-        schema=base_schema(definition.schema, spec),
+        schema=build_base_schema(definition.schema, spec),
         partition_spec=definition.partition_spec,
         sort_order=definition.sort_order,
         properties=properties | {"gc.enabled": "false"},
@@ -292,7 +299,7 @@ def new_base(definition: TableDefinition, spec: KeySpec, *, location: str, now_m
 
 def new_change(base: Json, *, location: str, now_ms: int) -> Json:
     """The change store's metadata over a base: the same columns and partitions, format version 3 for row ids."""
-    schema = change_schema(current_schema(base))
+    schema = build_change_schema(current_schema(base))
     spec = next(one for one in base["partition-specs"] if one["spec-id"] == base["default-spec-id"])
     properties = {key: value for key, value in base["properties"].items() if key.startswith("firn.")}
     properties |= _CHANGE_PROPERTIES
@@ -306,7 +313,7 @@ def new_change(base: Json, *, location: str, now_ms: int) -> Json:
         {"action": "set-default-sort-order", "sort-order-id": -1},
         {"action": "set-properties", "updates": properties},
     ]
-    start = empty_table(uuid=str(uuid4()), location=location)
+    start = build_empty_table(uuid=str(uuid4()), location=location)
     return apply_updates(start, updates, now_ms=now_ms, previous_location=None)
 
 

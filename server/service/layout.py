@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 
-from catalog.file_layout import FEWEST_FILES, LayoutCounter, change_packs
+from catalog.files.manifest_entries import ManifestEntry
+
+from catalog.files.bin_packing import AppliedDeletes, RewriteRule, Selection
+from catalog.files.file_layout import FEWEST_FILES, LayoutCounter, pack_change_files
 from catalog.iceberg.json import Json
 from catalog.iceberg.partition_text import make_partition_formatter
 from catalog.iceberg.reading import current_snapshot
@@ -15,10 +18,9 @@ from catalog.names import CatalogName, TableName
 from catalog.planning import TableFacts
 from catalog.planning.file_rules import compact_rule, rewrite_rule
 from catalog.policy.sizes import small_file_bytes
-from catalog.ports.reading import ListedFile, ManifestReading
+from catalog.ports.manifest_reading import ManifestReading
 from catalog.ports.store import Database
-from catalog.relation import Relation, RelationKind
-from catalog.rewrite_selection import AppliedDeletes, RewriteRule, Selection
+from catalog.tables.relation import Relation, RelationKind
 from server.service.facts import load_metadata
 from server.service.locations import file_rule
 from server.service.metadata import MetadataFiles
@@ -41,7 +43,7 @@ class PartitionLayout:
     bytes: int = 0
     records: int = 0
 
-    def add(self, file: ListedFile, small_bytes: int) -> None:
+    def add(self, file: ManifestEntry, small_bytes: int) -> None:
         """Count one file."""
         if file.content:
             self.delete_files += 1
@@ -89,14 +91,16 @@ class Layouts:
         return [found[partition] for partition in sorted(found)]
 
 
-def _live(manifests: ManifestReading, metadata: Json) -> list[ListedFile]:
+def _live(manifests: ManifestReading, metadata: Json) -> list[ManifestEntry]:
     """All live files of main's head."""
     head = current_snapshot(metadata)
     lines = [] if head is None else manifests.lines(metadata, head)
     return [file for line in lines for file in manifests.files(metadata, line)]
 
 
-def _packable(kind: RelationKind, facts: TableFacts, metadata: Json, files: list[ListedFile]) -> Iterator[ListedFile]:
+def _packable(
+    kind: RelationKind, facts: TableFacts, metadata: Json, files: list[ManifestEntry]
+) -> Iterator[ManifestEntry]:
     """The files that a job takes if somebody asks for it now."""
     if facts.keeps_hive_files:
         return
@@ -104,7 +108,7 @@ def _packable(kind: RelationKind, facts: TableFacts, metadata: Json, files: list
     data = [file for file in files if not file.content]
     if kind is RelationKind.CHANGE and facts.keyed is not None:
         task = {**compact_rule(facts.policy, facts.keyed), "min_files": FEWEST_FILES}
-        for _, chosen in change_packs(data, task, counter.spec_id, counter.width):
+        for _, chosen in pack_change_files(data, task, counter.spec_id, counter.width):
             yield from chosen
         return
     deletes = AppliedDeletes()
@@ -112,7 +116,7 @@ def _packable(kind: RelationKind, facts: TableFacts, metadata: Json, files: list
         if file.content:
             deletes.add(file)
     rule = RewriteRule.of_task({**rewrite_rule(facts.policy), "min_files": FEWEST_FILES})
-    selection: Selection[ListedFile] = Selection(rule, deletes, spec_id=counter.spec_id, width=counter.width)
+    selection: Selection[ManifestEntry] = Selection(rule, deletes, spec_id=counter.spec_id, width=counter.width)
     for file in data:
         selection.add(file, file)
     for group in selection.groups():

@@ -1,7 +1,7 @@
 """Which files an optimizer may open for its job: facts that come with the lease, and answers while it lasts.
 
 An optimizer opens with its own rights what metadata names, and users write metadata. It knows no rule: it compares
-files with the directories of the job's own table, and asks here about all others (catalog.locations, decision 61).
+files with the directories of the job's own table, and asks here about all others (catalog.locations.location_rule, decision 61).
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from catalog.credentials.storage_config import StorageConfig
+from catalog.credentials.storage_config import Vending as Mode
 from catalog.errors import LocationRefused
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import ref_snapshot_id
-from catalog.job import Job, JobKind, Lease, check_lease
-from catalog.locations import FileRule, own_locations
+from catalog.jobs.job import Job, JobKind, Lease, check_lease
+from catalog.locations.location_rule import FileRule, list_own_locations
 from catalog.maintenance.context import JobContext
 from catalog.names import TableName
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Relation
-from catalog.vending.storage import StorageConfig
-from catalog.vending.storage import Vending as Mode
+from catalog.tables.relation import Relation
 from firn.protocol.locations import canonical
 from server.service.facts import load_metadata
 from server.service.locations import allowed_locations, hive_in_tables, rule_in, storage_of
@@ -99,7 +99,7 @@ class LeasedFiles:
         links = self.metadata.files
         allowed = allowed_locations(uow, links, table.catalog)
         yield from self._rule(uow, table).given
-        for place in (*own_locations(load_metadata(self.metadata, table)), *table.former_locations):
+        for place in (*list_own_locations(load_metadata(self.metadata, table)), *table.former_locations):
             with suppress(LocationRefused):  # of a table that is older than the rule: its files are asked about
                 allowed.check_directory(place, links)
                 yield place

@@ -1,6 +1,6 @@
-"""The location rule (catalog.locations) on what the database knows: whose directories are where.
+"""The location rule (catalog.locations.location_rule) on what the database knows: whose directories are where.
 
-No message of this module names another table or its place: its reader may not know of it, see catalog.access.
+No message of this module names another table or its place: its reader may not know of it, see catalog.access.privileges.
 """
 
 from __future__ import annotations
@@ -9,15 +9,23 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from uuid import UUID
 
+from catalog.locations.links import Links
+
 from catalog.errors import LocationRefused
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import unlisted_manifests
-from catalog.locations import PUBLISH_LOCATION, AllowedLocations, FileRule, lineage, own_locations, readings
+from catalog.locations.location_rule import (
+    PUBLISH_LOCATION,
+    AllowedLocations,
+    FileRule,
+    lineage,
+    list_own_locations,
+    list_readings,
+)
+from catalog.locations.paths import DATA_PATHS
 from catalog.names import CatalogName
-from catalog.places import DATA_PATHS
-from catalog.ports.files import Links
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Relation
+from catalog.tables.relation import Relation
 from firn.protocol.locations import canonical, lies_in
 from server.service.allowed import allowed_locations, check_published, storage_of
 from server.service.hive.places import publish_location, published_place
@@ -69,7 +77,7 @@ def check_directories(
 
 def check_moved(uow: UnitOfWork, links: Links, relation: Relation, before: Json, after: Json) -> None:
     """The same for the directories to which a commit sends a table's files; most commits send them nowhere new."""
-    new = [place for place in own_locations(after) if place not in own_locations(before)]
+    new = [place for place in list_own_locations(after) if place not in list_own_locations(before)]
     if new:
         check_directories(uow, links, relation.catalog, new, kin(relation))
     published = _published(after)
@@ -85,7 +93,7 @@ def check_properties(uow: UnitOfWork, links: Links, catalog: CatalogName, proper
 
 def has_moved(before: Json, after: Json) -> bool:
     """Whether `check_moved` has anything to look at, which takes no query to know."""
-    return own_locations(before) != own_locations(after) or _published(before) != _published(after)
+    return list_own_locations(before) != list_own_locations(after) or _published(before) != _published(after)
 
 
 def _published(metadata: Json) -> str | None:
@@ -107,9 +115,9 @@ def check_registered(
 ) -> None:
     """The same for a table or view whose metadata somebody else has written, and for all files that it names."""
     ids = [*kin(relation), *but_for]
-    check_directories(uow, links, relation.catalog, own_locations(metadata), ids)
+    check_directories(uow, links, relation.catalog, list_own_locations(metadata), ids)
     allowed = allowed_locations(uow, links, relation.catalog)
-    rule = _foreign_rule(uow, links, allowed, str(relation.name), own_locations(metadata), ids)
+    rule = _foreign_rule(uow, links, allowed, str(relation.name), list_own_locations(metadata), ids)
     rule.check([metadata_location, *named_files(metadata)])
 
 
@@ -162,7 +170,7 @@ def rule_in(
     uow: UnitOfWork, database: Database, links: Links, relation: Relation, metadata: Json | None = None
 ) -> FileRule:
     """The same, out of a transaction that is open."""
-    own = (relation.location,) if metadata is None else own_locations(metadata)
+    own = (relation.location,) if metadata is None else list_own_locations(metadata)
 
     def others(wanted: Collection[str]) -> Iterable[str]:
         with database.reading() as now:
@@ -200,7 +208,7 @@ def hive_locations(uow: UnitOfWork, links: Links, allowed: AllowedLocations, rel
         if told:
             allowed.check_published(told, links)
         places.append(published_place(uow, whole))
-    places += uow.grounds.elsewhere(whole.id, places)
+    places += uow.baselines.elsewhere(whole.id, places)
     # Whoever may alter the table in Hive may name any directory there.
     foreign = hive_in_tables(uow, whole.catalog, whole.hive_name, places, below=False)
     return [place for place in places if place not in foreign]
@@ -220,8 +228,8 @@ def hive_in_tables(
     own += [one.id for _, one in uow.dropped.over_hive() if one.hive_name == full_name]
     wanted = locations if len(locations) <= _MOST_ASKED else {one.rstrip("/").rpartition("/")[0] for one in locations}
     meeting = uow.dropped.places_meeting(wanted, own, only_tables=True)
-    places = {reading for place in meeting for reading in readings(place.location)}
-    return [one for one in locations if places and _meets(readings(one), places, below=below)]
+    places = {reading for place in meeting for reading in list_readings(place.location)}
+    return [one for one in locations if places and _meets(list_readings(one), places, below=below)]
 
 
 def _meets(found: Collection[str], places: Collection[str], *, below: bool) -> bool:

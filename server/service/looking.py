@@ -11,16 +11,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from catalog.blocker import longest
-from catalog.group import GroupName
-from catalog.job import Job
+from catalog.jobs.blocker import find_longest_blocker
+from catalog.jobs.job import Job
+from catalog.jobs.optimizer_group import GroupName
 from catalog.maintenance import decide_next_job
 from catalog.maintenance.health import compute_health
 from catalog.names import RelationId
 from catalog.planning import Due, NotDue, TableFacts
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Relation
-from catalog.standing import Look, Looked, Standing
+from catalog.tables.relation import Relation
+from catalog.tables.table_status import PlanRequest, PlanResult, TableStatus
 from server.service.permits import following
 from server.service.planner import PLANNED_KINDS, facts_of_many, past_of
 from server.service.queueing import Shares, added, queued, standing_as_before
@@ -60,7 +60,7 @@ class _Seen:
 
     relation: Relation
     facts: TableFacts
-    looks: Sequence[Look]
+    looks: Sequence[PlanRequest]
     """Its own, or those of its two stores."""
     active: Job | None
     decision: Due | NotDue
@@ -75,7 +75,7 @@ class _Seen:
 class _Gone:
     """What was to be looked at and is not there any more."""
 
-    looks: Sequence[Looked]
+    looks: Sequence[PlanResult]
     swept: Sequence[RelationId]
     """That had a standing all the same."""
 
@@ -98,7 +98,7 @@ class Looking:
         with self.database.reading() as uow:
             until = uow.now()
             due = uow.stats.due(until, limit=BATCH)
-            swept = uow.standings.long_ago(until - SWEPT_AFTER, until, limit=SWEPT) if len(due) < BATCH else []
+            swept = uow.table_statuses.long_ago(until - SWEPT_AFTER, until, limit=SWEPT) if len(due) < BATCH else []
         batches, shares = 0, Shares(self.lease)
         while due or swept:
             status = self._look(due, swept, shares, status, fence)
@@ -141,11 +141,11 @@ def _write(uow: UnitOfWork, seen: Sequence[_Seen], gone: _Gone, shares: Shares, 
     for one in seen:
         _follow_policy(uow, one, now)
         kept = blockers.get(one.relation.id, ())
-        if isinstance(one.decision, Due) and not longest(kept, (one.decision.kind,), now):
+        if isinstance(one.decision, Due) and not find_longest_blocker(kept, (one.decision.kind,), now):
             planned += _plan(uow, one, one.decision, shares, now)
     uow.layouts.want([one_id for one in seen for one_id in one.facts.to_count], now)
-    uow.standings.put([_standing(one, now) for one in seen])
-    uow.standings.remove(gone.swept)
+    uow.table_statuses.put([_table_status(one, now) for one in seen])
+    uow.table_statuses.remove(gone.swept)
     uow.stats.looked([*gone.looks, *(done for one in seen for done in _looked(one))], now)
     return planned
 
@@ -189,7 +189,7 @@ def _seen(
         for one in tables
     ]
     covered = {look.relation_id for one in seen for look in one.looks}
-    over = [Looked(look=looks[one], next_at=None) for one in due if one in looks and one not in covered]
+    over = [PlanResult(look=looks[one], next_at=None) for one in due if one in looks and one not in covered]
     return seen, _Gone(looks=over, swept=[one for one in swept if one not in facts])
 
 
@@ -213,16 +213,16 @@ def _decided(
     return found
 
 
-def _looked(one: _Seen) -> list[Looked]:
+def _looked(one: _Seen) -> list[PlanResult]:
     """A job that was planned asks for the next look when it ends."""
     next_at = one.decision.next_at if isinstance(one.decision, NotDue) else None
-    return [Looked(look=look, next_at=None if number else next_at) for number, look in enumerate(one.looks)]
+    return [PlanResult(look=look, next_at=None if number else next_at) for number, look in enumerate(one.looks)]
 
 
-def _standing(one: _Seen, now: datetime) -> Standing:
+def _table_status(one: _Seen, now: datetime) -> TableStatus:
     stats, keyed, decision = one.facts.stats, one.facts.keyed, one.decision
     health = compute_health(one.facts, now)
-    return Standing(
+    return TableStatus(
         relation_id=one.relation.id,
         catalog=one.relation.catalog,
         looked_at=now,

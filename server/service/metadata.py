@@ -14,7 +14,7 @@ from cachetools import LRUCache
 
 from catalog.errors import Invalid, NotFound, Unavailable
 from catalog.iceberg.json import Json
-from catalog.iceberg.table import refs_only
+from catalog.iceberg.table import keep_refs_only
 from catalog.ports.files import Files
 
 MOST_BYTES = 128 * 1024 * 1024
@@ -77,7 +77,7 @@ class MetadataFiles:
         with self._lock:
             text = self._with_refs_only.get(location)
         if text is None:
-            text = orjson.dumps(refs_only(self.load(location).parsed))
+            text = orjson.dumps(keep_refs_only(self.load(location).parsed))
             with self._lock:
                 if len(text) <= SMALL_CACHE_BYTES:
                     self._with_refs_only[location] = text

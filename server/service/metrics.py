@@ -14,8 +14,8 @@ from datetime import timedelta
 import orjson
 
 from catalog.errors import Invalid
+from catalog.history.metrics import MetricsReport, ReportKind, report_kind
 from catalog.iceberg.json import Json
-from catalog.metrics import MetricsReport, ReportKind, report_kind
 from catalog.names import CatalogName, TableName
 from catalog.ports.page import Page
 from catalog.ports.store import Database

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from catalog.commits.rebase import RebasedManifestList
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import apply_updates, current_schema
-from catalog.keyed.schema import base_of_change, change_schema
-from catalog.rebase import JoinedList
-from catalog.relation import Relation, RelationKind
+from catalog.keyed.schema import build_change_schema, derive_base_schema
+from catalog.tables.relation import Relation, RelationKind
 from server.service.facts import Situation
 
 
@@ -22,7 +22,7 @@ class Rewritten:
     before: Json
     after: Json
     updates: Sequence[Json]
-    manifest_list: JoinedList | None = None
+    manifest_list: RebasedManifestList | None = None
     """What has to be written before the metadata that names it."""
 
 
@@ -49,7 +49,7 @@ def _following(own: Rewritten, sibling: Json) -> list[Json]:
     """The updates that give the other store the same columns."""
     schema = current_schema(own.after)
     if own.relation.kind is RelationKind.BASE:
-        wanted = change_schema(schema)
+        wanted = build_change_schema(schema)
     else:
-        wanted = base_of_change(schema, current_schema(sibling).get("identifier-field-ids", ()))
+        wanted = derive_base_schema(schema, current_schema(sibling).get("identifier-field-ids", ()))
     return [{"action": "add-schema", "schema": wanted}, {"action": "set-current-schema", "schema-id": -1}]

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from catalog.errors import LocationRefused, NotFound
 from catalog.iceberg.json import Json
-from catalog.locations import own_locations
+from catalog.locations.location_rule import list_own_locations
 from catalog.names import CatalogName
 from catalog.ports.page import Page
 from catalog.ports.store import Database
-from catalog.relation import Relation, RelationKind
+from catalog.tables.relation import Relation, RelationKind
 from server.service.locations import check_directories, check_published, file_rule, kin, named_files
 from server.service.metadata import MetadataFiles
 
@@ -63,7 +63,7 @@ class MisplacedTables:
 
     def _directories(self, relation: Relation, metadata: Json) -> Iterator[Misplaced]:
         links = self.metadata.files
-        for location in own_locations(metadata):
+        for location in list_own_locations(metadata):
             try:
                 with self.database.reading() as uow:
                     check_directories(uow, links, relation.catalog, [location], kin(relation))

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from catalog.dropped import check_catalog_properties, is_protected
+from catalog.credentials.storage_config import StorageConfig
 from catalog.errors import AlreadyExists, Conflict, Contradiction, Invalid, NoSuchNamespace, Protected
-from catalog.names import LONGEST_CATALOG, CatalogName, Namespace, TableName, checked_namespace
-from catalog.places import checked_warehouse, metastore_uris
+from catalog.locations.paths import check_warehouse, parse_metastore_uris
+from catalog.names import LONGEST_CATALOG, CatalogName, Namespace, TableName, check_namespace
 from catalog.policy.policy import PROTECTED
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import CASE_INSENSITIVE, Catalog, RelationKind, check_case_setting
-from catalog.vending.storage import StorageConfig
+from catalog.removal.drop import check_catalog_properties, is_protected
+from catalog.tables.relation import CASE_INSENSITIVE, Catalog, RelationKind, check_case_setting
 from firn.protocol.names import dotted
 from server.service.once import Idempotency, remember
 from server.service.tables import default_directory
@@ -45,10 +45,10 @@ class Namespaces:
             raise Invalid(f"invalid catalog name {name!r}", hint="use letters, digits, - and _")
         if len(name.encode()) > LONGEST_CATALOG:
             raise Invalid(f"invalid catalog name {name[:40]!r}…: it is too long", hint="take a shorter one")
-        place = checked_warehouse(warehouse)
+        place = check_warehouse(warehouse)
         check_case_setting(properties)
         if metastore_uri is not None:
-            metastore_uris(metastore_uri)
+            parse_metastore_uris(metastore_uri)
         check_catalog_properties(properties)
         StorageConfig.of(properties)
         with self.database.writing() as uow:
@@ -111,7 +111,7 @@ class Namespaces:
         idempotency: Idempotency | None = None,
     ) -> None:
         """AlreadyExists when the name is taken, NoSuchNamespace when its parent is missing."""
-        checked_namespace(namespace)
+        check_namespace(namespace)
         with self.database.writing() as uow:
             uow.catalogs.get(catalog)
             if len(namespace) > 1 and not uow.namespaces.exists(catalog, namespace[:-1]):
@@ -121,7 +121,7 @@ class Namespaces:
 
     def ensure(self, catalog: CatalogName, namespace: Namespace) -> None:
         """Create the namespace and its parents unless they are there."""
-        checked_namespace(namespace)
+        check_namespace(namespace)
         with self.database.writing() as uow:
             uow.catalogs.get(catalog)
             ensure_within(uow, catalog, namespace, {})

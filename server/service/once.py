@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import orjson
+from catalog.ports.idempotency import StoredResponse
 
-from catalog.ports.store import StoredAnswer, UnitOfWork
+from catalog.ports.store import UnitOfWork
 
 APPLIED = 200
 """What is stored of an applied request; the route knows which of 200 and 204 it answers."""
@@ -43,7 +44,7 @@ def remember(uow: UnitOfWork, request: Idempotency | None, said: object = None) 
 def settle(uow: UnitOfWork, request: Idempotency, *, status: int, body: bytes) -> None:
     """Store an answer; Conflict when the key has one."""
     uow.answers.add(
-        StoredAnswer(
+        StoredResponse(
             key=request.stored_under, fingerprint=request.fingerprint, status=status, body=body, created_at=uow.now()
         ),
     )

@@ -10,8 +10,8 @@ from datetime import timedelta
 from typing import Any
 
 from catalog.errors import Dismissed, NotFound
-from catalog.job import JobId, JobStatus, OptimizerId, handed_back
-from catalog.optimizer import Optimizer, check_protocol
+from catalog.jobs.job import JobId, JobStatus, OptimizerId, hand_back
+from catalog.jobs.optimizer import Optimizer, check_protocol
 from catalog.ports.store import Database
 
 
@@ -73,7 +73,7 @@ class Optimizers:
             for job_id in held:
                 job = uow.jobs.lock(job_id)
                 if job.status is JobStatus.RUNNING and job.owner == optimizer_id:
-                    uow.jobs.put(handed_back(job, uow.now()))
+                    uow.jobs.put(hand_back(job, uow.now()))
             uow.optimizers.remove(optimizer_id)
 
     def seen(self, optimizer_id: str, memory: Mapping[str, int]) -> Optimizer:

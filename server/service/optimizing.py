@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from catalog.group import Group, GroupName
-from catalog.job import Job
+from catalog.jobs.job import Job
+from catalog.jobs.optimizer_group import Group, GroupName
+from catalog.jobs.queue import FinishedInHour, FinishedJobs, QueuedJobs
 from catalog.ports.store import Database, UnitOfWork
-from catalog.queue import Done, HourDone, Waiting
-from catalog.relation import Relation
-from catalog.standing import Standing
+from catalog.tables.relation import Relation
+from catalog.tables.table_status import TableStatus
 from server.service.queueing import slots_of
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -40,14 +40,14 @@ class Overview:
     at: datetime
     due_tables: int
     """Tables and stores that the planner has still to look at."""
-    waiting: Sequence[Waiting]
+    waiting: Sequence[QueuedJobs]
     groups: Sequence[Load]
-    last_hour: Sequence[Done]
-    last_day: Sequence[Done]
-    hours: Sequence[HourDone]
+    last_hour: Sequence[FinishedJobs]
+    last_day: Sequence[FinishedJobs]
+    hours: Sequence[FinishedInHour]
     """The last day by whole hours, oldest first; the last of them is not over."""
     overdue: Sequence[Job]
-    worst: Sequence[tuple[Relation, Standing]]
+    worst: Sequence[tuple[Relation, TableStatus]]
     by_health: Mapping[str, int]
     """Tables by how healthy they are: see GRADES."""
 
@@ -73,11 +73,11 @@ class Optimizing:
                 last_day=uow.queue.done(now - DAY),
                 hours=_hours(uow, now),
                 overdue=uow.queue.overdue(now, limit=LISTED),
-                worst=uow.standings.worst(limit=LISTED),
-                by_health=uow.standings.by_health(GRADES),
+                worst=uow.table_statuses.worst(limit=LISTED),
+                by_health=uow.table_statuses.by_health(GRADES),
             )
 
-    def _groups(self, uow: UnitOfWork, waiting: Sequence[Waiting], now: datetime) -> list[Load]:
+    def _groups(self, uow: UnitOfWork, waiting: Sequence[QueuedJobs], now: datetime) -> list[Load]:
         """Those that were made, and those that optimizers, running or waiting jobs name."""
         leased = uow.queue.leased()
         known = {group.name: group for group in uow.groups.list()}
@@ -93,9 +93,9 @@ class Optimizing:
         ]
 
 
-def _hours(uow: UnitOfWork, now: datetime) -> list[HourDone]:
+def _hours(uow: UnitOfWork, now: datetime) -> list[FinishedInHour]:
     """Each hour of the last day, also where nothing ended."""
     last = now.replace(minute=0, second=0, microsecond=0)
     begins = [last - HOUR * back for back in range(HOURS - 1, -1, -1)]
     found = {one.begins: one for one in uow.queue.done_by_hour(begins[0])}
-    return [found.get(begin, HourDone(begins=begin)) for begin in begins]
+    return [found.get(begin, FinishedInHour(begins=begin)) for begin in begins]

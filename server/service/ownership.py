@@ -9,17 +9,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from catalog.dropped import Place
 from catalog.names import RelationId
-from catalog.ownership import (
-    named_places,
-    quarantine_of,
-    why_not_inside,
-    why_not_said_to_be_its_own,
-    why_shared,
-)
 from catalog.ports.store import UnitOfWork
-from catalog.relation import Relation, RelationKind
+from catalog.removal.drop import UsedLocation
+from catalog.removal.ownership import (
+    explain_outside_warehouse,
+    explain_shared_location,
+    explain_unowned_location,
+    list_used_locations,
+    quarantine_location,
+)
+from catalog.tables.relation import Relation, RelationKind
 from server.service.locations import kin
 
 log = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ def why_published_not_its_own(uow: UnitOfWork, relation: Relation, place: str) -
     The place carries the table's id, so it need not be inside the warehouse.
     """
     others = uow.dropped.places_meeting([place], but_for=(), but_for_hive_of=relation)
-    return _without_names(why_shared([place], [*others, *_places_of_firn(uow)]))
+    return _without_names(explain_shared_location([place], [*others, *_places_of_firn(uow)]))
 
 
 def why_dropped_not_its_own(
@@ -74,7 +74,7 @@ def _locations(tables: Sequence[Relation]) -> list[str]:
 
 
 def _why_not_inside(uow: UnitOfWork, tables: Sequence[Relation]) -> str | None:
-    reasons = (why_not_inside(one.location, uow.catalogs.get(one.catalog).warehouse) for one in tables)
+    reasons = (explain_outside_warehouse(one.location, uow.catalogs.get(one.catalog).warehouse) for one in tables)
     return next((reason for reason in reasons if reason is not None), None)
 
 
@@ -82,11 +82,11 @@ def _why_not_theirs(
     uow: UnitOfWork,
     tables: Sequence[Relation],
     properties: Mapping[RelationId, Mapping[str, str]],
-    others: Iterable[Place],
+    others: Iterable[UsedLocation],
 ) -> str | None:
-    said = (why_not_said_to_be_its_own(one, properties[one.id]) for one in tables)
+    said = (explain_unowned_location(one, properties[one.id]) for one in tables)
     reason = next((one for one in said if one is not None), None)
-    return reason or _without_names(why_shared(_locations(tables), [*others, *_places_of_firn(uow)]))
+    return reason or _without_names(explain_shared_location(_locations(tables), [*others, *_places_of_firn(uow)]))
 
 
 def _without_names(reason: str | None) -> str | None:
@@ -97,9 +97,9 @@ def _without_names(reason: str | None) -> str | None:
     return SHARED
 
 
-def _places_of_firn(uow: UnitOfWork) -> Iterator[Place]:
+def _places_of_firn(uow: UnitOfWork) -> Iterator[UsedLocation]:
     for catalog in uow.catalogs.list():
-        yield Place("Firn's quarantine", quarantine_of(catalog.warehouse))
+        yield UsedLocation("Firn's quarantine", quarantine_location(catalog.warehouse))
     for operation in uow.operations.unfinished():
         used_by = f"the {operation.kind} of {operation.target}, which is under way,"
-        yield from named_places(used_by, [operation.params, operation.journal])
+        yield from list_used_locations(used_by, [operation.params, operation.journal])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from catalog.blocker import Blocker, longest
 from catalog.errors import Conflict
-from catalog.job import AFTER_A_LOOK, Job, JobKind, JobStatus, withdrawn
+from catalog.jobs.blocker import Blocker, find_longest_blocker
+from catalog.jobs.job import AFTER_A_LOOK, Job, JobKind, JobStatus, withdraw_job
 from catalog.names import RelationId
 from catalog.planning.windows import open_now
 from catalog.policy.policy import Policy
@@ -18,7 +18,7 @@ from server.service.policies import policy_of
 def blocked_by(uow: UnitOfWork, relation_id: RelationId, kind: JobKind) -> Blocker | None:
     """Who keeps such jobs from the table now."""
     now = uow.now()
-    return longest(uow.blockers.of([relation_id], now).get(relation_id, ()), (kind,), now)
+    return find_longest_blocker(uow.blockers.of([relation_id], now).get(relation_id, ()), (kind,), now)
 
 
 def check_not_blocked(uow: UnitOfWork, relation_id: RelationId, kind: JobKind) -> None:
@@ -40,19 +40,19 @@ def fitted(uow: UnitOfWork, job: Job) -> Job:
         return job
     blocker = blocked_by(uow, job.relation_id, job.kind)
     if blocker is not None:
-        return withdrawn(job, f"the table is {blocker}", now)
-    if job.was_asked_for or open_now(policy, now):
+        return withdraw_job(job, f"the table is {blocker}", now)
+    if job.was_requested or open_now(policy, now):
         return job
     was_over = "the time in which jobs may begin was over before an optimizer was free"
-    return withdrawn(job, f"{was_over} (firn.optimize.window, not-during)", now)
+    return withdraw_job(job, f"{was_over} (firn.optimize.window, not-during)", now)
 
 
 def following(job: Job, policy: Policy, now: datetime) -> Job:
     """A job as its table's policy has it now: one that waits is moved to another group, or given up."""
     if job.status is not JobStatus.PENDING:
         return job
-    if job.gives_way and not policy["firn.optimize.enabled"]:
-        return withdrawn(job, "optimizing was switched off by policy (firn.optimize.enabled=false)", now)
+    if job.is_preemptible and not policy["firn.optimize.enabled"]:
+        return withdraw_job(job, "optimizing was switched off by policy (firn.optimize.enabled=false)", now)
     return replace(job, group=policy["firn.optimize.group"])
 
 

@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from catalog.blocker import Blocker
 from catalog.errors import Conflict, Invalid
-from catalog.gain import QUANTITIES
-from catalog.job import ASKED_FOR, REMEMBERED_JOBS, Job, JobKind, JobStatus
+from catalog.jobs.blocker import Blocker
+from catalog.jobs.job import REMEMBERED_JOBS, REQUESTED, Job, JobKind, JobStatus
+from catalog.jobs.prediction import QUANTITIES
 from catalog.keyed.spec import KeyedTable
 from catalog.maintenance import KINDS, decide_next_job, kind_of, predict_job
 from catalog.names import CatalogName, RelationId, TableName
-from catalog.ownership import why_not_inside, why_not_said_to_be_its_own
 from catalog.planning import Due, NotDue, TableFacts
 from catalog.policy.policy import Policy
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Relation, RelationKind, TableStats
+from catalog.removal.ownership import explain_outside_warehouse, explain_unowned_location
+from catalog.tables.relation import Relation, RelationKind, TableStats
 from server.service.facts import existing_table
 from server.service.permits import check_not_blocked
 from server.service.policies import policies_of
@@ -87,7 +87,7 @@ def asked_for(
     """A job that somebody wants now: what is planned and only waits gives way; Conflict while a job is active."""
     check_not_blocked(uow, relation.id, kind)
     gain, now = predict_job(kind, facts, past_of(uow, relation.id), params), uow.now()
-    due = Due(kind=kind, why=why, state=ASKED_FOR, params=params, predicted=gain)
+    due = Due(kind=kind, why=why, state=REQUESTED, params=params, predicted=gain)
     job = queued(relation, due, facts, now, asked=True)
     if not added(uow, job, now):
         active = uow.jobs.active_of(relation.id)
@@ -105,7 +105,7 @@ def _ended_at_once(
     """A job that has nothing to do, kept as any other."""
     check_not_blocked(uow, relation.id, kind)
     now = uow.now()
-    due = Due(kind=kind, why="asked for", state=ASKED_FOR, params=params)
+    due = Due(kind=kind, why="asked for", state=REQUESTED, params=params)
     now_lies = predict_job(kind, facts, ()).as_json()
     same = {f"{one}_{when}": now_lies[f"{one}_before"] for one in QUANTITIES for when in ("before", "after")}
     job = replace(
@@ -178,7 +178,9 @@ def _keeps_orphans(relation: Relation, stats: TableStats, warehouse: str) -> str
     """A keyed table's stores are Firn's own; of others it is known before any place is looked at."""
     if relation.kind is RelationKind.KEYED:
         return None
-    return why_not_inside(relation.location, warehouse) or why_not_said_to_be_its_own(relation, stats.properties)
+    return explain_outside_warehouse(relation.location, warehouse) or explain_unowned_location(
+        relation, stats.properties
+    )
 
 
 def _one(

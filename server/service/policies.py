@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from catalog.locations.links import Links
+
 from catalog.errors import Invalid, NoSuchNamespace
 from catalog.names import CatalogName, Namespace
-from catalog.policy.policy import Policy, check_policy, layered
-from catalog.ports.files import Links
+from catalog.policy.policy import Policy, check_policy, merge_layers
 from catalog.ports.store import Database, Scope, UnitOfWork
-from catalog.relation import Relation
+from catalog.tables.relation import Relation
 from firn.protocol.names import dotted
 from server.service.allowed import check_published
 
@@ -39,7 +40,7 @@ def policies_of(uow: UnitOfWork, tables: Sequence[tuple[Relation, Mapping[str, s
     scopes = {scope for relation, _ in tables for scope in _scopes(relation.catalog, relation.name.namespace)}
     found = uow.policies.get_many(scopes)
     return [
-        layered([*_layers(found, relation.catalog, relation.name.namespace), ("table", dict(properties))])
+        merge_layers([*_layers(found, relation.catalog, relation.name.namespace), ("table", dict(properties))])
         for relation, properties in tables
     ]
 
@@ -104,4 +105,4 @@ def _check_exists(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) -
 
 def _scoped(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) -> ScopedPolicy:
     layers = layers_of(uow, catalog, namespace)
-    return ScopedPolicy(own=layers[-1][1], policy=layered(layers))
+    return ScopedPolicy(own=layers[-1][1], policy=merge_layers(layers))

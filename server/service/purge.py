@@ -12,15 +12,15 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from catalog.dropped import Dropped, DroppedKind, DroppedState, PurgeProgress
 from catalog.errors import CatalogError, CommitUnknown, Conflict, Invalid, NotFound
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import unlisted_manifests
-from catalog.locations import FileRule
+from catalog.locations.location_rule import FileRule
 from catalog.names import CatalogName, RelationId
 from catalog.ports.dropped import ReachableFiles
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Relation
+from catalog.removal.drop import Dropped, DroppedKind, DroppedState, PurgeProgress
+from catalog.tables.relation import Relation
 from server.service.allowed import allowed_locations
 from server.service.metadata import MetadataFiles
 from server.service.ownership import why_dropped_not_its_own

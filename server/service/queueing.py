@@ -7,14 +7,22 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from uuid import uuid4
 
-from catalog.fairness import SHARED_OVER, Used, asked_goes_first, deadline, is_long, long_limit, used_by
-from catalog.group import GroupName
-from catalog.job import Job, JobId, JobKind, JobStatus, overtaken
+from catalog.jobs.job import Job, JobId, JobKind, JobStatus, supersede_job
+from catalog.jobs.optimizer_group import GroupName
+from catalog.jobs.scheduling import (
+    USAGE_WINDOW,
+    SlotUsage,
+    compute_deadline,
+    is_long,
+    limit_long_jobs,
+    measure_usage,
+    should_take_requested_first,
+)
 from catalog.maintenance import kind_of
 from catalog.planning import Due, TableFacts
 from catalog.policy.policy import Policy
 from catalog.ports.store import UnitOfWork
-from catalog.relation import Relation
+from catalog.tables.relation import Relation
 
 
 def queued(relation: Relation, due: Due, facts: TableFacts, now: datetime, *, asked: bool = False) -> Job:
@@ -31,7 +39,7 @@ def queued(relation: Relation, due: Due, facts: TableFacts, now: datetime, *, as
         group=policy["firn.optimize.group"],
         reason=due.why,
         created_at=now,
-        deadline=deadline(kind_of(due.kind).max_wait, priority, now, asked=asked),
+        deadline=compute_deadline(kind_of(due.kind).max_wait, priority, now, asked=asked),
         priority=priority,
         is_long=gain is not None and is_long(gain.seconds, gain.work),
         predicted_seconds=0.0 if gain is None else gain.seconds,
@@ -49,8 +57,8 @@ def added(uow: UnitOfWork, job: Job, now: datetime) -> bool:
         return False
     active = uow.jobs.active_of(job.relation_id)
     waiting = None if active is None else uow.jobs.lock(active.id)
-    if waiting is not None and waiting.gives_way and (job.was_asked_for or job.deadline < waiting.deadline):
-        uow.jobs.put(overtaken(waiting, job, now))
+    if waiting is not None and waiting.is_preemptible and (job.was_requested or job.deadline < waiting.deadline):
+        uow.jobs.put(supersede_job(waiting, job, now))
     return uow.jobs.add(job)
 
 
@@ -65,7 +73,7 @@ class Shares:
     """What the catalogs and tables of each group use, looked up once and kept while a round plans jobs."""
 
     lease: timedelta
-    _used: dict[GroupName, Used] = field(default_factory=dict)
+    _used: dict[GroupName, SlotUsage] = field(default_factory=dict)
     _quotas: dict[GroupName, float] = field(default_factory=dict)
 
     def learn(self, uow: UnitOfWork, groups: Collection[GroupName]) -> None:
@@ -78,12 +86,16 @@ class Shares:
         """The job with a later deadline where its table or catalog has had more than its share."""
         group = GroupName(job.group)
         used, quota = self._used[group], self._quotas[group]
-        back = used.back(job.catalog, job.relation_id, table_quota=policy["firn.optimize.quota"], catalog_quota=quota)
+        penalty = used.penalty(
+            job.catalog, job.relation_id, table_quota=policy["firn.optimize.quota"], catalog_quota=quota
+        )
         used.add(job.catalog, job.relation_id, job.predicted_seconds)
-        return replace(job, deadline=deadline(kind_of(job.kind).max_wait, job.priority, job.created_at, back=back))
+        return replace(
+            job, deadline=compute_deadline(kind_of(job.kind).max_wait, job.priority, job.created_at, penalty=penalty)
+        )
 
-    def _of(self, uow: UnitOfWork, group: GroupName, now: datetime) -> Used:
-        used = used_by(uow.queue.ran_since(group, now - SHARED_OVER), slots_of(uow, group, now, self.lease), now)
+    def _of(self, uow: UnitOfWork, group: GroupName, now: datetime) -> SlotUsage:
+        used = measure_usage(uow.queue.ran_since(group, now - USAGE_WINDOW), slots_of(uow, group, now, self.lease), now)
         for catalog, seconds in uow.queue.pending_seconds(group).items():
             used.by_catalog[catalog] = used.by_catalog.get(catalog, 0.0) + seconds
         return used
@@ -98,11 +110,11 @@ def slots_of(uow: UnitOfWork, group: GroupName, now: datetime, lease: timedelta)
 def next_job(
     uow: UnitOfWork, group: GroupName, kinds: Collection[JobKind], lease: timedelta, *, taking: bool
 ) -> Job | None:
-    """The pending job whose turn it is (catalog.fairness): of those asked for, or of those planned, the earliest.
+    """The pending job whose turn it is (catalog.jobs.scheduling): of those asked for, or of those planned, the earliest.
 
     Only whoever is `taking` it locks it.
     """
-    asked = asked_goes_first(last_was_asked=uow.queue.last_was_asked(group))
+    asked = should_take_requested_first(last_was_asked=uow.queue.last_was_asked(group))
     wanted = _Wanted(group=group, kinds=kinds, lease=lease, taking=taking)
     return _earliest(uow, wanted, asked=asked) or _earliest(uow, wanted, asked=not asked)
 
@@ -126,7 +138,7 @@ def _earliest(uow: UnitOfWork, wanted: _Wanted, *, asked: bool) -> Job | None:
         return first
     if taking:
         uow.queue.hold(group)
-    limit = long_limit(slots_of(uow, group, uow.now(), wanted.lease), uow.groups.settings_of(group).reserved_slots)
+    limit = limit_long_jobs(slots_of(uow, group, uow.now(), wanted.lease), uow.groups.settings_of(group).reserved_slots)
     if uow.queue.long_leased(group) < limit:
         return first
     return uow.jobs.next_pending(group, kinds, asked=asked, long=False, lock=taking)

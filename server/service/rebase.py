@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from catalog.commits.rebase import OvertakenAppend, rebase_append
 from catalog.ports.manifests import ManifestLists
-from catalog.rebase import OvertakenAppend, rebased
 from server.service.facts import Situation
 from server.service.mirroring import Rewritten, rewritten
 
@@ -16,5 +16,5 @@ def on_new_head(lists: ManifestLists, situation: Situation, append: OvertakenApp
     joined = lists.joined(metadata, append)
     if joined is None:
         raise append.refusal
-    (planned,) = rewritten(situation, rebased(metadata, append, joined), now_ms=situation.now_ms)
+    (planned,) = rewritten(situation, rebase_append(metadata, append, joined), now_ms=situation.now_ms)
     return replace(planned, manifest_list=joined)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
-from catalog.dropped import Dropped, DroppedKind, DroppedState, is_protected, retention_of
 from catalog.errors import Conflict, Protected
 from catalog.names import CatalogName, Namespace, encode_namespace
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Relation, RelationKind
+from catalog.removal.drop import Dropped, DroppedKind, DroppedState, is_protected, read_drop_retention
+from catalog.tables.relation import Relation, RelationKind
 from server.service.job_fencing import end_jobs
 from server.service.metadata import MetadataFiles
 from server.service.namespaces import remove_empty
@@ -78,7 +78,7 @@ class RecursiveDrops:
         end_jobs(uow, [one.id for one in relations], f"namespace {'.'.join(namespace)} was dropped with its tables")
         for one in sorted((one for one in relations if one.kind is RelationKind.KEYED), key=lambda one: one.id):
             uow.keyed.lock(one.id)
-        now, keeps = uow.now(), retention_of(uow.catalogs.get(catalog).properties)
+        now, keeps = uow.now(), read_drop_retention(uow.catalogs.get(catalog).properties)
         entry_id = uuid4() if keeps > timedelta() else None
         protected = [f"namespace {'.'.join(one)}" for one, mine in properties.items() if is_protected(mine)]
         dropped = self._retired(uow, relations, Drop(purge=purge, within=entry_id), protected)

@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from catalog.commit import Change
 from catalog.errors import CommitRefused, Invalid, RequirementFailed
-from catalog.history.lineage import Rollback, planned_rollback, ref_or_snapshot, snapshot_at
-from catalog.history.refs import WantedRef, dropping_ref, forwarding, rolling_back, setting_ref
+from catalog.history.commit import TableCommit
+from catalog.history.lineage import Rollback, find_ref_or_snapshot, find_snapshot_at, plan_rollback
+from catalog.history.refs import WantedRef, build_drop_ref, build_fast_forward, build_rollback, build_set_ref
 from catalog.iceberg.json import Json
 from catalog.names import CatalogName, TableName
 from catalog.ports.store import Database
-from catalog.relation import Relation, RelationKind
+from catalog.tables.relation import Relation, RelationKind
 from server.service.commit import CommitRequest, Committer
 from server.service.facts import load_metadata
 from server.service.metadata import MetadataFiles
@@ -37,8 +37,8 @@ class Target:
     def in_table(self, metadata: Json) -> int:
         """The snapshot that is meant."""
         if self.at is not None:
-            return snapshot_at(metadata, self.at)
-        return ref_or_snapshot(metadata, self.snapshot or "")
+            return find_snapshot_at(metadata, self.at)
+        return find_ref_or_snapshot(metadata, self.snapshot or "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,17 +70,17 @@ class Refs:
     def set(self, catalog: CatalogName, name: TableName, wanted: WantedRef) -> None:
         """Make a branch or tag, or change it; Conflict when it exists elsewhere and is not to be replaced."""
         seen = self.look(catalog, name)
-        self._commit(seen, setting_ref(seen.relation.name, seen.metadata, wanted))
+        self._commit(seen, build_set_ref(seen.relation.name, seen.metadata, wanted))
 
     def drop(self, catalog: CatalogName, name: TableName, ref: str) -> None:
         """Remove a branch or tag; its snapshots stay until they expire."""
         seen = self.look(catalog, name)
-        self._commit(seen, dropping_ref(seen.relation.name, seen.metadata, ref))
+        self._commit(seen, build_drop_ref(seen.relation.name, seen.metadata, ref))
 
     def forward(self, catalog: CatalogName, name: TableName, branch: str, to: str) -> None:
         """Move a branch to where another ref is; Conflict when it would lose commits by that."""
         seen = self.look(catalog, name)
-        self._commit(seen, forwarding(seen.relation.name, seen.metadata, branch, to))
+        self._commit(seen, build_fast_forward(seen.relation.name, seen.metadata, branch, to))
 
     def plan(self, catalog: CatalogName, name: TableName, target: Target) -> tuple[Seen, Rollback]:
         """What a rollback would do; CommitRefused for a table that takes none."""
@@ -88,7 +88,7 @@ class Refs:
         refusal = why_no_rollback(seen.owner)
         if refusal is not None:
             raise CommitRefused(refusal, hint=_INSTEAD[seen.owner.kind])
-        return seen, planned_rollback(seen.metadata, target.in_table(seen.metadata))
+        return seen, plan_rollback(seen.metadata, target.in_table(seen.metadata))
 
     def rollback(
         self, catalog: CatalogName, name: TableName, target: Target, *, expected_head: int | None
@@ -102,10 +102,10 @@ class Refs:
             return seen, rollback
         if expected_head is not None and expected_head != rollback.head:
             raise RequirementFailed(f"main is at snapshot {rollback.head}, not at {expected_head}", hint=_LOOK_AGAIN)
-        self._commit(seen, rolling_back(seen.relation.name, seen.metadata, rollback))
+        self._commit(seen, build_rollback(seen.relation.name, seen.metadata, rollback))
         return seen, rollback
 
-    def _commit(self, seen: Seen, change: Change | None) -> None:
+    def _commit(self, seen: Seen, change: TableCommit | None) -> None:
         if change is None:
             return
         try:

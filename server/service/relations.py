@@ -7,20 +7,21 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID, uuid4
 
-from catalog.commit import CommitEvent
-from catalog.dropped import other_places
+from catalog.locations.links import Links
+
 from catalog.errors import Conflict
 from catalog.history.change import Change as Changed
 from catalog.history.change import ChangeKind
-from catalog.history.tables import created, state_of
+from catalog.history.commit import CommitEvent
+from catalog.history.table_stats import advance_stats, describe_snapshots
+from catalog.history.tables import describe_created_table, read_table_state
 from catalog.iceberg.json import Json
-from catalog.job import JobStatus
-from catalog.locations import own_locations
+from catalog.jobs.job import JobStatus
+from catalog.locations.location_rule import list_own_locations
 from catalog.names import CatalogName, RelationId, TableName
-from catalog.ports.files import Links
 from catalog.ports.store import UnitOfWork
-from catalog.relation import Relation, RelationKind, TableStats
-from catalog.stats import advanced, event_of_snapshots
+from catalog.removal.drop import list_other_locations
+from catalog.tables.relation import Relation, RelationKind, TableStats
 from firn.protocol.names import dotted
 from server.service.caller import caller
 from server.service.job_fencing import end_jobs
@@ -49,7 +50,7 @@ class NewTable:
     @property
     def named(self) -> tuple[str, ...]:
         """The directories that a client has named."""
-        return own_locations(self.metadata)[self.is_placed :]
+        return list_own_locations(self.metadata)[self.is_placed :]
 
     @property
     def kin(self) -> list[UUID]:
@@ -91,7 +92,7 @@ def new_relation(catalog: CatalogName, new: NewTable, metadata_location: str | N
         created_at=now,
         updated_at=now,
         hive_name=new.hive_name,
-        former_locations=other_places(new.metadata),
+        former_locations=list_other_locations(new.metadata),
     )
 
 
@@ -124,16 +125,18 @@ def add_relation(
         check_directories(uow, links, catalog, new.named, new.kin)
     check_published(uow, links, catalog, new.metadata.get("properties") or {})
     uow.relations.add(relation)
-    schema_id, head_id = state_of(new.metadata)
+    schema_id, head_id = read_table_state(new.metadata)
     source = [Changed(ChangeKind.REGISTERED, after=metadata_location)] if registered else []
     event = replace(
-        plain_event(relation, "create", now, [*source, *created(new.metadata)]), schema_id=schema_id, head_id=head_id
+        plain_event(relation, "create", now, [*source, *describe_created_table(new.metadata)]),
+        schema_id=schema_id,
+        head_id=head_id,
     )
     snapshots = new.metadata.get("snapshots") or ()
     if snapshots and registered:  # its snapshots were written by somebody else, long ago
-        event = replace(event_of_snapshots(event, snapshots[-1:]), engine=event.engine)
+        event = replace(describe_snapshots(event, snapshots[-1:]), engine=event.engine)
     elif snapshots:
-        event = event_of_snapshots(event, snapshots)
+        event = describe_snapshots(event, snapshots)
     uow.events.add(event)
     uow.stats.put(first_stats(relation, new.metadata, event), look_at=now)
     return relation
@@ -141,7 +144,7 @@ def add_relation(
 
 def first_stats(relation: Relation, metadata: Json, event: CommitEvent, *, epoch: int = 0) -> TableStats:
     """The counters of a table of whose past nothing is counted; `epoch` is higher than any that it had before."""
-    return advanced(TableStats(relation_id=relation.id, epoch=epoch), metadata, event)
+    return advance_stats(TableStats(relation_id=relation.id, epoch=epoch), metadata, event)
 
 
 def forget_relation(uow: UnitOfWork, metadata: MetadataFiles, relation: Relation, done: str) -> Relation:

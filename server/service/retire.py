@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from catalog.commit import CommitEvent
-from catalog.dropped import Dropped, DroppedKind, DroppedState, is_protected, retention_of
 from catalog.errors import Conflict, NotFound, Protected
 from catalog.history.change import Change, ChangeKind
+from catalog.history.commit import CommitEvent
 from catalog.keyed.spec import BASE
-from catalog.locations import readings
+from catalog.locations.location_rule import list_readings
 from catalog.names import RelationId
 from catalog.ports.store import UnitOfWork
-from catalog.relation import Relation, RelationKind
+from catalog.removal.drop import Dropped, DroppedKind, DroppedState, is_protected, read_drop_retention
+from catalog.tables.relation import Relation, RelationKind
 from firn.protocol.locations import overlaps
 from server.service.caller import caller
 from server.service.facts import load_metadata
@@ -56,7 +56,7 @@ def retire(uow: UnitOfWork, metadata: MetadataFiles, relation: Relation, drop: D
     taken = [uow.dropped.take(one.id) for one in (relation, *stores)]
     end_jobs(uow, [relation.id], dropped_because(relation))  # one may have been planned until now
     check_unprotected(uow, metadata, taken)
-    keeps = retention_of(uow.catalogs.get(relation.catalog).properties)
+    keeps = read_drop_retention(uow.catalogs.get(relation.catalog).properties)
     entry = Dropped(
         id=relation.id,
         catalog=relation.catalog,
@@ -106,9 +106,9 @@ def _properties(uow: UnitOfWork, metadata: MetadataFiles, relations: Sequence[Re
 
 def refuse_purged_place(uow: UnitOfWork, used: Sequence[str]) -> None:
     """Conflict when a relation is to be added over files that are being deleted."""
-    going = [readings(place.location) for place in uow.dropped.places_in_purge()]
+    going = [list_readings(place.location) for place in uow.dropped.places_in_purge()]
     for location in used if going else ():
-        if any(_meet(readings(location), place) for place in going):
+        if any(_meet(list_readings(location), place) for place in going):
             raise Conflict(
                 f"files in or around {location} are being deleted: a table that was dropped is being purged there",
                 hint="choose another location, or wait for the purge to end",

@@ -10,23 +10,23 @@ from itertools import islice
 
 from catalog.errors import CommitUnknown, NoSuchPlan, NoSuchPlanTask, NotFound, Unavailable
 from catalog.iceberg.json import Json
-from catalog.locations import FileRule
+from catalog.locations.location_rule import FileRule
 from catalog.names import CatalogName, TableName
 from catalog.ports.scan import FileTask, ScanFiles
 from catalog.ports.store import Database
-from catalog.scan.expression import written_bytes
+from catalog.scan.expression import measure_expression
 from catalog.scan.plan import (
     ManifestSize,
     PlanId,
     ScanLimits,
     ScanPlan,
     Task,
-    cut,
-    inline_plan_id,
+    create_inline_plan_id,
+    create_plan_id,
+    cut_tasks,
     is_inline,
-    new_plan_id,
-    parsed_plan_id,
-    parsed_task,
+    parse_plan_id,
+    parse_task,
     whole,
 )
 from catalog.scan.request import ScanRequest
@@ -64,21 +64,21 @@ class Scans:
         request = ScanRequest.parse(body)
         location, metadata = self._table(catalog, name)
         scan = Scan.of(metadata, request)
-        limits = self.limits.for_filter(written_bytes(scan.filter))
+        limits = self.limits.for_filter(measure_expression(scan.filter))
         rule = self._rule(catalog, name, metadata)
         sizes = self.files.sizes(scan, rule)
         if limits.fits(sizes):
             files = list(_enough(self.files.tasks(scan, whole(sizes), rule), request.min_rows))
-            return Planned(plan_id=inline_plan_id(), files=files)
+            return Planned(plan_id=create_inline_plan_id(), files=files)
         first = _first_rows(partial(self.files.tasks, rule=rule), scan, sizes, limits)
         if first is not None:
-            return Planned(plan_id=inline_plan_id(), files=first)
-        plan = self._keep(location, scan, _pinned(body, scan), tuple(cut(sizes, limits)))
+            return Planned(plan_id=create_inline_plan_id(), files=first)
+        plan = self._keep(location, scan, _pinned(body, scan), tuple(cut_tasks(sizes, limits)))
         return Planned(plan_id=str(plan.id), tasks=plan.task_names())
 
     def result(self, catalog: CatalogName, name: TableName, plan_id: str) -> Planned | None:
         """What is planned under this id, None when it was cancelled; NoSuchPlan, also when it was answered whole."""
-        plan = None if is_inline(plan_id) else self._found(catalog, name, parsed_plan_id(plan_id))
+        plan = None if is_inline(plan_id) else self._found(catalog, name, parse_plan_id(plan_id))
         if plan is None:
             self._table(catalog, name)
             raise NoSuchPlan(f"The plan id does not exist: {plan_id}", hint="plan the scan again")
@@ -89,7 +89,7 @@ class Scans:
         if is_inline(plan_id):
             self._table(catalog, name)
             return
-        plan = self._found(catalog, name, parsed_plan_id(plan_id))
+        plan = self._found(catalog, name, parse_plan_id(plan_id))
         if plan is None:
             raise NoSuchPlan(f"The plan id does not exist: {plan_id}")
         with self.database.writing() as uow:
@@ -97,7 +97,7 @@ class Scans:
 
     def fetch(self, catalog: CatalogName, name: TableName, task: str) -> Sequence[FileTask]:
         """The files of one task, as often as it is asked for; NoSuchPlanTask once its plan is over."""
-        plan_id, number = parsed_task(task)
+        plan_id, number = parse_task(task)
         plan = self._found(catalog, name, plan_id)
         if plan is None or plan.cancelled or number >= len(plan.tasks):
             raise NoSuchPlanTask(f"The plan task does not exist: {task}", hint="plan the scan again")
@@ -139,7 +139,7 @@ class Scans:
         try:
             with self.database.writing() as uow:
                 plan = ScanPlan(
-                    id=new_plan_id(),
+                    id=create_plan_id(),
                     table_uuid=scan.metadata["table-uuid"],
                     metadata_location=location,
                     request=request,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from catalog.commit import Change
-from catalog.dropped import Dropped
+from catalog.history.commit import TableCommit
 from catalog.iceberg.json import Json
 from catalog.keyed.spec import BASE
 from catalog.names import CatalogName, TableName
 from catalog.policy.policy import PROTECTED
 from catalog.ports.store import Database
-from catalog.relation import RelationKind
+from catalog.removal.drop import Dropped
+from catalog.tables.relation import RelationKind
 from server.service.access.access import Access
 from server.service.blockers import Blockers
 from server.service.commit import CommitRequest, Committer
@@ -113,7 +113,7 @@ class Services:
         if removals:
             asked.append({"action": "remove-properties", "removals": sorted(removals)})
         if asked:
-            self.committer.commit(CommitRequest(catalog=catalog, changes=[Change(name=target, updates=asked)]))
+            self.committer.commit(CommitRequest(catalog=catalog, changes=[TableCommit(name=target, updates=asked)]))
 
     def protect(self, catalog: CatalogName, name: TableName, *, protected: bool) -> None:
         """Protect a table, keyed table or view against being dropped, or lift the protection."""
@@ -130,7 +130,7 @@ class Services:
             if protected
             else {"action": "remove-properties", "removals": removals}
         )
-        self.views.commit(catalog, Change(name=name, updates=[change]))
+        self.views.commit(catalog, TableCommit(name=name, updates=[change]))
 
     def _is_keyed(self, catalog: CatalogName, name: TableName) -> bool:
         with self.database.reading() as uow:

@@ -8,8 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from uuid import uuid4
 
-from catalog.commit import Change
-from catalog.dropped import Dropped
 from catalog.errors import (
     AlreadyExists,
     CatalogError,
@@ -20,17 +18,19 @@ from catalog.errors import (
     RequirementFailed,
     Unavailable,
 )
+from catalog.history.commit import TableCommit
 from catalog.iceberg.formats import checked
 from catalog.iceberg.json import Json
-from catalog.iceberg.table import apply_updates, check_requirements, empty_table, new_table
-from catalog.imports.newest import number_of
+from catalog.iceberg.table import apply_updates, build_empty_table, build_table, check_requirements
+from catalog.imports.newest_metadata import read_version_number
 from catalog.keyed.spec import KeySpec
-from catalog.locations import own_locations
-from catalog.names import CatalogName, Namespace, TableName, same_but_for_case
+from catalog.locations.location_rule import list_own_locations
+from catalog.names import CatalogName, Namespace, TableName, find_name_in_other_case
 from catalog.ports.manifests import ManifestLists
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Relation, RelationKind
-from catalog.scan.mode import planning_config
+from catalog.removal.drop import Dropped
+from catalog.scan.mode import build_planning_config
+from catalog.tables.relation import Relation, RelationKind
 from server.service.commit import looking, reading_back
 from server.service.commit_files import CommittedFiles
 from server.service.facts import check_namespace, existing_table
@@ -104,7 +104,7 @@ class Tables:
             self._check_free(uow, catalog, definition.name)
         metadata = self.defined(catalog, definition, now_ms=self._now_ms())
         with self.database.reading() as uow:
-            named = own_locations(metadata)[definition.location is None :]
+            named = list_own_locations(metadata)[definition.location is None :]
             check_directories(uow, self.metadata.files, catalog, named)
         with suppress(Unavailable, AlreadyExists):  # the client may have rights that the server lacks
             self.metadata.files.make_directory(f"{metadata['location']}/metadata")
@@ -113,7 +113,7 @@ class Tables:
     def create_by_commit(
         self,
         catalog: CatalogName,
-        change: Change,
+        change: TableCommit,
         *,
         idempotency: Idempotency | None = None,
         may_read: Callable[[], bool] = lambda: True,
@@ -136,7 +136,7 @@ class Tables:
         location = next((u["location"] for u in updates if u.get("action") == "set-location"), None)
         with self.database.reading() as uow:
             warehouse = uow.catalogs.get(catalog).warehouse
-        start = empty_table(uuid=str(uuid4()), location=location or default_location(warehouse, name))
+        start = build_empty_table(uuid=str(uuid4()), location=location or default_location(warehouse, name))
         metadata = apply_updates(start, updates, now_ms=self._now_ms(), previous_location=None)
         if KeySpec.from_properties(metadata.get("properties", {})) is not None:
             raise CommitRefused(
@@ -159,7 +159,7 @@ class Tables:
         links = self.metadata.files
         with self.database.reading() as uow:
             self._check_free(uow, catalog, new.name)
-            check_directories(uow, links, catalog, own_locations(new.metadata), new.kin)
+            check_directories(uow, links, catalog, list_own_locations(new.metadata), new.kin)
             relation = new_relation(catalog, new, None, uow.now())
         files = CommittedFiles(self.database, links, self.manifest_lists)
         files.check(relation, None, new.metadata, updates)
@@ -212,7 +212,7 @@ class Tables:
             if existing is not None and overwrite and existing.kind.is_table:
                 forget_relation(uow, self.metadata, existing, "overwritten")
             self._check_free(uow, catalog, name)
-            version = number_of(metadata_location)
+            version = read_version_number(metadata_location)
             new = NewTable(name=name, kind=RelationKind.TABLE, metadata=metadata, version=version, is_foreign=True)
             relation = add_relation(uow, self.metadata.files, catalog, new, metadata_location, registered=True)
             remember(uow, idempotency, [metadata_location])
@@ -230,7 +230,7 @@ class Tables:
         """The metadata of a table made by this definition."""
         with self.database.reading() as uow:
             warehouse = uow.catalogs.get(catalog).warehouse
-        return new_table(
+        return build_table(
             uuid=str(uuid4()),
             location=(definition.location or default_location(warehouse, definition.name)).rstrip("/"),
             schema=definition.schema,
@@ -315,7 +315,7 @@ class Tables:
             taken = uow.relations.holder(catalog, to)
             if taken is not None and (taken.name == to or taken.id != relation.id):  # its own case may change
                 message = f"Cannot rename {source} to {to}. {_shown(taken.kind)} already exists"
-                raise AlreadyExists(message, hint=same_but_for_case(taken.name, to))
+                raise AlreadyExists(message, hint=find_name_in_other_case(taken.name, to))
             rename_jobs(uow, relation.id, to)
             uow.relations.rename(relation, to)
             uow.events.add(renamed_event(relation, to, uow.now()))
@@ -340,7 +340,9 @@ class Tables:
 
     def _at(self, location: str, kind: RelationKind) -> Loaded:
         document = self.metadata.load_present(location)
-        return Loaded(metadata_location=location, text=document.text, config=planning_config(kind, document.parsed))
+        return Loaded(
+            metadata_location=location, text=document.text, config=build_planning_config(kind, document.parsed)
+        )
 
     def _check_free(self, uow: UnitOfWork, catalog: CatalogName, name: TableName) -> None:
         """NoSuchNamespace or AlreadyExists, before anything is written."""
@@ -350,7 +352,7 @@ class Tables:
         if taken is not None:
             same = "" if taken.kind.is_table else " with same name"
             message = f"{_shown(taken.kind)}{same} already exists: {name}"
-            raise AlreadyExists(message, hint=same_but_for_case(taken.name, name))
+            raise AlreadyExists(message, hint=find_name_in_other_case(taken.name, name))
 
     def _now_ms(self) -> int:
         with self.database.reading() as uow:

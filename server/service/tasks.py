@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from catalog.iceberg.json import Json
-from catalog.job import ASKED_FOR, Job, JobKind
+from catalog.jobs.job import REQUESTED, Job, JobKind
 from catalog.keyed.spec import BASE, CHANGE
 from catalog.maintenance import kind_of
 from catalog.maintenance.context import JobContext
 from catalog.names import CatalogName, TableName
 from catalog.planning import Due, TableFacts
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Relation
+from catalog.tables.relation import Relation
 from server.service.facts import load_metadata
 from server.service.metadata import MetadataFiles
 from server.service.planner import check_takes, facts_of, planned_relation
@@ -70,7 +70,7 @@ class Tasks:
             relation = planned_relation(uow, catalog, name)
             facts = facts_of(uow, relation)
             check_takes(relation, facts, kind)
-            due = Due(kind=kind, why="asked for", state=ASKED_FOR, params=params)
+            due = Due(kind=kind, why="asked for", state=REQUESTED, params=params)
             context = self._context(uow, queued(relation, due, facts, uow.now(), asked=True), relation)
         return Asked(context, kind_of(kind).build_task(context))
 

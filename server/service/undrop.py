@@ -12,17 +12,17 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from uuid import UUID
 
-from catalog.dropped import Dropped, DroppedKind, DroppedState, belongs_to
 from catalog.errors import AlreadyExists, CatalogError, Conflict, Invalid, NotFound, Unavailable
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import unlisted_manifests
 from catalog.iceberg.table import current_snapshot
-from catalog.locations import FileRule, own_locations
+from catalog.locations.location_rule import FileRule, list_own_locations
 from catalog.names import CatalogName, RelationId, TableName, decode_namespace, encode_namespace
 from catalog.ports.dropped import ReachableFiles
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Relation, RelationKind
+from catalog.removal.drop import Dropped, DroppedKind, DroppedState, is_own_location
+from catalog.tables.relation import Relation, RelationKind
 from firn.protocol.locations import canonical, spellings
 from server.service.allowed import allowed_locations
 from server.service.keyed import check_no_namespace
@@ -189,7 +189,7 @@ class Undrops:
             return FilesFound(checked=2 + len(manifests), of=2 + len(manifests), missing=missing)
         own = canonical(relation.location)
         named = dict.fromkeys(file for manifest in manifests for file in files.files(manifest))
-        data = [file for file in named if relation.hive_name is None or belongs_to(file, own)]
+        data = [file for file in named if relation.hive_name is None or is_own_location(file, own)]
         some = _admitted(rule, data[:: len(data) // MOST_DATA_FILES + 1])
         besides = 2 + len(manifests)
         return FilesFound(checked=besides + len(some), of=besides + len(data), missing=files.missing(some))
@@ -205,7 +205,7 @@ class Undrops:
         links = self.metadata.files
         with self.database.reading() as uow:
             allowed = allowed_locations(uow, links, relation.catalog)
-        places = [*own_locations(metadata), *relation.former_locations]
+        places = [*list_own_locations(metadata), *relation.former_locations]
         return FileRule(table=str(relation.name), allowed=allowed, own=places, others=others, links=links)
 
 

@@ -15,22 +15,22 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from cachetools import LRUCache, TTLCache
+from catalog.locations.links import Links
 
-from catalog.access import Caller
+from catalog.access.privileges import Caller
+from catalog.credentials.reach import Reach, S3Place, find_common_prefix, list_locations
+from catalog.credentials.session_policy import LONGEST_POLICY, build_session_name, build_session_policy
+from catalog.credentials.signing import SignRequest, check_signable
+from catalog.credentials.storage_config import StorageConfig
+from catalog.credentials.storage_config import Vending as Mode
 from catalog.errors import CatalogError, Forbidden, Invalid, LocationRefused
 from catalog.iceberg.json import Json
-from catalog.job import Lease, check_lease
-from catalog.locations import AllowedLocations, own_locations
+from catalog.jobs.job import Lease, check_lease
+from catalog.locations.location_rule import AllowedLocations, list_own_locations
 from catalog.names import CatalogName, TableName
-from catalog.ports.files import Links
+from catalog.ports.credentials import Cloud, Keys, ToSign
 from catalog.ports.store import Database, UnitOfWork
-from catalog.ports.vending import Cloud, Keys, ToSign
-from catalog.relation import Relation
-from catalog.vending.policy import LONGEST_POLICY, policy_for, session_name
-from catalog.vending.reach import Reach, S3Place, all_locations, common_prefix
-from catalog.vending.sign import SignRequest, signable
-from catalog.vending.storage import StorageConfig
-from catalog.vending.storage import Vending as Mode
+from catalog.tables.relation import Relation
 from server.service.access.access import Access
 from server.service.keyed import served_by
 from server.service.locations import allowed_locations, kin, storage_of
@@ -202,7 +202,7 @@ class Vending:
         if not self.access.may_read(caller, catalog, name):
             raise Forbidden(f"signatures for {name} take the privilege to read it")
         write = not pinned and self.access.may_write(caller, catalog, name)
-        found = signable(request, ground.reach(write=write), ground.storage)
+        found = check_signable(request, ground.reach(write=write), ground.storage)
         return self.cloud.signature(
             ToSign(
                 method=request.method,
@@ -245,7 +245,7 @@ class Vending:
         except CatalogError as error:
             log.warning("no credentials", extra={"table": str(name), "why": error.message})
             return Granted(hints=storage.hints, refused=f"the storage gives none: {error.message}")
-        told = Credential(common_prefix(ground.locations), storage.hints | _config(keys))
+        told = Credential(find_common_prefix(ground.locations), storage.hints | _config(keys))
         return Granted(hints=storage.hints, credential=told)
 
     def _keys(self, ground: Ground, caller: Caller | None, name: TableName, *, write: bool) -> Keys:
@@ -260,10 +260,10 @@ class Vending:
     def _session(self, ground: Ground, caller: Caller | None, name: TableName, *, write: bool) -> Keys:
         """Handed out again for half of its life: clients renew five minutes before the end, and so shortly never."""
         storage = ground.storage
-        policy = policy_for(ground.reach(write=write), partition=storage.partition)
+        policy = build_session_policy(ground.reach(write=write), partition=storage.partition)
         if len(policy) > LONGEST_POLICY:
             raise Invalid("the table's files lie in too many places for one policy")
-        session = session_name(None if caller is None else caller.principal.name, str(name))
+        session = build_session_name(None if caller is None else caller.principal.name, str(name))
         principal = None if caller is None else caller.principal.id
         key, now = (storage, policy, session, principal), datetime.now(UTC)
         with self._lock:
@@ -282,8 +282,8 @@ def _surveyed(uow: UnitOfWork, links: Links, catalog: CatalogName, relation: Rel
     storage = storage_of(uow, catalog)
     if not storage.hands_out:
         return Ground(storage=storage)
-    own = own_locations(metadata)
-    locations = own if relation is None else all_locations(relation, metadata)
+    own = list_own_locations(metadata)
+    locations = own if relation is None else list_locations(relation, metadata)
     places = [S3Place.of(location) for location in locations]
     why_not = _why_outside(allowed_locations(uow, links, catalog), links, locations)
     if relation is not None and relation.hive_name is not None:

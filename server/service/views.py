@@ -7,20 +7,21 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import uuid4
 
-from catalog.commit import Change, CommitEvent
-from catalog.dropped import Dropped
+from catalog.locations.links import Links
+
 from catalog.errors import AlreadyExists, CatalogError, CommitRefused, Invalid, NoSuchView, RequirementFailed
-from catalog.history.views import created_view, view_changes
+from catalog.history.commit import CommitEvent, TableCommit
+from catalog.history.table_stats import read_engine
+from catalog.history.views import compare_views, describe_created_view
 from catalog.iceberg.json import Json
-from catalog.iceberg.view import apply_view_updates, check_view_requirements, checked_view, current_version, new_view
-from catalog.imports.newest import number_of
-from catalog.locations import own_locations
-from catalog.names import CatalogName, Namespace, RelationId, TableName, same_but_for_case
-from catalog.ports.files import Links
+from catalog.iceberg.view import apply_view_updates, build_view, check_view, check_view_requirements, current_version
+from catalog.imports.newest_metadata import read_version_number
+from catalog.locations.location_rule import list_own_locations
+from catalog.names import CatalogName, Namespace, RelationId, TableName, find_name_in_other_case
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Listed, Pointer, Relation, RelationKind
-from catalog.stats import engine_named
+from catalog.removal.drop import Dropped
+from catalog.tables.relation import ListedRelation, Pointer, Relation, RelationKind
 from server.service.caller import caller
 from server.service.commit import reading_back
 from server.service.facts import check_namespace
@@ -66,7 +67,7 @@ class Views:
         *,
         limit: int,
         cursor: str | None = None,
-    ) -> Page[Listed]:
+    ) -> Page[ListedRelation]:
         """Relations of some kinds in a namespace, by name; NoSuchNamespace when there is none."""
         with self.database.reading() as uow:
             uow.catalogs.get(catalog)
@@ -84,7 +85,7 @@ class Views:
             _check_free(uow, catalog, name)
             warehouse, now = uow.catalogs.get(catalog).warehouse, uow.now()
         links = self.metadata.files
-        metadata = new_view(
+        metadata = build_view(
             uuid=str(uuid4()),
             location=definition.location or default_location(warehouse, name),
             schema=definition.schema,
@@ -93,7 +94,7 @@ class Views:
             now_ms=int(now.timestamp() * 1000),
         )
         with self.database.reading() as uow:  # before the server writes there
-            check_directories(uow, links, catalog, own_locations(metadata))
+            check_directories(uow, links, catalog, list_own_locations(metadata))
         location = self.metadata.write(metadata["location"], 0, metadata)
         try:
             return self._add(catalog, name, metadata, location, idempotency)
@@ -116,7 +117,7 @@ class Views:
             check_readable(uow, self.metadata.files, catalog, metadata_location, known)
         document = self.metadata.load(metadata_location)
         try:
-            metadata = checked_view(document.parsed)
+            metadata = check_view(document.parsed)
         except Invalid as error:
             raise Invalid(f"{metadata_location} is not view metadata: {error.message}") from error
         return self._add(catalog, name, metadata, metadata_location, idempotency, is_foreign=True)
@@ -148,7 +149,7 @@ class Views:
     def commit(
         self,
         catalog: CatalogName,
-        change: Change,
+        change: TableCommit,
         *,
         idempotency: Idempotency | None = None,
         check: Callable[[Json], None] = lambda _: None,
@@ -212,7 +213,7 @@ class Views:
             if taken is not None and (taken.name == to or taken.id != relation.id):  # its own case may change
                 kind = "Table" if taken.kind.is_table else "View"
                 message = f"Cannot rename {source} to {to}. {kind} already exists"
-                raise AlreadyExists(message, hint=same_but_for_case(taken.name, to))
+                raise AlreadyExists(message, hint=find_name_in_other_case(taken.name, to))
             uow.relations.rename(relation, to)
             uow.events.add(renamed_event(relation, to, uow.now()))
             remember(uow, idempotency)
@@ -249,7 +250,7 @@ def add_view(
         owner_id=None,
         location=metadata["location"],
         metadata_location=location,
-        version=number_of(location),
+        version=read_version_number(location),
         created_at=now,
         updated_at=now,
     )
@@ -258,9 +259,9 @@ def add_view(
     if is_foreign:
         check_registered(uow, links, relation, metadata, location, dropped_around(uow, catalog, location))
     else:
-        check_directories(uow, links, catalog, own_locations(metadata))
+        check_directories(uow, links, catalog, list_own_locations(metadata))
     uow.relations.add(relation)
-    uow.events.add(_versioned(plain_event(relation, "create", now, created_view(metadata)), metadata))
+    uow.events.add(_versioned(plain_event(relation, "create", now, describe_created_view(metadata)), metadata))
 
 
 def _event(relation: Relation, before: Json, after: Json, now: datetime) -> CommitEvent:
@@ -271,14 +272,14 @@ def _event(relation: Relation, before: Json, after: Json, now: datetime) -> Comm
         operation = "properties"
     else:
         operation = "rollback" if version["version-id"] in known else "replace view"
-    event = _versioned(plain_event(relation, operation, now, view_changes(before, after)), after)
+    event = _versioned(plain_event(relation, operation, now, compare_views(before, after)), after)
     return replace(event, engine=caller.get().engine) if version["version-id"] in known else event
 
 
 def _versioned(event: CommitEvent, metadata: Json) -> CommitEvent:
     """The event of a new version, by the engine that its summary names."""
     version = current_version(metadata)
-    engine = engine_named(version.get("summary") or {}) or event.engine
+    engine = read_engine(version.get("summary") or {}) or event.engine
     return replace(event, engine=engine, schema_id=version["schema-id"], head_id=version["version-id"])
 
 
@@ -303,7 +304,7 @@ def _check_free(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> None:
     taken = uow.relations.holder(catalog, name)
     if taken is not None:
         kind = "Table with same name" if taken.kind.is_table else "View"
-        raise AlreadyExists(f"{kind} already exists: {name}", hint=same_but_for_case(taken.name, name))
+        raise AlreadyExists(f"{kind} already exists: {name}", hint=find_name_in_other_case(taken.name, name))
 
 
 def _check_listed(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) -> None:

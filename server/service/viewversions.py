@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from catalog.commit import Change as CommitToView
 from catalog.errors import Invalid, NotFound, RequirementFailed
 from catalog.history.change import Change
-from catalog.history.views import version_changes
+from catalog.history.commit import TableCommit as CommitToView
+from catalog.history.views import compare_versions
 from catalog.iceberg.json import Json
 from catalog.iceberg.view import current_version
 from catalog.names import CatalogName, TableName
-from catalog.relation import Relation
+from catalog.tables.relation import Relation
 from server.service.facts import load_metadata
 from server.service.views import Views, existing_view
 
@@ -81,4 +81,4 @@ def _planned(metadata: Json, version_id: int) -> ViewRollback:
         raise NotFound(f"the view has no version {version_id}", hint=f"it has kept {kept}")
     if then.get("schema-id") not in {one.get("schema-id") for one in metadata["schemas"]}:
         raise Invalid(f"the schema of version {version_id} is gone")
-    return ViewRollback(now=now["version-id"], then=version_id, changes=version_changes(metadata, now, metadata, then))
+    return ViewRollback(now=now["version-id"], then=version_id, changes=compare_versions(metadata, now, metadata, then))

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import and_, delete, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from catalog.access import (
+from catalog.access.privileges import (
     Grant,
     Membership,
     Principal,
@@ -21,10 +21,10 @@ from catalog.access import (
     RoleName,
     Securable,
 )
+from catalog.access.tokens import Token, TokenKind
 from catalog.errors import AlreadyExists, NotFound
 from catalog.names import CatalogName, decode_namespace, encode_namespace
 from catalog.ports.page import Page
-from catalog.token import Token, TokenKind
 from server.store import cursor as cursors
 from server.store.access_rows import PrincipalRow, RoleGrantRow, RoleMemberRow, RoleRow, TokenRow
 from server.store.session import ReadSession

@@ -9,8 +9,8 @@ from typing import Any
 
 from sqlalchemy import Select, delete, func, or_, select, update
 
-from catalog.access import PrincipalId
-from catalog.audit import AuditEntry, AuditFilter, Verdict
+from catalog.access.audit_log import AuditEntry, AuditFilter, Verdict
+from catalog.access.privileges import PrincipalId
 from catalog.ports.page import Page
 from server.store import cursor as cursors
 from server.store.access_rows import AuditRow

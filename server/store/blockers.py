@@ -9,8 +9,8 @@ from datetime import datetime
 
 from sqlalchemy import delete, select
 
-from catalog.blocker import Blocker, BlockerId
-from catalog.job import JobKind
+from catalog.jobs.blocker import Blocker, BlockerId
+from catalog.jobs.job import JobKind
 from catalog.names import RelationId
 from server.store.session import ReadSession
 from server.store.work_rows import BlockerRow

@@ -7,11 +7,11 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
+from catalog.ports.idempotency import StoredResponse
 from sqlalchemy import ColumnElement, Select, case, delete, func, insert, or_, select, tuple_, update
 
 from catalog.errors import Conflict, NotFound
-from catalog.names import CatalogName, Namespace, decode_namespace, encode_namespace
-from catalog.operation import (
+from catalog.jobs.operation import (
     WAITING,
     BatchId,
     Operation,
@@ -19,10 +19,11 @@ from catalog.operation import (
     OperationKind,
     OperationStatus,
     Tally,
-    outcome_of,
+    read_outcome,
 )
+from catalog.names import CatalogName, Namespace, decode_namespace, encode_namespace
 from catalog.ports.page import Page
-from catalog.ports.store import Scope, StoredAnswer
+from catalog.ports.store import Scope
 from server.store import cursor as cursors
 from server.store.rows import AnswerRow, LeaderRow, PolicyRow
 from server.store.session import ReadSession
@@ -137,7 +138,7 @@ class SqlOperations:
         first = rows[0]
         kind, outcomes = OperationKind(first.kind), dict[str, int]()
         for status, phase, count, *_ in rows:
-            outcome = outcome_of(kind, OperationStatus(status), phase)
+            outcome = read_outcome(kind, OperationStatus(status), phase)
             outcomes[outcome] = outcomes.get(outcome, 0) + count
         return Tally(catalog=CatalogName(first.catalog), kind=kind, outcomes=outcomes, created_at=first.created_at)
 
@@ -217,18 +218,18 @@ class SqlAnswers:
 
     session: ReadSession
 
-    def find(self, key: str) -> StoredAnswer | None:
+    def find(self, key: str) -> StoredResponse | None:
         """What was answered under this key."""
         row = self.session.get(AnswerRow, key)
         if row is None:
             return None
-        return StoredAnswer(
+        return StoredResponse(
             key=row.key, fingerprint=row.fingerprint, status=row.status, body=row.body, created_at=row.created_at
         )
 
-    def add(self, answer: StoredAnswer) -> None:
+    def add(self, answer: StoredResponse) -> None:
         """Conflict when a request with the same key was just applied: asking again finds the answer."""
-        values = {name: getattr(answer, name) for name in StoredAnswer.__slots__}
+        values = {name: getattr(answer, name) for name in StoredResponse.__slots__}
         if not insert_unless_taken(self.session, AnswerRow, values):
             raise Conflict(f"a request with idempotency key {answer.key} is being applied")
 

@@ -18,11 +18,11 @@ from catalog.names import (
     Namespace,
     decode_namespace,
     encode_namespace,
-    normalized,
-    same_but_for_case,
+    find_name_in_other_case,
+    normalize_name,
 )
 from catalog.ports.page import Page
-from catalog.relation import Away, Catalog
+from catalog.tables.relation import Away, Catalog
 from firn.protocol.names import dotted
 from server.store import cursor as cursors
 from server.store.prepared import Prepared
@@ -47,7 +47,7 @@ class SqlCatalogs:
         """AlreadyExists when the name is taken."""
         row = CatalogRow(
             name=catalog.name,
-            normalized=normalized(catalog.name),
+            normalized=normalize_name(catalog.name),
             warehouse=catalog.warehouse,
             metastore_uri=catalog.metastore_uri,
             properties=catalog.properties,
@@ -58,7 +58,7 @@ class SqlCatalogs:
                 self.session.add(row)
         except IntegrityError as error:
             holder = self.session.scalar(select(CatalogRow.name).where(CatalogRow.normalized == row.normalized))
-            hint = same_but_for_case(holder or catalog.name, catalog.name)
+            hint = find_name_in_other_case(holder or catalog.name, catalog.name)
             raise AlreadyExists(f"catalog {catalog.name!r} already exists", hint=hint) from error
 
     def get(self, name: CatalogName) -> Catalog:
@@ -145,7 +145,7 @@ class SqlNamespaces:
                 self.session.add(row)
         except IntegrityError as error:
             holder = self.holder(catalog, namespace) or namespace
-            hint = same_but_for_case(dotted(holder), dotted(namespace))
+            hint = find_name_in_other_case(dotted(holder), dotted(namespace))
             raise AlreadyExists(f"Namespace already exists: {dotted(namespace)}", hint=hint) from error
 
     def holder(self, catalog: CatalogName, namespace: Namespace) -> Namespace | None:

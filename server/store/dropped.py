@@ -10,11 +10,11 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, delete, func, select, update
 
-from catalog.dropped import Dropped, DroppedKind, DroppedState, Place, PurgeProgress
 from catalog.errors import NoSuchTable, NotFound
 from catalog.names import SEPARATOR, CatalogName, RelationId, decode_namespace
 from catalog.ports.page import Page
-from catalog.relation import Relation
+from catalog.removal.drop import Dropped, DroppedKind, DroppedState, PurgeProgress, UsedLocation
+from catalog.tables.relation import Relation
 from firn.protocol.names import dotted
 from server.store import cursor as cursors
 from server.store.file_layouts import SqlFileLayouts
@@ -165,7 +165,7 @@ class SqlDropped:
         in_purge: bool = True,
         but_for_hive_of: Relation | None = None,
         only_tables: bool = False,
-    ) -> Sequence[Place]:
+    ) -> Sequence[UsedLocation]:
         """See server.store.meeting."""
         return list(
             places_meeting(
@@ -185,13 +185,13 @@ class SqlDropped:
         query = query.where(DroppedRow.catalog == catalog, DroppedRow.state == DroppedState.DROPPED)
         return [(relation_id, location) for relation_id, location in self.session.execute(query)]
 
-    def places_in_purge(self) -> Sequence[Place]:
+    def places_in_purge(self) -> Sequence[UsedLocation]:
         """Few: purges end."""
         query = select(DroppedRow.path, DroppedRelationRow.location).join(
             DroppedRelationRow, DroppedRelationRow.dropped_id == DroppedRow.id
         )
         rows = self.session.execute(query.where(DroppedRow.state == DroppedState.PURGING))
-        return [Place(dotted(decode_namespace(path)), location) for path, location in rows]
+        return [UsedLocation(dotted(decode_namespace(path)), location) for path, location in rows]
 
     def _remove_relations(self, entry_id: UUID) -> None:
         self.session.execute(delete(DroppedRelationRow).where(DroppedRelationRow.dropped_id == entry_id))

@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, func, or_, select, update
 
-from catalog.commit import CommitEvent
 from catalog.errors import DuplicateBatch
-from catalog.history.change import Change, Topic, kept
+from catalog.history.change import Change, Topic, keep_changes
+from catalog.history.commit import CommitEvent
 from catalog.keyed.spec import BATCH_ID, WRITER_ID
 from catalog.names import CatalogName, RelationId, TableName, decode_namespace, encode_namespace
 from catalog.ports.page import Page
@@ -38,7 +38,7 @@ class SqlEvents:
             "namespace": encode_namespace(event.table.namespace),
             "name": event.table.name,
             "summary": dict(event.summary),
-            "changes": [change.to_json() for change in kept(event.changes)],
+            "changes": [change.to_json() for change in keep_changes(event.changes)],
             "topics": " ".join(sorted(event.topics)),
         }
         if insert_unless_taken(self.session, CommitEventRow, values):

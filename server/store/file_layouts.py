@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import delete, select, update
 
-from catalog.file_layout import FileLayout
+from catalog.files.file_layout import FileLayout
 from catalog.names import RelationId
 from server.store.rows import FileLayoutRow
 from server.store.session import ReadSession

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import delete, select
 
 from catalog.errors import AlreadyExists, NotFound
-from catalog.group import DEFAULT_GROUP, Group, GroupName
+from catalog.jobs.optimizer_group import DEFAULT_GROUP, Group, GroupName
 from server.store.session import ReadSession
 from server.store.upsert import insert_unless_taken, upsert
 from server.store.work_rows import GroupRow

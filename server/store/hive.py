@@ -12,12 +12,12 @@ from sqlalchemy import ColumnElement, and_, case, delete, false, func, insert, n
 
 from catalog.hive.checkpoint import PublishPlan, SyncPlan, plan_from_json
 from catalog.hive.events import HiveEvent, HiveEventKind
-from catalog.hive.indexed import DatabaseCounts, HiveTableState, IndexedBlocker, IndexedTable, LinkSummary
 from catalog.hive.link import HiveLink
+from catalog.hive.table_index import DatabaseCounts, HiveTableState, IndexedBlocker, IndexedTable, LinkSummary
 from catalog.iceberg.json import Json
-from catalog.job import JobId
+from catalog.jobs.job import JobId
+from catalog.jobs.operation import OperationId, OperationKind, OperationStatus
 from catalog.names import CatalogName, RelationId
-from catalog.operation import OperationId, OperationKind, OperationStatus
 from catalog.ports.page import Page
 from server.store import cursor as cursors
 from server.store.catalogs import begins
@@ -186,9 +186,9 @@ class SqlGrounds:
     def of(self, relation_id: RelationId) -> Mapping[str, Json]:
         """By partition name."""
         rows = self.session.execute(
-            select(GroundRow.partition, GroundRow.ground).where(GroundRow.relation_id == relation_id)
+            select(GroundRow.partition, GroundRow.baseline).where(GroundRow.relation_id == relation_id)
         )
-        return {partition: _unpacked(ground) for partition, ground in rows}
+        return {partition: _unpacked(baseline) for partition, baseline in rows}
 
     def elsewhere(self, relation_id: RelationId, directories: Collection[str]) -> Sequence[str]:
         """Most partitions lie in their table's directory, and are not fetched."""
@@ -196,12 +196,14 @@ class SqlGrounds:
         inside = [begins(GroundRow.location, f"{one.rstrip('/')}/") for one in directories]
         return self.session.scalars(query.where(not_(or_(false(), *inside))).distinct()).all()
 
-    def put(self, relation_id: RelationId, grounds: Mapping[str, Json]) -> None:
+    def put(self, relation_id: RelationId, baselines: Mapping[str, Json]) -> None:
         """Insert or replace."""
-        self.remove(relation_id, grounds.keys())
+        self.remove(relation_id, baselines.keys())
         self.session.add_all(
-            GroundRow(relation_id=relation_id, partition=partition, location=ground["location"], ground=_packed(ground))
-            for partition, ground in grounds.items()
+            GroundRow(
+                relation_id=relation_id, partition=partition, location=baseline["location"], baseline=_packed(baseline)
+            )
+            for partition, baseline in baselines.items()
         )
         self.session.flush()
 

@@ -9,7 +9,7 @@ from sqlalchemy import Engine, bindparam, select
 
 from catalog.errors import Unavailable
 from catalog.names import CatalogName, TableName, encode_namespace
-from catalog.relation import Located, RelationKind
+from catalog.tables.relation import LocatedRelation, RelationKind
 from server.store.prepared import Compiled, Prepared
 from server.store.rows import RelationRow
 
@@ -29,14 +29,14 @@ class HotQueries:
         self._engine = engine
         self._locate = _LOCATE.on(engine.dialect)
 
-    def locate(self, catalog: CatalogName, name: TableName) -> Located | None:
+    def locate(self, catalog: CatalogName, name: TableName) -> LocatedRelation | None:
         """What the name stands for and where its metadata lies; Unavailable when the database does not answer."""
         given = {"catalog": catalog, "namespace": encode_namespace(name.namespace), "name": name.name}
         row = self._one(self._locate, given)
         if row is None:
             return None
         kind, metadata_location = row
-        return Located(RelationKind(kind), metadata_location)
+        return LocatedRelation(RelationKind(kind), metadata_location)
 
     def _one(self, query: Compiled, values: Mapping[str, Any]) -> tuple[Any, ...] | None:
         connection = self._engine.raw_connection()

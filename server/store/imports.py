@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy import delete, or_, select, update
 
 from catalog.imports.entry import Entry, EntryKind, EntryState
+from catalog.jobs.operation import OperationId, OperationKind
 from catalog.names import SEPARATOR, encode_namespace
-from catalog.operation import OperationId, OperationKind
 from catalog.ports.page import Page
 from firn.protocol.locations import spellings
 from server.store import cursor as cursors

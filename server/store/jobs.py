@@ -11,12 +11,12 @@ from sqlalchemy import Integer, Select, Table, bindparam, delete, exists, func, 
 from sqlalchemy.exc import IntegrityError
 
 from catalog.errors import Conflict, NotFound
-from catalog.job import REMEMBERED_JOBS, Attempt, CommitRecord, Job, JobId, JobKind, JobStatus, LeaseToken
+from catalog.jobs.job import REMEMBERED_JOBS, Attempt, CommitRecord, Job, JobId, JobKind, JobStatus, LeaseToken
+from catalog.jobs.queue import count_bytes_freed, count_bytes_rewritten
 from catalog.names import SEPARATOR, RelationId, TableName, decode_namespace, encode_namespace
-from catalog.orphans import BatchState
 from catalog.ports.page import Page
 from catalog.ports.work import JobFilter
-from catalog.queue import bytes_freed, bytes_rewritten
+from catalog.removal.orphan_files import BatchState
 from server.store import cursor as cursors
 from server.store.rows import StagedGroundRow
 from server.store.session import ReadSession
@@ -230,9 +230,9 @@ def _filtered(query: Select[JobRow], which: JobFilter) -> Select[JobRow]:
 
 def _values(job: Job) -> dict[str, Any]:
     values = {name: getattr(job, name) for name in _SAME}
-    values |= {"asked": job.was_asked_for, "withdrawn": job.was_withdrawn}
+    values |= {"asked": job.was_requested, "withdrawn": job.was_withdrawn}
     values["attempts"] = [one.as_json() for one in job.attempts]
-    moved = {"bytes_rewritten": bytes_rewritten(job.result), "bytes_freed": bytes_freed(job.result)}
+    moved = {"bytes_rewritten": count_bytes_rewritten(job.result), "bytes_freed": count_bytes_freed(job.result)}
     named = {"namespace": encode_namespace(job.table.namespace), "name": job.table.name, "grp": job.group}
     return values | named | moved
 

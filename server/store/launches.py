@@ -9,15 +9,15 @@ from typing import Any
 
 from sqlalchemy import delete, select
 
-from catalog.group import GroupName
-from catalog.launch.fleet import Standing
-from catalog.launch.record import GroupLaunch, Launched, Process
+from catalog.jobs.optimizer_group import GroupName
+from catalog.launch.fleet import LaunchStatus
+from catalog.launch.record import GroupLaunch, LaunchRecord, Process
 from catalog.launch.settings import DeployMode, Launch, LaunchId, LaunchKind, Scaling
 from server.store.session import ReadSession
 from server.store.upsert import upsert
 from server.store.work_rows import GroupLaunchRow, LaunchRow
 
-_OVER = [standing for standing in Standing if standing.is_over]
+_OVER = [status for status in LaunchStatus if status.is_over]
 _SAME = ("started_at", "busy_at", "asked_at", "ended_at", "why")
 
 
@@ -44,25 +44,25 @@ class SqlLaunches:
         """As if nothing had been set."""
         self.session.execute(delete(GroupLaunchRow).where(GroupLaunchRow.grp == group))
 
-    def put(self, launched: Launched) -> None:
+    def put(self, launched: LaunchRecord) -> None:
         """Insert or replace."""
         process = launched.process
         values = {name: getattr(launched, name) for name in _SAME}
         values |= {"id": launched.id, "grp": launched.group, "kind": launched.kind.value}
-        values |= {"standing": launched.standing.value, "process": None if process is None else asdict(process)}
+        values |= {"status": launched.status.value, "process": None if process is None else asdict(process)}
         upsert(self.session, LaunchRow, values)
 
-    def unfinished(self) -> Sequence[Launched]:
+    def unfinished(self) -> Sequence[LaunchRecord]:
         """Oldest first."""
-        query = select(LaunchRow).where(LaunchRow.standing.not_in(_OVER)).order_by(LaunchRow.started_at, LaunchRow.id)
+        query = select(LaunchRow).where(LaunchRow.status.not_in(_OVER)).order_by(LaunchRow.started_at, LaunchRow.id)
         return [_launched(row) for row in self.session.scalars(query)]
 
-    def newest(self, group: GroupName, limit: int) -> Sequence[Launched]:
+    def newest(self, group: GroupName, limit: int) -> Sequence[LaunchRecord]:
         """Newest first."""
         query = select(LaunchRow).where(LaunchRow.grp == group).order_by(LaunchRow.started_at.desc(), LaunchRow.id)
         return [_launched(row) for row in self.session.scalars(query.limit(limit))]
 
-    def find(self, launch_id: LaunchId) -> Launched | None:
+    def find(self, launch_id: LaunchId) -> LaunchRecord | None:
         """By its id."""
         row = self.session.get(LaunchRow, launch_id)
         return None if row is None else _launched(row)
@@ -85,12 +85,12 @@ def _launch(values: Mapping[str, Any]) -> Launch:
     )
 
 
-def _launched(row: LaunchRow) -> Launched:
-    return Launched(
+def _launched(row: LaunchRow) -> LaunchRecord:
+    return LaunchRecord(
         id=LaunchId(row.id),
         group=GroupName(row.grp),
         kind=LaunchKind(row.kind),
-        standing=Standing(row.standing),
+        status=LaunchStatus(row.status),
         process=None if row.process is None else Process(**row.process),
         **{name: getattr(row, name) for name in _SAME},
     )

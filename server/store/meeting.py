@@ -10,9 +10,9 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Text, Uuid, cast, or_, select
 from sqlalchemy.orm import InstrumentedAttribute
 
-from catalog.dropped import DroppedState, Place
-from catalog.locations import ANY_HOST, lineage, readings
-from catalog.relation import Relation
+from catalog.locations.location_rule import ANY_HOST, lineage, list_readings
+from catalog.removal.drop import DroppedState, UsedLocation
+from catalog.tables.relation import Relation
 from firn.protocol.locations import overlaps, spellings
 from server.store.catalogs import begins
 from server.store.relations import relation_from
@@ -39,24 +39,24 @@ def places_meeting(
     in_purge: bool,
     but_for_hive_of: Relation | None = None,
     only_tables: bool = False,
-) -> Iterator[Place]:
+) -> Iterator[UsedLocation]:
     """Places of live, dropped and Hive tables that overlap one of these, however either is written.
 
     The database finds what may, by how locations are usually written, and all that are written oddly; the comparison
     of all their readings decides.
     """
-    wanted = {reading for location in locations for reading in readings(location)}
+    wanted = {reading for location in locations for reading in list_readings(location)}
     for place in (
         *_live(session, wanted, but_for),
         *_dropped(session, wanted, but_for, in_purge=in_purge),
         *(() if only_tables else _hive(session, wanted, but_for_hive_of)),
-        *(() if only_tables else _grounds(session, wanted, but_for_hive_of)),
+        *(() if only_tables else _baselines(session, wanted, but_for_hive_of)),
     ):
-        if any(overlaps(one, other) for one in readings(place.location) for other in wanted):
+        if any(overlaps(one, other) for one in list_readings(place.location) for other in wanted):
             yield place
 
 
-def _live(session: ReadSession, wanted: Collection[str], but_for: Collection[UUID]) -> Iterator[Place]:
+def _live(session: ReadSession, wanted: Collection[str], but_for: Collection[UUID]) -> Iterator[UsedLocation]:
     query = select(RelationRow).where(
         RelationRow.id.not_in(but_for),
         or_(RelationRow.owner_id.is_(None), RelationRow.owner_id.not_in(but_for)),
@@ -72,7 +72,7 @@ def _live(session: ReadSession, wanted: Collection[str], but_for: Collection[UUI
 
 def _dropped(
     session: ReadSession, wanted: Collection[str], but_for: Collection[UUID], *, in_purge: bool
-) -> Iterator[Place]:
+) -> Iterator[UsedLocation]:
     query = select(DroppedRelationRow).where(
         DroppedRelationRow.id.not_in(but_for),
         or_(
@@ -89,13 +89,13 @@ def _dropped(
             yield from _places_of(f"{relation.catalog}.{relation.name}, which was dropped,", relation)
 
 
-def _hive(session: ReadSession, wanted: Collection[str], but_for: Relation | None) -> Iterator[Place]:
+def _hive(session: ReadSession, wanted: Collection[str], but_for: Relation | None) -> Iterator[UsedLocation]:
     """Hive tables, but for the one that this relation is linked to, also where another catalog lists it."""
     own = set() if but_for is None else set(_beside(session, but_for))
     query = select(HiveTableRow.catalog, HiveTableRow.database, HiveTableRow.name, HiveTableRow.location)
     for catalog, database, name, location in session.execute(query.where(_near(HiveTableRow.location, wanted))):
         if but_for is None or catalog not in own or f"{database}.{name}" != but_for.hive_name:
-            yield Place(f"the Hive table {database}.{name}", location)
+            yield UsedLocation(f"the Hive table {database}.{name}", location)
 
 
 def _beside(session: ReadSession, relation: Relation) -> Iterator[str]:
@@ -104,20 +104,20 @@ def _beside(session: ReadSession, relation: Relation) -> Iterator[str]:
     yield from session.scalars(select(CatalogRow.name).where(CatalogRow.metastore_uri == own))
 
 
-def _grounds(session: ReadSession, wanted: Collection[str], but_for: Relation | None) -> Iterator[Place]:
+def _baselines(session: ReadSession, wanted: Collection[str], but_for: Relation | None) -> Iterator[UsedLocation]:
     """Partitions of linked tables, dropped ones too: they may lie anywhere, and Hive reads them."""
     query = select(RelationRow.hive_name, GroundRow.location)
     query = query.outerjoin_from(GroundRow, RelationRow, RelationRow.id == GroundRow.relation_id)
     if but_for is not None:
         query = query.where(GroundRow.relation_id != but_for.id)
     for name, location in session.execute(query.where(_near(GroundRow.location, wanted))):
-        yield Place(f"the Hive table {name or 'of a dropped table'}", location)
+        yield UsedLocation(f"the Hive table {name or 'of a dropped table'}", location)
 
 
-def _places_of(used_by: str, relation: Relation) -> Iterator[Place]:
+def _places_of(used_by: str, relation: Relation) -> Iterator[UsedLocation]:
     for location in (relation.location, relation.metadata_location, *relation.former_locations):
         if location is not None:
-            yield Place(used_by, location)
+            yield UsedLocation(used_by, location)
 
 
 def _near(column: InstrumentedAttribute[Any], wanted: Collection[str]) -> ColumnElement[bool]:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from sqlalchemy import delete, insert, select
 
-from catalog.metrics import MetricsReport, ReportKind
+from catalog.history.metrics import MetricsReport, ReportKind
 from catalog.names import CatalogName, RelationId, TableName, decode_namespace, encode_namespace
 from catalog.ports.page import Page
 from server.store import cursor as cursors

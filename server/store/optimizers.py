@@ -9,8 +9,8 @@ from typing import Any
 
 from sqlalchemy import delete, select, update
 
-from catalog.job import OptimizerId
-from catalog.optimizer import Optimizer
+from catalog.jobs.job import OptimizerId
+from catalog.jobs.optimizer import Optimizer
 from server.store.session import ReadSession
 from server.store.upsert import upsert
 from server.store.work_rows import OptimizerRow

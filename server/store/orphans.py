@@ -10,10 +10,10 @@ from uuid import UUID
 from sqlalchemy import delete, or_, select, update
 
 from catalog.errors import NotFound
-from catalog.job import JobId
+from catalog.jobs.job import JobId
 from catalog.names import CatalogName, RelationId
-from catalog.orphans import BatchState, OrphanBatch
 from catalog.ports.page import Page
+from catalog.removal.orphan_files import BatchState, OrphanBatch
 from server.store import cursor as cursors
 from server.store.session import ReadSession
 from server.store.work_rows import OrphanBatchRow

@@ -9,11 +9,11 @@ from typing import Any
 
 from sqlalchemy import BigInteger, cast, extract, func, select, text
 
-from catalog.fairness import Ran
-from catalog.group import GroupName
-from catalog.job import Job, JobKind, JobStatus
+from catalog.jobs.job import Job, JobKind, JobStatus
+from catalog.jobs.optimizer_group import GroupName
+from catalog.jobs.queue import FinishedInHour, FinishedJobs, QueuedJobs
+from catalog.jobs.scheduling import SlotRun
 from catalog.names import CatalogName, RelationId
-from catalog.queue import Done, HourDone, Waiting
 from server.store.jobs import job_from
 from server.store.rows import TableStatsRow
 from server.store.session import ReadSession
@@ -41,14 +41,14 @@ class SqlQueue:
         long = (JobRow.grp == group, JobRow.status.in_(_LEASED), JobRow.is_long)
         return self.session.scalar(select(func.count()).select_from(JobRow).where(*long)) or 0
 
-    def ran_since(self, group: GroupName, since: datetime) -> Sequence[Ran]:
+    def ran_since(self, group: GroupName, since: datetime) -> Sequence[SlotRun]:
         """Those that have ended by one index, those that have not by another."""
         columns = select(JobRow.catalog, JobRow.relation_id, JobRow.leased_at, JobRow.ended_at)
         had_a_slot = columns.where(JobRow.grp == group, JobRow.leased_at.is_not(None))
         ended = self.session.execute(had_a_slot.where(JobRow.ended_at >= since)).all()
         leased = self.session.execute(had_a_slot.where(JobRow.status.in_(_LEASED))).all()
         return [
-            Ran(catalog=CatalogName(catalog), table=RelationId(table), since=begun, until=until)
+            SlotRun(catalog=CatalogName(catalog), table=RelationId(table), since=begun, until=until)
             for catalog, table, begun, until in (*ended, *leased)
             if begun is not None
         ]
@@ -64,12 +64,12 @@ class SqlQueue:
         query = select(JobRow.asked).where(JobRow.grp == group, JobRow.leased_at.is_not(None))
         return bool(self.session.scalar(query.order_by(JobRow.leased_at.desc()).limit(1)))
 
-    def waiting(self) -> Sequence[Waiting]:
+    def waiting(self) -> Sequence[QueuedJobs]:
         """By group, kind and priority."""
         by = (JobRow.grp, JobRow.kind, JobRow.priority)
         query = select(*by, func.count(), func.min(JobRow.created_at), func.min(JobRow.deadline))
         return [
-            Waiting(
+            QueuedJobs(
                 group=GroupName(group), kind=JobKind(kind), priority=priority, jobs=jobs, oldest=oldest, deadline=due
             )
             for group, kind, priority, jobs, oldest, due in self.session.execute(
@@ -83,7 +83,7 @@ class SqlQueue:
         rows = self.session.execute(query.group_by(JobRow.grp, JobRow.kind))
         return {(GroupName(group), JobKind(kind)): count for group, kind, count in rows}
 
-    def done(self, since: datetime) -> Sequence[Done]:
+    def done(self, since: datetime) -> Sequence[FinishedJobs]:
         """By kind and how they ended."""
         query = select(
             JobRow.kind,
@@ -97,7 +97,7 @@ class SqlQueue:
             query.where(JobRow.ended_at >= since).group_by(JobRow.kind, JobRow.status).order_by(JobRow.kind)
         )
         return [
-            Done(
+            FinishedJobs(
                 kind=JobKind(kind),
                 status=JobStatus(status),
                 jobs=jobs,
@@ -108,16 +108,16 @@ class SqlQueue:
             for kind, status, jobs, tables, rewritten, freed in rows
         ]
 
-    def done_by_hour(self, since: datetime) -> Sequence[HourDone]:
+    def done_by_hour(self, since: datetime) -> Sequence[FinishedInHour]:
         """By the index of when jobs ended."""
         seconds = func.round(extract("epoch", JobRow.ended_at) - 0.5)  # a cast alone rounds on PostgreSQL
         hour = (cast(seconds, BigInteger) // _HOUR).label("hour")
         query = select(hour, JobRow.status, func.count(), func.coalesce(func.sum(JobRow.bytes_freed), 0))
-        found: dict[int, HourDone] = {}
+        found: dict[int, FinishedInHour] = {}
         for number, status, jobs, freed in self.session.execute(
             query.where(JobRow.ended_at >= since).group_by(hour, JobRow.status).order_by(hour)
         ):
-            one = found.get(number, HourDone(begins=datetime.fromtimestamp(number * _HOUR, UTC)))
+            one = found.get(number, FinishedInHour(begins=datetime.fromtimestamp(number * _HOUR, UTC)))
             counts: dict[str, Any] = {str(JobStatus(status)): jobs, "bytes_freed": one.bytes_freed + int(freed)}
             found[number] = replace(one, **counts)
         return list(found.values())

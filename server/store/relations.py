@@ -21,10 +21,10 @@ from catalog.names import (
     TableName,
     decode_namespace,
     encode_namespace,
-    same_but_for_case,
+    find_name_in_other_case,
 )
 from catalog.ports.page import Page
-from catalog.relation import Listed, Pointer, Relation, RelationKind
+from catalog.tables.relation import ListedRelation, Pointer, Relation, RelationKind
 from server.store import cursor as cursors
 from server.store.catalogs import begins, unique_name
 from server.store.prepared import Prepared
@@ -81,7 +81,9 @@ class SqlRelations:
         wants_view = relation.kind in (RelationKind.VIEW, RelationKind.KEYED)
         same = "" if holds_view == wants_view else " with same name"
         message = f"{'View' if holds_view else 'Table'}{same} already exists: {relation.name}"
-        return AlreadyExists(message, hint=None if holder is None else same_but_for_case(holder.name, relation.name))
+        return AlreadyExists(
+            message, hint=None if holder is None else find_name_in_other_case(holder.name, relation.name)
+        )
 
     def get(self, relation_id: RelationId) -> Relation:
         """NoSuchTable when it is gone."""
@@ -153,14 +155,14 @@ class SqlRelations:
         *,
         limit: int,
         cursor: str | None = None,
-    ) -> Page[Listed]:
+    ) -> Page[ListedRelation]:
         """What is in a namespace, by name, without the rest of each row."""
         path = encode_namespace(namespace)
         _, after = ("", "") if cursor is None else cursors.decode_texts(cursor, 2)  # no name is empty
         given = {"catalog": catalog, "namespace": path, "after": after, "most": limit + 1}
         rows = _NAMES.all(self.session, given | dict(zip(_KIND_BINDS, cycle(kinds), strict=False)))
         more = cursors.encode(path, rows[limit - 1][0]) if len(rows) > limit else None
-        return Page([Listed(name, _KINDS[kind]) for name, kind in rows[:limit]], more)
+        return Page([ListedRelation(name, _KINDS[kind]) for name, kind in rows[:limit]], more)
 
     def below(self, catalog: CatalogName, namespace: Namespace, *, limit: int) -> Sequence[Relation]:
         """In a namespace and in all below it, by name; no stores."""

@@ -318,7 +318,7 @@ class GroundRow(Row):
     relation_id: Mapped[UUID] = mapped_column(primary_key=True)
     partition: Mapped[str] = mapped_column(String(2048), primary_key=True)
     location: Mapped[str] = mapped_column(Text)
-    ground: Mapped[bytes] = mapped_column(LargeBinary)
+    baseline: Mapped[bytes] = mapped_column(LargeBinary)
 
 
 class HiveLinkRow(Row):

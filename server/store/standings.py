@@ -13,18 +13,18 @@ from sqlalchemy import Table, bindparam, case, delete, func, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
 
 from catalog.errors import Invalid
-from catalog.job import JobKind
+from catalog.jobs.job import JobKind
 from catalog.names import SEPARATOR, CatalogName, RelationId, encode_namespace
 from catalog.ports.page import Page
 from catalog.ports.work import Listing
-from catalog.relation import Relation
-from catalog.standing import Sort, Standing
+from catalog.tables.relation import Relation
+from catalog.tables.table_status import Sort, TableStatus
 from server.store import cursor as cursors
 from server.store.relations import relation_from
 from server.store.rows import RelationRow, StandingRow
 from server.store.session import ReadSession
 
-_FIELDS = tuple(Standing.__slots__)
+_FIELDS = tuple(TableStatus.__slots__)
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 """Instead of no commit at all: databases do not agree on where NULL comes in an order."""
 
@@ -70,16 +70,16 @@ class SqlStandings:
 
     session: ReadSession
 
-    def put(self, standings: Sequence[Standing]) -> None:
+    def put(self, table_statuses: Sequence[TableStatus]) -> None:
         """Insert or replace."""
-        given = [_values(one) for one in sorted(standings, key=lambda one: one.relation_id)]
+        given = [_values(one) for one in sorted(table_statuses, key=lambda one: one.relation_id)]
         if given:
             self.session.connection().execute(_putting(self.session.get_bind().dialect.name), given)
 
-    def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, Standing]:
+    def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, TableStatus]:
         """Those that exist, in one query."""
         rows = self.session.scalars(select(StandingRow).where(StandingRow.relation_id.in_(relation_ids)))
-        return {RelationId(row.relation_id): _standing(row) for row in rows}
+        return {RelationId(row.relation_id): _table_status(row) for row in rows}
 
     def remove(self, relation_ids: Collection[RelationId]) -> None:
         """Forget them."""
@@ -104,11 +104,11 @@ class SqlStandings:
         more = cursor_of(*rows[limit - 1]) if len(rows) > limit else None
         return Page([relation_from(relation) for relation, _ in rows[:limit]], more)
 
-    def worst(self, *, limit: int) -> Sequence[tuple[Relation, Standing]]:
+    def worst(self, *, limit: int) -> Sequence[tuple[Relation, TableStatus]]:
         """The least healthy of all catalogs."""
         query = select(RelationRow, StandingRow).join(StandingRow, StandingRow.relation_id == RelationRow.id)
         query = query.order_by(StandingRow.health, StandingRow.relation_id).limit(limit)
-        return [(relation_from(relation), _standing(row)) for relation, row in self.session.execute(query)]
+        return [(relation_from(relation), _table_status(row)) for relation, row in self.session.execute(query)]
 
     def by_health(self, grades: Mapping[str, int]) -> Mapping[str, int]:
         """How many tables there are of each grade, which is named with the least health that it takes."""
@@ -176,13 +176,13 @@ def _putting(dialect: str) -> Any:
     return statement.on_conflict_do_update(index_elements=["relation_id"], set_=replaced)
 
 
-def _values(standing: Standing) -> dict[str, Any]:
-    values = {name: getattr(standing, name) for name in _FIELDS}
-    return values | {"parts": dict(standing.parts), "last_commit_at": standing.last_commit_at or _NEVER}
+def _values(table_status: TableStatus) -> dict[str, Any]:
+    values = {name: getattr(table_status, name) for name in _FIELDS}
+    return values | {"parts": dict(table_status.parts), "last_commit_at": table_status.last_commit_at or _NEVER}
 
 
-def _standing(row: StandingRow) -> Standing:
+def _table_status(row: StandingRow) -> TableStatus:
     values = {name: getattr(row, name) for name in _FIELDS}
     values["kind"] = None if row.kind is None else JobKind(row.kind)
     values["last_commit_at"] = None if row.last_commit_at == _NEVER else row.last_commit_at
-    return Standing(**values)
+    return TableStatus(**values)

@@ -12,8 +12,8 @@ from sqlalchemy import ColumnElement, Table, bindparam, case, exists, or_, selec
 from sqlalchemy.dialects import postgresql, sqlite
 
 from catalog.names import SEPARATOR, CatalogName, Namespace, RelationId, encode_namespace
-from catalog.relation import TableStats
-from catalog.standing import Look, Looked
+from catalog.tables.relation import TableStats
+from catalog.tables.table_status import PlanRequest, PlanResult
 from server.store.catalogs import begins
 from server.store.prepared import Prepared
 from server.store.rows import KeyedTableRow, RelationRow, StandingRow, TableStatsRow
@@ -91,13 +91,13 @@ class SqlStats:
         query = select(TableStatsRow.relation_id).where(TableStatsRow.look_at <= until)
         return [RelationId(one) for one in self.session.scalars(query.order_by(TableStatsRow.look_at).limit(limit))]
 
-    def looks(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, Look]:
+    def looks(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, PlanRequest]:
         """How often each was asked for so far."""
         query = select(TableStatsRow.relation_id, TableStatsRow.asked)
         rows = self.session.execute(query.where(TableStatsRow.relation_id.in_(relation_ids)))
-        return {RelationId(one): Look(relation_id=RelationId(one), asked=asked) for one, asked in rows}
+        return {RelationId(one): PlanRequest(relation_id=RelationId(one), asked=asked) for one, asked in rows}
 
-    def looked(self, done: Collection[Looked], now: datetime) -> None:
+    def looked(self, done: Collection[PlanResult], now: datetime) -> None:
         """What was asked for since it was read stays due, behind all that has waited longer."""
         given = [
             {"of": one.look.relation_id, "seen": one.look.asked, "next_at": one.next_at, "now": now}

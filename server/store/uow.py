@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 
 from catalog.names import CatalogName, TableName
 from catalog.ports import access, dropped, hive, imports, launch, orphans, store, work
-from catalog.relation import Located
+from catalog.tables.relation import LocatedRelation
 from server.store.access import SqlPrincipals, SqlRoles, SqlTokens
 from server.store.audit import SqlAudit
 from server.store.blockers import SqlBlockers
@@ -50,7 +50,7 @@ class SqlUnitOfWork:
         self.namespaces: store.Namespaces = SqlNamespaces(session)
         self.relations: store.Relations = SqlRelations(session)
         self.stats: store.Stats = SqlStats(session)
-        self.standings: work.Standings = SqlStandings(session)
+        self.table_statuses: work.TableStatuses = SqlStandings(session)
         self.layouts: work.FileLayouts = SqlFileLayouts(session)
         self.keyed: store.KeyedTables = SqlKeyedTables(session)
         self.events: store.Events = SqlEvents(session)
@@ -63,12 +63,12 @@ class SqlUnitOfWork:
         self.operations: store.Operations = SqlOperations(session)
         self.imports: imports.ImportEntries = SqlImportEntries(session)
         self.policies: store.Policies = SqlPolicies(session)
-        self.answers: store.Answers = SqlAnswers(session)
+        self.answers: store.IdempotencyKeys = SqlAnswers(session)
         self.leaders: store.Leaders = SqlLeaders(session)
         self.metrics: store.Metrics = SqlMetrics(session)
         self.plans: store.Plans = SqlPlans(session)
         self.hive: hive.HiveTables = SqlHiveTables(session)
-        self.grounds: hive.Grounds = SqlGrounds(session)
+        self.baselines: hive.Baselines = SqlGrounds(session)
         self.dropped: dropped.DroppedRelations = SqlDropped(session)
         self.orphans: orphans.OrphanBatches = SqlOrphanBatches(session)
         self.principals: access.Principals = SqlPrincipals(session)
@@ -99,7 +99,7 @@ class SqlDatabase:
         with self._sessions.reading() as session:
             yield SqlUnitOfWork(session)
 
-    def locate(self, catalog: CatalogName, name: TableName) -> Located | None:
+    def locate(self, catalog: CatalogName, name: TableName) -> LocatedRelation | None:
         """What the name stands for at this moment."""
         with answering():
             return self._hot.locate(catalog, name)

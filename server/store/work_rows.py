@@ -153,11 +153,11 @@ class LaunchRow(Row):
     """One optimizer that a server has started, or tried to."""
 
     __tablename__ = "launch"
-    __table_args__ = (Index("ix_launch_standing", "standing"), Index("ix_launch_grp", "grp", "started_at"))
+    __table_args__ = (Index("ix_launch_status", "status"), Index("ix_launch_grp", "grp", "started_at"))
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
     grp: Mapped[str] = mapped_column(String(50))
     kind: Mapped[str] = mapped_column(String(16))
-    standing: Mapped[str] = mapped_column(String(16))
+    status: Mapped[str] = mapped_column(String(16))
     started_at: Mapped[datetime]
     busy_at: Mapped[datetime]
     process: Mapped[dict[str, Any] | None]

@@ -11,19 +11,19 @@ from catalog.names import (
     LONGEST_NAME,
     LONGEST_NAMESPACE,
     TableName,
-    checked_namespace,
+    check_namespace,
     decode_namespace,
     encode_namespace,
-    folded,
+    fold_case,
     parse_namespace,
-    parts_of,
+    split_name,
 )
 from firn.protocol.names import dotted
 
 
 def _may_be_a_part(text: str) -> bool:
     try:
-        checked_namespace((text,))
+        check_namespace((text,))
     except Invalid:
         return False
     return True
@@ -55,7 +55,7 @@ def test_a_plain_name_is_written_as_it_is() -> None:
 @pytest.mark.parametrize("text", ["", ".", "a.", ".a", "a..b", "``.a", "a`b.c", "`a.b", "`a`b.c", "a.`b`c"])
 def test_what_is_no_dotted_name_is_refused(text: str) -> None:
     with pytest.raises(Invalid, match="invalid name"):
-        parts_of(text)
+        split_name(text)
 
 
 def test_a_table_needs_a_namespace() -> None:
@@ -80,7 +80,7 @@ def test_a_table_needs_a_namespace() -> None:
 )
 def test_what_cannot_be_told_or_sent_is_no_name(part: str, why: str) -> None:
     with pytest.raises(Invalid, match=why):
-        checked_namespace(("db", part))
+        check_namespace(("db", part))
     with pytest.raises(Invalid, match=why):
         TableName(("db",), part)
 
@@ -106,7 +106,7 @@ def test_a_name_is_as_long_as_the_database_takes() -> None:
 
 
 def test_names_that_differ_in_case_or_in_how_accents_are_put_together_fold_to_one() -> None:
-    assert folded("Orders") == folded("ORDERS") == "orders"
-    assert folded("STRASSE") == folded("straße")
-    assert folded("É") == folded("e\u0301") == folded("E\u0301")
-    assert folded("orders") != folded("order")
+    assert fold_case("Orders") == fold_case("ORDERS") == "orders"
+    assert fold_case("STRASSE") == fold_case("straße")
+    assert fold_case("É") == fold_case("e\u0301") == fold_case("E\u0301")
+    assert fold_case("orders") != fold_case("order")

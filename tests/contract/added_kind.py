@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import catalog
-from catalog.job import JobKind
+from catalog.jobs.job import JobKind
 from optimizer.jobs import JOBS
 from server.api.table_jobs import StartJobIn
 from server.store.schema import upgrade_schema

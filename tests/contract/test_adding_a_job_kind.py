@@ -10,7 +10,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from catalog.job import JobKind
+from catalog.jobs.job import JobKind
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "adding-a-job-kind.md"
@@ -18,8 +18,8 @@ PACKAGES = ("catalog", "server", "optimizer", "firn", "migrations")
 
 NAMED_ELSEWHERE = {
     # The commit rules of keyed tables: who may move the watermark, clean, pack, expire and delete.
-    "catalog/keyed/guard.py": {"MERGE", "SYNC", "TTL", "CLEAN", "COMPACT", "MANIFESTS", "EXPIRE", "KEYS"},
-    "catalog/judge.py": {"CONVERT"},
+    "catalog/keyed/store_commit.py": {"MERGE", "SYNC", "TTL", "CLEAN", "COMPACT", "MANIFESTS", "EXPIRE", "KEYS"},
+    "catalog/commits/commit_rules.py": {"CONVERT"},
     # What a count of keys has found is shown with the table.
     "catalog/keyed/uniqueness.py": {"KEYS"},
     # What Hive's kinds need besides: scans, staged plans, and a link whose state the commit moves on.
@@ -67,7 +67,7 @@ def test_a_new_kind_is_planned_dry_run_and_offered_once_two_modules_and_three_li
     assert apply_page(tmp_path) == {
         "catalog/maintenance/census.py",
         "optimizer/jobs/census.py",
-        "catalog/job.py",
+        "catalog/jobs/job.py",
         "catalog/maintenance/registry.py",
         "optimizer/jobs/__init__.py",
     }
@@ -84,7 +84,7 @@ def test_no_other_module_names_a_kind_unless_its_own_rules_are_about_it() -> Non
     for package in ("catalog", "server"):
         for path in (ROOT / package).rglob("*.py"):
             name = path.relative_to(ROOT).as_posix()
-            if not name.startswith("catalog/maintenance/") and name != "catalog/job.py":
+            if not name.startswith("catalog/maintenance/") and name != "catalog/jobs/job.py":
                 kinds = re.findall(r"JobKind\.([A-Z]+)\b", path.read_text(encoding="utf-8"))
                 named[name] |= {kind for kind in kinds if kind in JobKind.__members__}
     assert {name: kinds for name, kinds in named.items() if kinds} == NAMED_ELSEWHERE

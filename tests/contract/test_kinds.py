@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from catalog.job import AFTER_A_LOOK, JobKind
+from catalog.jobs.job import AFTER_A_LOOK, JobKind
 from catalog.maintenance import KINDS, JobOptions
-from catalog.relation import RelationKind
+from catalog.tables.relation import RelationKind
 from optimizer.jobs import JOBS
-from optimizer.reads import reads_nothing
+from optimizer.read_checks import reads_nothing
 from server.api.table_jobs import StartJobIn
 
 PLANNED = {kind.name for kind in KINDS if kind.trigger is not None}

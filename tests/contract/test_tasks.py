@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from catalog.job import JobKind
+from catalog.jobs.job import JobKind
 from optimizer.file_tasks import CompactTask, DeletesTask, ManifestsTask, RewriteTask
-from optimizer.keeping_tasks import ExpireTask
 from optimizer.orphans_task import OrphansTask
+from optimizer.retention_tasks import ExpireTask
 from optimizer.wire import CleanTask, MergeTask, Wire
 from server.store.schema import upgrade_schema
 from server.store.session import Sessions, open_engine

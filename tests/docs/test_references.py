@@ -148,6 +148,6 @@ def test_a_broken_reference_is_found(text: str, is_broken: bool) -> None:  # noq
 
 
 def test_a_broken_link_of_a_page_is_found() -> None:
-    text = "[a](keyed-tables.md) [b](keyed-tables.md#nowhere) [c](gone.md) `catalog/job.py` `catalog/gone.py`"
+    text = "[a](keyed-tables.md) [b](keyed-tables.md#nowhere) [c](gone.md) `catalog/jobs/job.py` `catalog/gone.py`"
     assert [*broken_links("docs/x.md", text)] == ["keyed-tables.md#nowhere", "gone.md"]
     assert [*broken_code_paths(text)] == ["catalog/gone.py"]

@@ -13,20 +13,20 @@ import httpx
 import pytest
 
 from catalog.iceberg.json import Json
-from catalog.keeping.expiry import Leaving, expire_task
-from catalog.keyed.file_tasks import RewritePolicy, rewrite_task
-from catalog.keyed.merge_task import MergePolicy, merge_task
+from catalog.jobs.optimizer import PROTOCOL
+from catalog.keyed.file_tasks import RewritePolicy, build_rewrite_task
+from catalog.keyed.merge_task import MergePolicy, build_merge_task
 from catalog.keyed.spec import KeyedTable, KeySpec
 from catalog.names import RelationId, TableName
-from catalog.optimizer import PROTOCOL
+from catalog.retention.expire_snapshots import ExpiredSnapshots, build_expire_task
 from optimizer import wire
 from optimizer.client import LEASE_HEADER, ServerApi, connect
 from optimizer.errors import Dismissed, LeaseLost, NotWelcome, Refused, Unknown, Unregistered
 from optimizer.file_tasks import RewriteTask
-from optimizer.hold import Hold
-from optimizer.keeping_tasks import ExpireTask
+from optimizer.job_run import JobRun
+from optimizer.lease_keeper import LeaseKeeper
+from optimizer.retention_tasks import ExpireTask
 from optimizer.wire import Lease, MergeTask, Outcome, Result
-from optimizer.work import Work
 from server.api.leases import BeatIn, LeaseOut, ReportedOutcome, ReportIn
 from server.api.optimizers import OptimizerIn, RegisteredOut
 
@@ -205,8 +205,8 @@ def server() -> Server:
 
 
 @pytest.fixture
-def hold(server: Server) -> Iterator[Hold]:
-    with Hold(api(server), LEASE, stopping=threading.Event()) as held:
+def keeper(server: Server) -> Iterator[LeaseKeeper]:
+    with LeaseKeeper(api(server), LEASE, stopping=threading.Event()) as held:
         yield held
 
 
@@ -217,11 +217,11 @@ def wait_for(reached: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_beats_tell_stage_progress_and_log(server: Server, hold: Hold) -> None:
-    hold.progress = lambda: {"done": 1, "total": 2}
-    hold.memory = lambda: {"rss": 7}
-    hold.stage("merging")
-    hold.say("three partitions are touched")
+def test_beats_tell_stage_progress_and_log(server: Server, keeper: LeaseKeeper) -> None:
+    keeper.progress = lambda: {"done": 1, "total": 2}
+    keeper.memory = lambda: {"rss": 7}
+    keeper.stage("merging")
+    keeper.say("three partitions are touched")
     wait_for(lambda: any(beat["log"] for beat in server.beats))
     told = next(beat for beat in server.beats if beat["log"])
     assert told == {
@@ -229,45 +229,45 @@ def test_beats_tell_stage_progress_and_log(server: Server, hold: Hold) -> None:
         "log": ["three partitions are touched"],
         "memory": {"rss": 7},
     }
-    assert hold.take_lines() == []
+    assert keeper.take_lines() == []
 
 
-def test_a_lost_lease_interrupts_the_work_and_forbids_the_commit(server: Server, hold: Hold) -> None:
+def test_a_lost_lease_interrupts_the_work_and_forbids_the_commit(server: Server, keeper: LeaseKeeper) -> None:
     interrupted = threading.Event()
-    hold.interrupt = interrupted.set
+    keeper.interrupt = interrupted.set
     server.status = 403
     assert interrupted.wait(10)
     server.status = 200
     with pytest.raises(LeaseLost, match="taken"):
-        hold.committing()
+        keeper.committing()
     with pytest.raises(LeaseLost):
-        hold.check()
+        keeper.check()
     assert server.committing == 0
 
 
-def test_work_that_begins_anew_is_interrupted_until_the_block_ends(server: Server, hold: Hold) -> None:
+def test_work_that_begins_anew_is_interrupted_until_the_block_ends(server: Server, keeper: LeaseKeeper) -> None:
     """A rewrite goes on with its next files when some are cut off, and a merge may be between two of its jobs."""
     interrupted = threading.Semaphore(0)
-    hold.interrupt = interrupted.release
+    keeper.interrupt = interrupted.release
     server.status = 403
     for _ in range(3):
         assert interrupted.acquire(timeout=10)
 
 
 @pytest.mark.parametrize("status", [401, 429, 500])
-def test_beats_that_get_no_good_answer_go_on(server: Server, hold: Hold, status: int) -> None:
+def test_beats_that_get_no_good_answer_go_on(server: Server, keeper: LeaseKeeper, status: int) -> None:
     server.status = status
-    hold.say("told later")
+    keeper.say("told later")
     before = len(server.beats)
     wait_for(lambda: len(server.beats) > before + 1)
-    assert not hold.is_lost
+    assert not keeper.is_lost
     server.status = 200
-    wait_for(lambda: hold.take_lines() == [])
+    wait_for(lambda: keeper.take_lines() == [])
 
 
 def test_a_stop_cuts_off_what_writes_and_nothing_that_comes_after_its_commit(server: Server) -> None:
     stopping, interrupted = threading.Event(), threading.Semaphore(0)
-    with Hold(api(server), LEASE, stopping=stopping) as held:
+    with LeaseKeeper(api(server), LEASE, stopping=stopping) as held:
         held.interrupt = interrupted.release
         held.committing()
         with held.writing():
@@ -282,10 +282,10 @@ def test_a_stop_cuts_off_what_writes_and_nothing_that_comes_after_its_commit(ser
 
 
 def test_what_was_written_is_cleaned_up_where_the_server_does_not_hear_of_the_commit(
-    server: Server, hold: Hold
+    server: Server, keeper: LeaseKeeper
 ) -> None:
     none: Any = None
-    work, done = Work(api(server), LEASE, hold, none), list[str]()
+    work, done = JobRun(api(server), LEASE, keeper, none), list[str]()
     server.status = 403
     with pytest.raises(LeaseLost):
         work.commit(lambda: done.append("written"), unless_asked=lambda: done.append("cleaned up"))
@@ -294,19 +294,19 @@ def test_what_was_written_is_cleaned_up_where_the_server_does_not_hear_of_the_co
     assert done == ["cleaned up", "written"]
 
 
-def test_a_server_away_for_a_while_loses_no_line_of_the_log(server: Server, hold: Hold) -> None:
+def test_a_server_away_for_a_while_loses_no_line_of_the_log(server: Server, keeper: LeaseKeeper) -> None:
     server.status = 502
-    hold.say("while it was away")
+    keeper.say("while it was away")
     before = len(server.beats)
     wait_for(lambda: len(server.beats) > before + 1)
-    assert not hold.is_lost
+    assert not keeper.is_lost
     server.status = 200
-    wait_for(lambda: hold.take_lines() == [])
+    wait_for(lambda: keeper.take_lines() == [])
 
 
 def test_a_stop_before_the_commit_hands_the_job_back_and_after_it_waits(server: Server) -> None:
     stopping, interrupted = threading.Event(), threading.Event()
-    with Hold(api(server), LEASE, stopping=stopping) as before:
+    with LeaseKeeper(api(server), LEASE, stopping=stopping) as before:
         before.interrupt = interrupted.set
         stopping.set()
         assert interrupted.wait(10)
@@ -314,7 +314,7 @@ def test_a_stop_before_the_commit_hands_the_job_back_and_after_it_waits(server: 
             before.committing()
     stopping.clear()
     interrupted.clear()
-    with Hold(api(server), LEASE, stopping=stopping) as after:
+    with LeaseKeeper(api(server), LEASE, stopping=stopping) as after:
         after.interrupt = interrupted.set
         after.committing()
         stopping.set()
@@ -350,12 +350,12 @@ def test_an_optimizer_understands_every_task() -> None:
     ids = [RelationId(UUID(int=n)) for n in range(3)]
     spec = KeySpec(primary_key=("id",), sequence_field="id")
     keyed = KeyedTable(relation_id=ids[0], spec=spec, base_id=ids[1], change_id=ids[2], pending_commits=1)
-    merge = MergeTask.model_validate(merge_task(keyed, table, store, store, policy=MergePolicy()))
+    merge = MergeTask.model_validate(build_merge_task(keyed, table, store, store, policy=MergePolicy()))
     assert merge.sql.keys() == {"merged", "effective", "touched", "led_to"}
     assert merge.change.partition_names == ["id"]
     assert merge.clean.through == merge.through == 2
-    rewrite = RewriteTask.model_validate(rewrite_task(table, RewritePolicy(apply_deletes=True)))
+    rewrite = RewriteTask.model_validate(build_rewrite_task(table, RewritePolicy(apply_deletes=True)))
     assert (rewrite.parts, rewrite.apply_deletes) == (["db", "orders"], True)
-    assert ExpireTask.model_validate(expire_task([(table, store, Leaving(snapshot_ids=[7], refs={}))])).tables[
-        0
-    ].snapshot_ids == [7]
+    assert ExpireTask.model_validate(
+        build_expire_task([(table, store, ExpiredSnapshots(snapshot_ids=[7], refs={}))])
+    ).tables[0].snapshot_ids == [7]

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from optimizer.client import ServerApi
-from optimizer.confinement import Confinement, lies_plainly_in
+from optimizer.file_access import FileAccess, lies_plainly_in
 from optimizer.wire import Lease
 
 
@@ -23,24 +23,24 @@ class Server:
         self.asked += locations
 
 
-def confined(*own: str) -> tuple[Server, Confinement]:
+def confined(*own: str) -> tuple[Server, FileAccess]:
     facts = {"lease": "j.1.t", "beat_seconds": 1, "job_id": "j", "attempt": 1, "kind": "merge", "catalog": "lake"}
     lease = Lease.model_validate({**facts, "table": "db.t", "task": {}, "own_locations": [*own]})
     server = Server()
-    return server, Confinement(cast("ServerApi", server), lease)
+    return server, FileAccess(cast("ServerApi", server), lease)
 
 
 def test_about_a_tables_own_files_nobody_is_asked() -> None:
-    server, confinement = confined("s3://b/wh/t", "hdfs://nn:9000/wh/t")
-    confinement.check_files(["s3a://b/wh/t/metadata/m.avro", "hdfs://nn:9000/wh/t/data/a=1%2F2/x.parquet"])
+    server, file_access = confined("s3://b/wh/t", "hdfs://nn:9000/wh/t")
+    file_access.check_files(["s3a://b/wh/t/metadata/m.avro", "hdfs://nn:9000/wh/t/data/a=1%2F2/x.parquet"])
     assert server.asked == []
 
 
 def test_about_other_directories_the_server_is_asked_once_each() -> None:
-    server, confinement = confined("s3://b/wh/t")
+    server, file_access = confined("s3://b/wh/t")
     for _ in range(2):
-        confinement.check_files([f"s3://b/landing/{name}.parquet" for name in "abc"])
-    confinement.check_files(["s3://b/wh/t2/x", "hdfs://other/wh/t/x", "s3://b/wh/t/../u/x"])
+        file_access.check_files([f"s3://b/landing/{name}.parquet" for name in "abc"])
+    file_access.check_files(["s3://b/wh/t2/x", "hdfs://other/wh/t/x", "s3://b/wh/t/../u/x"])
     assert server.asked == ["s3://b/landing/", "hdfs://other/wh/t/", "s3://b/wh/t/../u/x", "s3://b/wh/t2/"]
 
 
@@ -50,8 +50,8 @@ def test_links_are_asked_about_by_where_they_lead(tmp_path: Path) -> None:
     other.mkdir()
     (own / "data" / "link").symlink_to(other)
     (own / "data" / "x").symlink_to(other / "y")
-    server, confinement = confined(f"file://{own}")
-    confinement.check_files([f"file:{own}/data/link/z", f"{own}/data/x", f"{own}/data/plain"])
+    server, file_access = confined(f"file://{own}")
+    file_access.check_files([f"file:{own}/data/link/z", f"{own}/data/x", f"{own}/data/plain"])
     assert server.asked == [f"{other}/", f"{other}/y"]
 
 
@@ -59,11 +59,11 @@ def test_of_hives_files_only_links_are_asked_about(tmp_path: Path) -> None:
     hive, other = tmp_path / "hive", tmp_path / "other"
     hive.mkdir()
     (hive / "000000_0").symlink_to(other / "y")
-    server, confinement = confined("s3://b/wh/t")
-    confinement.check_named([f"file:{hive}/000000_1", "s3://b/hive/p=1/000000_0"], [])
+    server, file_access = confined("s3://b/wh/t")
+    file_access.check_named([f"file:{hive}/000000_1", "s3://b/hive/p=1/000000_0"], [])
     assert server.asked == []
-    confinement.check_named([f"file:{hive}/000000_0"], [])
-    confinement.check_named([], [f"file:{hive}"])
+    file_access.check_named([f"file:{hive}/000000_0"], [])
+    file_access.check_named([], [f"file:{hive}"])
     assert server.asked == [f"{other}/y"]
 
 

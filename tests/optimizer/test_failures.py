@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from optimizer.failures import TRACE_LINES, explain_failure, java_trace
+from optimizer.failures import TRACE_LINES, explain_failure, read_java_trace
 from optimizer.wire import Lease
 
 FILE = "hdfs://nn:9000/hive/sales/day=2026-01-01/region=a%20b/000000_0"
@@ -116,6 +116,6 @@ def test_of_any_other_failure_the_innermost_cause_is_told() -> None:
 def test_a_stack_trace_is_bounded_and_pythons_own_errors_have_none() -> None:
     failed = Failed(ABORTED)
     failed._stackTrace = "\n".join(f"at line {at}" for at in range(500))  # type: ignore[attr-defined]
-    lines = java_trace(failed)
+    lines = read_java_trace(failed)
     assert (len(lines), lines[-1].startswith("… ")) == (TRACE_LINES + 1, True)
-    assert java_trace(ValueError("so")) == []
+    assert read_java_trace(ValueError("so")) == []

@@ -11,7 +11,7 @@ import httpx
 
 from optimizer.client import ServerApi, connect
 from optimizer.job import OptimizerJob
-from optimizer.reads import reads_nothing
+from optimizer.read_checks import reads_nothing
 from optimizer.slots import Slots
 from optimizer.wire import Outcome, Result
 from optimizer.worker import IDLE_SECONDS, Worker

@@ -7,9 +7,9 @@ from typing import Any, cast
 import pytest
 
 from optimizer.errors import Refused
-from optimizer.jobs import orphans
+from optimizer.job_run import JobRun
+from optimizer.jobs import remove_orphans
 from optimizer.wire import Lease, Outcome
-from optimizer.work import Work
 
 WHY = "no file of db.t is taken for an orphan: lake.db.other uses its place"
 
@@ -29,23 +29,23 @@ class Refusing:
         self.said.append(line)
 
 
-def work(*, asked: bool) -> tuple[Work, Refusing]:
+def work(*, asked: bool) -> tuple[JobRun, Refusing]:
     task: dict[str, Any] = {"tables": [], "published": None, "left_out": None}
     task |= {"before_ms": 0, "dry_run": False, "asked": asked}
     lease = Lease(
         lease="l", beat_seconds=1, job_id="j", attempt=1, kind="orphans", catalog="lake", table="db.t", task=task
     )
     refusing = Refusing()
-    return Work(cast("Any", refusing), lease, cast("Any", refusing), cast("Any", None)), refusing
+    return JobRun(cast("Any", refusing), lease, cast("Any", refusing), cast("Any", None)), refusing
 
 
 def test_one_that_was_asked_for_fails() -> None:
     with pytest.raises(Refused, match="uses its place"):
-        orphans.run(work(asked=True)[0])
+        remove_orphans.run(work(asked=True)[0])
 
 
 def test_one_by_schedule_is_over_with_the_reason() -> None:
-    scheduled, hold = work(asked=False)
-    result = orphans.run(scheduled)
+    scheduled, keeper = work(asked=False)
+    result = remove_orphans.run(scheduled)
     assert (result.outcome, result.result) == (Outcome.NOTHING, {"refused": WHY})
-    assert hold.said == [WHY]
+    assert keeper.said == [WHY]

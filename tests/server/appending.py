@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.table import StaticTable
 
-from catalog.commit import Change
-from catalog.datafile import DataFileEntry, FileStats
+from catalog.files.data_file import DataFileEntry, FileStats
+from catalog.history.commit import TableCommit
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot
 from catalog.names import TableName
@@ -37,7 +37,7 @@ _ids = count(5_000_000)
 class Sent:
     """A commit as its client sends it, and the data file that it brings."""
 
-    change: Change
+    change: TableCommit
     file: str
 
     @property
@@ -68,7 +68,7 @@ def an_append(
         summary_extra=summary,
     )
     same: Json = {"type": "assert-table-uuid", "uuid": seen["table-uuid"]}
-    change = Change(name=name, requirements=[same, *made.requirements()], updates=made.updates())
+    change = TableCommit(name=name, requirements=[same, *made.requirements()], updates=made.updates())
     return Sent(change, entry.stats.location)
 
 

@@ -10,7 +10,7 @@ from catalog.errors import CommitUnknown, Unavailable
 from catalog.names import CatalogName, TableName
 from catalog.ports.files import Files
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Located
+from catalog.tables.relation import LocatedRelation
 
 
 class Killed(BaseException):
@@ -53,7 +53,7 @@ class FaultyDatabase:
     def reading(self) -> object:
         return self.real.reading()
 
-    def locate(self, catalog: CatalogName, name: TableName) -> Located | None:
+    def locate(self, catalog: CatalogName, name: TableName) -> LocatedRelation | None:
         return self.real.locate(catalog, name)
 
     def truncate_log(self) -> bool:

@@ -11,13 +11,13 @@ from uuid import UUID, uuid4
 import httpx
 from starlette.types import ASGIApp
 
-from catalog.access import Grant, Role, RoleName, Securable
-from catalog.job import JobKind
+from catalog.access.privileges import Grant, Role, RoleName, Securable
+from catalog.access.tokens import Secret
+from catalog.jobs.job import JobKind
+from catalog.jobs.operation import BatchId, OperationId
 from catalog.keyed.spec import KeySpec
 from catalog.names import TableName
-from catalog.operation import BatchId, OperationId
 from catalog.ports.store import Database
-from catalog.token import Secret
 from server.app import create_app
 from server.assembly import build_services
 from server.schedule import build_background

@@ -9,14 +9,14 @@ from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
-from catalog.commit import Change
 from catalog.errors import RequirementFailed
+from catalog.history.commit import TableCommit
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_snapshot, ref_snapshot_id
-from catalog.job import Job, JobKind, Lease
+from catalog.jobs.job import Job, JobKind, Lease
+from catalog.jobs.optimizer import PROTOCOL
 from catalog.keyed.spec import KeyedTable, KeySpec
 from catalog.names import TableName
-from catalog.optimizer import PROTOCOL
 from catalog.ports.store import Database
 from server.assembly import build_services
 from server.service.commit import CommitRequest, Committed
@@ -77,7 +77,7 @@ class Lake:
     def keyed(self, name: TableName = ORDERS) -> KeyedTable:
         return self.services.keyed.pin(LAKE, name).keyed
 
-    def commit(self, *changes: Change, **more: Any) -> list[Committed]:
+    def commit(self, *changes: TableCommit, **more: Any) -> list[Committed]:
         return self.services.committer.commit(CommitRequest(catalog=LAKE, changes=changes, **more))
 
     def append(self, name: TableName, rows: int = 10, **more: Any) -> int:
@@ -135,7 +135,7 @@ def appended(
     operation: str = "append",
     summary: Mapping[str, str] | None = None,
     parent: int | str | None = "head",
-) -> Change:
+) -> TableCommit:
     """One new snapshot on main over the table as it was read."""
     head = current_snapshot(metadata)
     total = str((head or {}).get("summary", {}).get("total-records", 0))
@@ -169,10 +169,10 @@ def appended(
         {"type": "assert-table-uuid", "uuid": metadata["table-uuid"]},
         {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": ref_snapshot_id(metadata, "main")},
     ]
-    return Change(name=name, requirements=requirements, updates=updates)
+    return TableCommit(name=name, requirements=requirements, updates=updates)
 
 
-def merged(lake: Lake, **summary: str) -> Change:
+def merged(lake: Lake, **summary: str) -> TableCommit:
     """What a merge of everything that is pending commits to base."""
     base, change = lake.metadata(BASE), lake.metadata(CHANGE)
     head, read = ref_snapshot_id(base, "main"), current_snapshot(change)
@@ -185,15 +185,15 @@ def merged(lake: Lake, **summary: str) -> Change:
     return appended(BASE, base, operation="overwrite", summary=signed | summary)
 
 
-def altered(name: TableName, *updates: Json, requirements: Sequence[Json] = ()) -> Change:
-    return Change(name=name, requirements=requirements, updates=updates)
+def altered(name: TableName, *updates: Json, requirements: Sequence[Json] = ()) -> TableCommit:
+    return TableCommit(name=name, requirements=requirements, updates=updates)
 
 
 def set_property(key: str, value: str) -> Json:
     return {"action": "set-properties", "updates": {key: value}}
 
 
-def snapshot_of(change: Change) -> int:
+def snapshot_of(change: TableCommit) -> int:
     found: int = change.updates[0]["snapshot"]["snapshot-id"]
     return found
 

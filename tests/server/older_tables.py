@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from catalog.locations import AllowedLocations, FileRule
+from catalog.locations.location_rule import AllowedLocations, FileRule
 
 
 @contextmanager

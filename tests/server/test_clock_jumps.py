@@ -11,7 +11,7 @@ import pytest
 
 from catalog.errors import LeaseLost, Unauthenticated
 from catalog.iceberg.json import Json
-from catalog.job import JobKind, JobStatus
+from catalog.jobs.job import JobKind, JobStatus
 from catalog.ports.store import Database
 from server.background.leadership import Leadership
 from server.background.tidy import Tidy

@@ -63,7 +63,7 @@ def test_a_leader_that_is_paused_between_its_decision_and_its_write_plans_nothin
     monkeypatch.setattr(looking, "_decided", slowly)
     assert lake.services.looking.round(paused.fence()).deposed
     with lake.services.database.reading() as uow:
-        assert uow.standings.worst(limit=9) == []
+        assert uow.table_statuses.worst(limit=9) == []
 
 
 def test_who_was_deposed_asks_again_before_it_does_more(lake: Lake) -> None:

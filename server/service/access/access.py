@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from cachetools import TTLCache
 
-from catalog.access import Caller, Decision, Privilege, Securable, decide, home
+from catalog.access.privileges import Caller, Decision, Privilege, Securable, decide, home_namespace
 from catalog.names import CatalogName, Namespace, TableName
 from catalog.ports.store import Database
-from catalog.relation import RelationKind
+from catalog.tables.relation import RelationKind
 from server.service.access.attempts import FailedAttempts
 from server.service.access.directory import Directory
 from server.service.access.identities import Identities
@@ -38,7 +38,7 @@ class Access:
 
     def table(self, catalog: CatalogName, name: TableName) -> Securable:
         """What privileges on a table of this name are granted on: for stores and pinned tables, their keyed table."""
-        owner = home(name)
+        owner = home_namespace(name)
         return Securable.of(catalog, name) if owner is None else self._home(Securable.of(catalog, name), owner)
 
     def namespace(self, catalog: CatalogName, namespace: Namespace) -> Securable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
-from catalog.access import (
+from catalog.access.privileges import (
     ADMIN,
     BUILTIN_ROLES,
     Caller,
@@ -15,12 +15,12 @@ from catalog.access import (
     PrincipalKind,
     Role,
     RoleName,
-    checked_name,
+    parse_identifier,
 )
+from catalog.access.tokens import Secret, Token, TokenKind, create_secret
 from catalog.errors import AlreadyExists, Conflict, Invalid, NotFound
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
-from catalog.token import Secret, Token, TokenKind, new_secret
 from server.service.access.identities import Identities
 from server.service.access.roles import find_to_give, knows_members
 
@@ -51,12 +51,12 @@ class Directory:
 
     def add_service(self, name: str) -> tuple[Known, Secret]:
         """A service and its client secret, seen only now."""
-        secret = new_secret()
+        secret = create_secret()
         return self._added(name, PrincipalKind.SERVICE, None, secret), secret
 
     def new_client_secret(self, name: str) -> tuple[Known, Secret]:
         """Another secret for a service: the old one and every token of the service end at once."""
-        secret = new_secret()
+        secret = create_secret()
         with self.database.writing() as uow:
             service = _of_kind(uow, name, PrincipalKind.SERVICE)
             uow.principals.put(replace(service, secret_hash=secret.hash))
@@ -147,7 +147,9 @@ class Directory:
                 uow.tokens.revoke_all(service.id, None, now)
             except NotFound:
                 kind = PrincipalKind.SERVICE
-                service = Principal(id=PrincipalId(uuid4()), name=checked_name(name, kind), kind=kind, created_at=now)
+                service = Principal(
+                    id=PrincipalId(uuid4()), name=parse_identifier(name, kind), kind=kind, created_at=now
+                )
                 uow.principals.add(service)
             if role is not None:
                 uow.roles.assign(service.id, Membership(role=uow.roles.get(role).name))
@@ -157,7 +159,7 @@ class Directory:
         with self.database.writing() as uow:
             principal = Principal(
                 id=PrincipalId(uuid4()),
-                name=checked_name(name, kind),
+                name=parse_identifier(name, kind),
                 kind=kind,
                 created_at=uow.now(),
                 subject=subject,
@@ -219,7 +221,7 @@ def _admin_token(uow: UnitOfWork) -> Secret:
 
 
 def _endless_token(uow: UnitOfWork, owner: PrincipalId, name: str) -> Secret:
-    secret = new_secret()
+    secret = create_secret()
     token = Token(
         id=secret.id,
         kind=TokenKind.BEARER,

@@ -9,11 +9,20 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import uuid4
 
-from catalog.access import Caller, Membership, Principal, PrincipalId, PrincipalKind, Rights, RoleName, limited
+from catalog.access.privileges import (
+    Caller,
+    Membership,
+    Principal,
+    PrincipalId,
+    PrincipalKind,
+    Rights,
+    RoleName,
+    limit_grants,
+)
+from catalog.access.tokens import Secret, Token, digest, parse_secret
 from catalog.errors import AlreadyExists, TokenEnded, Unauthenticated
 from catalog.ports.access import Claims, Issuer
 from catalog.ports.store import Database, UnitOfWork
-from catalog.token import Secret, Token, digest, parsed_secret
 
 MOST_REMEMBERED = 10_000
 USE_NOTED_EVERY = timedelta(minutes=1)
@@ -54,7 +63,7 @@ class Identities:
         if recalled is not None:
             return recalled
         generation = self._generation
-        secret = parsed_secret(token)
+        secret = parse_secret(token)
         caller, now = self._by_token(secret) if secret is not None else self._by_issuer(token)
         self._remember(digest(token), caller, now, generation)
         return caller
@@ -160,7 +169,7 @@ def caller_of(
     return Caller(
         principal=principal,
         roles=roles,
-        rights=Rights.of(limited(grants, catalogs)),
+        rights=Rights.of(limit_grants(grants, catalogs)),
         token_id=None if token is None else token.id,
         expires_at=expires_at,
         only_roles=only_roles,

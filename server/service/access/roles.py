@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from catalog.access import Caller, Grant, Privilege, Role, RoleName, Securable, checked_name
+from catalog.access.privileges import Caller, Grant, Privilege, Role, RoleName, Securable, parse_identifier
 from catalog.errors import Conflict, Forbidden, NotFound
 from catalog.ports.store import Database, UnitOfWork
 from server.service.access.identities import Identities
@@ -22,7 +22,7 @@ class Roles:
     def create(self, name: str, description: str) -> Role:
         """A role that gives nothing yet; AlreadyExists when the name is taken."""
         with self.database.writing() as uow:
-            role = Role(name=RoleName(checked_name(name, "role")), description=description, created_at=uow.now())
+            role = Role(name=RoleName(parse_identifier(name, "role")), description=description, created_at=uow.now())
             uow.roles.add(role)
         return role
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from catalog.access import Caller, Principal, PrincipalId, RoleName, Securable
+from catalog.access.privileges import Caller, Principal, PrincipalId, RoleName, Securable
+from catalog.access.tokens import Secret, Token, TokenKind, compute_exchange_end, create_secret, parse_secret
 from catalog.errors import Forbidden, Invalid, NoSuchCatalog, NotFound, Unauthenticated
 from catalog.names import CatalogName
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
-from catalog.token import Secret, Token, TokenKind, exchanges_end, new_secret, parsed_secret
 from server.service.access.identities import Identities, check_lives, enabled, good_token
 
 T = TypeVar("T", RoleName, CatalogName)
@@ -65,7 +65,7 @@ class Tokens:
         """
         if not request.name.strip():
             raise Invalid("a token needs a name", hint="say what it is for, for example `nightly load`")
-        secret = new_secret()
+        secret = create_secret()
         with self.database.writing() as uow:
             now = uow.now()
             owner = _owner(uow, caller, request.owner)
@@ -118,7 +118,7 @@ class Tokens:
             _service_of(uow, client_id, client_secret)
         with self.database.writing() as uow:
             service, now = _service_of(uow, client_id, client_secret), uow.now()
-            return self._short_lived(uow, service, None, exchanges_end(now, self.times.exchanges, None))
+            return self._short_lived(uow, service, None, compute_exchange_end(now, self.times.exchanges, None))
 
     def exchanged(self, subject_token: str) -> Issued:
         """A fresh short-lived token for a good one; Unauthenticated when that is not good (any more).
@@ -126,21 +126,21 @@ class Tokens:
         It ends with the one that it was exchanged for, when that is revoked, and no later than what the first of the
         chain was given for: a client's secret (for `times.exchanges`), a bearer token or one of the issuer.
         """
-        given = parsed_secret(subject_token)
+        given = parse_secret(subject_token)
         if given is None:
             caller = self.identities.of(subject_token)
             with self.database.writing() as uow:
-                until = exchanges_end(uow.now(), self.times.exchanges, None, caller.expires_at)
+                until = compute_exchange_end(uow.now(), self.times.exchanges, None, caller.expires_at)
                 return self._short_lived(uow, enabled(uow.principals.find(caller.principal.id)), None, until)
         with self.database.writing() as uow:
             now = uow.now()
             token = good_token(uow, given, now)
             check_lives(uow.tokens.find_parent(token.id), now)
-            until = exchanges_end(now, self.times.exchanges, token)
+            until = compute_exchange_end(now, self.times.exchanges, token)
             return self._short_lived(uow, enabled(uow.principals.find(token.owner)), token, until)
 
     def _short_lived(self, uow: UnitOfWork, owner: Principal, of: Token | None, until: datetime) -> Issued:
-        secret, now = new_secret(), uow.now()
+        secret, now = create_secret(), uow.now()
         token = Token(
             id=secret.id,
             kind=TokenKind.ACCESS,
@@ -183,7 +183,7 @@ def _not_an_admin() -> Forbidden:
 
 
 def _service_of(uow: UnitOfWork, client_id: str, client_secret: str) -> Principal:
-    given = parsed_secret(client_secret)
+    given = parse_secret(client_secret)
     try:
         service = uow.principals.get(client_id)
     except NotFound:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from catalog.audit import AuditEntry, Verdict
+from catalog.access.audit_log import AuditEntry, Verdict
 from catalog.errors import CatalogError, CommitUnknown
 from catalog.ports.store import Database
 

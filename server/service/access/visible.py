@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from catalog.access import Caller, Privilege, Rights, Securable
+from catalog.access.privileges import Caller, Privilege, Rights, Securable
 from catalog.names import CatalogName, Namespace, TableName
 from catalog.ports.page import Page
-from catalog.relation import Listed, Relation
+from catalog.tables.relation import ListedRelation, Relation
 
 T = TypeVar("T")
 CHUNK = 1_000
@@ -71,7 +71,7 @@ def securable_of(relation: Relation) -> Securable:
     return Securable.of(relation.catalog, relation.name)
 
 
-def securable_named(catalog: CatalogName, namespace: Namespace, listed: Listed) -> Securable:
+def securable_named(catalog: CatalogName, namespace: Namespace, listed: ListedRelation) -> Securable:
     """The same for one of a namespace's relations by its name."""
     if listed.kind.is_store:
         return Securable(catalog, namespace[:-1], namespace[-1])

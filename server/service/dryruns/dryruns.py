@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from catalog.errors import CatalogError, Invalid
-from catalog.job import JobKind
+from catalog.jobs.job import JobKind
 from catalog.maintenance import kind_of
 from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, TooMany, summarize
 from catalog.names import CatalogName, TableName
-from catalog.ports.reading import ManifestReading
-from catalog.would import Would
+from catalog.planning.dry_run import Would
+from catalog.ports.manifest_reading import ManifestReading
 from server.service.keeping.places import OwnPlaces
 from server.service.locations import rule_in
 from server.service.ownership import tables_of

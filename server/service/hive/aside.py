@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from catalog.errors import NotFound
-from catalog.hive.former import is_hives
+from catalog.hive.retired_directories import is_hives
 from catalog.names import CatalogName
 from catalog.ports.store import UnitOfWork
 from server.service.hive.books import Linked, linked_table
@@ -67,8 +67,8 @@ def aside(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> Aside:
 
 
 def _watched(linked: Linked) -> Iterator[Former]:
-    for name, ground in linked.grounds.items():
-        for one in ground.watched:
+    for name, baseline in linked.baselines.items():
+        for one in baseline.watched:
             yield Former(
                 partition=name,
                 location=one.location,

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from catalog.operation import Operation, OperationId, OperationStatus
-from catalog.ports.hive import TableFiles
+from catalog.jobs.operation import Operation, OperationId, OperationStatus
+from catalog.ports.files import TableFiles
 from catalog.ports.store import Database, UnitOfWork
 
 LISTING = "listing directories"

@@ -12,24 +12,24 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from catalog.errors import NotFound, RequirementFailed
+from catalog.hive.baseline import PartitionBaseline, Subdirectories, WatchedDirectory
 from catalog.hive.change_sources import ChangeSources, source_of
 from catalog.hive.checkpoint import Checkpoint, SyncPlan
-from catalog.hive.columns import Decides, Gives
-from catalog.hive.drift import Additions, Dropped, New, Rebuild
-from catalog.hive.events import HiveEvent, HiveEventKind, shortened
-from catalog.hive.former import kept_after
-from catalog.hive.ground import Directory, Ground, Subdirectories
+from catalog.hive.columns import SchemaAuthority, SchemaPush
+from catalog.hive.drift import Additions, DroppedPartition, NewPartition, Rebuild
+from catalog.hive.events import HiveEvent, HiveEventKind, shorten_events
 from catalog.hive.link import Drift, DriftKind, HiveLink
-from catalog.hive.model import whose
-from catalog.hive.names import partition_name
-from catalog.hive.publishing import given, not_yet_there, same_through
+from catalog.hive.model import describe_owner
+from catalog.hive.partition_names import format_partition_name
+from catalog.hive.publishing import is_same_snapshot, list_given_directories, select_missing_rows
+from catalog.hive.retired_directories import update_kept_directories
 from catalog.iceberg.json import Json
-from catalog.job import Job
+from catalog.jobs.job import Job
 from catalog.keyed.spec import KeySpec
 from catalog.names import RelationId
 from catalog.planning import TableFacts
 from catalog.ports.store import UnitOfWork
-from catalog.relation import Relation, RelationKind
+from catalog.tables.relation import Relation, RelationKind
 from server.service.hive.link_store import load_link, update_link
 from server.service.hive.look import Changed, Late, Looked, Times
 from server.service.hive.state import HiveState, join
@@ -43,14 +43,14 @@ class Linked:
     relation: Relation
     target: Relation
     """What is committed to: the table itself, or the base store."""
-    grounds: dict[str, Ground]
+    baselines: dict[str, PartitionBaseline]
     link: HiveLink
     busy: Job | None
     when: Times
     spec: KeySpec | None = None
     """What says which row a row is; None for a plain table."""
-    decides: Decides = Decides.ASK
-    gives: Gives = Gives.NONE
+    decides: SchemaAuthority = SchemaAuthority.ASK
+    gives: SchemaPush = SchemaPush.NONE
     overwrite_wins: bool = False
     """Whether a plain table gives up what was changed here in partitions that Hive has changed as well."""
     trusts: bool = False
@@ -68,7 +68,7 @@ class Linked:
     @property
     def given(self) -> int:
         """The change sequence that Hive has been given."""
-        return given(self.grounds.values(), self.link.published_through)
+        return list_given_directories(self.baselines.values(), self.link.published_through)
 
     @property
     def is_published(self) -> bool:
@@ -83,20 +83,20 @@ class Linked:
 
 def linked_table(uow: UnitOfWork, relation: Relation) -> Linked:
     """The books of a linked table; NotFound when it is not linked."""
-    link = uow.grounds.link(relation.id)
+    link = uow.baselines.link(relation.id)
     if link is None:
         raise NotFound(f"{relation.name} is not linked to a Hive table")
     facts = facts_of(uow, relation)
     return Linked(
         relation=relation,
         target=relation if facts.keyed is None else uow.relations.get(facts.keyed.base_id),
-        grounds={unit: Ground.from_json(stored) for unit, stored in uow.grounds.of(relation.id).items()},
+        baselines={unit: PartitionBaseline.from_json(stored) for unit, stored in uow.baselines.of(relation.id).items()},
         link=link,
         busy=uow.jobs.active_of(relation.id),
         when=Times() if facts.keyed is None and link.published_at is None else _times(facts),
         spec=None if facts.keyed is None else facts.keyed.spec,
-        decides=Decides(facts.policy["firn.hive.schema-conflict"]),
-        gives=Gives(facts.policy["firn.hive.schema-give"]),
+        decides=SchemaAuthority(facts.policy["firn.hive.schema-conflict"]),
+        gives=SchemaPush(facts.policy["firn.hive.schema-give"]),
         overwrite_wins=facts.keyed is None and facts.policy["firn.hive.overwrite-wins"],
         trusts=facts.keyed is not None and facts.policy["firn.hive.keyed-sync"] == "trust",
         subdirectories=Subdirectories(facts.policy["firn.hive.subdirectories"]),
@@ -112,7 +112,7 @@ def _times(facts: TableFacts) -> Times:
 
 def is_due(uow: UnitOfWork, relation: Relation, *, hinted: bool = False) -> bool:
     """Whether a linked table is hinted at, or its sync interval is over; cheap, for asking often."""
-    link = uow.grounds.link(relation.id)
+    link = uow.baselines.link(relation.id)
     if link is None:
         return False
     return hinted or uow.now() - link.synced_at >= facts_of(uow, relation).policy["firn.hive.sync.interval"]
@@ -120,7 +120,7 @@ def is_due(uow: UnitOfWork, relation: Relation, *, hinted: bool = False) -> bool
 
 def is_sweep_due(uow: UnitOfWork, relation: Relation) -> bool:
     """Whether it is time to list every directory: signals lie still while files come, on some storages always."""
-    link = uow.grounds.link(relation.id)
+    link = uow.baselines.link(relation.id)
     if link is None:
         return False
     sweep: timedelta = facts_of(uow, relation).policy["firn.hive.sync.sweep"]
@@ -144,17 +144,17 @@ def next_checkpoint(
     link, baselines = linked.link, _next_baselines(linked, found, taken, late)
     kept = None
     if found.unwatched:
-        kept = kept_after(linked.relation.id, link.retired, linked.grounds.values(), found.unwatched)
+        kept = update_kept_directories(linked.relation.id, link.retired, linked.baselines.values(), found.unwatched)
     return Checkpoint(
         since=link.generation,
         generation=link.generation + bool(taken or late or found.lost_late),
         baselines=baselines,
-        removed=(*found.forgotten, *(name for name, change in taken.items() if isinstance(change, Dropped))),
-        appended=tuple(name for name, change in taken.items() if isinstance(change, Additions | New)),
+        removed=(*found.forgotten, *(name for name, change in taken.items() if isinstance(change, DroppedPartition))),
+        appended=tuple(name for name, change in taken.items() if isinstance(change, Additions | NewPartition)),
         drift=_drift(state, found),
         ddl_time=state.table.ddl_time,
         held_partitions=tuple(sorted(found.held)),
-        read_again=tuple(name for name in link.read_again if name in linked.grounds and name not in taken),
+        read_again=tuple(name for name in link.read_again if name in linked.baselines and name not in taken),
         retired=kept,
         sources=_still_listed(linked, found, taken if as_changes else {}, late) if linked.is_keyed else None,
         is_to_compare=bool(baselines or found.lost_late),
@@ -166,15 +166,15 @@ def next_checkpoint(
 
 def _next_baselines(
     linked: Linked, found: Looked, taken: Mapping[str, Changed], late: Sequence[Late]
-) -> dict[str, Ground]:
+) -> dict[str, PartitionBaseline]:
     baselines = dict(found.refreshed)
     for name, change in taken.items():
-        if isinstance(change, Additions | New | Rebuild):
-            baselines[name] = change.ground
+        if isinstance(change, Additions | NewPartition | Rebuild):
+            baselines[name] = change.baseline
         elif linked.when.overwrite_ns:
-            baselines[name] = linked.grounds[name].dropped(found.began_ns)
+            baselines[name] = linked.baselines[name].dropped(found.began_ns)
     for one in late:
-        baselines[one.name] = baselines.get(one.name, linked.grounds[one.name]).with_watched(one.directory)
+        baselines[one.name] = baselines.get(one.name, linked.baselines[one.name]).with_watched(one.directory)
     return baselines
 
 
@@ -190,15 +190,15 @@ def _drift(state: HiveState, found: Looked) -> Drift | None:
         return None
     held = next(iter(found.held), None) if found.differs is None else None
     columns = state.table.partition_columns
-    partition = next((one for one in state.partitions if partition_name(columns, one.values) == held), None)
+    partition = next((one for one in state.partitions if format_partition_name(columns, one.values) == held), None)
     kind = DriftKind.PARTITIONS if found.held else found.differs_in
-    return Drift(kind=kind, message=found.trouble, likely_author=whose(state.table, partition))
+    return Drift(kind=kind, message=found.trouble, likely_author=describe_owner(state.table, partition))
 
 
 _EVENTS = {
-    Dropped: HiveEventKind.DROPPED,
+    DroppedPartition: HiveEventKind.DROPPED,
     Rebuild: HiveEventKind.REBUILT,
-    New: HiveEventKind.NEW,
+    NewPartition: HiveEventKind.NEW,
     Additions: HiveEventKind.ADDED,
 }
 
@@ -206,7 +206,7 @@ _EVENTS = {
 def _events(taken: Mapping[str, Changed], late: Sequence[Late]) -> Iterator[HiveEvent]:
     """What is told of each partition, with the number of its files that came, or went with it."""
     for name, change in taken.items():
-        files = change.removed if isinstance(change, Dropped) else change.files
+        files = change.removed if isinstance(change, DroppedPartition) else change.files
         yield HiveEvent(kind=_EVENTS[type(change)], partition=name, files=len(files))
     for one in late:
         yield HiveEvent(kind=HiveEventKind.LATE, partition=one.name, files=len(one.files))
@@ -216,8 +216,8 @@ def remember(uow: UnitOfWork, relation_id: RelationId, events: Sequence[HiveEven
     """Keep what has happened, for people: with the snapshot that this transaction has made of a table or store."""
     if events:
         snapshot_id = uow.stats.get(snapshot_of).snapshot_id
-        told = [replace(one, snapshot_id=snapshot_id) for one in shortened(events)]
-        uow.grounds.remember(relation_id, told, uow.now())
+        told = [replace(one, snapshot_id=snapshot_id) for one in shorten_events(events)]
+        uow.baselines.remember(relation_id, told, uow.now())
 
 
 def next_sources(
@@ -226,11 +226,11 @@ def next_sources(
     """What is known of sources once this is taken over."""
     sources = linked.link.sources
     for name, change in taken.items():
-        if isinstance(change, Additions | New):
+        if isinstance(change, Additions | NewPartition):
             unit = found.units[name]
             sources = sources.appended([source_of(join(unit.location, file.path), file) for file in change.files])
         elif change.removed:
-            place = linked.grounds[name].location
+            place = linked.baselines[name].location
             sources = sources.vanished([source_of(join(place, file.path), file) for file in change.removed])
     for one in late:
         place = one.directory.location
@@ -250,13 +250,13 @@ def advance(
 
     Rows of added files are in the change store up to `appended_through`, where they were appended there.
     """
-    link = uow.grounds.link(relation_id)
+    link = uow.baselines.link(relation_id)
     if link is None or link.generation != checkpoint.since:
         raise RequirementFailed("another sync has taken over what Hive has changed", hint="sync again")
-    uow.grounds.remove(relation_id, checkpoint.removed)
+    uow.baselines.remove(relation_id, checkpoint.removed)
     baselines = checkpoint.next_baselines(appended_through)
-    uow.grounds.put(relation_id, {name: baseline.to_json() for name, baseline in baselines.items()})
-    uow.grounds.put_link(relation_id, checkpoint.applied(link, uow.now()))
+    uow.baselines.put(relation_id, {name: baseline.to_json() for name, baseline in baselines.items()})
+    uow.baselines.put_link(relation_id, checkpoint.applied(link, uow.now()))
     remember(uow, relation_id, checkpoint.events, store or relation_id)
 
 
@@ -266,7 +266,7 @@ def note_drift(uow: UnitOfWork, relation_id: RelationId, drift: Drift) -> None:
 
 
 def note_published(
-    uow: UnitOfWork, linked: Linked, parts: Mapping[str, Directory], same: Collection[str], through: int
+    uow: UnitOfWork, linked: Linked, parts: Mapping[str, WatchedDirectory], same: Collection[str], through: int
 ) -> None:
     """Base stands on what the metastore is to be pointed at; the partitions `same` needed nothing.
 
@@ -274,15 +274,17 @@ def note_published(
     """
     relation_id = linked.relation.id
     link = load_link(uow, relation_id)
-    grounds = {name: Ground.from_json(stored) for name, stored in uow.grounds.of(relation_id).items()}
-    changed = {name: same_through(grounds[name], through) for name in same if name in grounds}
-    before = given(grounds.values(), link.published_through)
+    baselines = {name: PartitionBaseline.from_json(stored) for name, stored in uow.baselines.of(relation_id).items()}
+    changed = {name: is_same_snapshot(baselines[name], through) for name in same if name in baselines}
+    before = list_given_directories(baselines.values(), link.published_through)
     for name, directory in parts.items():
-        known = grounds.get(name)
-        changed[name] = not_yet_there(directory, before) if known is None else replace(known, publishing=directory)
-    uow.grounds.put(relation_id, {name: ground.to_json() for name, ground in changed.items()})
-    given_now = given((grounds | changed).values(), link.published_through)
-    uow.grounds.put_link(relation_id, link.published(given_now, uow.now(), is_moved=bool(parts)))
+        known = baselines.get(name)
+        changed[name] = (
+            select_missing_rows(directory, before) if known is None else replace(known, publishing=directory)
+        )
+    uow.baselines.put(relation_id, {name: baseline.to_json() for name, baseline in changed.items()})
+    given_now = list_given_directories((baselines | changed).values(), link.published_through)
+    uow.baselines.put_link(relation_id, link.published(given_now, uow.now(), is_moved=bool(parts)))
     events = [
         HiveEvent(kind=HiveEventKind.PUBLISHED, partition=name, files=len(directory.files), rows=directory.rows)
         for name, directory in parts.items()
@@ -297,7 +299,7 @@ def note_all_given(uow: UnitOfWork, linked: Linked, head: int | None) -> None:
 
 def advance_with_job(uow: UnitOfWork, job: Job, store: Relation) -> None:
     """The link follows the commit of a sync job that counts, in its transaction: not that of the clean after it."""
-    plan = uow.grounds.staged(job.id)
+    plan = uow.baselines.staged(job.id)
     if not isinstance(plan, SyncPlan):
         raise NotFound(f"sync job {job.id} has no listing to take over")
     if store.kind is (RelationKind.CHANGE if plan.is_upsert else RelationKind.BASE):
@@ -308,7 +310,7 @@ def advance_with_job(uow: UnitOfWork, job: Job, store: Relation) -> None:
 
 def staged_task(uow: UnitOfWork, job: Job, _relation: Relation) -> Json:
     """What a sync or publish job is told besides the facts of a merge."""
-    plan = uow.grounds.staged(job.id)
+    plan = uow.baselines.staged(job.id)
     if plan is None:
         raise NotFound(f"{job.kind} job {job.id} has no plan", hint="ask for a sync or a publish, which plans its job")
     return plan.task

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 
-from catalog.operation import Operation, OperationId, OperationKind
+from catalog.jobs.operation import Operation, OperationId, OperationKind
 from catalog.ports.store import Database
 
 log = logging.getLogger(__name__)

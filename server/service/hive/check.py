@@ -7,15 +7,15 @@ from dataclasses import asdict, dataclass
 from types import MappingProxyType
 
 from catalog.errors import AlreadyExists, Invalid
-from catalog.hive.conversion import conversion_blockers
-from catalog.hive.eligibility import Blocker, blockers, key_blockers, notices
-from catalog.hive.ground import Subdirectories
+from catalog.hive.baseline import Subdirectories
+from catalog.hive.conversion import find_conversion_blockers
 from catalog.hive.model import HiveColumn, HiveTable
 from catalog.hive.types import Named, UnsupportedType, parse_type
+from catalog.hive.upgrade_check import UpgradeBlocker, find_blockers, find_key_blockers, find_upgrade_notes
 from catalog.iceberg.json import Json
 from catalog.names import CatalogName, TableName
-from catalog.policy.policy import layered
-from catalog.ports.hive import TableFiles
+from catalog.policy.policy import merge_layers
+from catalog.ports.files import TableFiles
 from catalog.ports.store import Database
 from server.service.hive.index import HiveIndex, shown_format
 from server.service.hive.look import own_place_words
@@ -102,7 +102,9 @@ class Checks:
             files, size, said = self._files(state, subdirectories)
             checks.extend(said)
         checks.extend(self._place_checks(catalog, state, subdirectories))
-        checks.extend(CheckResult(code="notice", status="warn", message=said) for said in notices(state.table))
+        checks.extend(
+            CheckResult(code="notice", status="warn", message=said) for said in find_upgrade_notes(state.table)
+        )
         checks.extend(self._name_checks(catalog, state))
         return Report(
             table=state.table,
@@ -113,7 +115,7 @@ class Checks:
             bytes=size,
             candidates=tuple(column.name for column in all_columns(state.table) if _may_be_key(column)),
             checks=(*checks, *_passed(state, found, primary_key)),
-            convertible=not conversion_blockers(state.table, state.partitions),
+            convertible=not find_conversion_blockers(state.table, state.partitions),
         )
 
     def looked_at(
@@ -127,14 +129,14 @@ class Checks:
         subdirectories = self.subdirectories(catalog, state, properties)
         found = [blocked(one) for one in _blockers(state, primary_key, subdirectories)]
         found += self._place_checks(catalog, state, subdirectories)
-        said = [CheckResult(code="notice", status="warn", message=one) for one in notices(state.table)]
+        said = [CheckResult(code="notice", status="warn", message=one) for one in find_upgrade_notes(state.table)]
         return [*found, *said, *self._name_checks(catalog, state)]
 
     def subdirectories(self, catalog: CatalogName, state: HiveState, properties: Mapping[str, str]) -> Subdirectories:
         """Whether files in sub-directories would count in a table with these properties."""
         with self.database.reading() as uow:
             layers = layers_of(uow, catalog, target_name(state.table).namespace)
-        return Subdirectories(layered([*layers, ("table", properties)])["firn.hive.subdirectories"])
+        return Subdirectories(merge_layers([*layers, ("table", properties)])["firn.hive.subdirectories"])
 
     def _files(self, state: HiveState, subdirectories: Subdirectories) -> tuple[int, int, list[CheckResult]]:
         files = size = 0
@@ -232,17 +234,17 @@ def _may_be_key(column: HiveColumn) -> bool:
     return isinstance(kind, Named) and kind.name not in _UNFIT
 
 
-def _blockers(state: HiveState, primary_key: Sequence[str], subdirectories: Subdirectories) -> list[Blocker]:
-    found = blockers(state.table, state.partitions, reads_below=subdirectories is Subdirectories.READ)
-    return [*found, *key_blockers(state.table, state.partitions, primary_key)]
+def _blockers(state: HiveState, primary_key: Sequence[str], subdirectories: Subdirectories) -> list[UpgradeBlocker]:
+    found = find_blockers(state.table, state.partitions, reads_below=subdirectories is Subdirectories.READ)
+    return [*found, *find_key_blockers(state.table, state.partitions, primary_key)]
 
 
-def blocked(blocker: Blocker) -> CheckResult:
+def blocked(blocker: UpgradeBlocker) -> CheckResult:
     """A blocker as one of the checks."""
     return CheckResult(code=str(blocker.code), status="blocked", message=blocker.message, advice=blocker.advice)
 
 
-def _passed(state: HiveState, found: Sequence[Blocker], primary_key: Sequence[str]) -> list[CheckResult]:
+def _passed(state: HiveState, found: Sequence[UpgradeBlocker], primary_key: Sequence[str]) -> list[CheckResult]:
     """What was looked at and is fine, in words."""
     if found:
         return []

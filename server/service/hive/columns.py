@@ -10,22 +10,22 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from catalog.commit import Change
 from catalog.errors import CatalogError, CommitUnknown, Conflict, RequirementFailed, Unavailable
-from catalog.hive.columns import Gives, SchemaDrift, Sides
+from catalog.history.commit import TableCommit
+from catalog.hive.columns import SchemaDrift, SchemaPush, SchemaSides
 from catalog.hive.link import DriftKind
 from catalog.hive.mapping import PROPERTY as NAME_MAPPING
-from catalog.hive.mapping import known_aliases, name_mapping
-from catalog.hive.model import PROVIDER, HiveColumn, HiveTable, as_stored
-from catalog.hive.names import records_of
-from catalog.hive.publishing import compared
-from catalog.hive.schema import compared_columns
+from catalog.hive.mapping import build_name_mapping, read_aliases
+from catalog.hive.model import PROVIDER, HiveColumn, HiveTable, to_stored_columns
+from catalog.hive.partition_names import to_partition_records
+from catalog.hive.publishing import compare_partitions
+from catalog.hive.schema_sync import compare_schemas
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
 from catalog.names import RelationId
-from catalog.ports.hive import TableFiles
+from catalog.ports.files import TableFiles
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Relation
+from catalog.tables.relation import Relation
 from server.service.commit import Committer
 from server.service.facts import load_metadata
 from server.service.hive.books import Linked
@@ -81,20 +81,22 @@ class Columns:
         else:
             self._note(linked.relation.id, linked.link.columns, drift)
         found = Followed(drift=drift, did=tuple(drift.changes), hive=table.columns)
-        if linked.gives is Gives.ALL or (linked.gives is Gives.ADDITIONS and (linked.is_published or publishing)):
+        if linked.gives is SchemaPush.ALL or (
+            linked.gives is SchemaPush.ADDITIONS and (linked.is_published or publishing)
+        ):
             return self._give(linked, table, found)
         return found
 
     def _take(self, linked: Linked, table: HiveTable, metadata: Json, drift: SchemaDrift) -> None:
         again = self._rewritten(linked, table, metadata) if drift.revived and linked.is_keyed else []
-        mapping = name_mapping(drift.schema, drift.aliases)
+        mapping = build_name_mapping(drift.schema, drift.aliases)
         updates: list[Json] = [
             {"action": "add-schema", "schema": drift.schema, "last-column-id": drift.last_column_id},
             {"action": "set-current-schema", "schema-id": -1},
             {"action": "set-properties", "updates": {NAME_MAPPING: mapping}},
         ]
         unmoved = {"type": "assert-current-schema-id", "current-schema-id": metadata["current-schema-id"]}
-        change = Change(name=linked.target.name, requirements=[unmoved], updates=updates)
+        change = TableCommit(name=linked.target.name, requirements=[unmoved], updates=updates)
         before = linked.link.columns
         apply(
             self.committer,
@@ -105,15 +107,17 @@ class Columns:
 
     def _rewritten(self, linked: Linked, table: HiveTable, metadata: Json) -> list[str]:
         """Partitions that do not stand on Hive's own files: rows that were rewritten lack a column that comes back."""
-        records = records_of(table.partition_columns, linked.grounds)
-        return sorted(compared(self.files.live_files(metadata), linked.grounds, records).differing)
+        records = to_partition_records(table.partition_columns, linked.baselines)
+        return sorted(compare_partitions(self.files.live_files(metadata), linked.baselines, records).differing)
 
     def _give(self, linked: Linked, table: HiveTable, found: Followed) -> Followed:
         """First what harms nobody: what the metastore refuses of the rest does not hold it up."""
         drift, given = found.drift, table.columns
         provider = table.parameters.get(PROVIDER, "hive").lower()
         refused: str | None = None
-        for gives in (Gives.ADDITIONS, Gives.ALL) if linked.gives is Gives.ALL else (Gives.ADDITIONS,):
+        for gives in (
+            (SchemaPush.ADDITIONS, SchemaPush.ALL) if linked.gives is SchemaPush.ALL else (SchemaPush.ADDITIONS,)
+        ):
             columns = drift.given[gives]
             if columns == given:
                 continue
@@ -134,7 +138,7 @@ class Columns:
         if given != table.columns:
             altered = replace(table, storage=replace(table.storage, columns=given))
             with self.database.reading() as uow:
-                link = uow.grounds.link(linked.relation.id) or linked.link
+                link = uow.baselines.link(linked.relation.id) or linked.link
             drift = _compared(replace(linked, link=link), altered, load_metadata(self.metadata, self._target(linked)))
             self._note(linked.relation.id, link.columns, drift)
         did = (*found.did, *_said(table.columns, given))
@@ -152,13 +156,13 @@ class Columns:
         database, name = table.database, table.name
         names = metastore.partition_names(database, name) if table.partition_columns else []
         partitions = metastore.partitions(database, name, names)
-        cascade = bool(partitions) and all(_alike(one.storage.columns, as_stored(before)) for one in partitions)
+        cascade = bool(partitions) and all(_alike(one.storage.columns, to_stored_columns(before)) for one in partitions)
         with locked(metastore, database, name):
-            metastore.alter_columns(database, name, as_stored(columns), expected=before, cascade=cascade)
+            metastore.alter_columns(database, name, to_stored_columns(columns), expected=before, cascade=cascade)
 
     def _note(self, relation_id: RelationId, before: Sequence[HiveColumn], drift: SchemaDrift) -> None:
         with self.database.reading() as uow:
-            link = uow.grounds.link(relation_id)
+            link = uow.baselines.link(relation_id)
         if link is None or link.has_schema(drift):
             return
         with self.database.writing() as uow:
@@ -169,13 +173,13 @@ class Columns:
 
 
 def _compared(linked: Linked, table: HiveTable, metadata: Json) -> SchemaDrift:
-    return compared_columns(
-        Sides(
-            ground=linked.link.columns,
+    return compare_schemas(
+        SchemaSides(
+            baseline=linked.link.columns,
             hive=table.columns,
             schema=current_schema(metadata),
             last_column_id=metadata["last-column-id"],
-            aliases=known_aliases(metadata["properties"][NAME_MAPPING]),
+            aliases=read_aliases(metadata["properties"][NAME_MAPPING]),
             former=linked.link.former_columns,
             history=metadata["schemas"],
             partition_columns=[column.name for column in table.partition_columns],
@@ -194,10 +198,10 @@ def note_schema(
     read_again: Sequence[str] = (),
 ) -> None:
     """What both sides have in step now, and what they do not; RequirementFailed when others have noted it since."""
-    link = uow.grounds.link(relation_id)
+    link = uow.baselines.link(relation_id)
     if link is None or link.columns != before:
         raise RequirementFailed("another sync has compared the columns", hint="sync again")
-    uow.grounds.put_link(relation_id, link.with_schema(drift, uow.now(), read_again))
+    uow.baselines.put_link(relation_id, link.with_schema(drift, uow.now(), read_again))
 
 
 def _alike(one: Sequence[HiveColumn], other: Sequence[HiveColumn]) -> bool:

@@ -1,6 +1,6 @@
 """Conversion: a new table is made beside a Hive table, and a job of an optimizer fills it with that one's rows.
 
-Table and job are added in one transaction; the table is empty until the job's one commit (catalog.hive.filling). What a
+Table and job are added in one transaction; the table is empty until the job's one commit (catalog.hive.conversion_commit). What a
 job that failed has left is an empty table that says what it is to become: converting again fills it.
 """
 
@@ -10,22 +10,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from catalog.errors import Conflict, Invalid
-from catalog.hive.conversion import conversion_blockers, converted_columns, header_lines, with_converted_columns
-from catalog.hive.eligibility import key_blockers
-from catalog.hive.filling import CONVERTED_FROM, WRITER, is_filled
-from catalog.hive.ground import Subdirectories
+from catalog.hive.baseline import Subdirectories
+from catalog.hive.conversion import convert_columns, count_header_lines, find_conversion_blockers, replace_columns
+from catalog.hive.conversion_commit import CONVERTED_FROM, WRITER, is_converted
 from catalog.hive.model import HiveStorage, HiveTable
-from catalog.hive.readers import CSV, reader_of
+from catalog.hive.readers import CSV, choose_reader
+from catalog.hive.upgrade_check import find_key_blockers
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
-from catalog.job import Job, JobKind
-from catalog.keyed.schema import base_schema
+from catalog.jobs.job import Job, JobKind
+from catalog.keyed.schema import build_base_schema
 from catalog.keyed.spec import KeySpec
 from catalog.maintenance.context import JobContext
 from catalog.names import CatalogName, RelationId, TableName
-from catalog.ports.hive import TableFiles
+from catalog.ports.files import TableFiles
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Relation, RelationKind
+from catalog.tables.relation import Relation, RelationKind
 from server.service.facts import load_metadata
 from server.service.hive.check import CheckResult, blocked, check_eligible, target_name
 from server.service.hive.index import HiveIndex, shown_format
@@ -136,7 +136,7 @@ class Conversions:
         state = read_state(metastore, *split_name(context.job.params["hive"]))
         spec = None if context.keyed is None else context.keyed.spec
         check_eligible(_checks(state, spec))
-        if any(map(is_filled, context.metadata.values())):
+        if any(map(is_converted, context.metadata.values())):
             raise Conflict(f"{name} holds rows already, and a conversion fills an empty table")
         _check_columns(metadata, state.table, name)
         unique = bool(context.job.params.get("unique", True))
@@ -145,7 +145,7 @@ class Conversions:
     def _begun(
         self, catalog: CatalogName, table: HiveTable, target: TableName, spec: KeySpec | None, *, unique: bool
     ) -> Job:
-        converted = with_converted_columns(table)
+        converted = replace_columns(table)
         made = definition_of(converted, hive_schema(converted), {CONVERTED_FROM: table.full_name})
         self.namespaces.ensure(catalog, target.namespace)
         with self.database.reading() as uow:
@@ -181,7 +181,7 @@ class Conversions:
             stores = self._stores(taken)
             properties = stores[0].get("properties", {})
             is_copy = properties.get(CONVERTED_FROM) == table.full_name
-            if is_copy and not any(map(is_filled, stores)):
+            if is_copy and not any(map(is_converted, stores)):
                 return [] if KeySpec.from_properties(properties) == spec else [_other_key(taken)]
             if is_copy:
                 message = f"{taken.name} is a copy of {table.full_name} already"
@@ -192,14 +192,14 @@ class Conversions:
 
 
 def _checks(state: HiveState, spec: KeySpec | None) -> list[CheckResult]:
-    found = [blocked(one) for one in conversion_blockers(state.table, state.partitions)]
+    found = [blocked(one) for one in find_conversion_blockers(state.table, state.partitions)]
     if spec is None or found:
         return found
-    converted = with_converted_columns(state.table)
-    found = [blocked(one) for one in key_blockers(converted, state.partitions, spec.primary_key)]
+    converted = replace_columns(state.table)
+    found = [blocked(one) for one in find_key_blockers(converted, state.partitions, spec.primary_key)]
     if not found:
         try:
-            base_schema(hive_schema(converted), spec)
+            build_base_schema(hive_schema(converted), spec)
         except Invalid as error:
             advice = error.hint or "Choose another column, or convert without one."
             found.append(CheckResult(code="key_type", status="blocked", message=error.message, advice=advice))
@@ -236,7 +236,7 @@ def _asked(uow: UnitOfWork, relation: Relation, table: HiveTable, *, unique: boo
 def _check_columns(metadata: Json, table: HiveTable, name: TableName) -> None:
     """The table was made of Hive's columns as they were then."""
     has = {field["name"]: _type(field["type"]) for field in current_schema(metadata)["fields"]}
-    for field in hive_schema(with_converted_columns(table))["fields"]:
+    for field in hive_schema(replace_columns(table))["fields"]:
         if has.get(field["name"]) != _type(field["type"]):
             raise Conflict(
                 f"column {field['name']!r} of {table.full_name} is not as it was when {name} was made",
@@ -257,7 +257,7 @@ def _notes(table: HiveTable, spec: KeySpec | None) -> list[str]:
         notes.append("All keys are read and counted first: one without a value, or one that repeats, stops it.")
     if table.storage.serde == CSV:
         notes.append("All columns become strings: whatever types are declared, Hive reads this format so.")
-    if count := header_lines(table):
+    if count := count_header_lines(table):
         notes.append(f"The first lines of each file ({count}) are left out, as the table says.")
     return notes
 
@@ -277,11 +277,11 @@ def _task(state: HiveState, relation: Relation, name: TableName) -> Json:
     return {
         "parts": [*name.namespace, name.name],
         "source": table.full_name,
-        "columns": [{"name": one.name, "type": one.type} for one in converted_columns(table)],
+        "columns": [{"name": one.name, "type": one.type} for one in convert_columns(table)],
         "partition_columns": [{"name": one.name, "type": one.type} for one in table.partition_columns],
         "table": _layout(table.storage),
         "parameters": dict(table.parameters),
-        "header_lines": header_lines(table),
+        "header_lines": count_header_lines(table),
         "layouts": layouts,
         "units": [
             {"location": unit.location, "values": told_values(table, unit.name), "layout": layout(storage)}
@@ -294,7 +294,7 @@ def _task(state: HiveState, relation: Relation, name: TableName) -> Json:
 
 def _layout(storage: HiveStorage) -> Json:
     return {
-        "reader": str(reader_of(storage)),
+        "reader": str(choose_reader(storage)),
         "serde": storage.serde,
         "input_format": storage.input_format,
         "parameters": dict(storage.serde_parameters),

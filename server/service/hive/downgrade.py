@@ -15,12 +15,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from catalog.blocker import LONGEST, Blocker, BlockerId
 from catalog.errors import CatalogError, CommitUnknown, Conflict, NotFound, Unavailable
+from catalog.hive.baseline import WatchedDirectory
 from catalog.hive.decision import filtered
-from catalog.hive.ground import Directory
 from catalog.hive.model import HiveTable
-from catalog.hive.names import records_of
+from catalog.hive.partition_names import to_partition_records
 from catalog.hive.publish_decisions import (
     candidates_of,
     decide,
@@ -30,15 +29,16 @@ from catalog.hive.publish_decisions import (
     held_back,
     why_never,
 )
-from catalog.hive.publishing import Comparison, compared
+from catalog.hive.publishing import PublishComparison, compare_partitions
 from catalog.iceberg.json import Json
-from catalog.job import Job, JobId, JobKind, JobStatus
+from catalog.jobs.blocker import LONGEST, Blocker, BlockerId
+from catalog.jobs.job import Job, JobId, JobKind, JobStatus
+from catalog.jobs.operation import Operation, OperationId, OperationKind, OperationStatus
 from catalog.names import CatalogName, RelationId
-from catalog.operation import Operation, OperationId, OperationKind, OperationStatus
-from catalog.planning.need import counted
-from catalog.ports.hive import TableFiles
+from catalog.planning.trigger_result import format_count
+from catalog.ports.files import TableFiles
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Relation
+from catalog.tables.relation import Relation
 from firn.protocol.locations import canonical, lies_in
 from server.service.blockers import put_blocker
 from server.service.caller import caller
@@ -107,7 +107,7 @@ class _Compared:
     """A table's books, and what Hive has to be given by them."""
 
     linked: Linked
-    found: Comparison
+    found: PublishComparison
     never: str | None
     """What of it cannot be given, in words."""
 
@@ -155,7 +155,7 @@ class Downgrades:
                 unit="partitions",
             )
             uow.operations.add(operation)
-            uow.grounds.give_back(relation.id, operation.id)
+            uow.baselines.give_back(relation.id, operation.id)
             put_blocker(uow, blocker, now)
         return operation
 
@@ -169,7 +169,7 @@ class Downgrades:
         watched = _watched(linked)
         return LeftToDo(
             table=str(relation.name),
-            partitions=sum(not ground.is_dropped for ground in linked.grounds.values()),
+            partitions=sum(not baseline.is_dropped for baseline in linked.baselines.values()),
             pending_rows=0 if keyed is None else keyed.pending_rows,
             differing=found.count,
             watched=len(watched),
@@ -255,11 +255,11 @@ class Downgrades:
             raise Conflict(f"Hive cannot be given everything: {given.never}")
         if given.outcome is not PublishOutcome.UP_TO_DATE:
             raise _Waits(f"waits: {given.message}" if given.waits else given.message)
-        self._standing(operation, relation)
+        self._table_status(operation, relation)
         swept = self.syncs.sync(operation.catalog, operation.target, everything=True)
         if swept.outcome is not SyncOutcome.UNCHANGED:
             raise _Waits("taking over what Hive has changed")
-        linked = self._standing(operation, relation)
+        linked = self._table_status(operation, relation)
         self.publishes.switches.owners.release(relation)  # should the last step not come, the next publish marks again
         self._let_go(operation, linked)
 
@@ -286,12 +286,12 @@ class Downgrades:
             )
         return relation
 
-    def _standing(self, operation: Operation, relation: Relation) -> Linked:
+    def _table_status(self, operation: Operation, relation: Relation) -> Linked:
         """The books with which the table can be let go of; Conflict when it never can."""
         compared_with = self._compared(relation)
         linked, found = compared_with.linked, compared_with.found
         if found.count:
-            raise _Waits(f"waits: Hive is still to be given {counted(found.count, 'partition')}")
+            raise _Waits(f"waits: Hive is still to be given {format_count(found.count, 'partition')}")
         if unseen := [one.what for one in linked.link.column_differences if one.is_only_here]:
             raise Conflict(
                 f"Hive's readers could not see everything: {unseen[0]}",
@@ -307,11 +307,11 @@ class Downgrades:
         with self.database.reading() as uow:
             linked = linked_table(uow, uow.relations.get(relation.id))
         table, metadata = self.index.table(relation), load_metadata(self.metadata, linked.target)
-        records = records_of(table.partition_columns, linked.grounds)
-        found = compared(self.files.live_files(metadata), linked.grounds, records)
+        records = to_partition_records(table.partition_columns, linked.baselines)
+        found = compare_partitions(self.files.live_files(metadata), linked.baselines, records)
         return _Compared(linked, found, self._why_never(linked, table, metadata, found))
 
-    def _why_never(self, linked: Linked, table: HiveTable, metadata: Json, found: Comparison) -> str | None:
+    def _why_never(self, linked: Linked, table: HiveTable, metadata: Json, found: PublishComparison) -> str | None:
         """Why Hive cannot be given some partition as it is, whatever a sync or time brings."""
         metastore, columns = self.index.metastore(linked.relation.catalog), table.partition_columns
         in_hive = read_some(metastore, table.database, table.name, [*found.differing]).units
@@ -362,8 +362,8 @@ class Downgrades:
 def _release(uow: UnitOfWork, operation: Operation) -> None:
     """Nothing is kept from the table any more, also should it be dropped and brought back."""
     relation_id = _relation_id(operation)
-    if uow.grounds.given_back_by(relation_id) == operation.id:
-        uow.grounds.give_back(relation_id, None)
+    if uow.baselines.given_back_by(relation_id) == operation.id:
+        uow.baselines.give_back(relation_id, None)
     uow.blockers.remove(relation_id, BlockerId(UUID(operation.journal["blocker"])))
 
 
@@ -384,8 +384,8 @@ def _linked_relation(uow: UnitOfWork, catalog: CatalogName, target: str) -> Rela
     return relation
 
 
-def _watched(linked: Linked) -> list[Directory]:
-    return [one for ground in linked.grounds.values() for one in ground.watched]
+def _watched(linked: Linked) -> list[WatchedDirectory]:
+    return [one for baseline in linked.baselines.values() for one in baseline.watched]
 
 
 def _watched_until(linked: Linked) -> datetime:
@@ -412,9 +412,9 @@ def _is_unmoved(uow: UnitOfWork, before: Linked) -> bool:
     return (
         now.busy is None
         and now.link.generation == before.link.generation
-        and now.grounds == before.grounds
+        and now.baselines == before.baselines
         and now.target.metadata_location == before.target.metadata_location
-        and not any(ground.publishing for ground in now.grounds.values())
+        and not any(baseline.publishing for baseline in now.baselines.values())
         and (keyed is None or not keyed.pending_commits)
     )
 
@@ -422,7 +422,7 @@ def _is_unmoved(uow: UnitOfWork, before: Linked) -> bool:
 def _told(uow: UnitOfWork, linked: Linked) -> dict[str, Any]:
     """What people want to know at the end: where Hive's rows lie now."""
     place = published_place(uow, linked.relation)
-    there = [one for one in linked.grounds.values() if not one.is_dropped]
+    there = [one for one in linked.baselines.values() if not one.is_dropped]
     published = sum(lies_in(canonical(one.location), canonical(place)) for one in there)
     where = {"place": place} if published else {}
     return {"table": linked.relation.hive_name, "partitions": len(there), "published": published, **where}

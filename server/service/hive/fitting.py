@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from catalog.datafile import FileFormat, FileStats
 from catalog.errors import Invalid
-from catalog.hive.columns import FileCheck, FileRule
-from catalog.hive.drift import Dropped, Rebuild
-from catalog.hive.ground import ListedFile
-from catalog.ports.hive import TableFiles
+from catalog.files.data_file import FileFormat, FileStats
+from catalog.hive.baseline import ListedFile
+from catalog.hive.columns import ColumnFileRule, FileCheck
+from catalog.hive.drift import DroppedPartition, Rebuild
+from catalog.ports.files import TableFiles
 from server.service.hive.books import Linked
 from server.service.hive.look import Changed, Looked
 from server.service.hive.state import join
@@ -41,7 +41,7 @@ def without(
 ) -> Looked:
     """What was found, without partitions that are held back, or that wait because files of them have gone."""
     waiting = held.keys() | gone.keys()
-    again = {name: replace(linked.grounds[name], settled=False) for name in waiting if name in linked.grounds}
+    again = {name: replace(linked.baselines[name], settled=False) for name in waiting if name in linked.baselines}
     return replace(
         found,
         changed={name: change for name, change in found.changed.items() if name not in waiting},
@@ -61,9 +61,9 @@ def with_digests(found: Looked, digests: Mapping[str, int | None]) -> Looked:
 
     changed = dict(found.changed)
     for name, change in found.changed.items():
-        if not isinstance(change, Dropped):
-            ground = replace(change.ground, files=digested(change.ground.location, change.ground.files))
-            changed[name] = replace(change, ground=ground)
+        if not isinstance(change, DroppedPartition):
+            baseline = replace(change.baseline, files=digested(change.baseline.location, change.baseline.files))
+            changed[name] = replace(change, baseline=baseline)
     late = [
         replace(one, directory=replace(one.directory, files=digested(one.directory.location, one.directory.files)))
         for one in found.late
@@ -89,9 +89,9 @@ def _why_unfit(
 
 def _why(check: FileCheck, stats: FileStats) -> str | None:
     holds, name = _holds(check, stats), check.field["name"]
-    if check.rule is FileRule.LACKS and holds:
+    if check.rule is ColumnFileRule.LACKS and holds:
         return f"it holds column {name!r}, which both sides mean otherwise"
-    if check.rule is FileRule.HOLDS and (not holds or stats.null_counts.get(check.field["id"])):
+    if check.rule is ColumnFileRule.HOLDS and (not holds or stats.null_counts.get(check.field["id"])):
         return f"it has no column {name!r}, or nulls in it, and the table's key needs it"
     return None
 
@@ -104,6 +104,6 @@ def _holds(check: FileCheck, stats: FileStats) -> bool:
 
 
 def _come(change: Changed) -> list[str]:
-    if isinstance(change, Dropped):
+    if isinstance(change, DroppedPartition):
         return []
     return [file.path for file in (change.added if isinstance(change, Rebuild) else change.files)]

@@ -13,7 +13,7 @@ from server.service.locations import hive_in_tables
 
 def foreign_directories(uow: UnitOfWork, linked: Linked, state: HiveState) -> tuple[str, ...]:
     """Of those that Hive has named since the last sync."""
-    grounds = linked.grounds
-    new = [one for one in state.units if one.name not in grounds or grounds[one.name].location != one.location]
+    baselines = linked.baselines
+    new = [one for one in state.units if one.name not in baselines or baselines[one.name].location != one.location]
     catalog, full_name = linked.relation.catalog, state.table.full_name
     return tuple(hive_in_tables(uow, catalog, full_name, state.directories_of(new), below=False))

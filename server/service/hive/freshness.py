@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from catalog.errors import NotFound
-from catalog.hive.ground import Ground
-from catalog.hive.names import records_of
-from catalog.hive.publishing import Comparison, Record, compared
+from catalog.hive.baseline import PartitionBaseline
+from catalog.hive.partition_names import to_partition_records
+from catalog.hive.publishing import PublishComparison, Record, compare_partitions
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import sequence_number
 from catalog.names import CatalogName
-from catalog.ports.hive import TableFiles
+from catalog.ports.files import TableFiles
 from catalog.ports.store import Database
 from firn.protocol.locations import canonical
 from server.service.facts import load_metadata
@@ -57,14 +57,16 @@ class Freshness:
                 )
             linked = linked_table(uow, relation)
         columns = self.index.metastore(catalog).table(*names).partition_columns
-        records = records_of(columns, linked.grounds)
+        records = to_partition_records(columns, linked.baselines)
         metadata = load_metadata(self.metadata, linked.target)
-        found = compared(self.files.live_files(metadata), linked.grounds, records)
-        since = self._since(metadata, found, [*linked.grounds.values()]) if found.count else None
+        found = compare_partitions(self.files.live_files(metadata), linked.baselines, records)
+        since = self._since(metadata, found, [*linked.baselines.values()]) if found.count else None
         return Behind(table=str(relation.name), differing=found.count, since=since)
 
-    def _since(self, metadata: Json, found: Comparison, grounds: Collection[Ground]) -> datetime | None:
-        listed = {canonical(f"{one.location}/{file.path}") for one in grounds for file in one.files}
+    def _since(
+        self, metadata: Json, found: PublishComparison, baselines: Collection[PartitionBaseline]
+    ) -> datetime | None:
+        listed = {canonical(f"{one.location}/{file.path}") for one in baselines for file in one.files}
         partitions: set[Record] = {*found.differing.values(), *found.unknown}
         numbers = (
             file.sequence_number

@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from catalog.errors import CatalogError
-from catalog.hive.notices import Notice, Notices
+from catalog.hive.notification_log import Notification, NotificationBatch
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Catalog
+from catalog.tables.relation import Catalog
 from server.service.hive.hints import Hints
 from server.service.hive.index import HiveIndex
 
@@ -94,7 +94,7 @@ class Hearing:
         named = {notice.full_name for notice in notices.found}
         return sum(self._hint(catalog, named, anew) for catalog in catalogs) if named or anew else 0
 
-    def _asked(self, uri: str, ear: _Ear) -> Notices | None:
+    def _asked(self, uri: str, ear: _Ear) -> NotificationBatch | None:
         try:
             notices = self.index.metastores.of(uri).notices(ear.upto)
         except CatalogError as error:
@@ -105,7 +105,7 @@ class Hearing:
             ear.upto = 0  # once it keeps one, that is heard from its beginning
         return notices
 
-    def _unlisted(self, catalog: Catalog, notices: Iterable[Notice]) -> set[str]:
+    def _unlisted(self, catalog: Catalog, notices: Iterable[Notification]) -> set[str]:
         """Databases of which the index does not have the tables that there are now."""
         with self.database.reading() as uow:
             return {

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from catalog.errors import CatalogError, Invalid, NotFound
-from catalog.hive.eligibility import blockers
-from catalog.hive.indexed import IndexedBlocker, IndexedTable
 from catalog.hive.model import HiveTable
-from catalog.hive.ports import Metastore
+from catalog.hive.table_index import IndexedBlocker, IndexedTable
+from catalog.hive.upgrade_check import find_blockers
 from catalog.names import CatalogName
 from catalog.ports.hive import Metastores
+from catalog.ports.metastore import Metastore
 from catalog.ports.store import Database
-from catalog.relation import Catalog, Relation
+from catalog.tables.relation import Catalog, Relation
 from server.service.hive.state import split_name
 
 
@@ -126,7 +126,7 @@ def _indexed(catalog: CatalogName, table: HiveTable, now: datetime) -> IndexedTa
 
 def _blockers(table: HiveTable) -> Sequence[IndexedBlocker]:
     """What the table alone tells; partitions are looked at when somebody checks it."""
-    found = blockers(table, ())
+    found = find_blockers(table, ())
     return [IndexedBlocker(code=str(one.code), message=one.message, advice=one.advice) for one in found]
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from catalog.datafile import FileStats
 from catalog.errors import Invalid
-from catalog.hive.eligibility import key_blockers
+from catalog.files.data_file import FileStats
 from catalog.hive.model import HiveColumn
-from catalog.hive.names import partition_record
+from catalog.hive.partition_names import to_partition_record
+from catalog.hive.upgrade_check import find_key_blockers
 from catalog.iceberg.json import Json
 from catalog.keyed.spec import KeySpec
 from server.service.hive.state import HiveState
@@ -55,7 +55,7 @@ class KeyNulls:
                 "order",
                 hint="choose another sequence field or none, or remove the rows first",
             )
-        found = key_blockers(state.table, state.partitions, spec.primary_key, self.counts)
+        found = find_key_blockers(state.table, state.partitions, spec.primary_key, self.counts)
         if found:
             raise Invalid(found[0].message, hint=found[0].advice)
 
@@ -78,7 +78,7 @@ class Keys:
     def why_not_partition(self, values: Sequence[str]) -> str | None:
         """Why no row of a partition has a key."""
         for at, column in self.in_names:
-            if partition_record([column], [values[at]]) == (None,):
+            if to_partition_record([column], [values[at]]) == (None,):
                 return f"its value of {column.name!r} is null, which no row may lack. {_REMOVE}"
         return None
 

@@ -12,7 +12,7 @@ from catalog.ports.store import UnitOfWork
 
 def load_link(uow: UnitOfWork, relation_id: RelationId) -> HiveLink:
     """NotFound when the table is not linked."""
-    link = uow.grounds.link(relation_id)
+    link = uow.baselines.link(relation_id)
     if link is None:
         raise NotFound("the table is not linked to Hive any more")
     return link
@@ -20,6 +20,6 @@ def load_link(uow: UnitOfWork, relation_id: RelationId) -> HiveLink:
 
 def update_link(uow: UnitOfWork, relation_id: RelationId, transition: Callable[[HiveLink], HiveLink]) -> None:
     """Replace the link by what the transition makes of it; nothing happens when the table is not linked any more."""
-    link = uow.grounds.link(relation_id)
+    link = uow.baselines.link(relation_id)
     if link is not None:
-        uow.grounds.put_link(relation_id, transition(link))
+        uow.baselines.put_link(relation_id, transition(link))

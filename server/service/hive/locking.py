@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from catalog.errors import Unavailable
-from catalog.hive.ports import Metastore
-from catalog.planning.need import counted
+from catalog.planning.trigger_result import format_count
+from catalog.ports.metastore import Metastore
 from server.service.hive.state import WHOLE_TABLE
 
 
@@ -35,5 +35,5 @@ def check_lockable(metastore: Metastore, database: str, name: str, partitions: S
 
 def why_busy(busy: Mapping[str, str]) -> str:
     """Who has locked how much, in words."""
-    partitions = counted(len(busy), "partition") if WHOLE_TABLE not in busy else "the table"
+    partitions = format_count(len(busy), "partition") if WHOLE_TABLE not in busy else "the table"
     return f"others have locked {partitions} in the metastore: {next(iter(busy.values()))}"

@@ -7,32 +7,40 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from catalog.errors import Denied
+from catalog.hive.baseline import (
+    ListedFile,
+    Listing,
+    PartitionBaseline,
+    Subdirectories,
+    Subdirectory,
+    WatchedDirectory,
+    find_listing_reason,
+)
 from catalog.hive.drift import (
     Additions,
     Drift,
-    Dropped,
+    DroppedPartition,
     Held,
-    LateNews,
-    New,
+    LateChanges,
+    NewPartition,
     Postponed,
     Rebuild,
     Unchanged,
-    drift,
-    late_news,
-    unclear_words,
+    classify_drift,
+    describe_unclear_directory,
+    detect_late_changes,
 )
-from catalog.hive.eligibility import BlockerCode, blocked_partitions, blockers
-from catalog.hive.ground import Below, Directory, Ground, ListedFile, Listing, Subdirectories, why_list
 from catalog.hive.link import DriftKind, HiveLink
 from catalog.hive.model import HiveTable
-from catalog.hive.nested import innermost
-from catalog.hive.publishing import most_given
-from catalog.ports.hive import TableFiles
+from catalog.hive.path_prefix import find_innermost
+from catalog.hive.publishing import count_given_directories
+from catalog.hive.upgrade_check import UpgradeBlockerCode, find_blocked_partitions, find_blockers
+from catalog.ports.files import TableFiles
 from firn.protocol.locations import canonical
 from server.service.hive.moving import Moving
 from server.service.hive.state import HiveState, Unit, join
 
-Changed = Additions | New | Rebuild | Dropped
+Changed = Additions | NewPartition | Rebuild | DroppedPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +52,7 @@ class Times:
     watch_ns: int = 0
     """A writer that knows where a partition was before it was published elsewhere."""
 
-    def is_over(self, directory: Directory, now_ns: int) -> bool:
+    def is_over(self, directory: WatchedDirectory, now_ns: int) -> bool:
         """Whether nobody can know a directory any more that was left."""
         return now_ns - directory.since_ns > self.watch_ns
 
@@ -73,7 +81,7 @@ class Late:
 
     name: str
     files: tuple[ListedFile, ...]
-    directory: Directory
+    directory: WatchedDirectory
     """As it is known once they are taken over."""
 
 
@@ -82,7 +90,7 @@ class Looked:
     """What one look at all partitions has found."""
 
     changed: dict[str, Changed] = field(default_factory=dict)
-    refreshed: dict[str, Ground] = field(default_factory=dict)
+    refreshed: dict[str, PartitionBaseline] = field(default_factory=dict)
     """Grounds to be renewed though nothing is to be taken over: their signals moved, or they have settled."""
     postponed: dict[str, str] = field(default_factory=dict)
     young: dict[str, str] = field(default_factory=dict)
@@ -120,14 +128,19 @@ class Looked:
         """Partitions that saw more than additions (docs/protocols.md, rule 3.1): until they are built anew, base
         may lack files.
         """
-        return {name: one for name, one in self.changed.items() if isinstance(one, Rebuild | Dropped)}
+        return {name: one for name, one in self.changed.items() if isinstance(one, Rebuild | DroppedPartition)}
 
     @property
     def sentence(self) -> str | None:
         """The difference in words; None when there is none."""
         if not (self.changed or self.late or self.lost_late):
             return None
-        words = {Additions: "new files", New: "new", Rebuild: "rewritten or moved", Dropped: "dropped"}
+        words = {
+            Additions: "new files",
+            NewPartition: "new",
+            Rebuild: "rewritten or moved",
+            DroppedPartition: "dropped",
+        }
         counts = {word: sum(isinstance(one, kind) for one in self.changed.values()) for kind, word in words.items()}
         said = [f"{word}: {count}" for word, count in counts.items() if count]
         late = [f"written to where they were before: {len({one.name for one in self.late})}"] if self.late else []
@@ -165,7 +178,7 @@ def why_unfit(link: HiveLink, table: HiveTable) -> str | None:
             "Give the Hive table the partition columns that it had, or another name."
         )
     # A column's type is a matter of its column alone.
-    found = [one for one in blockers(table, ()) if one.code is not BlockerCode.COLUMN_TYPE]
+    found = [one for one in find_blockers(table, ()) if one.code is not UpgradeBlockerCode.COLUMN_TYPE]
     return f"{found[0].message}; nothing is taken over until the Hive table is as it was" if found else None
 
 
@@ -175,7 +188,7 @@ def _columns(columns: Sequence[tuple[str, str]]) -> str:
 
 def look(
     state: HiveState,
-    grounds: Mapping[str, Ground],
+    baselines: Mapping[str, PartitionBaseline],
     files: TableFiles,
     *,
     everything: bool,
@@ -192,16 +205,18 @@ def look(
     """
     began_ns = time.time_ns()
     known = {
-        name: one for name, ground in grounds.items() if (one := ground.at(began_ns, overwrite_ns=when.overwrite_ns))
+        name: one
+        for name, baseline in baselines.items()
+        if (one := baseline.at(began_ns, overwrite_ns=when.overwrite_ns))
     }
-    most = most_given(grounds.values(), given)
-    asleep = {name: one for name, one in grounds.items() if name not in known and one.published_through < most}
+    most = count_given_directories(baselines.values(), given)
+    asleep = {name: one for name, one in baselines.items() if name not in known and one.published_through < most}
     found = Looked(
         units={unit.name: unit for unit in state.units},
         held=dict(_held(state, depth)),
         began_ns=began_ns,
         is_sweep=everything,
-        forgotten=tuple(grounds.keys() - known.keys() - asleep.keys()),
+        forgotten=tuple(baselines.keys() - known.keys() - asleep.keys()),
         asleep=frozenset(asleep),
         refreshed={name: one.without_losses() for name, one in asleep.items() if one.lost_ns is not None},
     )
@@ -218,7 +233,7 @@ def look(
             results[unit.name] = Held(reason=_denied(listing))
             continue
         copying |= set() if listing.keeps_times else {unit.name}
-        results[unit.name] = result = drift(
+        results[unit.name] = result = classify_drift(
             known.get(unit.name),
             unit.signals,
             listing,
@@ -226,29 +241,29 @@ def look(
             subdirectories=depth.subdirectories,
             may_leave=depth.may_leave,
         )
-        if isinstance(result, Unchanged | Additions) and (fresh := len(listing.files) - len(result.ground.files)):
+        if isinstance(result, Unchanged | Additions) and (fresh := len(listing.files) - len(result.baseline.files)):
             found.young[unit.name] = f"{fresh} files are too young to be told from what may replace them"
     for name in known.keys() - found.units.keys():
-        results[name] = drift(known[name], None, None)
-        if results[name] is None and known[name] != grounds[name]:
+        results[name] = classify_drift(known[name], None, None)
+        if results[name] is None and known[name] != baselines[name]:
             found.refreshed[name] = known[name]  # it stays dropped, and no overwrite of it can go on
     moving = Moving(files, known, results)
     if when.overwrite_ns:
         places = {name: unit.location for name, unit in found.units.items()}
         results = moving.with_moves(places, copying, began_ns)
     for name, result in results.items():
-        _note(found, name, result, grounds)
+        _note(found, name, result, baselines)
     lost_late = _look_back(found, known, files, when, depth, moving)
     return replace(found, listed=len(to_list), lost_late=lost_late)
 
 
 def _held(state: HiveState, depth: Depth) -> Iterator[tuple[str, str]]:
     """Partitions that cannot be taken over whatever their directories hold, and why."""
-    for name, one in blocked_partitions(state.table, state.partitions, reads_below=depth.reads).items():
+    for name, one in find_blocked_partitions(state.table, state.partitions, reads_below=depth.reads).items():
         yield name, f"{one.message}. {one.advice}"
     foreign = {canonical(one) for one in depth.foreign}
     for unit in state.units if foreign else ():
-        if unit.location and innermost(canonical(unit.location), foreign) is not None:
+        if unit.location and find_innermost(canonical(unit.location), foreign) is not None:
             yield unit.name, f"{unit.location} lies in the directory of another table of Firn's"
     for place in depth.own_places if depth.reads else ():
         if (around := state.unit_around(place)) is not None:
@@ -261,18 +276,20 @@ def own_place_words(unit: Unit, place: str) -> str:
 
 
 def _look_back(
-    found: Looked, known: Mapping[str, Ground], files: TableFiles, when: Times, depth: Depth, moving: Moving
+    found: Looked, known: Mapping[str, PartitionBaseline], files: TableFiles, when: Times, depth: Depth, moving: Moving
 ) -> frozenset[str]:
     """What writers did that knew a directory before its partition was published elsewhere
     (docs/protocols.md, rule 3.5); what has gone.
 
     Nobody can know it any more once it was watched for long enough; a last listing has shown that nothing came.
     """
-    over = {one.location for ground in known.values() for one in ground.watched if when.is_over(one, found.began_ns)}
+    over = {
+        one.location for baseline in known.values() for one in baseline.watched if when.is_over(one, found.began_ns)
+    }
     watched = [
         (name, one)
-        for name, ground in known.items()
-        for one in ground.watched
+        for name, baseline in known.items()
+        for one in baseline.watched
         if found.is_sweep or one.location in over or _is_written(one, files)
     ]
     lost = set[str]()
@@ -280,10 +297,10 @@ def _look_back(
         if isinstance(listing, Denied):
             found.held.setdefault(name, _denied(listing))
             continue
-        news = late_news(one, listing)
-        ground = found.refreshed.get(name, known[name])
+        news = detect_late_changes(one, listing)
+        baseline = found.refreshed.get(name, known[name])
         new = set(listing.subdirectories) - set(one.subdirectories)
-        if depth.subdirectories is Subdirectories.ASK and (unclear := unclear_words(one.location, new)):
+        if depth.subdirectories is Subdirectories.ASK and (unclear := describe_unclear_directory(one.location, new)):
             found.held.setdefault(name, f"{unclear}; it was at that directory before it was published")
             continue  # with the time that it had before, so that it is looked at again
         if news.is_overwritten and name in found.units:
@@ -296,20 +313,20 @@ def _look_back(
         if news.come:
             found.late.append(Late(name=name, files=news.come, directory=news.directory))
         elif _is_over(one, listing, over) and name not in found.changed:
-            found.refreshed[name] = ground.without_watched(one.location)
+            found.refreshed[name] = baseline.without_watched(one.location)
             found.unwatched.append(one.location)
         elif news.directory != one:
-            found.refreshed[name] = ground.with_watched(news.directory)
+            found.refreshed[name] = baseline.with_watched(news.directory)
     return frozenset(lost)
 
 
-def _is_over(directory: Directory, listing: Listing, over: Collection[str]) -> bool:
+def _is_over(directory: WatchedDirectory, listing: Listing, over: Collection[str]) -> bool:
     """Whether a directory was watched for long enough, and nobody is writing to it."""
     has_news = len(listing.files) > len(directory.files) or listing.is_being_written
     return directory.location in over and not has_news
 
 
-def _moved_back(directory: Directory, news: LateNews, listing: Listing, moving: Moving) -> str | None:
+def _moved_back(directory: WatchedDirectory, news: LateChanges, listing: Listing, moving: Moving) -> str | None:
     """Why what came to a directory that was left is no news of rows: Hive shows it nowhere, and it may be old."""
     moved = moving.moved_to(directory.location, news.come, is_copy=not listing.keeps_times)
     if not moved:
@@ -321,8 +338,8 @@ def _moved_back(directory: Directory, news: LateNews, listing: Listing, moving: 
 
 
 def _listed_back(
-    found: Looked, watched: Sequence[tuple[str, Directory]], files: TableFiles, depth: Depth
-) -> Iterator[tuple[str, Directory, Listing | Denied]]:
+    found: Looked, watched: Sequence[tuple[str, WatchedDirectory]], files: TableFiles, depth: Depth
+) -> Iterator[tuple[str, WatchedDirectory, Listing | Denied]]:
     """Directories that were left, with what counts in them: by what counted when they were.
 
     Files that lie where a partition is now are that partition's; sub-directories that were ignored there stay so.
@@ -345,18 +362,19 @@ def _but_for(listing: Listing, ignored: Collection[str], taken: Collection[str])
     counting = {
         one
         for one in directories
-        if one.partition("/")[0] not in ignored and innermost(canonical(join(listing.location, one)), taken) is None
+        if one.partition("/")[0] not in ignored
+        and find_innermost(canonical(join(listing.location, one)), taken) is None
     }
     files = tuple(file for file in listing.files if file.path.rpartition("/")[0] in counting)
     return replace(listing, files=files, below=tuple(one for one in listing.below if one.path in counting))
 
 
-def _is_written(directory: Directory, files: TableFiles) -> bool:
+def _is_written(directory: WatchedDirectory, files: TableFiles) -> bool:
     time = _modified_ns(directory.location, files)
     return time is None or time != directory.directory_mtime_ns or _is_moved(directory.location, directory.below, files)
 
 
-def _is_moved(location: str, below: Sequence[Below], files: TableFiles) -> bool:
+def _is_moved(location: str, below: Sequence[Subdirectory], files: TableFiles) -> bool:
     """Whether one of these directories below another shows that something came or went in it."""
     return any(
         one.mtime_ns is not None and _modified_ns(join(location, one.path), files) != one.mtime_ns for one in below
@@ -375,31 +393,31 @@ def _modified_ns(location: str, files: TableFiles) -> int | None:
         return None
 
 
-def _speaks(unit: Unit, ground: Ground | None, files: TableFiles, depth: Depth) -> bool:
-    if ground is None or ground.is_dropped or (ground.subdirectories if depth.reads else ground.below):
+def _speaks(unit: Unit, baseline: PartitionBaseline | None, files: TableFiles, depth: Depth) -> bool:
+    if baseline is None or baseline.is_dropped or (baseline.subdirectories if depth.reads else baseline.below):
         return True  # new to us, or its sub-directories count since, or do no more
-    if why_list(ground, unit.signals, _modified_ns(unit.location, files)) is not None:
+    if find_listing_reason(baseline, unit.signals, _modified_ns(unit.location, files)) is not None:
         return True
-    return _is_moved(unit.location, ground.below, files)
+    return _is_moved(unit.location, baseline.below, files)
 
 
-def _note(found: Looked, name: str, result: Drift | None, grounds: Mapping[str, Ground]) -> None:
+def _note(found: Looked, name: str, result: Drift | None, baselines: Mapping[str, PartitionBaseline]) -> None:
     match result:
-        case Additions() | New() | Rebuild() | Dropped():
+        case Additions() | NewPartition() | Rebuild() | DroppedPartition():
             found.changed[name] = result
-        case Unchanged(ground=ground) if ground != grounds.get(name):
-            found.refreshed[name] = ground
+        case Unchanged(baseline=baseline) if baseline != baselines.get(name):
+            found.refreshed[name] = baseline
         case Postponed(reason=reason):
             found.postponed[name] = reason
-            _list_again(found, name, grounds)
+            _list_again(found, name, baselines)
         case Held(reason=reason):
             found.held[name] = reason
-            _list_again(found, name, grounds)
+            _list_again(found, name, baselines)
         case _:
             pass
 
 
-def _list_again(found: Looked, name: str, grounds: Mapping[str, Ground]) -> None:
+def _list_again(found: Looked, name: str, baselines: Mapping[str, PartitionBaseline]) -> None:
     """Whatever the signals say: where directories have no times, nothing else would tell of it until a sweep."""
-    if name in grounds:
-        found.refreshed[name] = replace(grounds[name], settled=False)
+    if name in baselines:
+        found.refreshed[name] = replace(baselines[name], settled=False)

@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from catalog.hive.baseline import ListedFile, PartitionBaseline
 from catalog.hive.drift import Drift
-from catalog.hive.ground import Ground, ListedFile
-from catalog.hive.moves import Arrival, Move, arrivals, candidates, moves, need_digests, with_moves
-from catalog.ports.hive import TableFiles
+from catalog.hive.moved_files import (
+    Arrival,
+    FileMove,
+    apply_moves,
+    detect_moves,
+    find_move_candidates,
+    list_arrivals,
+    select_digest_files,
+)
+from catalog.ports.files import TableFiles
 from server.service.hive.state import join
 
 
@@ -17,7 +25,7 @@ class Moving:
     """Knows files of one table again."""
 
     files: TableFiles
-    grounds: Mapping[str, Ground]
+    baselines: Mapping[str, PartitionBaseline]
     found: Mapping[str, Drift | None]
     """What a look has found so far."""
 
@@ -28,8 +36,8 @@ class Moving:
 
         `locations` are the directories of partitions; in those of `copying` a move is a copy.
         """
-        come = arrivals(self.found)
-        return with_moves(self.found, self._moves(come, locations, copying), now_ns)
+        come = list_arrivals(self.found)
+        return apply_moves(self.found, self._moves(come, locations, copying), now_ns)
 
     def moved_to(self, location: str, files: Collection[ListedFile], *, is_copy: bool) -> list[str]:
         """Those of the files that came to any directory which this or another partition had, by path."""
@@ -39,8 +47,8 @@ class Moving:
 
     def _moves(
         self, come: Mapping[Arrival, ListedFile], locations: Mapping[str, str], copying: Collection[str]
-    ) -> dict[Arrival, Move]:
-        may_be = candidates(come, self.found, self.grounds, copying)
-        asked = need_digests(come, may_be)
+    ) -> dict[Arrival, FileMove]:
+        may_be = find_move_candidates(come, self.found, self.baselines, copying)
+        asked = select_digest_files(come, may_be)
         digests = self.files.digests([join(locations[name], path) for name, path in asked])
-        return moves(come, may_be, dict(zip(asked, digests, strict=True)))
+        return detect_moves(come, may_be, dict(zip(asked, digests, strict=True)))

@@ -9,10 +9,10 @@ from fnmatch import fnmatchcase
 from typing import Any
 from uuid import uuid4
 
+from catalog.locations.links import Links
+
 from catalog.errors import Conflict, Invalid, NotFound
-from catalog.keyed.spec import KeySpec
-from catalog.names import CatalogName
-from catalog.operation import (
+from catalog.jobs.operation import (
     WAITING,
     BatchId,
     Operation,
@@ -20,12 +20,13 @@ from catalog.operation import (
     OperationKind,
     OperationStatus,
     Tally,
-    paused,
-    resumed,
+    pause_operation,
+    resume_operation,
     to_cancel,
 )
+from catalog.keyed.spec import KeySpec
+from catalog.names import CatalogName
 from catalog.policy.policy import check_settings
-from catalog.ports.files import Links
 from catalog.ports.store import Database, UnitOfWork
 from catalog.ports.store import Operations as Stored
 from server.service.hive.check import Checks, check_eligible
@@ -113,11 +114,11 @@ class Operations:
 
     def pause(self, operation_id: OperationId) -> Operation:
         """It stops at its next step, and stays so until it is resumed, whatever restarts meanwhile."""
-        return self._moved(operation_id, paused)
+        return self._moved(operation_id, pause_operation)
 
     def resume(self, operation_id: OperationId) -> Operation:
         """It begins anew, when its turn comes."""
-        return self._moved(operation_id, resumed)
+        return self._moved(operation_id, resume_operation)
 
     def cancel(self, operation_id: OperationId) -> Operation:
         """It stops at its next step, and leaves nothing behind."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from catalog.dropped import Dropped
 from catalog.errors import CatalogError, CommitUnknown, Conflict, NotFound
 from catalog.hive.model import HiveTable
-from catalog.hive.owner import OWNER, Owner, owner_for, owner_of
+from catalog.hive.publisher import PUBLISHER, Publisher, make_publisher, read_publisher
 from catalog.names import RelationId
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Relation
+from catalog.removal.drop import Dropped
+from catalog.tables.relation import Relation
 from server.service.hive.index import HiveIndex
 from server.service.hive.link_store import update_link
 from server.service.hive.locking import locked
@@ -29,9 +29,9 @@ class Owners:
     database: Database
     index: HiveIndex
 
-    def other(self, table: HiveTable, relation_id: RelationId | None = None) -> Owner | None:
+    def other(self, table: HiveTable, relation_id: RelationId | None = None) -> Publisher | None:
         """Who publishes to the table, unless it is that relation or one that this server knows to do so no more."""
-        owner = owner_of(table.parameters)
+        owner = read_publisher(table.parameters)
         if owner is None or (owner.relation_id is not None and owner.relation_id == relation_id):
             return None
         return None if self._has_ended(owner, table.full_name) else owner
@@ -45,13 +45,13 @@ class Owners:
         if (other := self.other(table, relation.id)) is not None:
             raise Conflict(why_not(table, other), hint=what_to_do(table))
         with self.database.reading() as uow:
-            own = str(owner_for(relation, uow.catalogs.get(relation.catalog).warehouse))
-        if table.parameters.get(OWNER) != own:
+            own = str(make_publisher(relation, uow.catalogs.get(relation.catalog).warehouse))
+        if table.parameters.get(PUBLISHER) != own:
             metastore = self.index.metastore(relation.catalog)
             with locked(metastore, table.database, table.name):
                 if (other := self.other(metastore.table(table.database, table.name), relation.id)) is not None:
                     raise Conflict(why_not(table, other), hint=what_to_do(table))
-                metastore.set_table_parameters(table.database, table.name, {OWNER: own})
+                metastore.set_table_parameters(table.database, table.name, {PUBLISHER: own})
 
     def release(self, relation: Relation) -> bool:
         """Take this relation's mark away, and say whether it was there; errors as of `Metastore.set_table_parameters`.
@@ -59,20 +59,20 @@ class Owners:
         NotFound when the Hive table is gone.
         """
         metastore, (database, name) = self.index.metastore(relation.catalog), split_name(relation.hive_name or "")
-        owner = owner_of(metastore.table(database, name).parameters)
+        owner = read_publisher(metastore.table(database, name).parameters)
         if owner is None or owner.relation_id != relation.id:
             return False
         with locked(metastore, database, name):
-            metastore.set_table_parameters(database, name, {}, remove=[OWNER])
+            metastore.set_table_parameters(database, name, {}, remove=[PUBLISHER])
         return True
 
-    def _has_ended(self, owner: Owner, full_name: str) -> bool:
+    def _has_ended(self, owner: Publisher, full_name: str) -> bool:
         """Whether it is a table of this server that was dropped, or is over a Hive table of another name."""
         if owner.relation_id is None:
             return False
         with self.database.reading() as uow:
             live = uow.relations.get_many([owner.relation_id]).get(owner.relation_id)
-            is_known = uow.grounds.link(owner.relation_id) is not None
+            is_known = uow.baselines.link(owner.relation_id) is not None
         return is_known if live is None else live.hive_name != full_name
 
 
@@ -126,11 +126,11 @@ class Marks:
 
 
 def _is_asked(uow: UnitOfWork, entry: Dropped, relation: Relation) -> bool:
-    link = uow.grounds.link(relation.id)
+    link = uow.baselines.link(relation.id)
     return link is None or link.released_after_drop == entry.dropped_at
 
 
-def why_not(table: HiveTable, other: Owner) -> str:
+def why_not(table: HiveTable, other: Publisher) -> str:
     """Why nobody else may publish there."""
     return f"{table.full_name} is published by another table: {other.words}"
 
@@ -139,5 +139,5 @@ def what_to_do(table: HiveTable) -> str:
     """What its owner may do about it."""
     return (
         "Two that publish would undo each other's work: use that one. Where it is no more, take its mark away: "
-        f"ALTER TABLE {table.full_name} UNSET TBLPROPERTIES ('{OWNER}')"
+        f"ALTER TABLE {table.full_name} UNSET TBLPROPERTIES ('{PUBLISHER}')"
     )

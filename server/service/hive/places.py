@@ -7,11 +7,11 @@ from urllib.parse import unquote
 from uuid import UUID
 
 from catalog.errors import Conflict, NotFound
-from catalog.hive.nested import innermost
-from catalog.locations import PUBLISH_LOCATION, PUBLISHED
+from catalog.hive.path_prefix import find_innermost
+from catalog.locations.location_rule import PUBLISH_LOCATION, PUBLISHED
 from catalog.names import RelationId
 from catalog.ports.store import UnitOfWork
-from catalog.relation import Relation
+from catalog.tables.relation import Relation
 from firn.protocol.locations import canonical, lies_in
 from server.service.planner import facts_of
 
@@ -35,7 +35,7 @@ def own_place(uow: UnitOfWork, relation: Relation, counted: Collection[str] = ()
     """
     place = published_place(uow, relation)
     root = place.rpartition("/")[0]
-    if innermost(canonical(place), {*map(canonical, counted)}):
+    if find_innermost(canonical(place), {*map(canonical, counted)}):
         raise Conflict(
             f"{root} lies in a directory of {relation.hive_name}, below which all files count",
             hint="set firn.hive.publish.location to a directory that is no table's",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 
-from catalog.commit import Change
 from catalog.errors import CatalogError, CommitUnknown
+from catalog.history.commit import TableCommit
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot
-from catalog.ports.hive import TableFiles
+from catalog.ports.files import TableFiles
 from catalog.ports.store import Database
 from server.service.commit import CommitRequest, Committer
 from server.service.facts import load_metadata
@@ -51,7 +51,7 @@ class Present:
             now_ms=now_ms,
             summary_extra={"operation": "replace", "firn.reason": "to be read with the columns that it has now"},
         )
-        change = Change(name=linked.target.name, requirements=snapshot.requirements(), updates=snapshot.updates())
+        change = TableCommit(name=linked.target.name, requirements=snapshot.requirements(), updates=snapshot.updates())
         request = CommitRequest(
             catalog=linked.relation.catalog, changes=[change], engine="firn publish", follows_hive=True
         )

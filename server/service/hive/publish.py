@@ -14,12 +14,12 @@ from datetime import datetime, timedelta
 from catalog.errors import CatalogError, CommitUnknown, NotFound
 from catalog.hive.link import HiveLink
 from catalog.hive.publish_request import PublishRequest
-from catalog.job import Job, JobKind
+from catalog.jobs.job import Job, JobKind
 from catalog.names import CatalogName, RelationId
-from catalog.planning import Due, backing_off
-from catalog.ports.hive import TableFiles
+from catalog.planning import Due, find_failure_backoff
+from catalog.ports.files import TableFiles
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Relation
+from catalog.tables.relation import Relation
 from server.service.hive.columns import Columns
 from server.service.hive.freshness import Freshness
 from server.service.hive.index import HiveIndex
@@ -89,7 +89,7 @@ class Publishes:
     def is_asked_for(self, relation_id: RelationId) -> bool:
         """Whether somebody waits for a publish of it; cheap, for asking at each job's end."""
         with self.database.reading() as uow:
-            link = uow.grounds.link(relation_id)
+            link = uow.baselines.link(relation_id)
         return link is not None and link.publish_request is not None and link.publish_request.is_open
 
     @property
@@ -136,7 +136,7 @@ class Publishes:
     def _wanted(self, relation: Relation) -> JobKind | PublishRequest | None:
         """What somebody has asked for, or what a table's freshness in Hive asks for now."""
         with self.database.reading() as uow:
-            link = uow.grounds.link(relation.id)
+            link = uow.baselines.link(relation.id)
             if link is None:
                 return None
             request = link.publish_request
@@ -156,7 +156,7 @@ class Publishes:
         if uow.jobs.active_of(relation.id) is not None or blocked_by(uow, relation.id, JobKind.PUBLISH):
             return None
         past = past_of(uow, relation.id)
-        if any(backing_off(kind, past, now) for kind in (JobKind.PUBLISH, JobKind.MERGE)):
+        if any(find_failure_backoff(kind, past, now) for kind in (JobKind.PUBLISH, JobKind.MERGE)):
             return None
         if keyed is None:
             return JobKind.PUBLISH if facts.stats.snapshot_id != link.published_snapshot_id else None

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from catalog.datafile import FileFormat
 from catalog.errors import CommitUnknown, Conflict, RequirementFailed
+from catalog.files.data_file import FileFormat
+from catalog.hive.baseline import PartitionBaseline, Subdirectories
 from catalog.hive.checkpoint import PublishPlan
-from catalog.hive.ground import Ground, Subdirectories
 from catalog.hive.model import HiveColumn, HiveTable
-from catalog.hive.names import records_of
-from catalog.hive.parts import is_beginning
+from catalog.hive.partition_names import to_partition_records
 from catalog.hive.publish_decisions import (
     UNNAMEABLE,
     Candidate,
@@ -29,20 +28,21 @@ from catalog.hive.publish_decisions import (
     same_partitions,
     why_never,
 )
-from catalog.hive.publishing import compared, fingerprint
+from catalog.hive.publishing import compare_partitions, fingerprint_files
+from catalog.hive.schema_diff import is_beginning
 from catalog.hive.types import parse_type
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot, sequence_number
 from catalog.iceberg.table import current_schema, ref_snapshot_id
-from catalog.job import Job, JobKind
-from catalog.keyed.guard import watermark_of
+from catalog.jobs.job import Job, JobKind
 from catalog.keyed.spec import BASE
-from catalog.keyed.view_sql import pinned_name
-from catalog.locations import PUBLISH_LOCATION
+from catalog.keyed.store_commit import read_watermark
+from catalog.keyed.view_sql import name_pinned_view
+from catalog.locations.location_rule import PUBLISH_LOCATION
 from catalog.planning import Due
-from catalog.ports.hive import TableFiles
+from catalog.ports.files import TableFiles
 from catalog.ports.store import Database
-from catalog.relation import Relation, RelationKind
+from catalog.tables.relation import Relation, RelationKind
 from server.service.allowed import check_published
 from server.service.facts import load_metadata
 from server.service.hive.books import Linked, linked_table, note_all_given, note_published
@@ -134,8 +134,8 @@ class PublishPlanner:
         if linked.link.read_again:
             raise Waits("a sync builds partitions anew with a column that came back")
         metadata = load_metadata(self.metadata, linked.target)
-        records = records_of(table.partition_columns, linked.grounds)
-        comparison = compared(self.files.live_files(metadata), linked.grounds, records)
+        records = to_partition_records(table.partition_columns, linked.baselines)
+        comparison = compare_partitions(self.files.live_files(metadata), linked.baselines, records)
         return Detected(
             linked=linked,
             table=table,
@@ -148,8 +148,8 @@ class PublishPlanner:
     def _classify(self, detected: Detected) -> Classified:
         """The filters that need a look at Hive are asked only about partitions that all others let through."""
         linked, metadata = detected.linked, detected.metadata
-        columns, watermark = detected.table.partition_columns, watermark_of(metadata)
-        by_link = filters_by_link(linked.link, linked.grounds, columns, watermark, detected.lost_since_ns)
+        columns, watermark = detected.table.partition_columns, read_watermark(metadata)
+        by_link = filters_by_link(linked.link, linked.baselines, columns, watermark, detected.lost_since_ns)
         early = decide(detected.candidates, by_link)
         free = {name: decision.facts for name, decision in early.items() if not decision.held_by}
         differing = [name for name, candidate in free.items() if candidate.is_in_hive and not candidate.is_same]
@@ -191,8 +191,8 @@ class PublishPlanner:
         """
         if linked.is_keyed or not differing:
             return set()
-        grounds = {name: linked.grounds[name] for name in differing}
-        return self.switches.overtaken(linked.relation, grounds, linked.subdirectories)
+        baselines = {name: linked.baselines[name] for name in differing}
+        return self.switches.overtaken(linked.relation, baselines, linked.subdirectories)
 
     def _apply(self, detected: Detected, classified: Classified, *, asked: bool) -> PublishResult:
         """Queue the job, or note that Hive has everything."""
@@ -225,8 +225,8 @@ class PublishPlanner:
             # What a sync has taken over meanwhile, Hive's side may have made without knowing any change.
             if now.link.generation != linked.link.generation:
                 return
-            note_published(uow, linked, {}, same, watermark_of(metadata))
-            if is_all and now.grounds == linked.grounds:
+            note_published(uow, linked, {}, same, read_watermark(metadata))
+            if is_all and now.baselines == linked.baselines:
                 note_all_given(uow, linked, ref_snapshot_id(metadata, "main"))
 
     def _plan(self, detected: Detected, classified: Classified) -> PublishPlan:
@@ -234,13 +234,13 @@ class PublishPlanner:
         metadata, to_write = detected.metadata, partitions_to_write(classified.decisions)
         head, files = current_snapshot(metadata), None
         if not detected.linked.is_keyed:
-            files = fingerprint(self.files.live_files(metadata), {*to_write.values()})
+            files = fingerprint_files(self.files.live_files(metadata), {*to_write.values()})
         return PublishPlan(
             task=_task(detected, {name: classified.formats[name] for name in to_write}),
             head=ref_snapshot_id(metadata, "main"),
             sequence=0 if head is None else sequence_number(head),
             schema_id=metadata["current-schema-id"],
-            through=watermark_of(metadata),
+            through=read_watermark(metadata),
             same=same_partitions(classified.decisions),
             tried=classified.tried,
             files=files,
@@ -260,7 +260,7 @@ class PublishPlanner:
             root = f"{own_place(uow, relation, _counted(linked))}/{job.id}"
             location = publish_location(uow, relation) or ""
             check_published(uow, self.metadata.files, relation.catalog, {PUBLISH_LOCATION: location})
-            uow.grounds.stage(job.id, replace(plan, task={**plan.task, "root": root}))
+            uow.baselines.stage(job.id, replace(plan, task={**plan.task, "root": root}))
         return job
 
 
@@ -289,8 +289,8 @@ def _counted(linked: Linked) -> set[str]:
     """Directories below which every file counts as a partition's."""
     if linked.subdirectories is not Subdirectories.READ:
         return set()
-    grounds: list[Ground] = [*linked.grounds.values()]
-    return {*(one.location for one in grounds), *(one.location for ground in grounds for one in ground.watched)}
+    baselines: list[PartitionBaseline] = [*linked.baselines.values()]
+    return {*(one.location for one in baselines), *(one.location for baseline in baselines for one in baseline.watched)}
 
 
 def _task(detected: Detected, formats: Mapping[str, FileFormat]) -> Json:
@@ -302,7 +302,7 @@ def _task(detected: Detected, formats: Mapping[str, FileFormat]) -> Json:
     _check_none_lost(linked.relation, table, [*columns, *partitioned_by])
     told = {column["name"] for column in (*columns, *partitioned_by)}
     head, name = ref_snapshot_id(metadata, "main"), linked.relation.name
-    pinned = [*name.as_namespace, pinned_name(BASE, head, metadata["current-schema-id"])]
+    pinned = [*name.as_namespace, name_pinned_view(BASE, head, metadata["current-schema-id"])]
     return {
         "base": pinned if linked.is_keyed else [*name.namespace, name.name],
         "snapshot": None if linked.is_keyed else head,

@@ -15,20 +15,20 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from catalog.commit import Change
-from catalog.datafile import AddSnapshot, DataFileEntry, FileFormat, LiveFile
 from catalog.errors import CatalogError, CommitUnknown, Conflict, Invalid, RequirementFailed
+from catalog.files.data_file import AddSnapshot, DataFileEntry, FileFormat, LiveFile
+from catalog.history.commit import TableCommit
+from catalog.hive.baseline import ListedFile, WatchedDirectory
 from catalog.hive.checkpoint import PublishPlan
-from catalog.hive.ground import Directory, ListedFile
 from catalog.hive.mapping import PROPERTY as NAME_MAPPING
-from catalog.hive.mapping import known_aliases, name_mapping
+from catalog.hive.mapping import build_name_mapping, read_aliases
 from catalog.hive.model import HiveColumn, HiveTable
-from catalog.hive.names import partition_record, partition_values, records_of
-from catalog.hive.publishing import Record, check_rows, fingerprint, not_yet_there, stays
+from catalog.hive.partition_names import parse_partition_name, to_partition_record, to_partition_records
+from catalog.hive.publishing import Record, check_rows, fingerprint_files, select_missing_rows, stays
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema, ref_snapshot_id
-from catalog.job import JobKind, Lease, check_lease
-from catalog.ports.hive import TableFiles
+from catalog.jobs.job import JobKind, Lease, check_lease
+from catalog.ports.files import TableFiles
 from catalog.ports.store import Database, UnitOfWork
 from server.service.commit import CommitRequest, Committer
 from server.service.facts import load_metadata
@@ -64,8 +64,8 @@ class _Part:
     entries: list[DataFileEntry] = field(default_factory=list)
     listed: list[ListedFile] = field(default_factory=list)
 
-    def directory(self, through: int) -> Directory:
-        return Directory(
+    def directory(self, through: int) -> WatchedDirectory:
+        return WatchedDirectory(
             location=self.location,
             files=tuple(sorted(self.listed, key=lambda file: file.path)),
             published_through=through,
@@ -98,7 +98,7 @@ class _Wanted:
     """The partitions that a job was to write: their names, and where they lie now."""
 
     names: Mapping[Record, str]
-    directories: Mapping[str, Directory]
+    directories: Mapping[str, WatchedDirectory]
     left_out: _LeftOut
 
 
@@ -153,7 +153,7 @@ class PublishedFiles:
             return Published(partitions=0, files=0, bytes=0, rows=0, switched=0, given_up=0, left=0)
         table = self.index.metastore(relation.catalog).table(*split_name(relation.hive_name or ""))
         metadata = load_metadata(self.metadata, job.linked.target)
-        passed_over = records_of(table.partition_columns, left_out).values()
+        passed_over = to_partition_records(table.partition_columns, left_out).values()
         parts = self._parts(table.partition_columns, metadata, job.task, location, passed_over)
         if not job.has_committed:
             _check_all_there(parts, rows)
@@ -176,7 +176,7 @@ class PublishedFiles:
     def _job(self, lease: Lease, left_out: Collection[str] = ()) -> _Job:
         with self.database.reading() as uow:
             job = check_lease(uow.jobs.get(lease.job_id), lease)
-            plan = uow.grounds.staged(job.id)
+            plan = uow.baselines.staged(job.id)
             if job.kind is not JobKind.PUBLISH or not isinstance(plan, PublishPlan):
                 raise Invalid(f"job {job.id} publishes nothing")
             linked = linked_table(uow, uow.relations.get(job.relation_id))
@@ -197,7 +197,7 @@ class PublishedFiles:
     ) -> dict[Record, _Part]:
         listed = [(_record_of(columns, file), file) for file in self.files.listing_below(location).files]
         listed = [(record, file) for record, file in listed if record not in passed_over]
-        told = records_of(columns, [one["name"] for one in task["partitions"]])
+        told = to_partition_records(columns, [one["name"] for one in task["partitions"]])
         wanted = {told[one["name"]]: FileFormat(one["format"]) for one in task["partitions"]}
         locations = [join(location, file.path) for _, file in listed]
         formats = {one: wanted[record] for one, (record, _) in zip(locations, listed, strict=True) if record in wanted}
@@ -213,7 +213,7 @@ class PublishedFiles:
     def _commit(
         self, lease: Lease, job: _Job, table: HiveTable, parts: Mapping[Record, _Part], left_out: _LeftOut
     ) -> None:
-        names = records_of(table.partition_columns, [one["name"] for one in job.task["partitions"]])
+        names = to_partition_records(table.partition_columns, [one["name"] for one in job.task["partitions"]])
         wanted = {record: name for name, record in names.items()}
         through = job.plan.through
         directories = {name: _directory(job, parts.get(record), name, through) for record, name in wanted.items()}
@@ -228,13 +228,13 @@ class PublishedFiles:
             else:
                 return
 
-    def _check_hive_unchanged(self, job: _Job, directories: Mapping[str, Directory]) -> None:
+    def _check_hive_unchanged(self, job: _Job, directories: Mapping[str, WatchedDirectory]) -> None:
         """Conflict where Hive has changed a partition of a plain table since it was synced.
 
         What it did to files that the publish then takes from the table would look like a change on both sides.
         """
-        grounds = job.linked.grounds
-        asked = {name: grounds.get(name) or not_yet_there(one, 0) for name, one in directories.items()}
+        baselines = job.linked.baselines
+        asked = {name: baselines.get(name) or select_missing_rows(one, 0) for name, one in directories.items()}
         if changed := self.switches.overtaken(job.linked.relation, asked, job.linked.subdirectories):
             raise Conflict(f"Hive has changed {min(changed) or 'the table'} meanwhile", hint="sync, and publish again")
 
@@ -244,7 +244,9 @@ class PublishedFiles:
         if job.has_committed:
             return
         metadata = load_metadata(self.metadata, job.linked.target)
-        planned = records_of(table.partition_columns, [one["name"] for one in job.task["partitions"]]).values()
+        planned = to_partition_records(
+            table.partition_columns, [one["name"] for one in job.task["partitions"]]
+        ).values()
         read = _replaced(self.files.live_files(metadata), frozenset(planned), job.plan.sequence)
         _check_unmoved(job, metadata, read.files, frozenset(planned))
         replaced = read.of(wanted.names.keys())
@@ -257,7 +259,7 @@ class PublishedFiles:
             tried, left_out = job.plan.tried, wanted.left_out
             note_unheld(uow, job.linked.relation.id, tried, left_out.names, left_out.why)
 
-        change = Change(
+        change = TableCommit(
             name=job.linked.target.name,
             requirements=snapshot.requirements(),
             updates=[*snapshot.updates(), _mapping(metadata, parts)],
@@ -289,7 +291,7 @@ class PublishedFiles:
 
 
 def _record_of(columns: Sequence[HiveColumn], file: ListedFile) -> Record:
-    return partition_record(columns, partition_values(columns, file.path.rpartition("/")[0])) if columns else ()
+    return to_partition_record(columns, parse_partition_name(columns, file.path.rpartition("/")[0])) if columns else ()
 
 
 def _replaced(live: Iterable[LiveFile], partitions: Collection[Record], through: int) -> _Replaced:
@@ -313,7 +315,7 @@ def _check_unmoved(job: _Job, metadata: Json, live: Sequence[LiveFile], partitio
         return
     if job.linked.is_keyed:
         raise Conflict("base has moved since the publish was planned", hint="it is planned anew")
-    if fingerprint(live, partitions) != plan.files:
+    if fingerprint_files(live, partitions) != plan.files:
         raise Conflict("a partition was changed here while it was written for Hive", hint="it is planned anew")
 
 
@@ -327,7 +329,7 @@ def _check_all_there(parts: Mapping[Record, _Part], rows: int) -> None:
         raise Conflict(f"{rows} rows were written and {_rows(parts)} are listed", hint="the next publish writes anew")
 
 
-def _directory(job: _Job, part: _Part | None, name: str, through: int) -> Directory:
+def _directory(job: _Job, part: _Part | None, name: str, through: int) -> WatchedDirectory:
     """A partition without rows gets an empty directory."""
     return (part or _Part(f"{job.task['root']}/empty/{name}")).directory(through)
 
@@ -335,6 +337,6 @@ def _directory(job: _Job, part: _Part | None, name: str, through: int) -> Direct
 def _mapping(metadata: Json, parts: Mapping[Record, _Part]) -> dict[str, Any]:
     """Hive's files have no field ids: every spelling in them belongs into the name mapping."""
     spelled = {alias for part in parts.values() for entry in part.entries for alias in entry.stats.aliases}
-    known = known_aliases(metadata["properties"][NAME_MAPPING])
-    mapping = name_mapping(current_schema(metadata), {*known, *spelled})
+    known = read_aliases(metadata["properties"][NAME_MAPPING])
+    mapping = build_name_mapping(current_schema(metadata), {*known, *spelled})
     return {"action": "set-properties", "updates": {NAME_MAPPING: mapping}}

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 
-from catalog.datafile import FileFormat, FileStats, Unreadable
+from catalog.files.data_file import FileFormat, FileStats, Unreadable
 from catalog.hive.columns import FileCheck
-from catalog.hive.drift import Additions, Dropped, New, Rebuild
+from catalog.hive.drift import Additions, DroppedPartition, NewPartition, Rebuild
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
-from catalog.ports.hive import TableFiles
+from catalog.ports.files import TableFiles
 from server.service.hive.books import Linked
 from server.service.hive.fitting import with_digests, without, without_unfit
 from server.service.hive.keys import Keys
@@ -106,7 +106,7 @@ class Reading:
         if not held:
             return found
         lost = {
-            join(self.linked.grounds[name].location, file.path): name
+            join(self.linked.baselines[name].location, file.path): name
             for name, one in held.items()
             for file in one.removed
         }
@@ -120,7 +120,7 @@ class Reading:
         parts = []
         for name, change in found.changed.items():
             unit = found.units.get(name)
-            if unit is not None and not isinstance(change, Dropped):
+            if unit is not None and not isinstance(change, DroppedPartition):
                 is_registered = not self.linked.is_keyed or (self.linked.trusts and not isinstance(change, Rebuild))
                 parts.append(_Part(name, unit.format, self._locations(unit, change), is_registered))
         is_registered, usual = not self.linked.is_keyed, self.state.table.file_format or FileFormat.PARQUET
@@ -131,7 +131,7 @@ class Reading:
                 parts.append(_Part(one.name, unit.format if unit else usual, locations, is_registered))
         return parts
 
-    def _locations(self, unit: Unit, change: Additions | New | Rebuild) -> list[str]:
+    def _locations(self, unit: Unit, change: Additions | NewPartition | Rebuild) -> list[str]:
         """A job reads a partition that is built anew whole; so it is registered where Hive wins over changes here."""
         is_whole = self.linked.is_keyed or self.linked.overwrite_wins
         files = change.added if isinstance(change, Rebuild) and not is_whole else change.files

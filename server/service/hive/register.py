@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from catalog.commit import Change
-from catalog.datafile import AddSnapshot, DataFileEntry, in_order
 from catalog.errors import CatalogError, CommitUnknown, RequirementFailed
-from catalog.hive.drift import Dropped, Rebuild
+from catalog.files.data_file import AddSnapshot, DataFileEntry, order_partition
+from catalog.history.commit import TableCommit
+from catalog.hive.drift import DroppedPartition, Rebuild
 from catalog.hive.mapping import PROPERTY as NAME_MAPPING
-from catalog.hive.mapping import known_aliases, name_mapping
-from catalog.hive.names import partition_record, partition_values
+from catalog.hive.mapping import build_name_mapping, read_aliases
+from catalog.hive.partition_names import parse_partition_name, to_partition_record
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
-from catalog.ports.hive import TableFiles
+from catalog.ports.files import TableFiles
 from catalog.ports.store import Database
 from server.service.commit import CommitRequest, Committer, InSameTransaction
 from server.service.hive.books import Linked, advance, next_checkpoint
@@ -32,7 +32,7 @@ class Moved(Exception):
     """Somebody else has committed to the table, or written to its files, since it was looked at: look again."""
 
 
-def apply(committer: Committer, linked: Linked, change: Change, also: InSameTransaction) -> None:
+def apply(committer: Committer, linked: Linked, change: TableCommit, also: InSameTransaction) -> None:
     """Commit; Moved when the table is not as it was looked at any more."""
     catalog = linked.relation.catalog
     try:
@@ -69,7 +69,7 @@ class Registering:
         files = self._files(linked, state, found, metadata)
         come = zip(files.come, files.partitions, strict=True)
         added = [DataFileEntry(stats=readable.stats[location], partition=part) for location, part in come]
-        added.sort(key=lambda entry: in_order(entry.partition))
+        added.sort(key=lambda entry: order_partition(entry.partition))
         with self.database.reading() as uow:
             now_ms = int(uow.now().timestamp() * 1000)
         snapshot = self.files.write_snapshot(
@@ -99,10 +99,10 @@ class Registering:
         added: list[DataFileEntry],
     ) -> None:
         spelled = {alias for entry in added for alias in entry.stats.aliases}
-        known = known_aliases(metadata["properties"][NAME_MAPPING])
-        mapping = name_mapping(current_schema(metadata), {*known, *spelled})
+        known = read_aliases(metadata["properties"][NAME_MAPPING])
+        mapping = build_name_mapping(current_schema(metadata), {*known, *spelled})
         renamed: list[Json] = [{"action": "set-properties", "updates": {NAME_MAPPING: mapping}}]
-        change = Change(
+        change = TableCommit(
             name=linked.target.name,
             requirements=snapshot.requirements(),
             updates=[*snapshot.updates(), *(renamed if spelled else [])],
@@ -116,10 +116,10 @@ class Registering:
         columns = state.table.partition_columns
         for name, change in found.changed.items():
             unit = found.units.get(name)
-            record = partition_record(columns, unit.values if unit else partition_values(columns, name))
-            gone = change.removed if isinstance(change, Rebuild | Dropped) else ()
-            go = [join(linked.grounds[name].location, file.path) for file in gone]
-            come = () if isinstance(change, Dropped) else change.files
+            record = to_partition_record(columns, unit.values if unit else parse_partition_name(columns, name))
+            gone = change.removed if isinstance(change, Rebuild | DroppedPartition) else ()
+            go = [join(linked.baselines[name].location, file.path) for file in gone]
+            come = () if isinstance(change, DroppedPartition) else change.files
             if live is not None and not live.keys() >= set(go):
                 go = [location for location, partition in live.items() if partition == record]
             elif isinstance(change, Rebuild):
@@ -136,7 +136,7 @@ class Registering:
     def _add_late(self, files: _Files, late: Late, state: HiveState, unit: Unit | None) -> None:
         """Rows that came where a partition was before: they are here at once, and in Hive with the next publish."""
         columns = state.table.partition_columns
-        record = partition_record(columns, unit.values if unit else partition_values(columns, late.name))
+        record = to_partition_record(columns, unit.values if unit else parse_partition_name(columns, late.name))
         come = [join(late.directory.location, file.path) for file in late.files]
         files.come += come
         files.partitions += [record] * len(come)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from catalog.hive.publish_decisions import HeldBack
-from catalog.job import Job
+from catalog.jobs.job import Job
 
 
 class SyncOutcome(StrEnum):

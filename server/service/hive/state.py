@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from catalog.datafile import FileFormat
 from catalog.errors import Invalid
-from catalog.hive.ground import Listing, Signals, Subdirectories
+from catalog.files.data_file import FileFormat
+from catalog.hive.baseline import ChangeSignals, Listing, Subdirectories
 from catalog.hive.model import HivePartition, HiveStorage, HiveTable
-from catalog.hive.names import partition_name
-from catalog.hive.nested import innermost
-from catalog.hive.ports import Metastore
-from catalog.ports.hive import TableFiles
+from catalog.hive.partition_names import format_partition_name
+from catalog.hive.path_prefix import find_innermost
+from catalog.ports.files import TableFiles
+from catalog.ports.metastore import Metastore
 from firn.protocol.locations import canonical
 
 WHOLE_TABLE = ""
@@ -26,7 +26,7 @@ class Unit:
 
     name: str
     values: tuple[str, ...]
-    signals: Signals
+    signals: ChangeSignals
     format: FileFormat = FileFormat.PARQUET
 
     @property
@@ -48,7 +48,7 @@ class HiveState:
         if not self.table.partition_columns:
             statistics = self.table.parameters.get("numFiles"), self.table.parameters.get("totalSize")
             location = self.table.location
-            signals = Signals(location=location, ddl_time=self.table.ddl_time, statistics=statistics)
+            signals = ChangeSignals(location=location, ddl_time=self.table.ddl_time, statistics=statistics)
             return [Unit(name=WHOLE_TABLE, values=(), signals=signals, format=self._format(self.table.storage))]
         return [self._unit(partition) for partition in self.partitions]
 
@@ -61,7 +61,7 @@ class HiveState:
 
     def unit_around(self, place: str) -> Unit | None:
         """The one in whose directory, or in one below it, a place is; of several the innermost."""
-        around = innermost(canonical(place), self._units_at)
+        around = find_innermost(canonical(place), self._units_at)
         return None if around is None else self._units_at[around]
 
     @cached_property
@@ -70,9 +70,9 @@ class HiveState:
 
     def _unit(self, partition: HivePartition) -> Unit:
         return Unit(
-            name=partition_name(self.table.partition_columns, partition.values),
+            name=format_partition_name(self.table.partition_columns, partition.values),
             values=partition.values,
-            signals=Signals(
+            signals=ChangeSignals(
                 location=partition.storage.location, ddl_time=partition.ddl_time, statistics=partition.statistics
             ),
             format=self._format(partition.storage),

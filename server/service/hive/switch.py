@@ -16,12 +16,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from catalog.errors import CatalogError, CommitUnknown, Unavailable
-from catalog.hive.ground import Directory, Ground, Signals, Subdirectories
+from catalog.hive.baseline import ChangeSignals, PartitionBaseline, Subdirectories, WatchedDirectory
 from catalog.hive.link import HiveLink
 from catalog.hive.model import HiveTable
-from catalog.hive.names import partition_values
-from catalog.hive.ports import Lock, Metastore, Move, Place
-from catalog.hive.publishing import given
+from catalog.hive.partition_names import parse_partition_name
+from catalog.hive.publishing import list_given_directories
 from catalog.hive.repoint_decisions import (
     InHive,
     RepointDecision,
@@ -31,10 +30,11 @@ from catalog.hive.repoint_decisions import (
     moved_or_made,
 )
 from catalog.names import RelationId
-from catalog.planning.need import counted
-from catalog.ports.hive import TableFiles
+from catalog.planning.trigger_result import format_count
+from catalog.ports.files import TableFiles
+from catalog.ports.metastore import Metastore, PartitionLocation, PartitionMove, TableLock
 from catalog.ports.store import Database
-from catalog.relation import Relation
+from catalog.tables.relation import Relation
 from server.service.hive.index import HiveIndex
 from server.service.hive.look import why_unfit
 from server.service.hive.owners import Owners, why_not
@@ -79,8 +79,8 @@ class Switched:
     def why_left(self) -> str:
         """What the open ones wait for."""
         if self.locked:
-            return f"{counted(self.locked, 'partition')}, which others have locked in the metastore: {self.who}"
-        return f"the metastore does not say whether the publish of {counted(self.left, 'partition')} has landed"
+            return f"{format_count(self.locked, 'partition')}, which others have locked in the metastore: {self.who}"
+        return f"the metastore does not say whether the publish of {format_count(self.left, 'partition')} has landed"
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,8 @@ class Switches:
     def finish(self, relation: Relation) -> Switched:
         """Switch, or give up, all that is open of a table; Unavailable when the metastore is away."""
         with self.database.reading() as uow:
-            link = uow.grounds.link(relation.id)
-            names = [name for name, stored in uow.grounds.of(relation.id).items() if stored["publishing"]]
+            link = uow.baselines.link(relation.id)
+            names = [name for name, stored in uow.baselines.of(relation.id).items() if stored["publishing"]]
             if link is None:
                 return Switched()
             subdirectories = Subdirectories(facts_of(uow, relation).policy["firn.hive.subdirectories"])
@@ -115,8 +115,12 @@ class Switches:
         if not switched.locked:
             return False
         with self.database.reading() as uow:
-            stored = uow.grounds.of(relation.id).values()
-            since = [one.publishing.since_ns for one in map(Ground.from_json, stored) if one.publishing is not None]
+            stored = uow.baselines.of(relation.id).values()
+            since = [
+                one.publishing.since_ns
+                for one in map(PartitionBaseline.from_json, stored)
+                if one.publishing is not None
+            ]
         return time.time_ns() - min(since, default=0) < LONGEST_LOCKED_NS
 
     def give_up(self, relation: Relation) -> None:
@@ -125,16 +129,18 @@ class Switches:
         Nothing is lost by it: what was published is known, wherever the metastore turns out to point.
         """
         with self.database.writing() as uow:
-            stored, now_ns = uow.grounds.of(relation.id), time.time_ns()
-            grounds = {name: Ground.from_json(one) for name, one in stored.items()}
-            up = {name: one.given_up(now_ns).to_json() for name, one in grounds.items() if one.publishing is not None}
-            uow.grounds.put(relation.id, up)
+            stored, now_ns = uow.baselines.of(relation.id), time.time_ns()
+            baselines = {name: PartitionBaseline.from_json(one) for name, one in stored.items()}
+            up = {name: one.given_up(now_ns).to_json() for name, one in baselines.items() if one.publishing is not None}
+            uow.baselines.put(relation.id, up)
 
-    def overtaken(self, relation: Relation, grounds: Mapping[str, Ground], subdirectories: Subdirectories) -> set[str]:
+    def overtaken(
+        self, relation: Relation, baselines: Mapping[str, PartitionBaseline], subdirectories: Subdirectories
+    ) -> set[str]:
         """Those partitions that Hive has changed since, which no sync has taken over; Unavailable without metastore."""
         metastore, names = self.index.metastore(relation.catalog), split_name(relation.hive_name or "")
-        now = {unit.name: unit.signals for unit in read_some(metastore, *names, [*grounds]).units}
-        return self._overtaken(grounds, now, subdirectories)
+        now = {unit.name: unit.signals for unit in read_some(metastore, *names, [*baselines]).units}
+        return self._overtaken(baselines, now, subdirectories)
 
     def _some(
         self,
@@ -147,16 +153,16 @@ class Switches:
     ) -> Switched:
         metastore, names = self.index.metastore(relation.catalog), split_name(relation.hive_name or "")
         with metastore.lock(*names, partitions, wait=wait) as lock:
-            table, hive, grounds = self._detect(relation, link, partitions, lock, subdirectories)
-            decisions = decide_repoints(grounds, hive)
+            table, hive, baselines = self._detect(relation, link, partitions, lock, subdirectories)
+            decisions = decide_repoints(baselines, hive)
             ended = {} if table is None else dict(self._apply(_Locked(metastore, table, lock), decisions, hive.signals))
-        self._note(relation.id, grounds, ended, unlocked=lock.without)
+        self._note(relation.id, baselines, ended, unlocked=lock.without)
         locked = [decision for decision in decisions.values() if decision.kind is RepointKind.WAIT]
-        done = sum(_is_switched(one, grounds[name]) for name, one in ended.items())
+        done = sum(_is_switched(one, baselines[name]) for name, one in ended.items())
         return Switched(
             done=done,
             given_up=len(ended) - done,
-            left=len(grounds) - len(ended),
+            left=len(baselines) - len(ended),
             locked=len(locked),
             who=locked[0].reason if locked else "",
         )
@@ -166,17 +172,17 @@ class Switches:
         relation: Relation,
         link: HiveLink,
         partitions: Sequence[str],
-        lock: Lock,
+        lock: TableLock,
         subdirectories: Subdirectories,
-    ) -> tuple[HiveTable | None, InHive, dict[str, Ground]]:
+    ) -> tuple[HiveTable | None, InHive, dict[str, PartitionBaseline]]:
         """The table, what Hive has of it, and what is open now: another server may have ended some while we waited.
 
         Without a table where all is locked that is open.
         """
-        grounds = self._open(relation.id, partitions)
-        free = {name: ground for name, ground in grounds.items() if name not in lock.busy}
+        baselines = self._open(relation.id, partitions)
+        free = {name: baseline for name, baseline in baselines.items() if name not in lock.busy}
         if not free:
-            return None, InHive(signals={}, locked=lock.busy), grounds
+            return None, InHive(signals={}, locked=lock.busy), baselines
         metastore, names = self.index.metastore(relation.catalog), split_name(relation.hive_name or "")
         state = read_some(metastore, *names, [*free])
         unfit = why_unfit(link, state.table)  # made anew, perhaps: none of it is where it was
@@ -184,26 +190,30 @@ class Switches:
             unfit = why_not(state.table, other)
         signals = {unit.name: unit.signals for unit in state.units}
         overtaken = set[str]() if unfit else self._overtaken(free, signals, subdirectories)
-        return state.table, InHive(signals=signals, locked=lock.busy, unfit=unfit, overtaken=overtaken), grounds
+        return state.table, InHive(signals=signals, locked=lock.busy, unfit=unfit, overtaken=overtaken), baselines
 
-    def _open(self, relation_id: RelationId, names: Sequence[str]) -> dict[str, Ground]:
+    def _open(self, relation_id: RelationId, names: Sequence[str]) -> dict[str, PartitionBaseline]:
         with self.database.reading() as uow:
-            stored = uow.grounds.of(relation_id)
-        return {name: Ground.from_json(stored[name]) for name in names if name in stored and stored[name]["publishing"]}
+            stored = uow.baselines.of(relation_id)
+        return {
+            name: PartitionBaseline.from_json(stored[name])
+            for name in names
+            if name in stored and stored[name]["publishing"]
+        }
 
     def _apply(
-        self, locked: _Locked, decisions: Mapping[str, RepointDecision], signals: Mapping[str, Signals]
-    ) -> Iterator[tuple[str, Ground]]:
+        self, locked: _Locked, decisions: Mapping[str, RepointDecision], signals: Mapping[str, ChangeSignals]
+    ) -> Iterator[tuple[str, PartitionBaseline]]:
         """The grounds of those that have ended."""
         moved: dict[bool, list[str]] = {True: [], False: []}
         for name, decision in decisions.items():
-            ground = decision.facts
+            baseline = decision.facts
             if decision.kind is RepointKind.DONE:
-                yield name, ground.switched(signals[name], time.time_ns())
+                yield name, baseline.switched(signals[name], time.time_ns())
             elif decision.kind is RepointKind.GIVE_UP:
-                yield name, ground.given_up(time.time_ns())
+                yield name, baseline.given_up(time.time_ns())
             elif decision.kind is RepointKind.MOVE:
-                moved[ground.is_dropped].append(name)
+                moved[baseline.is_dropped].append(name)
         # Without a lock each is read right before it is moved.
         size = AT_ONCE if locked.lock.without is None else 1
         for names in moved.values():  # those that are there, and those that are made
@@ -211,41 +221,46 @@ class Switches:
                 yield from self._moved(locked, {name: decisions[name].facts for name in names[at : at + size]})
 
     def _overtaken(
-        self, grounds: Mapping[str, Ground], now: Mapping[str, Signals], subdirectories: Subdirectories
+        self,
+        baselines: Mapping[str, PartitionBaseline],
+        now: Mapping[str, ChangeSignals],
+        subdirectories: Subdirectories,
     ) -> set[str]:
         """Partitions that Hive has dropped, made, moved or written to since the publish began."""
-        found = moved_or_made(grounds, now)
-        listed = [name for name in grounds if name not in found and name in now]
-        places = [grounds[name].location for name in listed]
+        found = moved_or_made(baselines, now)
+        listed = [name for name in baselines if name not in found and name in now]
+        places = [baselines[name].location for name in listed]
         listings = self.files.listings(places, recursive=subdirectories is Subdirectories.READ)
         written = zip(listed, listings, strict=True)
-        return found | {name for name, listing in written if is_written_to(grounds[name], listing, subdirectories)}
+        return found | {name for name, listing in written if is_written_to(baselines[name], listing, subdirectories)}
 
-    def _moved(self, locked: _Locked, grounds: Mapping[str, Ground]) -> Iterator[tuple[str, Ground]]:
+    def _moved(
+        self, locked: _Locked, baselines: Mapping[str, PartitionBaseline]
+    ) -> Iterator[tuple[str, PartitionBaseline]]:
         """The grounds once the metastore was pointed there, or refused; without those of which nobody knows."""
         table = locked.table
-        moves = {name: _move(table, name, ground) for name, ground in grounds.items()}
+        moves = {name: _move(table, name, baseline) for name, baseline in baselines.items()}
         try:
             locked.lock.keep()
             signals = locked.move(list(moves.values()))
         except (CommitUnknown, Unavailable) as error:
             log.warning("%s: %s", table.full_name, error)
         except CatalogError as error:  # it says that nothing has moved: changed meanwhile, gone, or not allowed
-            if len(grounds) > 1:  # about one of them
-                for name, ground in grounds.items():
-                    yield from self._moved(locked, {name: ground})
+            if len(baselines) > 1:  # about one of them
+                for name, baseline in baselines.items():
+                    yield from self._moved(locked, {name: baseline})
                 return
             log.warning("%s: not published: %s", table.full_name, error)
-            yield from ((name, ground.given_up(time.time_ns())) for name, ground in grounds.items())
+            yield from ((name, baseline.given_up(time.time_ns())) for name, baseline in baselines.items())
         else:
-            for (name, ground), one in zip(grounds.items(), signals, strict=True):
-                yield name, ground.switched(one, time.time_ns())
+            for (name, baseline), one in zip(baselines.items(), signals, strict=True):
+                yield name, baseline.switched(one, time.time_ns())
 
     def _note(
         self,
         relation_id: RelationId,
-        before: Mapping[str, Ground],
-        ended: Mapping[str, Ground],
+        before: Mapping[str, PartitionBaseline],
+        ended: Mapping[str, PartitionBaseline],
         *,
         unlocked: str | None,
     ) -> None:
@@ -253,15 +268,15 @@ class Switches:
         if not ended:
             return
         with self.database.writing() as uow:
-            link = uow.grounds.link(relation_id)
+            link = uow.baselines.link(relation_id)
             if link is None:
                 return
-            stored = uow.grounds.of(relation_id)
-            current = {name: Ground.from_json(one) for name, one in stored.items()}
+            stored = uow.baselines.of(relation_id)
+            current = {name: PartitionBaseline.from_json(one) for name, one in stored.items()}
             mine = {name: one for name, one in ended.items() if current.get(name) == before[name]}
-            uow.grounds.put(relation_id, {name: one.to_json() for name, one in mine.items()})
-            through = given((current | mine).values(), link.published_through)
-            uow.grounds.put_link(relation_id, link.repointed(through, unlocked))
+            uow.baselines.put(relation_id, {name: one.to_json() for name, one in mine.items()})
+            through = list_given_directories((current | mine).values(), link.published_through)
+            uow.baselines.put_link(relation_id, link.repointed(through, unlocked))
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,9 +285,9 @@ class _Locked:
 
     metastore: Metastore
     table: HiveTable
-    lock: Lock
+    lock: TableLock
 
-    def move(self, moves: Sequence[Move]) -> Sequence[Signals]:
+    def move(self, moves: Sequence[PartitionMove]) -> Sequence[ChangeSignals]:
         """See Metastore.move and move_all: one alone may be the table itself."""
         database, name = self.table.database, self.table.name
         if len(moves) > 1:
@@ -282,19 +297,19 @@ class _Locked:
         return [move(database, name, one.place, one.location, one.parameters, columns_of_table=True)]
 
 
-def _move(table: HiveTable, name: str, ground: Ground) -> Move:
-    to = ground.publishing
+def _move(table: HiveTable, name: str, baseline: PartitionBaseline) -> PartitionMove:
+    to = baseline.publishing
     assert to is not None  # it is among those that are open
-    values = partition_values(table.partition_columns, name) if table.partition_columns else ()
-    place = Place(values=values, location=None if ground.is_dropped else ground.location)
-    return Move(place=place, location=to.location, parameters=_parameters(to))
+    values = parse_partition_name(table.partition_columns, name) if table.partition_columns else ()
+    place = PartitionLocation(values=values, location=None if baseline.is_dropped else baseline.location)
+    return PartitionMove(place=place, location=to.location, parameters=_parameters(to))
 
 
-def _is_switched(ground: Ground, before: Ground) -> bool:
-    return before.publishing is not None and ground.files == before.publishing.files and not ground.is_dropped
+def _is_switched(baseline: PartitionBaseline, before: PartitionBaseline) -> bool:
+    return before.publishing is not None and baseline.files == before.publishing.files and not baseline.is_dropped
 
 
-def _parameters(directory: Directory) -> dict[str, str | None]:
+def _parameters(directory: WatchedDirectory) -> dict[str, str | None]:
     """What the metastore is to say of a partition's files."""
     counted: dict[str, str | None] = {
         "numFiles": str(len(directory.files)),

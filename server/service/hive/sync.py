@@ -21,21 +21,21 @@ from catalog.errors import (
     RequirementFailed,
     Unavailable,
 )
+from catalog.hive.baseline import PartitionBaseline
 from catalog.hive.checkpoint import SyncPlan
-from catalog.hive.drift import Dropped, New, Rebuild
-from catalog.hive.ground import Ground
+from catalog.hive.drift import DroppedPartition, NewPartition, Rebuild
 from catalog.hive.link import Drift, DriftKind
-from catalog.hive.model import HiveTable, whose
-from catalog.hive.names import records_of
-from catalog.hive.ports import Place
-from catalog.hive.publishing import compared
+from catalog.hive.model import HiveTable, describe_owner
+from catalog.hive.partition_names import to_partition_records
+from catalog.hive.publishing import compare_partitions
 from catalog.iceberg.json import Json
-from catalog.job import Job, JobKind, JobStatus
+from catalog.jobs.job import Job, JobKind, JobStatus
 from catalog.names import CatalogName
-from catalog.planning import Due, backing_off
-from catalog.ports.hive import TableFiles
+from catalog.planning import Due, find_failure_backoff
+from catalog.ports.files import TableFiles
+from catalog.ports.metastore import PartitionLocation
 from catalog.ports.store import Database
-from catalog.relation import Relation, RelationKind
+from catalog.tables.relation import Relation, RelationKind
 from server.service.commit import Committer
 from server.service.facts import load_metadata
 from server.service.hive.books import (
@@ -200,7 +200,7 @@ class Syncs:
     def _held_back(self, relation: Relation) -> str | None:
         """Why the schedule passes the table over, and lets people know: for a keyed one a sync is a job."""
         with self.database.reading() as uow:
-            held = backing_off(JobKind.SYNC, past_of(uow, relation.id), uow.now())
+            held = find_failure_backoff(JobKind.SYNC, past_of(uow, relation.id), uow.now())
             blocker = blocked_by(uow, relation.id, JobKind.SYNC) if relation.kind is RelationKind.KEYED else None
         if held is None and blocker is None:
             return None
@@ -216,7 +216,7 @@ class Syncs:
             return _result(relation, SyncOutcome.WAITING, f"a {linked.busy.kind} job is {linked.busy.status}")
         full_name = relation.hive_name or ""
         try:
-            if any(ground.publishing for ground in linked.grounds.values()):
+            if any(baseline.publishing for baseline in linked.baselines.values()):
                 open_still = self.switches.finish(relation)
                 if self.switches.still_waits(relation, open_still):
                     return _result(relation, SyncOutcome.WAITING, open_still.why_left)
@@ -246,7 +246,7 @@ class Syncs:
         linked = _as_pointed_at(linked, state)
         found = look(
             state,
-            linked.grounds,
+            linked.baselines,
             self.files,
             everything=everything,
             when=linked.when,
@@ -286,7 +286,11 @@ class Syncs:
                 unit = found.units[name]
                 with suppress(Conflict, AlreadyExists):
                     metastore.move(
-                        table.database, table.name, Place(values=unit.values, location=unit.location), location, {}
+                        table.database,
+                        table.name,
+                        PartitionLocation(values=unit.values, location=unit.location),
+                        location,
+                        {},
                     )
         if lock.busy:
             return _result(linked.relation, SyncOutcome.WAITING, why_busy(lock.busy))
@@ -324,7 +328,7 @@ class Syncs:
         taken = Taken(
             found=found, changed=found.rebuilds or found.changed, late=() if found.rebuilds else tuple(found.late)
         )
-        broken = [why for unit, why in found.postponed.items() if unit in linked.grounds]
+        broken = [why for unit, why in found.postponed.items() if unit in linked.baselines]
         if found.rebuilds and broken:
             return _result(linked.relation, SyncOutcome.WAITING, broken[0])
         job = self._plan(linked, state, taken, base, sentence)
@@ -337,7 +341,7 @@ class Syncs:
     def _conflict(self, linked: Linked, sentence: str, table: HiveTable | None = None) -> SyncResult:
         """Say what differs and leave both sides as they are."""
         with self.database.writing() as uow:
-            author = None if table is None else whose(table)
+            author = None if table is None else describe_owner(table)
             note_drift(uow, linked.relation.id, Drift(kind=DriftKind.TABLE, message=sentence, likely_author=author))
         return _result(linked.relation, SyncOutcome.CONFLICT, sentence, conflict=True)
 
@@ -363,19 +367,21 @@ class Syncs:
             job = queued(linked.relation, due, facts, uow.now())
             if not uow.relations.held([linked.relation.id]) or not uow.jobs.add(job):  # dropped, or another one came
                 return None
-            uow.grounds.stage(job.id, SyncPlan(checkpoint=checkpoint, task=task))
+            uow.baselines.stage(job.id, SyncPlan(checkpoint=checkpoint, task=task))
         return job
 
-    def _read_again(self, linked: Linked, state: HiveState, base: Json, taken: Taken) -> dict[str, Ground]:
+    def _read_again(self, linked: Linked, state: HiveState, base: Json, taken: Taken) -> dict[str, PartitionBaseline]:
         """Partitions whose files Hive lists and base does not stand on any more.
 
         A row of theirs may have lost its key to a row that vanishes now. Publishing base without it would take it from
         Hive, so it is looked for where Hive has it.
         """
         columns = state.table.partition_columns
-        grounds = {name: one for name, one in linked.grounds.items() if name in taken.found.units}
-        differing = compared(self.files.live_files(base), grounds, records_of(columns, grounds)).differing
-        return {name: grounds[name] for name in differing.keys() - taken.changed.keys()}
+        baselines = {name: one for name, one in linked.baselines.items() if name in taken.found.units}
+        differing = compare_partitions(
+            self.files.live_files(base), baselines, to_partition_records(columns, baselines)
+        ).differing
+        return {name: baselines[name] for name in differing.keys() - taken.changed.keys()}
 
 
 def _read_again(found: Looked, linked: Linked) -> Looked:
@@ -383,12 +389,14 @@ def _read_again(found: Looked, linked: Linked) -> Looked:
     waiting = found.held.keys() | found.postponed.keys()
     again = {
         name: Rebuild(
-            reason="a column came back", files=ground.files, added=(), removed=(), ground=linked.grounds[name]
+            reason="a column came back", files=baseline.files, added=(), removed=(), baseline=linked.baselines[name]
         )
         for name in linked.link.read_again
-        if (ground := linked.grounds.get(name)) is not None and name in found.units.keys() - waiting
+        if (baseline := linked.baselines.get(name)) is not None and name in found.units.keys() - waiting
     }
-    kept = {name: one for name, one in found.changed.items() if isinstance(one, New | Rebuild | Dropped)}
+    kept = {
+        name: one for name, one in found.changed.items() if isinstance(one, NewPartition | Rebuild | DroppedPartition)
+    }
     return replace(found, changed={**found.changed, **again, **kept})
 
 
@@ -411,5 +419,5 @@ def _as_pointed_at(linked: Linked, state: HiveState) -> Linked:
     """
     now = time.time_ns()
     at = {unit.name: unit.location for unit in state.units}
-    grounds = {name: one.back_at(at[name], now) if name in at else one for name, one in linked.grounds.items()}
-    return replace(linked, grounds=grounds)
+    baselines = {name: one.back_at(at[name], now) if name in at else one for name, one in linked.baselines.items()}
+    return replace(linked, baselines=baselines)

@@ -6,15 +6,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from catalog.datafile import FileFormat
+from catalog.files.data_file import FileFormat
+from catalog.hive.baseline import ListedFile, PartitionBaseline
 from catalog.hive.change_sources import source_of
-from catalog.hive.drift import Dropped, Rebuild
-from catalog.hive.ground import Ground, ListedFile
+from catalog.hive.drift import DroppedPartition, Rebuild
 from catalog.hive.mapping import PROPERTY as NAME_MAPPING
-from catalog.hive.mapping import known_aliases
+from catalog.hive.mapping import read_aliases
 from catalog.hive.model import HiveColumn, HiveTable
-from catalog.hive.names import NULL_NAME, partition_values
-from catalog.hive.publishing import most_given
+from catalog.hive.partition_names import NULL_NAME, parse_partition_name
+from catalog.hive.publishing import count_given_directories
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
 from server.service.hive.books import Linked, next_sources
@@ -31,7 +31,7 @@ class Taken:
     found: Looked
     changed: Mapping[str, Changed]
     late: Sequence[Late] = ()
-    again: Mapping[str, Ground] = field(default_factory=dict)
+    again: Mapping[str, PartitionBaseline] = field(default_factory=dict)
     """Partitions that a rebuild reads again though they are as they were (decision 39)."""
 
 
@@ -43,10 +43,10 @@ def sync_task(linked: Linked, state: HiveState, taken: Taken, base: Json) -> Jso
     the changes that Hive was never given, but for changes out of files that are no longer listed (`dead`).
     """
     names, found = current_names(base), taken.found
-    is_rebuild = any(isinstance(change, Rebuild | Dropped) for change in taken.changed.values())
+    is_rebuild = any(isinstance(change, Rebuild | DroppedPartition) for change in taken.changed.values())
     read = [(name, _files(found.units.get(name), change, linked)) for name, change in taken.changed.items()]
     read += [(one.name, _come(one.directory.location, one.files)) for one in taken.late]
-    read += [(name, _known(ground)) for name, ground in taken.again.items()]
+    read += [(name, _known(baseline)) for name, baseline in taken.again.items()]
     units = [
         (name, knew, files) for name, some in read for knew, files in _by_knowledge(some, _knew(linked, found, name))
     ]
@@ -76,18 +76,18 @@ def _given(linked: Linked, taken: Taken, table: HiveTable, least: int | None) ->
     By a sequence field older changes lose by themselves: only what all partitions have been given is left out there.
     Files hold the changes up to `least` or later ones.
     """
-    grounds, most = linked.grounds, most_given(linked.grounds.values(), linked.given)
+    baselines, most = linked.baselines, count_given_directories(linked.baselines.values(), linked.given)
     has_sequence = linked.spec is None or linked.spec.sequence_field is not None
     if not table.partition_columns or has_sequence:
-        rebuilt = [grounds[name] for name in taken.changed if name in grounds]
+        rebuilt = [baselines[name] for name in taken.changed if name in baselines]
         told = min([linked.given, *(one.published_through for one in rebuilt)])
         since = told if least is None else min(told, least)
         return {"since": since, "given": since if has_sequence else told, "behind": []}
-    since = min([linked.given, *(one.published_through for one in grounds.values())])
+    since = min([linked.given, *(one.published_through for one in baselines.values())])
     behind = defaultdict[int, list[list[str | None]]](list)
-    for name, ground in grounds.items():
-        if ground.published_through < most:
-            behind[ground.published_through].append(told_values(table, name))
+    for name, baseline in baselines.items():
+        if baseline.published_through < most:
+            behind[baseline.published_through].append(told_values(table, name))
     return {
         "since": since if least is None else min(since, least),
         "given": most,
@@ -97,8 +97,8 @@ def _given(linked: Linked, taken: Taken, table: HiveTable, least: int | None) ->
 
 def _knew(linked: Linked, found: Looked, name: str) -> int:
     """The changes that whoever wrote what Hive lists in a partition could know; in a new one, what all others had."""
-    ground = linked.grounds.get(name)
-    return linked.given if ground is None or name in found.asleep else ground.published_through
+    baseline = linked.baselines.get(name)
+    return linked.given if baseline is None or name in found.asleep else baseline.published_through
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def _by_knowledge(files: Sequence[_Read], knew: int) -> Iterator[tuple[int, list
 
 def _files(unit: Unit | None, change: Changed, linked: Linked) -> list[_Read]:
     """The files to read; `added` ones were not there before."""
-    if unit is None or isinstance(change, Dropped):
+    if unit is None or isinstance(change, DroppedPartition):
         return []
     added = {file.path for file in (change.added if isinstance(change, Rebuild) else change.files)}
     added -= _decided_before(change, linked) if isinstance(change, Rebuild) else set()
@@ -153,21 +153,21 @@ def _come(location: str, files: Sequence[ListedFile]) -> list[_Read]:
     return [_Read(join(location, file.path), file, added=True) for file in files]
 
 
-def _known(ground: Ground) -> list[_Read]:
-    return [_Read(join(ground.location, file.path), file, added=False) for file in ground.files]
+def _known(baseline: PartitionBaseline) -> list[_Read]:
+    return [_Read(join(baseline.location, file.path), file, added=False) for file in baseline.files]
 
 
 def told_values(table: HiveTable, name: str) -> list[str | None]:
     """A partition's values as Hive spells them, None for null; a dropped one's are in its name alone."""
     columns = table.partition_columns
-    return [None if value == NULL_NAME else value for value in partition_values(columns, name)] if columns else []
+    return [None if value == NULL_NAME else value for value in parse_partition_name(columns, name)] if columns else []
 
 
 def current_names(base: Json) -> dict[str, str]:
     """The name that each Hive column has in the table now: Firn's side may have renamed it."""
     by_id = {field["id"]: field["name"] for field in current_schema(base)["fields"]}
     mapping = base["properties"].get(NAME_MAPPING)
-    aliases = known_aliases(mapping) if mapping else []
+    aliases = read_aliases(mapping) if mapping else []
     names = {alias.lower(): by_id[field_id] for field_id, alias in aliases if field_id in by_id}
     return {**names, **{name.lower(): name for name in by_id.values()}}
 

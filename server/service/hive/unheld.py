@@ -12,10 +12,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from catalog.datafile import FileFormat, LiveFile
+from catalog.files.data_file import FileFormat, LiveFile
 from catalog.hive.link import HiveLink, UnrepresentableNote
 from catalog.hive.model import HiveTable
-from catalog.hive.publishing import Record, fingerprint
+from catalog.hive.publishing import Record, fingerprint_files
 from catalog.names import RelationId
 from catalog.ports.store import UnitOfWork
 from server.service.hive.link_store import update_link
@@ -65,7 +65,7 @@ def _tried(live: Iterable[LiveFile], partitions: Mapping[str, Record], table: Hi
         if one.partition in wanted:
             files[one.partition].append(one)
     columns = [(one.name, one.type) for one in table.columns]
-    return {name: _digest((columns, schema, fingerprint(files[one], [one]))) for name, one in partitions.items()}
+    return {name: _digest((columns, schema, fingerprint_files(files[one], [one]))) for name, one in partitions.items()}
 
 
 def _digest(of: object) -> str:

@@ -18,23 +18,23 @@ from itertools import chain
 from typing import TypeVar
 from uuid import uuid4
 
-from catalog.datafile import DataFileEntry, FileFormat, FileStats, in_order
 from catalog.errors import CatalogError, Conflict, Invalid, NotFound
-from catalog.hive.ground import Ground, Subdirectories, first_ground
+from catalog.files.data_file import DataFileEntry, FileFormat, FileStats, order_partition
+from catalog.hive.baseline import PartitionBaseline, Subdirectories, build_first_baseline
 from catalog.hive.link import HiveLink
 from catalog.hive.mapping import PROPERTY as NAME_MAPPING
-from catalog.hive.mapping import name_mapping
+from catalog.hive.mapping import build_name_mapping
 from catalog.hive.model import HiveTable
-from catalog.hive.names import partition_record
+from catalog.hive.partition_names import to_partition_record
 from catalog.hive.types import iceberg_fields
 from catalog.iceberg.json import Json
-from catalog.iceberg.table import apply_updates, current_schema, new_table
+from catalog.iceberg.table import apply_updates, build_table, current_schema
+from catalog.jobs.operation import BLOCKED, ELIGIBLE, Operation, OperationKind, OperationStatus
 from catalog.keyed.spec import MERGED_THROUGH, KeySpec
 from catalog.names import RelationId, TableName
-from catalog.operation import BLOCKED, ELIGIBLE, Operation, OperationKind, OperationStatus
-from catalog.ports.hive import TableFiles
+from catalog.ports.files import TableFiles
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import RelationKind
+from catalog.tables.relation import RelationKind
 from server.service.hive.attempt import LISTING, Attempt, Canceled, Halted, Overtaken, Paused
 from server.service.hive.carrying import Carrying, UpgradeStatus
 from server.service.hive.check import Checks, all_columns, check_eligible, of_subdirectories, target_name
@@ -163,7 +163,7 @@ class Upgrades:
             raise Conflict(words, hint="try again when its writers pause") from error
         tally.nulls.check(state, spec)
         attempt.step("adding the table", tally.files, tally.files)
-        self._add(attempt, state, spec, metadata, tally, {unit.name: ground for unit, ground in settled})
+        self._add(attempt, state, spec, metadata, tally, {unit.name: baseline for unit, baseline in settled})
 
     def _refuse_blocked(self, attempt: Attempt, state: HiveState, spec: KeySpec | None) -> None:
         """What the metastore says against it; the listings and footers to come may say more."""
@@ -177,7 +177,7 @@ class Upgrades:
         except CatalogError as error:
             raise Ineligible(error) from error
 
-    def _settled(self, attempt: Attempt, state: HiveState) -> list[tuple[Unit, Ground]]:
+    def _settled(self, attempt: Attempt, state: HiveState) -> list[tuple[Unit, PartitionBaseline]]:
         """All directories when no file in them can still be replaced by one that looks the same
         (docs/protocols.md, rule 3.7).
         """
@@ -185,13 +185,13 @@ class Upgrades:
         subdirectories = self.checks.subdirectories(operation.catalog, state, operation.params["properties"])
         for _ in range(SETTLE_TRIES):
             listed = counted(attempt, list_units(self.files, units, subdirectories), len(units))
-            settled = [(unit, first_ground(unit.signals, listing)) for unit, listing in listed]
-            nested = [one.name or one.location for one, ground in settled if ground and ground.subdirectories]
+            settled = [(unit, build_first_baseline(unit.signals, listing)) for unit, listing in listed]
+            nested = [one.name or one.location for one, baseline in settled if baseline and baseline.subdirectories]
             if nested and subdirectories is Subdirectories.ASK:
                 told = of_subdirectories(nested, subdirectories)
                 attempt.step(LISTING, len(units), len(units), {"checks": [told.to_json()]})
                 raise Ineligible(Invalid(told.message, hint=told.advice))
-            found = [(unit, ground) for unit, ground in settled if ground is not None]
+            found = [(unit, baseline) for unit, baseline in settled if baseline is not None]
             if len(found) == len(settled):
                 return found
             time.sleep(SETTLE_SECONDS)
@@ -206,27 +206,27 @@ class Upgrades:
         state: HiveState,
         schema: Json,
         nulls_of: Collection[int],
-        settled: Sequence[tuple[Unit, Ground]],
+        settled: Sequence[tuple[Unit, PartitionBaseline]],
         tally: _Tally,
     ) -> Iterator[DataFileEntry]:
         """Every file with what it says of itself and its partition, as they are asked for, in the partitions' order."""
         columns = state.table.partition_columns
-        parts = [(partition_record(columns, unit.values), unit, ground) for unit, ground in settled]
-        parts.sort(key=lambda part: in_order(part[0]))
-        total = sum(len(ground.files) for _, ground in settled)
-        size = sum(file.size for _, ground in settled for file in ground.files)
+        parts = [(to_partition_record(columns, unit.values), unit, baseline) for unit, baseline in settled]
+        parts.sort(key=lambda part: order_partition(part[0]))
+        total = sum(len(baseline.files) for _, baseline in settled)
+        size = sum(file.size for _, baseline in settled for file in baseline.files)
         attempt.step("reading footers", 0, total, {"files": total, "bytes": size})
         formats: dict[str, FileFormat] = {}  # of those that are being read: all would be too many
 
         def locations() -> Iterator[str]:
-            for _, unit, ground in parts:
-                formats.update(formats_of(unit, (file.path for file in ground.files)))
-                yield from (join(unit.location, file.path) for file in ground.files)
+            for _, unit, baseline in parts:
+                formats.update(formats_of(unit, (file.path for file in baseline.files)))
+                yield from (join(unit.location, file.path) for file in baseline.files)
 
         stats = self.files.footers(schema, locations(), formats, nulls_of=nulls_of)
         told = time.monotonic()
-        for record, unit, ground in parts:
-            for _ in ground.files:
+        for record, unit, baseline in parts:
+            for _ in baseline.files:
                 one = next(stats)
                 formats.pop(one.location, None)
                 tally.add(unit, one)
@@ -257,7 +257,7 @@ class Upgrades:
                 summary_extra=said,
             )
             updates += added.updates()
-        mapping = name_mapping(current_schema(empty), tally.aliases)
+        mapping = build_name_mapping(current_schema(empty), tally.aliases)
         updates.append({"action": "set-properties", "updates": {NAME_MAPPING: mapping}})
         return apply_updates(empty, updates, now_ms=now_ms, previous_location=None)
 
@@ -272,7 +272,7 @@ class Upgrades:
         spec: KeySpec | None,
         metadata: Json,
         tally: _Tally,
-        grounds: Mapping[str, Ground],
+        baselines: Mapping[str, PartitionBaseline],
     ) -> None:
         """The last step: the table, its ground and the operation's end, together."""
         name, operation = target_name(state.table), attempt.operation
@@ -281,9 +281,9 @@ class Upgrades:
         def finish(uow: UnitOfWork, relation_id: RelationId) -> None:
             now = uow.now()
             current = attempt.current(uow)
-            told = {unit: one.with_digests(tally.digests.get(unit, ())).to_json() for unit, one in grounds.items()}
-            uow.grounds.put(relation_id, told)
-            uow.grounds.put_link(relation_id, HiveLink.of_table(state.table, now))
+            told = {unit: one.with_digests(tally.digests.get(unit, ())).to_json() for unit, one in baselines.items()}
+            uow.baselines.put(relation_id, told)
+            uow.baselines.put_link(relation_id, HiveLink.of_table(state.table, now))
             found = {"table": str(name), "files": tally.files, "rows": tally.rows}
             result = {**current.result, **found}
             done = replace(current, status=OperationStatus.SUCCEEDED, phase="done", result=result, journal={})
@@ -337,8 +337,8 @@ def definition_of(table: HiveTable, schema: Json, properties: Mapping[str, str])
 
 
 def _plain(definition: TableDefinition, *, location: str, now_ms: int) -> Json:
-    """Engines must not expire by themselves what Hive still lists: see catalog.judge."""
-    return new_table(
+    """Engines must not expire by themselves what Hive still lists: see catalog.commits.commit_rules."""
+    return build_table(
         uuid=str(uuid4()),
         location=location,
         schema=definition.schema,

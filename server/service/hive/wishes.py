@@ -13,12 +13,12 @@ from datetime import timedelta
 
 from catalog.errors import CatalogError, CommitUnknown, NotFound, Unavailable
 from catalog.hive.publish_request import PublishRequest, Step
-from catalog.job import Job, JobKind, JobStatus
+from catalog.jobs.job import Job, JobKind, JobStatus
 from catalog.names import RelationId
 from catalog.planning import TableFacts
-from catalog.planning.need import counted
+from catalog.planning.trigger_result import format_count
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Relation
+from catalog.tables.relation import Relation
 from server.service.hive.link_store import update_link
 from server.service.hive.results import PublishOutcome, PublishResult
 from server.service.planner import asked_for, facts_of
@@ -101,7 +101,7 @@ class Wishes:
         Conflict while the table takes no merge.
         """
         active = uow.jobs.active_of(relation.id)
-        if active is not None and not active.gives_way:
+        if active is not None and not active.is_preemptible:
             if active.kind is not JobKind.MERGE or active.status is not JobStatus.PENDING or active.attempt:
                 return waiting_for(relation, f"a {active.kind} job is {active.status}")
             return _merging(relation, active)
@@ -125,7 +125,7 @@ def _note(uow: UnitOfWork, relation_id: RelationId, wish: PublishRequest) -> Non
 
 
 def _request(uow: UnitOfWork, relation_id: RelationId) -> PublishRequest | None:
-    link = uow.grounds.link(relation_id)
+    link = uow.baselines.link(relation_id)
     return None if link is None else link.publish_request
 
 
@@ -179,9 +179,9 @@ def _given(job: Job) -> Iterator[str]:
     result = job.result
     waits = result.get("waits")
     if (switched := result.get("switched")) is not None and (switched or not waits):
-        yield f"Hive now sees {counted(switched, 'partition')} as readers here do"
+        yield f"Hive now sees {format_count(switched, 'partition')} as readers here do"
     if given_up := result.get("given_up"):
-        yield f"{counted(given_up, 'partition')} given up, because Hive has changed something there meanwhile"
+        yield f"{format_count(given_up, 'partition')} given up, because Hive has changed something there meanwhile"
     if waits:
         yield str(waits)
     if left := result.get("left"):
@@ -190,10 +190,10 @@ def _given(job: Job) -> Iterator[str]:
 
 def _still_waits(uow: UnitOfWork, relation: Relation, facts: TableFacts, job: Job) -> Iterator[str]:
     """Changes that Hive has not: those that came since, and those of partitions that the job had to leave out."""
-    link = uow.grounds.link(relation.id)
+    link = uow.baselines.link(relation.id)
     if facts.keyed is not None and link is not None:
         rows, _, commits, _ = uow.events.pending_of_writers(facts.keyed.change_id, above=link.published_through)
         if commits:
-            yield f"{counted(rows, 'change')} not in Hive yet"
+            yield f"{format_count(rows, 'change')} not in Hive yet"
         elif not job.result.get("waits"):
             yield "it has every change"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from catalog.imports.entry import Entry, EntryKind, EntryState
-from catalog.operation import Operation, OperationId, OperationStatus
+from catalog.jobs.operation import Operation, OperationId, OperationStatus
 from catalog.ports.store import Database, UnitOfWork
 
 FIRST_PAUSE = timedelta(seconds=5)

@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from catalog.errors import CatalogError, Conflict, LocationRefused, Unavailable
-from catalog.imports.entry import Entry, EntryKind, EntryState, Found
-from catalog.imports.judge import Act, Candidate, Rules, Verdict, warnings_of
+from catalog.imports.entry import Entry, EntryKind, EntryState, FoundEntry
+from catalog.imports.import_rules import Candidate, ImportAction, ImportOptions, Verdict, find_warnings
 from catalog.imports.spec import ImportSpec
 from catalog.ports.store import UnitOfWork
-from catalog.relation import Catalog, RelationKind
+from catalog.tables.relation import Catalog, RelationKind
 from server.service.imports.attempt import Attempt
 from server.service.imports.register import Registrar
 from server.service.imports.sources import Source, checked_found
@@ -77,7 +77,7 @@ class Carrier:
         if self.halted.is_set():
             raise Halted
 
-    def _entry(self, number: int, found: Found) -> Entry:
+    def _entry(self, number: int, found: FoundEntry) -> Entry:
         return Entry(
             operation_id=self.attempt.operation_id,
             number=number,
@@ -161,16 +161,16 @@ class Carrier:
         with self.attempt.database.writing() as uow:
             before = uow.imports.earlier(entry)
             settled = _judged(entry, verdict)
-            if before is not None and verdict.act in (Act.ADD, Act.REPLACE):
+            if before is not None and verdict.act in (ImportAction.ADD, ImportAction.REPLACE):
                 reason = f"{before.source or before.full_name} comes before it, as {before.full_name}"
                 settled = replace(entry, state=EntryState.CONFLICT, reason=reason)
-            elif verdict.act is not Act.NOTHING:
+            elif verdict.act is not ImportAction.NOTHING:
                 settled = replace(settled, state=EntryState.READY)
             self.attempt.settle(uow, settled)
 
     @property
-    def _rules(self) -> Rules:
-        return Rules(overwrite=self.spec.overwrite, refresh=self.spec.refresh)
+    def _rules(self) -> ImportOptions:
+        return ImportOptions(overwrite=self.spec.overwrite, refresh=self.spec.refresh)
 
 
 def _described(entry: Entry, candidate: Candidate, catalog: Catalog) -> Entry:
@@ -179,7 +179,7 @@ def _described(entry: Entry, candidate: Candidate, catalog: Catalog) -> Entry:
         metadata_location=candidate.metadata_location,
         uuid=candidate.header.uuid,
         location=candidate.header.location,
-        warnings=(*entry.warnings, *warnings_of(candidate, catalog.warehouse)),
+        warnings=(*entry.warnings, *find_warnings(candidate, catalog.warehouse)),
     )
 
 
@@ -198,7 +198,7 @@ def _judged(entry: Entry, verdict: Verdict) -> Entry:
     return replace(entry, state=verdict.state, reason=verdict.reason, hint=verdict.hint)
 
 
-def _asked(found: Iterator[Found]) -> Iterator[Found]:
+def _asked(found: Iterator[FoundEntry]) -> Iterator[FoundEntry]:
     """The same; silence here is the source's."""
     while True:
         try:

@@ -10,9 +10,9 @@ from uuid import uuid4
 
 from catalog.errors import CatalogError, Conflict, LocationRefused, NotFound, Unavailable
 from catalog.imports.entry import Entry, EntryState
-from catalog.imports.spec import ImportSpec, Secrets, SourceKind, checked_spec
+from catalog.imports.spec import ImportSpec, Secrets, SourceKind, check_spec_request
+from catalog.jobs.operation import Operation, OperationId, OperationKind, OperationStatus
 from catalog.names import CatalogName
-from catalog.operation import Operation, OperationId, OperationKind, OperationStatus
 from catalog.ports.imports import Sealer
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
@@ -59,7 +59,7 @@ class Imports:
 
         What the spec allows becomes an allowed location of the catalog here: the guard has asked for an administrator.
         """
-        checked_spec(spec, secrets)
+        check_spec_request(spec, secrets)
         with self.database.writing() as uow:
             self._check_source(uow, catalog, spec)
             for one in uow.operations.unfinished():

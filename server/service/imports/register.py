@@ -7,13 +7,21 @@ from dataclasses import dataclass
 
 from catalog.errors import Conflict, Invalid, LocationRefused, NotFound
 from catalog.iceberg.formats import checked
-from catalog.iceberg.view import checked_view
-from catalog.imports.judge import Act, Candidate, Misplaced, Present, Rules, Verdict, judge
-from catalog.imports.newest import Header, header_of, number_of
-from catalog.imports.spec import checked_place
+from catalog.iceberg.view import check_view
+from catalog.imports.import_rules import (
+    Candidate,
+    ExistingTable,
+    ImportAction,
+    ImportOptions,
+    Misplaced,
+    Verdict,
+    decide_import,
+)
+from catalog.imports.newest_metadata import Header, read_header, read_version_number
+from catalog.imports.spec import check_source_location
 from catalog.names import CatalogName, TableName
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Pointer, Relation, RelationKind
+from catalog.tables.relation import Pointer, Relation, RelationKind
 from server.service.facts import check_namespace
 from server.service.locations import check_readable, check_registered, dropped_around, kin
 from server.service.metadata import MetadataFiles
@@ -58,21 +66,26 @@ class Registrar:
         LocationRefused when the file lies where the catalog may have none, NotFound when it is not there, Invalid when
         it is no metadata of a table or view.
         """
-        checked_place(metadata_location)
+        check_source_location(metadata_location)
         with self.database.reading() as uow:
             present = uow.relations.holder(catalog, name)
             known = [*dropped_around(uow, catalog, metadata_location), *([] if present is None else kin(present))]
             check_readable(uow, self.metadata.files, catalog, metadata_location, known)
         metadata = self.metadata.load(metadata_location).parsed
         try:
-            header = header_of(metadata)
-            metadata = checked_view(metadata) if header.is_view else checked(metadata)
+            header = read_header(metadata)
+            metadata = check_view(metadata) if header.is_view else checked(metadata)
         except Invalid as error:
             raise Invalid(f"{metadata_location} is no metadata of a table or view: {error.message}") from error
         return Candidate(metadata_location=metadata_location, metadata=metadata, header=header)
 
     def register(
-        self, catalog: CatalogName, name: TableName, candidate: Candidate, rules: Rules, also: AlsoThen = _as_judged
+        self,
+        catalog: CatalogName,
+        name: TableName,
+        candidate: Candidate,
+        rules: ImportOptions,
+        also: AlsoThen = _as_judged,
     ) -> Verdict:
         """Do what the verdict on the candidate says, and `also`, in one transaction.
 
@@ -98,10 +111,10 @@ class Registrar:
         verdict: Verdict,
         present: Relation | None,
     ) -> None:
-        if verdict.act is Act.NOTHING:
+        if verdict.act is ImportAction.NOTHING:
             return
         check_namespace(uow, catalog, name.namespace)
-        if verdict.act is Act.REFRESH:
+        if verdict.act is ImportAction.REFRESH:
             assert present is not None  # what is refreshed is there
             _follow(uow, present, candidate)
             return
@@ -118,20 +131,22 @@ class Registrar:
                 is_foreign=True,
             )
             return
-        version = number_of(candidate.metadata_location)
+        version = read_version_number(candidate.metadata_location)
         new = NewTable(
             name=name, kind=RelationKind.TABLE, metadata=candidate.metadata, version=version, is_foreign=True
         )
         add_relation(uow, self.metadata.files, catalog, new, candidate.metadata_location, is_checked=True)
 
     def judged(
-        self, catalog: CatalogName, name: TableName, candidate: Candidate, rules: Rules
+        self, catalog: CatalogName, name: TableName, candidate: Candidate, rules: ImportOptions
     ) -> tuple[_Seen, Verdict]:
         """What would be done now, and what that rests on; nothing is done."""
         with self.database.reading() as uow:
             seen = self._seen(uow, catalog, name, candidate)
-        present = None if seen.present is None else Present(relation=seen.present, header=self._header(seen.present))
-        return seen, judge(candidate, present, seen.misplaced, rules)
+        present = (
+            None if seen.present is None else ExistingTable(relation=seen.present, header=self._header(seen.present))
+        )
+        return seen, decide_import(candidate, present, seen.misplaced, rules)
 
     def _seen(self, uow: UnitOfWork, catalog: CatalogName, name: TableName, candidate: Candidate) -> _Seen:
         present = uow.relations.holder(catalog, name)
@@ -156,7 +171,7 @@ class Registrar:
         if relation.metadata_location is None:
             return None
         try:
-            return header_of(self.metadata.load(relation.metadata_location).parsed)
+            return read_header(self.metadata.load(relation.metadata_location).parsed)
         except (NotFound, Invalid):
             return None
 

@@ -8,12 +8,13 @@ from typing import Protocol
 
 from catalog.errors import Invalid
 from catalog.hive.model import HiveDatabase, HiveTable
-from catalog.hive.ports import Metastore
-from catalog.imports.entry import EntryKind, EntryState, Found
+from catalog.imports.entry import EntryKind, EntryState, FoundEntry
 from catalog.imports.spec import ImportSpec, Secrets, SourceKind
-from catalog.names import Namespace, checked_namespace
-from catalog.ports.hive import Metastores, TableFiles
+from catalog.names import Namespace, check_namespace
+from catalog.ports.files import TableFiles
+from catalog.ports.hive import Metastores
 from catalog.ports.imports import ForeignCatalog, ForeignCatalogs
+from catalog.ports.metastore import Metastore
 from server.service.imports.warehouse import WarehouseSource
 from server.service.metadata import MetadataFiles
 
@@ -29,7 +30,7 @@ class Source(Protocol):
     notes: list[str]
     """What people should know besides the list, once it has been listed."""
 
-    def found(self) -> Iterator[Found]:
+    def found(self) -> Iterator[FoundEntry]:
         """Everything that the import asks for, from the beginning each time."""
 
     def locate(self, kind: EntryKind, namespace: Namespace, name: str) -> str:
@@ -69,7 +70,7 @@ class RestSource:
     catalog: ForeignCatalog
     notes: list[str] = field(default_factory=list)
 
-    def found(self) -> Iterator[Found]:
+    def found(self) -> Iterator[FoundEntry]:
         pending: list[Namespace] = sorted(self.catalog.children(()), reverse=True)
         seen = set(pending)
         while pending:
@@ -79,7 +80,7 @@ class RestSource:
             seen |= below
             pending.extend(sorted(below, reverse=True))
 
-    def _of(self, namespace: Namespace) -> Iterator[Found]:
+    def _of(self, namespace: Namespace) -> Iterator[FoundEntry]:
         inside = [(EntryKind.TABLE, name) for name in self.catalog.tables(namespace)]
         inside += [(EntryKind.VIEW, name) for name in self.catalog.views(namespace)]
         taken = [(kind, name) for kind, name in inside if self.spec.takes(".".join((*namespace, name)))]
@@ -87,9 +88,11 @@ class RestSource:
         if taken or self.spec.takes_all:
             # Where the other catalog puts new tables is no place for this one's.
             properties = {key: value for key, value in self.catalog.properties(namespace).items() if key != "location"}
-            yield Found(kind=EntryKind.NAMESPACE, namespace=here, properties=properties, source=".".join(namespace))
+            yield FoundEntry(
+                kind=EntryKind.NAMESPACE, namespace=here, properties=properties, source=".".join(namespace)
+            )
         for kind, name in taken:
-            yield Found(kind=kind, namespace=here, name=name, source=".".join((*namespace, name)))
+            yield FoundEntry(kind=kind, namespace=here, name=name, source=".".join((*namespace, name)))
 
     def locate(self, kind: EntryKind, namespace: Namespace, name: str) -> str:
         there = namespace[len(self.spec.into) :]
@@ -112,11 +115,11 @@ class HiveSource:
     metastore: Metastore
     notes: list[str] = field(default_factory=list)
 
-    def found(self) -> Iterator[Found]:
+    def found(self) -> Iterator[FoundEntry]:
         others: list[str] = []
         for database in self.metastore.databases():
             names = [name for name in self.metastore.tables(database) if self.spec.takes(f"{database}.{name}")]
-            listed: list[Found] = []
+            listed: list[FoundEntry] = []
             for start in range(0, len(names), TABLES_PER_CALL):
                 for table in self.metastore.tables_detail(database, names[start : start + TABLES_PER_CALL]):
                     if table.is_iceberg or table.is_iceberg_view:
@@ -128,15 +131,15 @@ class HiveSource:
             yield from listed
         self.notes = [_told(others)] if others else []
 
-    def _namespace(self, database: HiveDatabase) -> Found:
+    def _namespace(self, database: HiveDatabase) -> FoundEntry:
         properties = dict(database.parameters) | ({"comment": database.comment} if database.comment else {})
         properties |= {"location": database.location} if database.location else {}
         namespace = (*self.spec.into, database.name)
-        return Found(kind=EntryKind.NAMESPACE, namespace=namespace, properties=properties, source=database.name)
+        return FoundEntry(kind=EntryKind.NAMESPACE, namespace=namespace, properties=properties, source=database.name)
 
-    def _relation(self, table: HiveTable) -> Found:
+    def _relation(self, table: HiveTable) -> FoundEntry:
         location = table.parameters.get("metadata_location")
-        return Found(
+        return FoundEntry(
             kind=EntryKind.VIEW if table.is_iceberg_view else EntryKind.TABLE,
             namespace=(*self.spec.into, table.database),
             name=table.name,
@@ -170,14 +173,14 @@ def _told(others: Sequence[str]) -> str:
     )
 
 
-def checked_found(found: Found) -> Found:
+def checked_found(found: FoundEntry) -> FoundEntry:
     """The same; failed, under a name that can be stored, when no such name can be here."""
     parts = (*found.namespace, *([found.name] if found.kind is not EntryKind.NAMESPACE else []))
     try:
         _check_names(parts)
     except Invalid as error:
         namespace = tuple(_storable(part) for part in found.namespace)
-        return Found(
+        return FoundEntry(
             kind=found.kind,
             namespace=namespace,
             name=_storable(found.name),
@@ -189,7 +192,7 @@ def checked_found(found: Found) -> Found:
 
 
 def _check_names(parts: Namespace) -> None:
-    checked_namespace(parts)
+    check_namespace(parts)
     if any(part != _storable(part) for part in parts):
         raise Invalid(f"invalid name {'.'.join(map(_storable, parts))!r}: it is no text")
 

@@ -6,13 +6,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from catalog.errors import Invalid, NotFound
-from catalog.hive.ground import Listing
-from catalog.imports.entry import EntryKind, EntryState, Found
-from catalog.imports.names import name_of_directory
-from catalog.imports.newest import Ambiguous, Header, MetadataFile, Picked, header_of, newest, parsed_name
+from catalog.hive.baseline import Listing
+from catalog.imports.directory_names import derive_table_name
+from catalog.imports.entry import EntryKind, EntryState, FoundEntry
+from catalog.imports.newest_metadata import (
+    Ambiguous,
+    Header,
+    MetadataFile,
+    NewestMetadata,
+    find_newest,
+    parse_metadata_name,
+    read_header,
+)
 from catalog.imports.spec import ImportSpec
 from catalog.names import Namespace
-from catalog.ports.hive import TableFiles
+from catalog.ports.files import TableFiles
 from server.service.metadata import MetadataFiles
 
 METADATA = "metadata"
@@ -30,7 +38,7 @@ class WarehouseSource:
     metadata: MetadataFiles
     notes: list[str] = field(default_factory=list)
 
-    def found(self) -> Iterator[Found]:
+    def found(self) -> Iterator[FoundEntry]:
         root = self.spec.address.rstrip("/")
         seen: set[Namespace] = set()
         count = 0
@@ -40,7 +48,7 @@ class WarehouseSource:
                 continue
             if one.namespace and one.namespace not in seen and one.state is EntryState.FOUND:
                 seen.add(one.namespace)
-                yield Found(kind=EntryKind.NAMESPACE, namespace=one.namespace)
+                yield FoundEntry(kind=EntryKind.NAMESPACE, namespace=one.namespace)
             count += 1
             yield one
         self.notes = [] if count else [f"no Iceberg table lies below {root}"]
@@ -65,12 +73,12 @@ class WarehouseSource:
             if not level:
                 return
 
-    def _found(self, root: str, parts: tuple[str, ...], listing: Listing) -> Found:
+    def _found(self, root: str, parts: tuple[str, ...], listing: Listing) -> FoundEntry:
         place = _below(root, parts)
         try:
-            name = name_of_directory(parts, depth=self.spec.namespace_depth, into=self.spec.into)
+            name = derive_table_name(parts, depth=self.spec.namespace_depth, into=self.spec.into)
         except Invalid as error:
-            return Found(
+            return FoundEntry(
                 kind=EntryKind.TABLE,
                 namespace=(*self.spec.into, *parts[:-1]),
                 name=parts[-1],
@@ -79,11 +87,11 @@ class WarehouseSource:
                 reason=error.message if error.hint is None else f"{error.message}: {error.hint}",
             )
         metadata = f"{place}/{METADATA}"
-        picked = newest(
+        picked = find_newest(
             _metadata_files(listing), self._hint(metadata, listing), lambda file: self._read(metadata, file)
         )
         state, reason, warnings = _said(picked)
-        one = Found(
+        one = FoundEntry(
             kind=EntryKind.TABLE,
             namespace=name.namespace,
             name=name.name,
@@ -92,14 +100,14 @@ class WarehouseSource:
             reason=reason,
             warnings=warnings,
         )
-        if not isinstance(picked, Picked):
+        if not isinstance(picked, NewestMetadata):
             return one
         kind = EntryKind.VIEW if picked.header.is_view else EntryKind.TABLE
         return replace(one, kind=kind, metadata_location=f"{metadata}/{picked.name}")
 
     def _read(self, directory: str, file: str) -> Header | None:
         try:
-            return header_of(self.metadata.load(f"{directory}/{file}").parsed)
+            return read_header(self.metadata.load(f"{directory}/{file}").parsed)
         except (NotFound, Invalid):
             return None
 
@@ -129,18 +137,18 @@ def _below(root: str, parts: tuple[str, ...]) -> str:
 
 
 def _metadata_files(listing: Listing) -> list[MetadataFile]:
-    parsed = (parsed_name(file.path, file.mtime_ns) for file in listing.files)
+    parsed = (parse_metadata_name(file.path, file.mtime_ns) for file in listing.files)
     return [file for file in parsed if file is not None]
 
 
-def _said(picked: Picked | Ambiguous | None) -> tuple[EntryState, str | None, tuple[str, ...]]:
+def _said(picked: NewestMetadata | Ambiguous | None) -> tuple[EntryState, str | None, tuple[str, ...]]:
     match picked:
         case None:
             return EntryState.SKIPPED, "none of its metadata files can be read: a write that never ended", ()
         case Ambiguous(reason=reason, names=names):
             advice = "register the right one with `firn table register`"
             return EntryState.AMBIGUOUS, f"{reason} ({', '.join(names)}); {advice}", ()
-        case Picked(unreadable=()):
+        case NewestMetadata(unreadable=()):
             return EntryState.FOUND, None, ()
-        case Picked(unreadable=unreadable):
+        case NewestMetadata(unreadable=unreadable):
             return EntryState.FOUND, None, (f"{', '.join(unreadable)} cannot be read and was passed over",)

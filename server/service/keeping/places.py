@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from catalog.errors import LocationRefused
-from catalog.job import Lease, check_lease
+from catalog.jobs.job import Lease, check_lease
 from catalog.names import TableName
-from catalog.ownership import why_not_inside, why_not_said_to_be_its_own
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Relation
+from catalog.removal.ownership import explain_outside_warehouse, explain_unowned_location
+from catalog.tables.relation import Relation
 from server.service.facts import load_metadata
 from server.service.locations import allowed_locations
 from server.service.metadata import MetadataFiles
@@ -49,8 +49,8 @@ class OwnPlaces:
     def _why_kept(self, uow: UnitOfWork, table: Relation) -> str | None:
         """In words for people who may see the table: they name no other table, which only the server's log does."""
         properties = load_metadata(self.metadata, table).get("properties", {})
-        said = why_not_said_to_be_its_own(table, properties)
-        outside = why_not_inside(table.location, uow.catalogs.get(table.catalog).warehouse)
+        said = explain_unowned_location(table, properties)
+        outside = explain_outside_warehouse(table.location, uow.catalogs.get(table.catalog).warehouse)
         if said is not None or outside is not None:
             return said or f"{outside}: other systems may write there"
         try:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from catalog.errors import Conflict
-from catalog.job import Job, Lease, check_lease
-from catalog.ownership import quarantine_of
+from catalog.jobs.job import Job, Lease, check_lease
 from catalog.ports.store import UnitOfWork
-from catalog.relation import Relation
+from catalog.removal.ownership import quarantine_location
+from catalog.tables.relation import Relation
 from firn.protocol.locations import canonical, lies_in
 from server.service.facts import load_metadata
 from server.service.metadata import MetadataFiles
@@ -85,7 +85,7 @@ def moment_of(uow: UnitOfWork, metadata: MetadataFiles, job: Job) -> Moment:
         lease_began=job.leased_at or uow.now(),
         min_age=policy["firn.orphans.min-age"],
         quarantine=policy["firn.orphans.quarantine"],
-        root=quarantine_of(uow.catalogs.get(relation.catalog).warehouse),
+        root=quarantine_location(uow.catalogs.get(relation.catalog).warehouse),
         published=place_of(uow, relation),
     )
 

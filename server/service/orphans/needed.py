@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from catalog.errors import Conflict, Invalid, NotFound
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import unlisted_manifests
-from catalog.locations import FileRule
-from catalog.orphans import is_metadata, names_of
+from catalog.locations.location_rule import FileRule
 from catalog.ports.orphans import NamedFiles, QuarantineFiles
 from catalog.ports.store import Database
-from catalog.relation import Relation
+from catalog.removal.orphan_files import is_metadata, list_names
+from catalog.tables.relation import Relation
 from server.service.locations import file_rule
 from server.service.metadata import MetadataFiles
 
@@ -96,7 +96,7 @@ class Needed:
 
     def _meet(self, locations: Iterable[str]) -> None:
         for location in locations:
-            self.found |= names_of(location) & self.wanted
+            self.found |= list_names(location) & self.wanted
 
 
 def _or_none(names: Reader, location: str) -> Sequence[str] | None:

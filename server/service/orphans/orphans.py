@@ -18,24 +18,24 @@ from typing import cast
 from cachetools import LRUCache
 
 from catalog.errors import Conflict, NotFound
-from catalog.hive.former import InUse
+from catalog.hive.retired_directories import FilesInUse
 from catalog.iceberg.json import Json
-from catalog.job import Job, JobId, Lease
+from catalog.jobs.job import Job, JobId, Lease
 from catalog.names import RelationId
-from catalog.orphans import (
+from catalog.ports.orphans import NamedFiles, QuarantineFiles
+from catalog.ports.store import Database, UnitOfWork
+from catalog.removal.orphan_files import (
     BatchState,
+    KeepReason,
     OrphanBatch,
     ReportedFile,
     SeenFile,
-    Why,
-    chunked,
-    names_of,
-    older_than,
-    why_kept,
+    compute_cutoff,
+    find_keep_reason,
+    list_names,
+    split_batches,
 )
-from catalog.ports.orphans import NamedFiles, QuarantineFiles
-from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Relation
+from catalog.tables.relation import Relation
 from firn.protocol.locations import canonical
 from server.service.metadata import MetadataFiles
 from server.service.orphans.moment import Moment, leased_moment, moment_of
@@ -57,7 +57,7 @@ class Judged:
 
     taken: Sequence[SeenFile] = ()
     """Set aside or noted; in a dry run those that would be."""
-    kept: Mapping[Why, int] = field(default_factory=dict)
+    kept: Mapping[KeepReason, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ class Orphans:
     def task(self, uow: UnitOfWork, job: Job, _relation: Relation) -> Json:
         """What an optimizer needs to list and to compare; Conflict when the places are not the table's own."""
         moment = moment_of(uow, self.metadata, job)
-        before = older_than(moment.now, moment.now, moment.lease_began, moment.min_age)
+        before = compute_cutoff(moment.now, moment.now, moment.lease_began, moment.min_age)
         published = moment.published
         tables = [
             {
@@ -111,7 +111,7 @@ class Orphans:
             "left_out": published and published.shared,
             "before_ms": int(before.timestamp() * 1000),
             "dry_run": moment.dry_run,
-            "asked": job.was_asked_for,
+            "asked": job.was_requested,
         }
 
     def take(self, lease: Lease, proposed: Sequence[str], metadata_files: Sequence[str]) -> Judged:
@@ -128,18 +128,18 @@ class Orphans:
             files = _left_by_hive(moment, files, in_use, kept)
             needed = Needed(self.database, self.metadata, self.named, _names(files))
             found = needed.look(moment.tables)
-            left = [file for file in files if not names_of(file.location) & found]
-            kept[Why.NEEDED] += len(files) - len(left)
+            left = [file for file in files if not list_names(file.location) & found]
+            kept[KeepReason.NEEDED] += len(files) - len(left)
             back = [] if moment.dry_run else self._set_aside(lease, moment, left, needed, in_use)
         return Judged(taken=[file for file in left if file.location not in back], kept=+kept)
 
     def _set_aside(
-        self, lease: Lease, moment: Moment, files: Sequence[SeenFile], needed: Needed, in_use: InUse | None
+        self, lease: Lease, moment: Moment, files: Sequence[SeenFile], needed: Needed, in_use: FilesInUse | None
     ) -> Collection[str]:
         """Those that had to go back at once."""
         for moves in (True, False):
             some = [file for file in files if self.files.can_move(file.location, moment.root) is moves]
-            for batch in chunked(some):
+            for batch in split_batches(some):
                 self.quarantine.take(lease, moment, batch, moves=moves, needed=_check(needed, in_use))
         return self._put_back_needed(moment, _check(needed, self._in_use(moment, files)), files)
 
@@ -207,25 +207,25 @@ class Orphans:
                 hint="see docs/self-optimizing.md, Deleting safely",
             )
 
-    def _old_enough(self, moment: Moment, proposed: Sequence[str]) -> tuple[list[SeenFile], Counter[Why]]:
+    def _old_enough(self, moment: Moment, proposed: Sequence[str]) -> tuple[list[SeenFile], Counter[KeepReason]]:
         places = [canonical(one) for one in moment.places]
         before = self._before(moment)
         with self.database.reading() as uow:
             put_back = set(uow.orphans.put_back(moment.relation.id))
         noted = self.quarantine.noted(moment.relation.id)
-        kept: Counter[Why] = Counter()
+        kept: Counter[KeepReason] = Counter()
         files: list[SeenFile] = []
         asked = list(dict.fromkeys(proposed))
         for location, file in zip(asked, self.files.look(asked), strict=True):
-            why = why_kept(file, places, before)
+            why = find_keep_reason(file, places, before)
             if why is None and not any(self.files.is_below(location, one) for one in moment.places):
-                why = Why.ELSEWHERE
+                why = KeepReason.ELSEWHERE
             if why is None and location in put_back:
-                why = Why.PUT_BACK
+                why = KeepReason.PUT_BACK
             if why is None and file is not None and location in noted and file.same_as(noted[location]):
-                why = Why.NOTED
+                why = KeepReason.NOTED
             if why is not None or file is None:
-                kept[why or Why.GONE] += 1
+                kept[why or KeepReason.GONE] += 1
             else:
                 files.append(file)
         return files, kept
@@ -235,9 +235,9 @@ class Orphans:
         store_now = self.files.clock(moment.directory)
         if store_now is None:
             raise Conflict(f"the store of {moment.relation.name} does not say how old a file is: none is taken")
-        return older_than(moment.now, store_now, moment.lease_began, moment.min_age)
+        return compute_cutoff(moment.now, store_now, moment.lease_began, moment.min_age)
 
-    def _in_use(self, moment: Moment, files: Sequence[SeenFile]) -> InUse | None:
+    def _in_use(self, moment: Moment, files: Sequence[SeenFile]) -> FilesInUse | None:
         """Where Hive's readers may be by now; None when that is not known, or none of the files concerns them."""
         if moment.relation.hive_name is None or all(moment.is_own(one.location) for one in files):
             return None
@@ -252,7 +252,7 @@ class Orphans:
 
 
 def _names(files: Sequence[SeenFile]) -> set[str]:
-    return {name for file in files for name in names_of(file.location)}
+    return {name for file in files for name in list_names(file.location)}
 
 
 def _time_aside(uow: UnitOfWork, relation_id: RelationId) -> timedelta | None:
@@ -264,21 +264,21 @@ def _time_aside(uow: UnitOfWork, relation_id: RelationId) -> timedelta | None:
 
 
 def _left_by_hive(
-    moment: Moment, files: Sequence[SeenFile], in_use: InUse | None, kept: Counter[Why]
+    moment: Moment, files: Sequence[SeenFile], in_use: FilesInUse | None, kept: Counter[KeepReason]
 ) -> list[SeenFile]:
     """Without those that Hive may read; the published place is Hive's as long as nobody knows better."""
     left = []
     for file in files:
         if in_use is None and not moment.is_own(file.location):
-            kept[Why.HIVE_UNKNOWN] += 1
+            kept[KeepReason.HIVE_UNKNOWN] += 1
         elif in_use is not None and in_use.holds(file.location):
-            kept[Why.IN_HIVE] += 1
+            kept[KeepReason.IN_HIVE] += 1
         else:
             left.append(file)
     return left
 
 
-def _can_end(moment: Moment, lines: Sequence[ReportedFile], in_use: InUse | None) -> bool:
+def _can_end(moment: Moment, lines: Sequence[ReportedFile], in_use: FilesInUse | None) -> bool:
     """Whether a batch may be deleted: not while it is unknown what Hive reads, nor out of a place of earlier times."""
     if moment.relation.hive_name is None:
         return True
@@ -286,11 +286,11 @@ def _can_end(moment: Moment, lines: Sequence[ReportedFile], in_use: InUse | None
     return all(moment.is_own(one) or (in_use is not None and moment.is_there(one)) for one in paths)
 
 
-def _check(needed: Needed, in_use: InUse | None) -> Check:
+def _check(needed: Needed, in_use: FilesInUse | None) -> Check:
     def still(tables: Sequence[Relation], locations: Collection[str]) -> Collection[str]:
         found = needed.look(tables)
         read = {one for one in locations if in_use is not None and in_use.holds(one)}
-        return read | {location for location in locations if names_of(location) & found}
+        return read | {location for location in locations if list_names(location) & found}
 
     return still
 

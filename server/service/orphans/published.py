@@ -9,10 +9,10 @@ import logging
 from dataclasses import dataclass
 
 from catalog.errors import CatalogError
-from catalog.hive.former import InUse, known_directories
-from catalog.hive.ground import Ground
+from catalog.hive.baseline import PartitionBaseline
+from catalog.hive.retired_directories import FilesInUse, list_known_directories
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Relation
+from catalog.tables.relation import Relation
 from server.service.hive.index import HiveIndex
 from server.service.hive.places import published_place
 from server.service.hive.state import HiveState, read_state, split_name
@@ -31,7 +31,7 @@ class PublishedPlace:
 
 def place_of(uow: UnitOfWork, relation: Relation) -> PublishedPlace | None:
     """None for a table that was never published."""
-    link = uow.grounds.link(relation.id)
+    link = uow.baselines.link(relation.id)
     if link is None or link.published_at is None:
         return None
     location = published_place(uow, relation)
@@ -45,14 +45,14 @@ class HiveReaders:
     database: Database
     index: HiveIndex
 
-    def in_use(self, relation: Relation) -> InUse | None:
+    def in_use(self, relation: Relation) -> FilesInUse | None:
         """What they may need of a linked table's directories; None when that is not known.
 
         The books come first: a directory goes from them to the metastore, and leaves the books long after that.
         """
         with self.database.reading() as uow:
-            link = uow.grounds.link(relation.id)
-            grounds = [Ground.from_json(stored) for stored in uow.grounds.of(relation.id).values()]
+            link = uow.baselines.link(relation.id)
+            baselines = [PartitionBaseline.from_json(stored) for stored in uow.baselines.of(relation.id).values()]
         if link is None or relation.hive_name is None:
             return None
         try:
@@ -67,7 +67,7 @@ class HiveReaders:
                 relation.hive_name,
             )
             return None
-        return InUse.of(relation.id, [*known_directories(grounds), *_pointed_at(state)])
+        return FilesInUse.of(relation.id, [*list_known_directories(baselines), *_pointed_at(state)])
 
 
 def _pointed_at(state: HiveState) -> list[str]:

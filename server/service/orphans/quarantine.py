@@ -17,13 +17,13 @@ import orjson
 
 from catalog.errors import AlreadyExists, Conflict, NotFound
 from catalog.iceberg.json import Json
-from catalog.job import JobId, Lease, check_lease
+from catalog.jobs.job import JobId, Lease, check_lease
 from catalog.names import RelationId
-from catalog.orphans import BatchState, OrphanBatch, ReportedFile, SeenFile
 from catalog.ports.files import Files
 from catalog.ports.orphans import QuarantineFiles
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Relation
+from catalog.removal.orphan_files import BatchState, OrphanBatch, ReportedFile, SeenFile
+from catalog.tables.relation import Relation
 from firn.protocol.locations import canonical
 from server.service.orphans.moment import Moment
 from server.service.ownership import SHARED, why_published_not_its_own

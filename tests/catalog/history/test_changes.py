@@ -10,11 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.errors import Invalid
-from catalog.history.change import LONGEST_TEXT, MOST_CHANGES, Change, ChangeKind, Topic, kept, net, topics_of
-from catalog.history.columns import column_changes
-from catalog.history.tables import created, table_changes
-from catalog.history.views import created_view, view_changes
-from catalog.history.words import in_words, line_diff
+from catalog.history.change import (
+    LONGEST_TEXT,
+    MAX_CHANGES,
+    Change,
+    ChangeKind,
+    Topic,
+    keep_changes,
+    list_topics,
+    net_changes,
+)
+from catalog.history.columns import compare_columns
+from catalog.history.headline import describe_change, diff_lines
+from catalog.history.tables import compare_tables, describe_created_table
+from catalog.history.views import compare_views, describe_created_view
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema
 from catalog.iceberg.view import apply_view_updates, current_version
@@ -41,23 +50,23 @@ STRUCT: Json = {
 
 
 def said(before: Json, after: Json) -> list[str]:
-    return [in_words(change) for change in table_changes(before, after)]
+    return [describe_change(change) for change in compare_tables(before, after)]
 
 
 def columns_said(before: Json, after: Json) -> list[str]:
-    return [in_words(change) for change in column_changes(before, after)]
+    return [describe_change(change) for change in compare_columns(before, after)]
 
 
 @given(histories)
 @settings(max_examples=80, deadline=None)
 def test_whatever_could_be_committed_is_described_and_every_difference_named(drawn: tuple[Random, int]) -> None:
     states = history(*drawn)
-    created(states[0])
+    describe_created_table(states[0])
     for before, after in pairwise(states):
-        changes = table_changes(before, after)
+        changes = compare_tables(before, after)
         assert [Change.from_json(change.to_json()) for change in changes] == changes
-        assert all(in_words(change) for change in changes)
-        topics_of(changes)
+        assert all(describe_change(change) for change in changes)
+        list_topics(changes)
         assert {change.name for change in changes if change.kind is ChangeKind.PROPERTY} == {
             key
             for key in before["properties"].keys() | after["properties"].keys()
@@ -92,14 +101,14 @@ def _different_columns(before: Json, after: Json) -> set[str]:
 @settings(max_examples=60, deadline=None)
 def test_whatever_could_be_done_to_a_view_is_described(rng: Random) -> None:
     view = a_random_view(rng)
-    assert created_view(view)
+    assert describe_created_view(view)
     for step in range(20):
         try:
             after = apply_view_updates(view, view_request(rng, view), now_ms=NOW_MS + step)
         except Invalid:
             continue
-        changes = view_changes(view, after)
-        assert all(in_words(change) for change in changes)
+        changes = compare_views(view, after)
+        assert all(describe_change(change) for change in changes)
         moved = view["current-version-id"] != after["current-version-id"]
         assert (ChangeKind.VIEW_VERSION in {change.kind for change in changes}) == moved
         old, new = current_version(view)["representations"], current_version(after)["representations"]
@@ -208,27 +217,27 @@ def test_refs_tell_where_they_went_and_how_long_they_stay() -> None:
 
 def test_the_topics_of_an_append_do_not_include_refs_and_those_of_a_tag_do() -> None:
     append = [Change(ChangeKind.SNAPSHOT, "2", "1", "append"), Change(ChangeKind.BRANCH, "main", "1", "2")]
-    assert topics_of(append) == {Topic.DATA}
-    assert topics_of([*append, Change(ChangeKind.TAG, "v1", None, "2")]) == {Topic.DATA, Topic.REFS}
+    assert list_topics(append) == {Topic.DATA}
+    assert list_topics([*append, Change(ChangeKind.TAG, "v1", None, "2")]) == {Topic.DATA, Topic.REFS}
 
 
 def test_every_kind_of_change_has_words_and_all_but_the_rest_a_topic() -> None:
     for kind in ChangeKind:
         change = Change(kind, "name", "1", "2")
-        assert in_words(change)
-        assert bool(topics_of([change])) == (kind is not ChangeKind.MORE)
+        assert describe_change(change)
+        assert bool(list_topics([change])) == (kind is not ChangeKind.MORE)
 
 
 def test_a_commit_that_changes_everything_is_kept_short_and_says_so() -> None:
-    many = [Change(ChangeKind.PROPERTY, f"p{number}", None, "x" * 10_000) for number in range(MOST_CHANGES + 50)]
-    stored = kept(many)
-    assert len(stored) == MOST_CHANGES + 1
-    assert in_words(stored[-1]) == "50 more changes, not kept"
+    many = [Change(ChangeKind.PROPERTY, f"p{number}", None, "x" * 10_000) for number in range(MAX_CHANGES + 50)]
+    stored = keep_changes(many)
+    assert len(stored) == MAX_CHANGES + 1
+    assert describe_change(stored[-1]) == "50 more changes, not kept"
     assert len(stored[0].after or "") <= LONGEST_TEXT + 2
 
 
 def test_half_a_surrogate_pair_reaches_no_database() -> None:
-    (stored,) = kept([Change(ChangeKind.PROPERTY, "p", None, "\ud83d")])
+    (stored,) = keep_changes([Change(ChangeKind.PROPERTY, "p", None, "\ud83d")])
     assert stored.after == "?"
 
 
@@ -239,7 +248,7 @@ def test_what_many_changes_come_to() -> None:
         Change(ChangeKind.PROPERTY, "a", "1", "2"),
         Change(ChangeKind.PROPERTY, "b", "y", "x"),
     ]
-    assert net(path) == [Change(ChangeKind.PROPERTY, "a", None, "2")]
+    assert net_changes(path) == [Change(ChangeKind.PROPERTY, "a", None, "2")]
 
 
 @pytest.mark.parametrize(
@@ -251,4 +260,4 @@ def test_what_many_changes_come_to() -> None:
     ],
 )
 def test_sql_is_compared_line_by_line(before: str | None, after: str, lines: list[tuple[str, str]]) -> None:
-    assert line_diff(before, after) == lines
+    assert diff_lines(before, after) == lines

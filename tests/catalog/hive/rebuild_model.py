@@ -86,7 +86,7 @@ class Found:
     @classmethod
     def of(cls, table: Table, part: Part) -> Found:
         """As Hive lists it now."""
-        return cls(dict(table.hive.get(part, {})), dict(table.ground.get(part, {})))
+        return cls(dict(table.hive.get(part, {})), dict(table.baseline.get(part, {})))
 
 
 @dataclass
@@ -97,7 +97,7 @@ class Table:
     hive: dict[Part, dict[str, dict[Key, int]]]
     trusts: bool = False
     """Whether files that Hive's side adds are registered in base as they are: it promises that their keys are new."""
-    ground: dict[Part, dict[str, dict[Key, int]]] = field(default_factory=dict)
+    baseline: dict[Part, dict[str, dict[Key, int]]] = field(default_factory=dict)
     base: dict[Key, list[Row]] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
     merged: int = 0
@@ -153,7 +153,7 @@ class Table:
     @property
     def given(self) -> int:
         """The changes that Hive has been given, whatever partition they are about."""
-        return min((self.published[part] for part in self.ground), default=self.last_given)
+        return min((self.published[part] for part in self.baseline), default=self.last_given)
 
     def given_to(self, part: Part) -> int:
         """The changes that one partition's files contain; of one that nobody knows, all that were ever given."""
@@ -167,7 +167,7 @@ class Table:
         """Hive's side takes files away; of those that no sync has seen nobody knows."""
         files = watched.files if watched else self.hive[part]
         self.lost |= {name: {*files[name]} for name in names}
-        known = watched.listed if watched else self.ground.get(part, {})
+        known = watched.listed if watched else self.baseline.get(part, {})
         if watched:
             self.taken -= {f"{part}/{name}" for name in names}
             self.lost_late |= {key for name in names for key in files[name]}
@@ -214,14 +214,14 @@ class Table:
         self.published = {
             part: through
             for part, through in self.published.items()
-            if part in self.ground or (self.rules.apart and through < most)
+            if part in self.baseline or (self.rules.apart and through < most)
         }
         self.seen_lost.clear()
         self.away = [(name, rows, True) for name, rows, _ in self.away]
 
     def upgrade(self) -> None:
-        self.ground = {part: dict(files) for part, files in self.hive.items()}
-        self.published = dict.fromkeys(self.ground, 0)
+        self.baseline = {part: dict(files) for part, files in self.hive.items()}
+        self.published = dict.fromkeys(self.baseline, 0)
         for part, files in self.hive.items():
             for rows in files.values():
                 for key, value in rows.items():
@@ -248,7 +248,7 @@ class Table:
         self.free |= self._unseen()
         before = self.given
         for part in (
-            {row.part for rows in self.base.values() for row in rows} | self.ground.keys() | self.published.keys()
+            {row.part for rows in self.base.values() for row in rows} | self.baseline.keys() | self.published.keys()
         ):
             if part in self.seen_refilling and self.rules.refills:
                 continue  # half of what belongs there may be missing
@@ -258,23 +258,23 @@ class Table:
                 self.order.append(f"{name}{part}")
             else:
                 self.published[part] = self.merged
-                self.knew = {name: knew for name, knew in self.knew.items() if name not in self.ground.get(part, {})}
+                self.knew = {name: knew for name, knew in self.knew.items() if name not in self.baseline.get(part, {})}
 
     def switch(self, part: Part) -> None:
         """The metastore is pointed at the new directory; what is where it pointed goes on being watched."""
         name, rows, through = self.open.pop(part)
-        ground, here = self.ground.get(part, {}), self.hive.get(part, {})
-        if ground.keys() - here.keys() or (here and not ground):
+        baseline, here = self.baseline.get(part, {}), self.hive.get(part, {})
+        if baseline.keys() - here.keys() or (here and not baseline):
             return  # Hive has changed it meanwhile: the publish is given up
-        if self.origins.keys() & here.keys() - ground.keys():
+        if self.origins.keys() & here.keys() - baseline.keys():
             return  # so it is wherever files came; that a moment is left in which they may come is tried with others
-        if ground:
-            self.watched.append(Watched(part, dict(ground), dict(here), self.published.get(part, self.given)))
-        self.late |= here.keys() - ground.keys()
-        self.taken |= {f"{part}/{name}" for name in ground} & self.live
+        if baseline:
+            self.watched.append(Watched(part, dict(baseline), dict(here), self.published.get(part, self.given)))
+        self.late |= here.keys() - baseline.keys()
+        self.taken |= {f"{part}/{name}" for name in baseline} & self.live
         self.own.add(name)
         self.hive[part] = {name: rows}
-        self.ground[part] = {name: rows}
+        self.baseline[part] = {name: rows}
         self.published[part] = through
 
     def sync(self) -> None:
@@ -283,14 +283,14 @@ class Table:
         gone = self._gone()
         rebuilt = gone | self._refilled() | self._moved_to(gone)
         if rebuilt:
-            self.awake = {part for part, files in self.ground.items() if files} | self.seen_refilling
+            self.awake = {part for part, files in self.baseline.items() if files} | self.seen_refilling
             self.seen_refilling |= rebuilt
             self.refilling |= rebuilt
             given = min(self.given, *(self.published.get(part, self.given) for part in rebuilt))
             if self.rules.apart:
                 given = min(given, *self.published.values())
             there = {
-                name for files in [*self.hive.values(), *self.ground.values()] for name in files
+                name for files in [*self.hive.values(), *self.baseline.values()] for name in files
             }  # some are reread
             given = min([given, *(self.knew[name] for name in there & self.knew.keys())])
             self._rebuild({part: self._found(part, gone) for part in rebuilt}, given)
@@ -306,9 +306,9 @@ class Table:
             return
         for part, files in self.hive.items():
             if self.trusts:
-                self._register(part, files, self.ground.get(part, {}))
+                self._register(part, files, self.baseline.get(part, {}))
             else:
-                self._append(part, files, self.ground.get(part, {}))
+                self._append(part, files, self.baseline.get(part, {}))
         for part in {*self.hive}:
             self._known(part)
         for one in watched:
@@ -319,9 +319,9 @@ class Table:
         """The partition is as Hive lists it; one that Hive has made was given what all others were."""
         self.last_given = self.given
         self.published.setdefault(part, self.given)
-        self.ground[part] = dict(self.hive.get(part, {}))
-        if not self.ground[part]:
-            del self.ground[part]
+        self.baseline[part] = dict(self.hive.get(part, {}))
+        if not self.baseline[part]:
+            del self.baseline[part]
 
     def _back_to(self, one: Watched) -> None:
         """A writer has overwritten a directory that it did not know to be old: the metastore is pointed there again."""
@@ -331,10 +331,10 @@ class Table:
         self.free |= {
             change.key for change in self.changes if change.seq in self.answered and change.seq > one.published
         }
-        if self.ground.get(part) or self.hive.get(part):
-            known, there = self.ground.get(part, {}), self.hive.get(part, {})
+        if self.baseline.get(part) or self.hive.get(part):
+            known, there = self.baseline.get(part, {}), self.hive.get(part, {})
             self.watched.append(Watched(part, dict(known), dict(there), self.published.get(part, self.given)))
-        self.hive[part], self.ground[part], self.published[part] = one.files, one.listed, one.published
+        self.hive[part], self.baseline[part], self.published[part] = one.files, one.listed, one.published
 
     def _append(self, part: Part, files: dict[str, dict[Key, int]], known: dict[str, dict[Key, int]]) -> None:
         for name in sorted(files.keys() - known.keys(), key=self.order.index):
@@ -350,7 +350,7 @@ class Table:
 
     def _unseen(self) -> set[Key]:
         """Keys that Hive's side has written and no sync has seen: whether before or after a publish nobody can tell."""
-        looks = [(files, self.ground.get(part, {})) for part, files in self.hive.items()]
+        looks = [(files, self.baseline.get(part, {})) for part, files in self.hive.items()]
         looks += [(one.files, one.listed) for one in self.watched]
         return {key for files, known in looks for name in files.keys() - known.keys() for key in files[name]}
 
@@ -359,17 +359,17 @@ class Table:
 
     def _differs(self, part: Part) -> bool:
         """Whether base has other rows there than Hive's files that it knows."""
-        listed = [item for rows in self.ground.get(part, {}).values() for item in rows.items()]
+        listed = [item for rows in self.baseline.get(part, {}).values() for item in rows.items()]
         return sorted(listed) != sorted(
             (key, row.value) for key, rows in self.base.items() for row in rows if row.part == part
         )
 
     def _gone(self) -> set[Part]:
         """Partitions that saw more than additions."""
-        return {part for part, files in self.ground.items() if files.keys() - self.hive.get(part, {}).keys()}
+        return {part for part, files in self.baseline.items() if files.keys() - self.hive.get(part, {}).keys()}
 
     def _added(self, part: Part) -> set[str]:
-        return self.hive.get(part, {}).keys() - self.ground.get(part, {}).keys()
+        return self.hive.get(part, {}).keys() - self.baseline.get(part, {}).keys()
 
     def _refilled(self) -> set[Part]:
         """Partitions that files have come to, soon after others went."""
@@ -382,11 +382,11 @@ class Table:
         self.seen_lost |= {
             name: self.published.get(part, self.given)
             for part in gone
-            for name in self.ground[part].keys() - self.hive.get(part, {}).keys()
+            for name in self.baseline[part].keys() - self.hive.get(part, {}).keys()
         }
         known = {self._content_of(name) for name in self.seen_lost}
         if self.rules.copies:
-            known |= {self._content_of(name) for files in self.ground.values() for name in files}
+            known |= {self._content_of(name) for files in self.baseline.values() for name in files}
             known |= {self._content_of(name) for one in self.watched for name in one.listed}
         moved = {
             part: {name for name in self._added(part) if self._content_of(name) in known} for part in sorted(self.hive)
@@ -397,7 +397,7 @@ class Table:
 
     def _knew(self, content: str) -> int:
         """The changes that a file holds which was known elsewhere before it came where it is."""
-        files = [(name, self.published.get(part, self.given)) for part, held in self.ground.items() for name in held]
+        files = [(name, self.published.get(part, self.given)) for part, held in self.baseline.items() for name in held]
         files += [(name, one.published) for one in self.watched for name in one.listed]
         files += [*self.seen_lost.items()]
         return min(self.knew.get(name, through) for name, through in files if self._content_of(name) == content)
@@ -411,7 +411,7 @@ class Table:
         lost = {
             self._content_of(name)
             for one in gone
-            for name in self.ground[one].keys() - self.hive.get(one, {}).keys()
+            for name in self.baseline[one].keys() - self.hive.get(one, {}).keys()
             if f"{one}/{name}" not in self.live
         }
         if self.rules.moved_are_known:
@@ -429,8 +429,8 @@ class Table:
         self.live -= vanished
         self.dead = self.dead | vanished if self.rules.dead_for_good else vanished
         if self.rules.reread:
-            again = {part for part in self.ground.keys() - parts.keys() if self._differs(part)}
-            parts = parts | {part: Found(dict(self.ground[part]), dict(self.ground[part])) for part in again}
+            again = {part for part in self.baseline.keys() - parts.keys() if self._differs(part)}
+            parts = parts | {part: Found(dict(self.baseline[part]), dict(self.baseline[part])) for part in again}
         hive, added, knew = self._newest(parts)
         rest = {key: kept for key, rows in self.base.items() if (kept := [r for r in rows if r.part not in parts])}
         there = {(row.part, key) for key, rows in rest.items() for row in rows}
@@ -466,8 +466,8 @@ class Table:
                     or (one.row and key not in fell and (one.row.part, key) not in there)
                 )
             }
-        ground = rest | {key: [row] for key, row in hive.items()}
-        self.base = replayed(ground, [one for one in alive if one.key in keys])
+        baseline = rest | {key: [row] for key, row in hive.items()}
+        self.base = replayed(baseline, [one for one in alive if one.key in keys])
         self.merged = len(self.changes)
 
     def _newest(self, parts: dict[Part, Found]) -> tuple[dict[Key, Row], set[Key], dict[Key, int]]:

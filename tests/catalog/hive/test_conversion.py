@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from catalog.errors import CommitRefused
-from catalog.hive.conversion import conversion_blockers, converted_columns, header_lines
-from catalog.hive.eligibility import blockers
-from catalog.hive.filling import check_filling
+from catalog.hive.conversion import convert_columns, count_header_lines, find_conversion_blockers
+from catalog.hive.conversion_commit import check_conversion_commit
 from catalog.hive.model import HiveTable
 from catalog.hive.readers import CSV
+from catalog.hive.upgrade_check import find_blockers
 from tests.hive_tables import TEXT, a_hive_partition, a_hive_table, a_storage
 
 INPUT = "org.apache.hadoop.mapred.TextInputFormat"
@@ -38,8 +38,10 @@ def test_what_cannot_be_upgraded_but_read_is_convertible_and_its_blocker_says_so
     serde: str, stored: dict[str, Any]
 ) -> None:
     table = a_text_table(serde, stored=stored)
-    assert conversion_blockers(table, []) == []
-    assert "`firn hive convert db.orders`" in next(one.advice for one in blockers(table, []) if one.code == "format")
+    assert find_conversion_blockers(table, []) == []
+    assert "`firn hive convert db.orders`" in next(
+        one.advice for one in find_blockers(table, []) if one.code == "format"
+    )
 
 
 @pytest.mark.parametrize(
@@ -63,7 +65,7 @@ def test_what_cannot_be_upgraded_but_read_is_convertible_and_its_blocker_says_so
     ],
 )
 def test_what_spark_would_read_otherwise_than_hive_is_blocked(table: HiveTable, code: str, why: str) -> None:
-    [found] = conversion_blockers(table, [])
+    [found] = find_conversion_blockers(table, [])
     assert found.code == code
     assert why in found.message
 
@@ -71,19 +73,19 @@ def test_what_spark_would_read_otherwise_than_hive_is_blocked(table: HiveTable, 
 def test_a_partition_that_cannot_be_read_is_named() -> None:
     table = a_text_table(partitioned_by="p string")
     good, bad = a_hive_partition("x", storage=table.storage), a_hive_partition("y")
-    assert conversion_blockers(table, [good]) == []
-    [found] = conversion_blockers(table, [good, bad])
+    assert find_conversion_blockers(table, [good]) == []
+    [found] = find_conversion_blockers(table, [good, bad])
     assert found.message.startswith("partition p=y of db.orders is read by")
 
 
 def test_times_in_text_have_no_zone_and_csv_has_strings() -> None:
-    assert [one.type for one in converted_columns(a_text_table())] == ["int", "timestamp_ntz"]
-    assert [one.type for one in converted_columns(a_text_table(CSV))] == ["string", "string"]
+    assert [one.type for one in convert_columns(a_text_table())] == ["int", "timestamp_ntz"]
+    assert [one.type for one in convert_columns(a_text_table(CSV))] == ["string", "string"]
 
 
 @pytest.mark.parametrize(("told", "count"), [({}, 0), ({"skip.header.line.count": "2"}, 2)])
 def test_header_lines(told: dict[str, str], count: int) -> None:
-    assert header_lines(a_text_table(parameters=told)) == count
+    assert count_header_lines(a_text_table(parameters=told)) == count
 
 
 EMPTY = {"current-snapshot-id": -1, "snapshots": []}
@@ -98,8 +100,8 @@ def an_append(read: str, written: str | None, operation: str = "append") -> list
 
 
 def test_every_row_that_was_counted_fills_an_empty_table() -> None:
-    check_filling(EMPTY, an_append("3", "3"))
-    check_filling(EMPTY, an_append("0", None))
+    check_conversion_commit(EMPTY, an_append("3", "3"))
+    check_conversion_commit(EMPTY, an_append("0", None))
 
 
 @pytest.mark.parametrize(
@@ -115,15 +117,15 @@ def test_every_row_that_was_counted_fills_an_empty_table() -> None:
 )
 def test_anything_else_is_refused(metadata: dict[str, Any], updates: list[dict[str, Any]], why: str) -> None:
     with pytest.raises(CommitRefused, match=why):
-        check_filling(metadata, updates)
+        check_conversion_commit(metadata, updates)
 
 
 def test_a_view_is_not_said_to_be_upgradable() -> None:
-    [found] = conversion_blockers(a_hive_table(type="VIRTUAL_VIEW"), [])
+    [found] = find_conversion_blockers(a_hive_table(type="VIRTUAL_VIEW"), [])
     assert found.code == "view"
 
 
 def test_what_cannot_be_upgraded_either_leads_to_its_check() -> None:
     bucketed = a_hive_table(storage=a_storage(bucket_columns=("id",), buckets=4))
-    [found] = conversion_blockers(bucketed, [])
+    [found] = find_conversion_blockers(bucketed, [])
     assert "`firn hive check db.orders`" in found.advice

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.hive import ground as module
-from catalog.hive.drift import Additions, New, Rebuild, Unchanged, drift
-from catalog.hive.ground import TICK_NS, Ground, ListedFile, Listing, Signals, why_list
-from catalog.hive.unfinished import may_be_going_on
+from catalog.hive import baseline as module
+from catalog.hive.baseline import TICK_NS, ChangeSignals, ListedFile, Listing, PartitionBaseline, find_listing_reason
+from catalog.hive.drift import Additions, NewPartition, Rebuild, Unchanged, classify_drift
+from catalog.hive.unfinished_writes import may_be_going_on
 
-SIGNALS = Signals(location="p")
+SIGNALS = ChangeSignals(location="p")
 STEPS = st.lists(st.sampled_from(["create", "flush", "close", "put", "remove", "sync", "1 s", "20 s"]), max_size=25)
 
 
@@ -32,7 +32,7 @@ class Disk:
     files: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Size and time."""
     open: list[str] = field(default_factory=list)
-    ground: Ground | None = None
+    baseline: PartitionBaseline | None = None
     numbers: count[int] = field(default_factory=lambda: count(1))
 
     def step(self, what: str) -> None:
@@ -71,7 +71,7 @@ class Disk:
                 self._grow(name)
 
     def sync(self) -> None:
-        if why_list(self.ground, SIGNALS, self.directory) is None:
+        if find_listing_reason(self.baseline, SIGNALS, self.directory) is None:
             return
         there = {name: one for name, one in self.files.items() if one[0]}
         empty = [time for size, time in self.files.values() if not size]
@@ -82,11 +82,11 @@ class Disk:
             directory_mtime_ns=self.directory,
             is_being_written=self.sees_writers and any(may_be_going_on(time, self.now) for time in empty),
         )
-        found = drift(self.ground, SIGNALS, listing)
-        if isinstance(found, Additions | New | Rebuild | Unchanged):
-            self.ground = found.ground
-        elif self.ground is not None:
-            self.ground = replace(self.ground, settled=False)
+        found = classify_drift(self.baseline, SIGNALS, listing)
+        if isinstance(found, Additions | NewPartition | Rebuild | Unchanged):
+            self.baseline = found.baseline
+        elif self.baseline is not None:
+            self.baseline = replace(self.baseline, settled=False)
 
     def settle(self) -> str | None:
         """All writers close, and the schedule goes on as ever."""
@@ -95,10 +95,10 @@ class Disk:
         for _ in range(3):
             self.passes(90)
             self.sync()
-        known = {file.path: (file.size, file.mtime_ns) for file in self.ground.files} if self.ground else {}
+        known = {file.path: (file.size, file.mtime_ns) for file in self.baseline.files} if self.baseline else {}
         if known != self.files:
             return f"{known} is known, {self.files} is there"
-        return None if self.ground is None or self.ground.settled else "it is listed for ever"
+        return None if self.baseline is None or self.baseline.settled else "it is listed for ever"
 
 
 def played(*steps: str, sees_writers: bool = True) -> str | None:

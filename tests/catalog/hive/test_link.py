@@ -9,11 +9,10 @@ from uuid import UUID
 
 import pytest
 
+from catalog.hive.baseline import ChangeSignals, ListedFile, PartitionBaseline
 from catalog.hive.change_sources import ChangeSources
 from catalog.hive.checkpoint import Checkpoint, PublishPlan, SyncPlan, plan_from_json
 from catalog.hive.events import HiveEvent, HiveEventKind
-from catalog.hive.former import RetiredTotals
-from catalog.hive.ground import Ground, ListedFile, Signals
 from catalog.hive.link import (
     MAX_UNREPRESENTABLE,
     ColumnDifference,
@@ -23,7 +22,8 @@ from catalog.hive.link import (
     UnrepresentableNote,
 )
 from catalog.hive.publish_request import PublishRequest, Step
-from catalog.job import JobId
+from catalog.hive.retired_directories import RetiredTotals
+from catalog.jobs.job import JobId
 from tests.hive_tables import a_hive_table, columns
 
 NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
@@ -60,7 +60,9 @@ FULL = HiveLink(
     unrepresentable={"p=a": UnrepresentableNote("digest", "microseconds")},
     released_after_drop=NOW,
 )
-BASELINE = Ground(signals=Signals(location="file:/t/p=x"), files=(ListedFile("f", 1, 2, "inode", 3, 4),))
+BASELINE = PartitionBaseline(
+    signals=ChangeSignals(location="file:/t/p=x"), files=(ListedFile("f", 1, 2, "inode", 3, 4),)
+)
 CHECKPOINT = Checkpoint(
     since=3,
     generation=4,

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from catalog.datafile import FileFormat
-from catalog.hive.ground import Ground, Signals
+from catalog.files.data_file import FileFormat
+from catalog.hive.baseline import ChangeSignals, PartitionBaseline
 from catalog.hive.link import HiveLink
 from catalog.hive.publish_decisions import (
     Candidate,
@@ -22,7 +22,7 @@ from catalog.hive.publish_decisions import (
     same_partitions,
     why_never,
 )
-from catalog.hive.publishing import Comparison
+from catalog.hive.publishing import PublishComparison
 from catalog.iceberg.json import Json
 from tests.hive_tables import columns
 
@@ -35,8 +35,10 @@ def a_link(*held: str) -> HiveLink:
     return HiveLink(columns=(), partition_columns=P, synced_at=NOW, swept_at=NOW, held_partitions=held)
 
 
-def a_baseline(*, lost_ns: int | None = None, appended: int = 0) -> Ground:
-    return Ground(signals=Signals(location="file:/t"), files=(), lost_ns=lost_ns, appended_through=appended)
+def a_baseline(*, lost_ns: int | None = None, appended: int = 0) -> PartitionBaseline:
+    return PartitionBaseline(
+        signals=ChangeSignals(location="file:/t"), files=(), lost_ns=lost_ns, appended_through=appended
+    )
 
 
 def metadata(kind: str = "long") -> Json:
@@ -47,7 +49,7 @@ def metadata(kind: str = "long") -> Json:
 
 
 def test_every_partition_is_a_candidate_once() -> None:
-    found = Comparison(same=frozenset({"p=s"}), differing={"p=a": ("a",)}, unknown=(("new",), ("",)))
+    found = PublishComparison(same=frozenset({"p=s"}), differing={"p=a": ("a",)}, unknown=(("new",), ("",)))
     candidates = candidates_of(found, P)
     assert [*candidates] == ["p=a", "p=new", "('',)", "p=s"]
     assert [one.is_in_hive for one in candidates.values()] == [True, False, False, True]
@@ -65,7 +67,7 @@ def test_every_partition_is_a_candidate_once() -> None:
     ],
 )
 def test_what_a_sync_has_not_settled_waits_whether_it_differs_or_not(
-    link: HiveLink, baseline: Ground, filter_: str
+    link: HiveLink, baseline: PartitionBaseline, filter_: str
 ) -> None:
     for candidate, waiting in ((A, 1), (Candidate(record=(), is_same=True), 0)):
         candidates = {"p=a": candidate, "p=b": B}

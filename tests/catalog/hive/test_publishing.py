@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.datafile import LiveFile
 from catalog.errors import Conflict
-from catalog.hive.publishing import check_rows, fingerprint, stays
+from catalog.files.data_file import LiveFile
+from catalog.hive.publishing import check_rows, fingerprint_files, stays
 
 
 def a_file(location: str, rows: int, *, content: int = 0, partition: str = "x") -> LiveFile:
@@ -38,10 +38,10 @@ def test_no_fewer_rows_are_written_than_the_files_must_hold(files: tuple[LiveFil
 
 
 def test_a_partition_has_changed_when_any_file_of_it_has() -> None:
-    before = fingerprint([DATA, POSITIONS], {("x",)})
-    assert fingerprint([POSITIONS, DATA, a_file("o", 3, partition="y")], {("x",)}) == before
+    before = fingerprint_files([DATA, POSITIONS], {("x",)})
+    assert fingerprint_files([POSITIONS, DATA, a_file("o", 3, partition="y")], {("x",)}) == before
     for now in ([DATA], [DATA, POSITIONS, EQUALITY], [DATA, a_file("p", 3, content=1)]):
-        assert fingerprint(now, {("x",)}) != before
+        assert fingerprint_files(now, {("x",)}) != before
 
 
 def test_only_data_that_came_since_stays_beside_what_was_written() -> None:

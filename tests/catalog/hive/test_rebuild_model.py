@@ -51,7 +51,7 @@ def promised(table: Table, what: str, part: str, keys: set[str], number: int) ->
 
     What was moved and is overwritten before a sync has seen it, the partition never had.
     """
-    unseen = table.origins.keys() - table.ground.get(part, {}).keys()
+    unseen = table.origins.keys() - table.baseline.get(part, {}).keys()
     there = {key for name, rows in table.hive.get(part, {}).items() if name not in unseen for key in rows}
     if what in HIVE_SIDE:
         return {key if what == "overwrite" and key in there else f"{key}{number}" for key in keys}
@@ -84,7 +84,7 @@ def renamed(table: Table, part: str) -> None:
     """One partition becomes the other, where there is none: its files are there now."""
     other = {"p": "q", "q": "p", "r": "p"}[part]
     files = table.hive.get(part, {})
-    if table.hive.get(other) or not files.keys() & table.ground.get(part, {}).keys():
+    if table.hive.get(other) or not files.keys() & table.baseline.get(part, {}).keys():
         return
     table.loses(part, {*files})
     if other in table.refilling | table.seen_refilling:
@@ -99,7 +99,7 @@ NEXT = {"p": "q", "q": "r", "r": "p"}
 
 def moved(table: Table, part: str, number: int, how: str) -> None:
     """Of the files that a sync has taken over the newest goes, or is copied, to where others may be already."""
-    known = table.hive.get(part, {}).keys() & table.ground.get(part, {}).keys()
+    known = table.hive.get(part, {}).keys() & table.baseline.get(part, {}).keys()
     if not known:
         return
     name = max(known, key=table.order.index)

@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.hive.columns import Decides, Gives, SchemaDrift, Sides
+from catalog.hive.columns import SchemaAuthority, SchemaDrift, SchemaPush, SchemaSides
 from catalog.hive.model import HiveColumn
-from catalog.hive.schema import compared_columns
-from catalog.hive.types import hive_type, iceberg_type, parse_type, type_text
+from catalog.hive.schema_sync import compare_schemas
+from catalog.hive.types import format_hive_type, hive_type, iceberg_type, parse_type
 
 KINDS = (
     "int",
@@ -102,12 +102,17 @@ class Table:
 
 
 def compared(
-    ground: Any, hive: Any, fields: list[dict[str, Any]], *, decides: Decides = Decides.ASK, **others: Any
+    baseline: Any,
+    hive: Any,
+    fields: list[dict[str, Any]],
+    *,
+    decides: SchemaAuthority = SchemaAuthority.ASK,
+    **others: Any,
 ) -> SchemaDrift:
     schema = {"type": "struct", "fields": fields}
-    return compared_columns(
-        Sides(
-            ground=ground,
+    return compare_schemas(
+        SchemaSides(
+            baseline=baseline,
             hive=hive,
             schema=schema,
             last_column_id=2000,
@@ -121,72 +126,74 @@ def compared(
 def as_hive(fields: list[dict[str, Any]]) -> list[tuple[str, str, str | None]]:
     """Fields as Hive would have them, partition columns left out."""
     free = [one for one in fields if one["name"] != "day"]
-    return [(one["name"], type_text(hive_type(one["type"]) or parse_type("void")), one.get("doc")) for one in free]
+    return [
+        (one["name"], format_hive_type(hive_type(one["type"]) or parse_type("void")), one.get("doc")) for one in free
+    ]
 
 
 def ids(fields: list[dict[str, Any]]) -> dict[str, int]:
     return {one["name"]: one["id"] for one in fields}
 
 
-@given(st.data(), listed, st.sampled_from(Decides))
+@given(st.data(), listed, st.sampled_from(SchemaAuthority))
 def test_what_hive_alone_has_changed_is_taken_whole_or_named(
-    data: st.DataObject, ground: list[HiveColumn], decides: Decides
+    data: st.DataObject, baseline: list[HiveColumn], decides: SchemaAuthority
 ) -> None:
-    hive, fields = data.draw(edited(ground)), Table().fields(ground)
-    found = compared(ground, hive, fields, decides=decides)
+    hive, fields = data.draw(edited(baseline)), Table().fields(baseline)
+    found = compared(baseline, hive, fields, decides=decides)
     if not found.conflicts:
         assert sorted(as_hive(found.schema["fields"])) == sorted((one.name, one.type, one.comment) for one in hive)
-    again = compared(found.ground, hive, found.schema["fields"], decides=decides, former=found.former)
+    again = compared(found.baseline, hive, found.schema["fields"], decides=decides, former=found.former)
     assert again.changes == []
     assert [one.what for one in again.conflicts] == [one.what for one in found.conflicts]
     was, now = ids(fields), ids(found.schema["fields"])
     assert all(now[name] == was[name] for name in now.keys() & was.keys()), "a column is the one that it was"
 
 
-@given(st.data(), listed, st.sampled_from(Decides))
+@given(st.data(), listed, st.sampled_from(SchemaAuthority))
 def test_what_we_alone_have_changed_stays_and_is_in_step_once_hive_was_given_it(
-    data: st.DataObject, ground: list[HiveColumn], decides: Decides
+    data: st.DataObject, baseline: list[HiveColumn], decides: SchemaAuthority
 ) -> None:
     table = Table()
-    table.fields(ground)
-    fields = table.fields(data.draw(edited(ground)))
-    found = compared(ground, ground, fields, decides=decides)
+    table.fields(baseline)
+    fields = table.fields(data.draw(edited(baseline)))
+    found = compared(baseline, baseline, fields, decides=decides)
     assert (found.changes, found.schema["fields"]) == ([], fields)
-    given = compared(found.ground, found.given[Gives.ALL], fields, decides=decides)
+    given = compared(found.baseline, found.given[SchemaPush.ALL], fields, decides=decides)
     assert (given.changes, given.schema["fields"]) == ([], fields)
     assert [one.what for one in given.differences] == [one.what for one in found.conflicts]
 
 
-@given(st.data(), listed, st.sampled_from(Decides))
+@given(st.data(), listed, st.sampled_from(SchemaAuthority))
 def test_whatever_both_change_a_second_look_takes_nothing_more(
-    data: st.DataObject, ground: list[HiveColumn], decides: Decides
+    data: st.DataObject, baseline: list[HiveColumn], decides: SchemaAuthority
 ) -> None:
     table = Table()
-    table.fields(ground)
-    hive, fields = data.draw(edited(ground)), table.fields(data.draw(edited(ground)))
-    found = compared(ground, hive, fields, decides=decides)
-    again = compared(found.ground, hive, found.schema["fields"], decides=decides, former=found.former)
+    table.fields(baseline)
+    hive, fields = data.draw(edited(baseline)), table.fields(data.draw(edited(baseline)))
+    found = compared(baseline, hive, fields, decides=decides)
+    again = compared(found.baseline, hive, found.schema["fields"], decides=decides, former=found.former)
     assert (again.changes, again.schema) == ([], found.schema)
     assert len({one["id"] for one in found.schema["fields"]}) == len(found.schema["fields"])
     assert found.schema["fields"].count(PARTITION) == 1
-    for gives in Gives:
+    for gives in SchemaPush:
         given = found.given[gives]
-        after = compared(found.ground, given, found.schema["fields"], decides=decides, former=found.former)
+        after = compared(found.baseline, given, found.schema["fields"], decides=decides, former=found.former)
         assert after.changes == [], "what Hive was given is no change of Hive's"
         assert len({one.name for one in given}) == len(given)
 
 
 @given(st.data(), listed)
 def test_nothing_is_decided_that_both_have_changed_unless_a_policy_says_so(
-    data: st.DataObject, ground: list[HiveColumn]
+    data: st.DataObject, baseline: list[HiveColumn]
 ) -> None:
     """A column that is a conflict stays on both sides as it is; its comment is another matter."""
     table = Table()
-    table.fields(ground)
-    hive, fields = data.draw(edited(ground)), table.fields(data.draw(edited(ground)))
-    found = compared(ground, hive, fields)
+    table.fields(baseline)
+    hive, fields = data.draw(edited(baseline)), table.fields(data.draw(edited(baseline)))
+    found = compared(baseline, hive, fields)
     was, is_now = ({one["name"]: one["type"] for one in side} for side in (fields, found.schema["fields"]))
-    now, given = ({one.name: one for one in side} for side in (hive, found.given[Gives.ALL]))
+    now, given = ({one.name: one for one in side} for side in (hive, found.given[SchemaPush.ALL]))
     for one in found.conflicts:
         if "comment" not in one.what and one.column and "." not in one.column:
             assert is_now.get(one.column) == was.get(one.column)
@@ -194,39 +201,39 @@ def test_nothing_is_decided_that_both_have_changed_unless_a_policy_says_so(
                 assert given[one.column].type == now[one.column].type
 
 
-@given(st.data(), listed, st.sampled_from(Decides))
+@given(st.data(), listed, st.sampled_from(SchemaAuthority))
 def test_additions_leave_every_column_of_hives_where_and_what_it_is(
-    data: st.DataObject, ground: list[HiveColumn], decides: Decides
+    data: st.DataObject, baseline: list[HiveColumn], decides: SchemaAuthority
 ) -> None:
     """A reader that finds columns by position or by type sees what it saw, and a new column behind."""
     table = Table()
-    table.fields(ground)
-    hive, fields = data.draw(edited(ground)), table.fields(data.draw(edited(ground)))
-    given = compared(ground, hive, fields, decides=decides).given[Gives.ADDITIONS]
+    table.fields(baseline)
+    hive, fields = data.draw(edited(baseline)), table.fields(data.draw(edited(baseline)))
+    given = compared(baseline, hive, fields, decides=decides).given[SchemaPush.ADDITIONS]
     assert [(one.name, one.type) for one in given][: len(hive)] == [(one.name, one.type) for one in hive]
 
 
 @given(st.data(), listed)
 def test_a_column_that_hive_drops_and_adds_again_is_the_same_field(
-    data: st.DataObject, ground: list[HiveColumn]
+    data: st.DataObject, baseline: list[HiveColumn]
 ) -> None:
-    fields = Table().fields(ground)
-    gone = compared(ground, data.draw(st.lists(st.sampled_from(ground), unique_by=lambda one: one.name)), fields)
-    back = compared(gone.ground, ground, gone.schema["fields"], former=gone.former)
+    fields = Table().fields(baseline)
+    gone = compared(baseline, data.draw(st.lists(st.sampled_from(baseline), unique_by=lambda one: one.name)), fields)
+    back = compared(gone.baseline, baseline, gone.schema["fields"], former=gone.former)
     assert ids(back.schema["fields"]) == ids(fields)
     assert sorted(back.schema["fields"], key=str) == sorted(fields, key=str)
     assert back.former == {}
 
 
-@given(st.data(), listed, st.sampled_from(Decides))
+@given(st.data(), listed, st.sampled_from(SchemaAuthority))
 def test_files_are_read_into_every_column_of_ours_by_a_type_of_its_shape(
-    data: st.DataObject, ground: list[HiveColumn], decides: Decides
+    data: st.DataObject, baseline: list[HiveColumn], decides: SchemaAuthority
 ) -> None:
     """Casts go by position within structs: field for field, in our order."""
     table = Table()
-    table.fields(ground)
-    hive, fields = data.draw(edited(ground)), table.fields(data.draw(edited(ground)))
-    found = compared(ground, hive, fields, decides=decides)
+    table.fields(baseline)
+    hive, fields = data.draw(edited(baseline)), table.fields(data.draw(edited(baseline)))
+    found = compared(baseline, hive, fields, decides=decides)
     ours = {one["name"]: one["type"] for one in found.schema["fields"] if one["name"] != "day"}
     read = {one.name: one.type for one in found.readable}
     assert read.keys() == ours.keys()

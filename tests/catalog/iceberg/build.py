@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from catalog.iceberg.json import Json
-from catalog.iceberg.table import apply_updates, new_table
+from catalog.iceberg.table import apply_updates, build_table
 
 UUID = "6f1c2d8e-52f4-4b57-9b38-0c8a1e9d7a10"
 OTHER_UUID = "c0ffee00-52f4-4b57-9b38-0c8a1e9d7a10"
@@ -53,7 +53,7 @@ def a_table(
     sort_order: Json | None = None,
     properties: dict[str, str] | None = None,
 ) -> Json:
-    return new_table(
+    return build_table(
         uuid=UUID,
         location=LOCATION,
         schema=columns,

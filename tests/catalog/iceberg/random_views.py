@@ -5,12 +5,12 @@ from __future__ import annotations
 from random import Random
 
 from catalog.iceberg.json import Json
-from catalog.iceberg.view import new_view
+from catalog.iceberg.view import build_view
 from tests.catalog.iceberg.build import CREATED_MS, LOCATION, ORDERS, UUID, column, schema
 
 
 def a_random_view(rng: Random) -> Json:
-    return new_view(
+    return build_view(
         uuid=UUID,
         location=LOCATION,
         schema=ORDERS,

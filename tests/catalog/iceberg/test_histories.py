@@ -12,7 +12,7 @@ from pyiceberg.table.metadata import TableMetadataUtil
 
 from catalog.errors import Invalid, RequirementFailed
 from catalog.iceberg.json import Json
-from catalog.iceberg.table import apply_updates, current_snapshot_id, pinned, ref_snapshot_id, refs_only
+from catalog.iceberg.table import apply_updates, current_snapshot_id, keep_refs_only, pin_snapshot, ref_snapshot_id
 from tests.catalog.iceberg.build import NOW_MS, ORDERS, a_table, applied, part, spec, with_history
 from tests.catalog.iceberg.random_requests import request
 
@@ -104,10 +104,10 @@ def test_pyiceberg_reads_every_state(drawn: tuple[Random, int]) -> None:
 @settings(max_examples=10, deadline=None)
 def test_pyiceberg_reads_every_pinned_and_cut_state(drawn: tuple[Random, int]) -> None:
     for table in history(*drawn)[::5]:
-        TableMetadataUtil.parse_obj(refs_only(table))
+        TableMetadataUtil.parse_obj(keep_refs_only(table))
         for made in [*table["snapshots"], None]:
             snapshot_id = made["snapshot-id"] if made else None
-            parsed = TableMetadataUtil.parse_obj(pinned(table, snapshot_id, schema_id=table["current-schema-id"]))
+            parsed = TableMetadataUtil.parse_obj(pin_snapshot(table, snapshot_id, schema_id=table["current-schema-id"]))
             current = parsed.current_snapshot()
             assert (current.snapshot_id if current else None) == snapshot_id
 

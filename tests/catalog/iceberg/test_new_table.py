@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from catalog.errors import Invalid
-from catalog.iceberg.table import empty_table, new_table
+from catalog.iceberg.table import build_empty_table, build_table
 from tests.catalog.iceberg.build import (
     CREATED_MS,
     LOCATION,
@@ -87,7 +87,7 @@ def test_an_unsorted_table_has_the_order_0() -> None:
 
 
 def test_the_format_version_is_2_unless_asked() -> None:
-    table = new_table(
+    table = build_table(
         uuid=UUID,
         location=LOCATION,
         schema=NESTED,
@@ -126,7 +126,7 @@ def test_v2_writes_no_current_snapshot_as_minus_1() -> None:
 
 
 def test_a_slash_at_the_end_of_the_location_is_dropped() -> None:
-    table = new_table(
+    table = build_table(
         uuid=UUID,
         location="s3://bucket/t/",
         schema=NESTED,
@@ -256,7 +256,7 @@ def test_a_property_that_would_break_later_commits_is_invalid(name: str, value: 
 @pytest.mark.parametrize("location", ["", "/", "file:///"])
 def test_a_location_must_lead_somewhere(location: str) -> None:
     with pytest.raises(Invalid, match="invalid location"):
-        empty_table(uuid=UUID, location=location)
+        build_empty_table(uuid=UUID, location=location)
 
 
 def create_updates(version: int) -> list[dict[str, object]]:
@@ -277,8 +277,8 @@ def create_updates(version: int) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_a_create_transaction_builds_the_same_table_as_a_create_request(version: int) -> None:
-    built = applied(empty_table(uuid=UUID, location=LOCATION), *create_updates(version), now_ms=CREATED_MS)
-    asked = new_table(
+    built = applied(build_empty_table(uuid=UUID, location=LOCATION), *create_updates(version), now_ms=CREATED_MS)
+    asked = build_table(
         uuid=OTHER_UUID,
         location="file:/elsewhere",
         schema=a_table()["schemas"][0],
@@ -292,7 +292,7 @@ def test_a_create_transaction_builds_the_same_table_as_a_create_request(version:
 
 
 def test_a_create_transaction_may_bring_data() -> None:
-    empty = empty_table(uuid=UUID, location=LOCATION)
+    empty = build_empty_table(uuid=UUID, location=LOCATION)
     built = applied(empty, *create_updates(2), add(snapshot(1)), move(1))
     assert built["current-snapshot-id"] == 1
     assert built["metadata-log"] == []
@@ -300,7 +300,7 @@ def test_a_create_transaction_may_bring_data() -> None:
 
 def test_a_snapshot_before_a_schema_is_invalid() -> None:
     with pytest.raises(Invalid, match="before a schema"):
-        applied(empty_table(uuid=UUID, location=LOCATION), add(snapshot(1)))
+        applied(build_empty_table(uuid=UUID, location=LOCATION), add(snapshot(1)))
 
 
 @pytest.mark.parametrize("left_out", ["schema", "spec", "sort-order"])
@@ -309,4 +309,4 @@ def test_a_create_transaction_that_leaves_out_a_part_is_invalid(left_out: str) -
     if left_out == "schema":
         updates = updates[:2] + updates[-2:]
     with pytest.raises(Invalid, match="has no such entry"):
-        applied(empty_table(uuid=UUID, location=LOCATION), *updates)
+        applied(build_empty_table(uuid=UUID, location=LOCATION), *updates)

@@ -8,12 +8,12 @@ import pytest
 
 from catalog.errors import CommitRefused, Invalid
 from catalog.iceberg.json import Json
-from catalog.iceberg.updates import parsed_updates
-from catalog.job import JobKind
-from catalog.keyed.guard import StoreCommit, guarded
+from catalog.iceberg.updates import parse_updates
+from catalog.jobs.job import JobKind
+from catalog.keyed.store_commit import StoreCommit, guard_commit
 from catalog.maintenance import kind_of
-from catalog.relation import RelationKind
-from tests.catalog.keyed.test_guard import BASE, CHANGE, SPEC, snapshot
+from catalog.tables.relation import RelationKind
+from tests.catalog.keyed.test_store_commit import BASE, CHANGE, SPEC, snapshot
 from tests.factories import a_keyed_table
 
 
@@ -23,7 +23,7 @@ def on_base(*updates: Json, job_kind: JobKind | None = None) -> StoreCommit:
         keyed=a_keyed_table(spec=SPEC, pending_commits=1),
         base=BASE,
         change=CHANGE,
-        updates=parsed_updates(updates),
+        updates=parse_updates(updates),
         job_kind=job_kind,
         job_operations=frozenset() if job_kind is None else kind_of(job_kind).commits[RelationKind.BASE],
     )
@@ -32,25 +32,25 @@ def on_base(*updates: Json, job_kind: JobKind | None = None) -> StoreCommit:
 def test_actions_are_judged_whatever_their_case() -> None:
     add, move = snapshot(BASE, 5, operation="overwrite")
     with pytest.raises(CommitRefused, match="merge first"):
-        guarded(on_base({**add, "action": "Add-Snapshot"}, {**move, "action": "SET-SNAPSHOT-REF"}))
+        guard_commit(on_base({**add, "action": "Add-Snapshot"}, {**move, "action": "SET-SNAPSHOT-REF"}))
 
 
 @pytest.mark.parametrize("word", ["updates", "updated"])
 def test_fixed_properties_stay_under_the_old_word_for_updates_too(word: str) -> None:
     with pytest.raises(CommitRefused, match=r"gc\.enabled"):
-        guarded(on_base({"action": "set-properties", word: {"gc.enabled": "true"}}))
+        guard_commit(on_base({"action": "set-properties", word: {"gc.enabled": "true"}}))
 
 
 @pytest.mark.parametrize("word", ["removals", "removed"])
 def test_fixed_properties_stay_under_the_old_word_for_removals_too(word: str) -> None:
     with pytest.raises(CommitRefused, match="primary-key"):
-        guarded(on_base({"action": "remove-properties", word: ["firn.primary-key"]}))
+        guard_commit(on_base({"action": "remove-properties", word: ["firn.primary-key"]}))
 
 
 def test_what_is_spelled_as_the_specification_does_stays_as_it_was_sent() -> None:
     """A job's repeated commit is known by a digest of its updates."""
     sent = [*snapshot(BASE, 5), {"action": "set-properties", "updates": {"a": "b"}}, {"action": "unheard-of", "x": 1}]
-    assert parsed_updates(sent) == sent
+    assert parse_updates(sent) == sent
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_what_is_spelled_as_the_specification_does_stays_as_it_was_sent() -> Non
 )
 def test_what_a_judge_would_stumble_over_is_refused_first(update: Any) -> None:
     with pytest.raises(Invalid):
-        parsed_updates([update])
+        parse_updates([update])
 
 
 @pytest.mark.parametrize("milliseconds", [-1, 2**62])
@@ -84,4 +84,4 @@ def test_a_snapshot_is_dated_in_a_year_that_readers_know(milliseconds: int) -> N
     add, move = snapshot(BASE, 5)
     dated = {**add, "snapshot": {**add["snapshot"], "timestamp-ms": milliseconds}}
     with pytest.raises(Invalid, match="timestamp-ms"):
-        parsed_updates([dated, move])
+        parse_updates([dated, move])

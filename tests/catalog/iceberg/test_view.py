@@ -6,7 +6,7 @@ import pytest
 
 from catalog.errors import Invalid, RequirementFailed
 from catalog.iceberg.json import Json
-from catalog.iceberg.view import apply_view_updates, check_view_requirements, current_version, new_view
+from catalog.iceberg.view import apply_view_updates, build_view, check_view_requirements, current_version
 from tests.catalog.iceberg.build import CREATED_MS, NOW_MS, ORDERS, OTHER_UUID, UUID, column, hyphened, schema
 
 
@@ -27,7 +27,7 @@ def version(*representations: Json, number: int = 1, schema_id: int = 0, **more:
 
 
 def a_view(first: Json | None = None, /, **properties: str) -> Json:
-    return new_view(
+    return build_view(
         uuid=UUID,
         location="file:/warehouse/v/",
         schema=ORDERS,

@@ -8,12 +8,20 @@ from typing import Any
 import pytest
 
 from catalog.errors import Invalid
+from catalog.imports.directory_names import derive_table_name
 from catalog.imports.entry import EntryState
-from catalog.imports.judge import Act, Candidate, Misplaced, Present, Rules, judge, warnings_of
-from catalog.imports.names import name_of_directory
-from catalog.imports.newest import Header
-from catalog.imports.spec import ImportSpec, Secrets, SourceKind, checked_spec
-from catalog.relation import RelationKind
+from catalog.imports.import_rules import (
+    Candidate,
+    ExistingTable,
+    ImportAction,
+    ImportOptions,
+    Misplaced,
+    decide_import,
+    find_warnings,
+)
+from catalog.imports.newest_metadata import Header
+from catalog.imports.spec import ImportSpec, Secrets, SourceKind, check_spec_request
+from catalog.tables.relation import RelationKind
 from tests.factories import a_relation
 
 WAREHOUSE = ImportSpec(kind=SourceKind.WAREHOUSE, address="file:///w")
@@ -25,8 +33,8 @@ def candidate(at: str = "/t/metadata/00002-b", **changes: Any) -> Candidate:
     return Candidate(metadata_location=at, metadata={"properties": {}}, header=replace(HERE, **changes))
 
 
-def present(at: str, header: Header | None = HERE, **changes: Any) -> Present:
-    return Present(relation=a_relation(metadata_location=at, **changes), header=header)
+def present(at: str, header: Header | None = HERE, **changes: Any) -> ExistingTable:
+    return ExistingTable(relation=a_relation(metadata_location=at, **changes), header=header)
 
 
 @pytest.mark.parametrize(
@@ -47,21 +55,21 @@ def present(at: str, header: Header | None = HERE, **changes: Any) -> Present:
 )
 def test_addresses_that_no_catalog_may_have_are_refused_without_being_repeated(address: str) -> None:
     with pytest.raises(Invalid) as refused:
-        checked_spec(replace(REST, address=address), Secrets())
+        check_spec_request(replace(REST, address=address), Secrets())
     assert "secret" not in str(refused.value)
 
 
 @pytest.mark.parametrize("place", ["file:///w/../etc", "warehouse", "file://other/w", "/w/./x"])
 def test_warehouses_that_climb_or_are_none_are_refused(place: str) -> None:
     with pytest.raises(Invalid):
-        checked_spec(replace(WAREHOUSE, address=place), Secrets())
+        check_spec_request(replace(WAREHOUSE, address=place), Secrets())
 
 
 def test_options_go_with_their_kind_of_source() -> None:
     with pytest.raises(Invalid, match="REST catalog alone"):
-        checked_spec(WAREHOUSE, Secrets(token="t"))
+        check_spec_request(WAREHOUSE, Secrets(token="t"))
     with pytest.raises(Invalid, match="warehouse alone"):
-        checked_spec(replace(REST, namespace_depth=1), Secrets())
+        check_spec_request(replace(REST, namespace_depth=1), Secrets())
     with pytest.raises(Invalid, match="one of them"):
         Secrets(token="t", credential="a:b")
 
@@ -92,52 +100,54 @@ def test_patterns_choose_by_dotted_names() -> None:
     ],
 )
 def test_directories_become_names(path: str, depth: int | None, into: tuple[str, ...], name: str) -> None:
-    assert str(name_of_directory(path.split("/"), depth=depth, into=into)) == name
+    assert str(derive_table_name(path.split("/"), depth=depth, into=into)) == name
 
 
 def test_a_directory_without_one_above_it_names_no_table() -> None:
     with pytest.raises(Invalid, match="names a namespace"):
-        name_of_directory(["orders"], depth=None, into=())
+        derive_table_name(["orders"], depth=None, into=())
 
 
 def test_what_is_not_there_is_added_unless_another_lies_in_its_place() -> None:
-    assert judge(candidate(), None, None, Rules()).act is Act.ADD
-    shared = judge(candidate(), None, Misplaced("it lies in another table"), Rules(overwrite=True))
-    assert (shared.act, shared.state) == (Act.NOTHING, EntryState.CONFLICT)
+    assert decide_import(candidate(), None, None, ImportOptions()).act is ImportAction.ADD
+    shared = decide_import(candidate(), None, Misplaced("it lies in another table"), ImportOptions(overwrite=True))
+    assert (shared.act, shared.state) == (ImportAction.NOTHING, EntryState.CONFLICT)
 
 
 def test_another_table_of_the_name_is_replaced_only_when_asked() -> None:
     other = present("/o/metadata/00000-x", replace(HERE, uuid="other"))
-    assert judge(candidate(), other, None, Rules(refresh=True)).state is EntryState.CONFLICT
-    assert judge(candidate(), other, None, Rules(overwrite=True)).act is Act.REPLACE
+    assert decide_import(candidate(), other, None, ImportOptions(refresh=True)).state is EntryState.CONFLICT
+    assert decide_import(candidate(), other, None, ImportOptions(overwrite=True)).act is ImportAction.REPLACE
 
 
 @pytest.mark.parametrize("kind", [RelationKind.KEYED, RelationKind.VIEW, RelationKind.BASE])
 def test_what_is_no_plain_table_is_never_replaced_by_one(kind: RelationKind) -> None:
     taken = present("/o/metadata/00000-x", None if kind is RelationKind.KEYED else HERE, kind=kind)
-    assert judge(candidate(), taken, None, Rules(overwrite=True, refresh=True)).act is Act.NOTHING
+    assert (
+        decide_import(candidate(), taken, None, ImportOptions(overwrite=True, refresh=True)).act is ImportAction.NOTHING
+    )
 
 
 def test_the_same_table_is_there_already() -> None:
-    same = judge(candidate(), present("/t/metadata/00002-b"), None, Rules(overwrite=True))
-    assert (same.act, same.state, same.reason) == (Act.NOTHING, EntryState.THERE, None)
+    same = decide_import(candidate(), present("/t/metadata/00002-b"), None, ImportOptions(overwrite=True))
+    assert (same.act, same.state, same.reason) == (ImportAction.NOTHING, EntryState.THERE, None)
 
 
 def test_a_pointer_follows_its_source_only_along_the_tables_own_history() -> None:
     behind = present("/t/metadata/00001-a", replace(HERE, past=frozenset()))
-    assert judge(candidate(), behind, None, Rules()).act is Act.NOTHING
-    assert judge(candidate(), behind, None, Rules(refresh=True)).act is Act.REFRESH
+    assert decide_import(candidate(), behind, None, ImportOptions()).act is ImportAction.NOTHING
+    assert decide_import(candidate(), behind, None, ImportOptions(refresh=True)).act is ImportAction.REFRESH
     committed_here = present("/t/metadata/00002-mine", replace(HERE, past=frozenset({"00001-a"})))
-    assert judge(candidate(), committed_here, None, Rules(refresh=True)).state is EntryState.CONFLICT
-    assert judge(candidate(), committed_here, None, Rules(overwrite=True)).act is Act.NOTHING
+    assert decide_import(candidate(), committed_here, None, ImportOptions(refresh=True)).state is EntryState.CONFLICT
+    assert decide_import(candidate(), committed_here, None, ImportOptions(overwrite=True)).act is ImportAction.NOTHING
     ahead = present("/t/metadata/00003-mine", replace(HERE, past=frozenset({"00002-b"})))
-    assert judge(candidate(), ahead, None, Rules(refresh=True)).state is EntryState.THERE
+    assert decide_import(candidate(), ahead, None, ImportOptions(refresh=True)).state is EntryState.THERE
 
 
 def test_files_outside_of_the_warehouse_are_told_of() -> None:
     properties = {"write.data.path": "s3://b/d", "write.metadata.path": "file:///w/m", "gc.enabled": "false"}
     found = replace(candidate(location="/elsewhere"), metadata={"properties": properties})
-    lies, data, gc = warnings_of(found, "file:/w")
+    lies, data, gc = find_warnings(found, "file:/w")
     assert "/elsewhere" in lies
     assert "s3://b/d" in data
     assert "gc.enabled" in gc

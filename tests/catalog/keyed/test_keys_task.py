@@ -9,7 +9,7 @@ import pytest
 
 from catalog.errors import Invalid
 from catalog.iceberg.json import Json
-from catalog.keyed.keys_task import Keep, keys_task
+from catalog.keyed.keys_task import KeepRule, build_keys_task
 from catalog.keyed.spec import KeyedTable, KeySpec
 from catalog.names import RelationId, TableName
 
@@ -28,11 +28,11 @@ BASE: Json = {
 }
 
 
-def task(keep: Keep | None, *, sequence_field: str | None = None, **more: Any) -> Json:
+def task(keep: KeepRule | None, *, sequence_field: str | None = None, **more: Any) -> Json:
     ids = [RelationId(uuid4()) for _ in range(3)]
     spec = KeySpec(primary_key=("id",), sequence_field=sequence_field)
     keyed = KeyedTable(relation_id=ids[0], spec=spec, base_id=ids[1], change_id=ids[2])
-    return keys_task(keyed, ORDERS, BASE, keep, linked=more.get("linked", False))
+    return build_keys_task(keyed, ORDERS, BASE, keep, linked=more.get("linked", False))
 
 
 def test_a_count_reads_base_as_it_was_and_is_told_of_nothing_to_write() -> None:
@@ -44,21 +44,21 @@ def test_a_count_reads_base_as_it_was_and_is_told_of_nothing_to_write() -> None:
 @pytest.mark.parametrize(
     ("keep", "sequence_field", "order"),
     [
-        (Keep(), None, "ORDER BY w.sequence DESC, w.written DESC, b._file DESC, b._pos DESC"),
-        (Keep("at `once`"), None, "ORDER BY b.`at ``once``` DESC NULLS LAST, w.sequence DESC"),
-        (Keep(), "version", "ORDER BY b.`version` DESC NULLS LAST, w.sequence DESC"),
-        (Keep("version"), "version", "ORDER BY b.`version` DESC NULLS LAST, w.sequence DESC"),
+        (KeepRule(), None, "ORDER BY w.sequence DESC, w.written DESC, b._file DESC, b._pos DESC"),
+        (KeepRule("at `once`"), None, "ORDER BY b.`at ``once``` DESC NULLS LAST, w.sequence DESC"),
+        (KeepRule(), "version", "ORDER BY b.`version` DESC NULLS LAST, w.sequence DESC"),
+        (KeepRule("version"), "version", "ORDER BY b.`version` DESC NULLS LAST, w.sequence DESC"),
     ],
 )
 def test_the_newest_row_stays_or_the_one_with_the_highest_value(
-    keep: Keep, sequence_field: str | None, order: str
+    keep: KeepRule, sequence_field: str | None, order: str
 ) -> None:
     assert order in task(keep, sequence_field=sequence_field)["sql"]["surplus"]
 
 
 def test_no_row_gives_way_to_itself_where_its_file_is_listed_twice() -> None:
     """Numbered, the two readings of one row would be 1 and 2, and the second would delete the first."""
-    assert "dense_rank() OVER" in task(Keep())["sql"]["surplus"]
+    assert "dense_rank() OVER" in task(KeepRule())["sql"]["surplus"]
 
 
 @pytest.mark.parametrize(
@@ -71,10 +71,10 @@ def test_no_row_gives_way_to_itself_where_its_file_is_listed_twice() -> None:
 )
 def test_a_rule_that_cannot_be_followed_is_refused(column: str, sequence_field: str | None, why: str) -> None:
     with pytest.raises(Invalid, match=why):
-        task(Keep(column), sequence_field=sequence_field)
+        task(KeepRule(column), sequence_field=sequence_field)
 
 
 def test_a_job_remembers_the_rule() -> None:
-    for keep in (Keep(), Keep("version")):
-        assert Keep.from_params({"state": "asked for", **keep.as_params()}) == keep
-    assert Keep.from_params({"state": "asked for"}) is None
+    for keep in (KeepRule(), KeepRule("version")):
+        assert KeepRule.from_params({"state": "asked for", **keep.as_params()}) == keep
+    assert KeepRule.from_params({"state": "asked for"}) is None

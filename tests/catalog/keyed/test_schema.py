@@ -12,11 +12,11 @@ from catalog.iceberg.schema import check_schema
 from catalog.keyed.schema import (
     OP_ID,
     SOURCE_ID,
-    base_of_change,
-    base_schema,
-    change_schema,
+    build_base_schema,
+    build_change_schema,
     check_altered,
-    with_shared_ids,
+    derive_base_schema,
+    share_field_ids,
 )
 from catalog.keyed.spec import KeySpec
 
@@ -33,13 +33,13 @@ def columns(*fields: Json) -> Json:
 
 ID, AT, NOTE = column(1, "id"), column(2, "at"), column(3, "note", "string")
 KEY = {**ID, "required": True}
-BASE = base_schema(columns(ID, AT, NOTE), SPEC)
-CHANGE = change_schema(BASE)
+BASE = build_base_schema(columns(ID, AT, NOTE), SPEC)
+CHANGE = build_change_schema(BASE)
 OP, SOURCE = CHANGE["fields"][-2:]
 
 
 def test_only_key_columns_of_base_are_required_whatever_was_declared() -> None:
-    made = base_schema(columns(ID, {**AT, "required": True}, NOTE), SPEC)
+    made = build_base_schema(columns(ID, {**AT, "required": True}, NOTE), SPEC)
     assert [field["required"] for field in made["fields"]] == [True, False, False]
     assert made["identifier-field-ids"] == [1]
     check_schema(made, 3)
@@ -48,7 +48,7 @@ def test_only_key_columns_of_base_are_required_whatever_was_declared() -> None:
 def test_a_change_is_a_row_of_base_and_what_tells_of_it() -> None:
     assert [field["name"] for field in CHANGE["fields"]] == ["id", "at", "note", "_op", "_source"]
     assert CHANGE["identifier-field-ids"] == []
-    assert base_of_change(CHANGE, [1]) == {key: value for key, value in BASE.items() if key != "schema-id"}
+    assert derive_base_schema(CHANGE, [1]) == {key: value for key, value in BASE.items() if key != "schema-id"}
     check_schema(CHANGE, 3)
 
 
@@ -71,12 +71,12 @@ def test_a_change_is_a_row_of_base_and_what_tells_of_it() -> None:
 )
 def test_what_is_not_fit_for_a_key_is_named(schema: Json, spec: KeySpec, why: str) -> None:
     with pytest.raises(Invalid, match=why):
-        base_schema(schema, spec)
+        build_base_schema(schema, spec)
 
 
 @pytest.mark.parametrize("kind", ["int", "long", "date", "timestamp", "timestamptz_ns", "decimal(9, 2)", "string"])
 def test_a_sequence_field_has_a_type_with_an_order(kind: str) -> None:
-    base_schema(columns(ID, column(2, "at", kind)), SPEC)
+    build_base_schema(columns(ID, column(2, "at", kind)), SPEC)
 
 
 # --- alterations -----------------------------------------------------------------------------------------------------
@@ -146,10 +146,10 @@ def test_a_column_added_to_a_change_store_follows_bases_last_one() -> None:
     }
     sent = columns(KEY, AT, NOTE, OP, SOURCE, column(SOURCE_ID + 1, "tags", nested))
     check_altered(sent, CHANGE, SPEC, is_change=True)
-    shared = with_shared_ids(sent, last_base_id=3)
+    shared = share_field_ids(sent, last_base_id=3)
     assert [field["id"] for field in shared["fields"]] == [1, 2, 3, OP_ID, SOURCE_ID, 4]
     kind = shared["fields"][-1]["type"]
     assert (kind["key-id"], kind["value-id"], kind["value"]["element-id"]) == (5, 6, 7)
     assert kind["value"]["element"]["fields"][0]["id"] == 8
-    base = base_of_change(shared, [1])
-    assert change_schema(base)["fields"] == [*base["fields"], OP, SOURCE]
+    base = derive_base_schema(shared, [1])
+    assert build_change_schema(base)["fields"] == [*base["fields"], OP, SOURCE]

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from catalog.group import DEFAULT_GROUP
-from catalog.launch.fleet import Decision, Member, Past, Standing, Waiting, decide
-from catalog.launch.record import Launched, past
+from catalog.jobs.optimizer_group import DEFAULT_GROUP
+from catalog.launch.fleet import FleetDecision, FleetMember, LaunchHistory, LaunchStatus, QueueDemand, decide_launches
+from catalog.launch.record import LaunchRecord, summarize_launches
 from catalog.launch.settings import Launch, LaunchId, LaunchKind, Scaling
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -24,19 +24,21 @@ def ago(seconds: float) -> datetime:
     return NOW - timedelta(seconds=seconds)
 
 
-def member(number: int = 1, **changes: Any) -> Member:
-    made = Member(
-        id=LaunchId(f"l{number}"), standing=Standing.WORKING, started_at=ago(3600), busy_at=ago(1), resident=500
+def member(number: int = 1, **changes: Any) -> FleetMember:
+    made = FleetMember(
+        id=LaunchId(f"l{number}"), status=LaunchStatus.WORKING, started_at=ago(3600), busy_at=ago(1), resident=500
     )
     return replace(made, **changes)
 
 
-def waiting(seconds: float, jobs: int = 1) -> Waiting:
-    return Waiting(jobs=jobs, since=ago(seconds))
+def waiting(seconds: float, jobs: int = 1) -> QueueDemand:
+    return QueueDemand(jobs=jobs, since=ago(seconds))
 
 
-def look(*members: Member, waits: Waiting | None = None, went: Past | None = None, launch: Launch = LAUNCH) -> Decision:
-    return decide(launch, members, waits or Waiting(), went or Past(), NOW, lease=LEASE)
+def look(
+    *members: FleetMember, waits: QueueDemand | None = None, went: LaunchHistory | None = None, launch: Launch = LAUNCH
+) -> FleetDecision:
+    return decide_launches(launch, members, waits or QueueDemand(), went or LaunchHistory(), NOW, lease=LEASE)
 
 
 def bounds(minimum: int, maximum: int) -> Launch:
@@ -44,7 +46,7 @@ def bounds(minimum: int, maximum: int) -> Launch:
 
 
 def test_nothing_waits_and_nothing_is_started() -> None:
-    assert look() == Decision(wanted=0)
+    assert look() == FleetDecision(wanted=0)
 
 
 def test_the_minimum_is_there_whether_anything_waits_or_not() -> None:
@@ -59,12 +61,12 @@ def test_the_first_is_started_as_soon_as_a_job_waits() -> None:
 def test_another_is_started_when_a_job_has_waited_long_enough_and_the_last_change_is_over() -> None:
     assert look(member(jobs=2), waits=waiting(9)).start == 0
     assert look(member(jobs=2), waits=waiting(11)).start == 1
-    assert look(member(jobs=2), waits=waiting(11), went=Past(changed_at=ago(59))).start == 0
-    assert look(member(jobs=2), waits=waiting(11), went=Past(changed_at=ago(61))).start == 1
+    assert look(member(jobs=2), waits=waiting(11), went=LaunchHistory(changed_at=ago(59))).start == 0
+    assert look(member(jobs=2), waits=waiting(11), went=LaunchHistory(changed_at=ago(61))).start == 1
 
 
 def test_while_one_starts_no_other_does() -> None:
-    starting = member(2, standing=Standing.STARTING, started_at=ago(20))
+    starting = member(2, status=LaunchStatus.STARTING, started_at=ago(20))
     assert look(member(jobs=2), starting, waits=waiting(100)).start == 0
 
 
@@ -80,13 +82,13 @@ def test_one_that_idles_long_enough_is_drained_down_to_the_minimum() -> None:
     assert look(replace(idle, busy_at=ago(599))).ends == ()
     assert look(idle, launch=bounds(1, 3)).ends == ()
     assert look(idle, waits=waiting(0)).ends == ()
-    assert look(idle, went=Past(changed_at=ago(59))).ends == ()
+    assert look(idle, went=LaunchHistory(changed_at=ago(59))).ends == ()
     assert "idle for 600 s" in look(idle).ends[0].why
 
 
 def test_a_draining_one_is_not_counted_and_not_drained_again() -> None:
-    draining = member(1, standing=Standing.DRAINING, busy_at=ago(10**4))
-    assert look(draining, launch=bounds(1, 1)) == Decision(wanted=1, start=1)
+    draining = member(1, status=LaunchStatus.DRAINING, busy_at=ago(10**4))
+    assert look(draining, launch=bounds(1, 1)) == FleetDecision(wanted=1, start=1)
 
 
 def test_memory_over_the_limit_is_drained_and_replaced_and_far_over_it_killed() -> None:
@@ -96,7 +98,7 @@ def test_memory_over_the_limit_is_drained_and_replaced_and_far_over_it_killed() 
     far = look(member(resident=1501))
     assert [(end.at_once, end.is_failure) for end in far.ends] == [(True, True)]
     assert look(member(resident=None)).ends == ()
-    draining = member(standing=Standing.DRAINING, resident=1501)
+    draining = member(status=LaunchStatus.DRAINING, resident=1501)
     assert [end.at_once for end in look(draining).ends] == [True]
 
 
@@ -105,7 +107,7 @@ def silent(seconds: float) -> timedelta:
 
 
 def test_one_that_does_not_register_in_time_is_killed() -> None:
-    late = member(standing=Standing.STARTING, started_at=ago(400), silent_for=silent(300))
+    late = member(status=LaunchStatus.STARTING, started_at=ago(400), silent_for=silent(300))
     assert [(end.at_once, end.is_failure) for end in look(late).ends] == [(True, True)]
     assert look(replace(late, silent_for=silent(299)), waits=waiting(1)).ends == ()
 
@@ -116,11 +118,11 @@ def test_one_that_falls_silent_is_killed_and_replaced() -> None:
 
 
 def test_one_that_may_only_have_missed_its_server_is_waited_for() -> None:
-    assert look(member(silent_for=silent(100)), launch=bounds(1, 1)) == Decision(wanted=1)
+    assert look(member(silent_for=silent(100)), launch=bounds(1, 1)) == FleetDecision(wanted=1)
 
 
 def test_one_that_was_asked_to_end_and_hangs_is_killed_once_it_holds_no_job() -> None:
-    hanging = member(standing=Standing.DRAINING, asked_at=ago(900), busy_at=ago(120))
+    hanging = member(status=LaunchStatus.DRAINING, asked_at=ago(900), busy_at=ago(120))
     assert [(end.launch, end.at_once) for end in look(hanging).ends] == [("l1", True)]
     assert [end.at_once for end in look(hanging, launch=Launch()).ends] == [True]
     assert look(replace(hanging, busy_at=ago(119))).ends == ()
@@ -130,8 +132,8 @@ def test_one_that_was_asked_to_end_and_hangs_is_killed_once_it_holds_no_job() ->
 
 @pytest.mark.parametrize(("failures", "pause"), [(1, 5), (2, 10), (3, 20), (4, 40)])
 def test_after_failures_the_next_start_waits_twice_as_long_each_time(failures: int, pause: int) -> None:
-    def went(seconds: float) -> Past:
-        return Past(failures=failures, failed_at=ago(seconds), error="no Java")
+    def went(seconds: float) -> LaunchHistory:
+        return LaunchHistory(failures=failures, failed_at=ago(seconds), error="no Java")
 
     held = look(waits=waiting(1), went=went(pause - 1))
     assert (held.start, held.wanted) == (0, 1)
@@ -140,42 +142,42 @@ def test_after_failures_the_next_start_waits_twice_as_long_each_time(failures: i
 
 
 def test_starts_are_given_up_after_too_many_failures_and_the_reason_is_shown() -> None:
-    given_up = look(waits=waiting(1), went=Past(failures=5, failed_at=ago(10**6), error="refused"))
+    given_up = look(waits=waiting(1), went=LaunchHistory(failures=5, failed_at=ago(10**6), error="refused"))
     assert given_up.start == 0
     assert "5 starts in a row have failed, the last one: refused" in (given_up.held_back or "")
 
 
 def test_a_group_that_is_not_launched_any_more_drains_what_runs() -> None:
-    ends = look(member(1), member(2, standing=Standing.DRAINING), launch=Launch()).ends
+    ends = look(member(1), member(2, status=LaunchStatus.DRAINING), launch=Launch()).ends
     assert [end.launch for end in ends] == ["l1"]
 
 
-def launched(number: int, standing: Standing, lived: float = 5, **changes: Any) -> Launched:
+def launched(number: int, status: LaunchStatus, lived: float = 5, **changes: Any) -> LaunchRecord:
     """Newer with lower numbers."""
     began = ago(number * 1000)
-    made = Launched(
+    made = LaunchRecord(
         id=LaunchId(f"l{number}"),
         group=DEFAULT_GROUP,
         kind=LaunchKind.LOCAL,
-        standing=standing,
+        status=status,
         started_at=began,
         busy_at=began,
-        ended_at=began + timedelta(seconds=lived) if standing.is_over else None,
+        ended_at=began + timedelta(seconds=lived) if status.is_over else None,
         why=f"reason {number}",
     )
     return replace(made, **changes)
 
 
 def test_failures_in_a_row_are_those_since_something_worked_or_the_settings_changed() -> None:
-    failed = [launched(n, Standing.FAILED) for n in (1, 2, 3)]
+    failed = [launched(n, LaunchStatus.FAILED) for n in (1, 2, 3)]
     ever = ago(10**6)
-    assert (past(failed, ever).failures, past(failed, ever).error) == (3, "reason 1")
-    assert past([launched(0, Standing.STARTING), *failed], ever).failures == 3
-    assert past([launched(0, Standing.WORKING), *failed], ever).failures == 0
-    assert past([failed[0], launched(2, Standing.ENDED), failed[2]], ever).failures == 1
-    assert past([failed[0], launched(2, Standing.FAILED, lived=700), failed[2]], ever).failures == 2
-    assert past(failed, ago(1500)).failures == 1
-    assert past(failed, ago(500)) == Past()
+    assert (summarize_launches(failed, ever).failures, summarize_launches(failed, ever).error) == (3, "reason 1")
+    assert summarize_launches([launched(0, LaunchStatus.STARTING), *failed], ever).failures == 3
+    assert summarize_launches([launched(0, LaunchStatus.WORKING), *failed], ever).failures == 0
+    assert summarize_launches([failed[0], launched(2, LaunchStatus.ENDED), failed[2]], ever).failures == 1
+    assert summarize_launches([failed[0], launched(2, LaunchStatus.FAILED, lived=700), failed[2]], ever).failures == 2
+    assert summarize_launches(failed, ago(1500)).failures == 1
+    assert summarize_launches(failed, ago(500)) == LaunchHistory()
 
 
 def test_whatever_happens_there_are_between_minimum_and_maximum() -> None:
@@ -186,7 +188,7 @@ def test_whatever_happens_there_are_between_minimum_and_maximum() -> None:
         members = [
             member(
                 number,
-                standing=dice.choice([Standing.STARTING, Standing.WORKING, Standing.DRAINING]),
+                status=dice.choice([LaunchStatus.STARTING, LaunchStatus.WORKING, LaunchStatus.DRAINING]),
                 started_at=ago(dice.randint(0, 400)),
                 busy_at=ago(dice.randint(0, 1000)),
                 jobs=dice.randint(0, 2),
@@ -198,6 +200,6 @@ def test_whatever_happens_there_are_between_minimum_and_maximum() -> None:
         ]
         made = look(*members, waits=waiting(dice.randint(0, 20), dice.randint(0, 1)), launch=bounds(low, high))
         ended = {end.launch for end in made.ends}
-        left = [one for one in members if one.standing is not Standing.DRAINING and one.id not in ended]
+        left = [one for one in members if one.status is not LaunchStatus.DRAINING and one.id not in ended]
         assert low <= len(left) + made.start <= max(high, low)
         assert len(ended) == len(made.ends)

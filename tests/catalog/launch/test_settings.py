@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from catalog.errors import Invalid
-from catalog.launch.settings import DeployMode, Launch, LaunchKind, Scaling, checked, filled
+from catalog.launch.settings import DeployMode, Launch, LaunchKind, Scaling, check_launch, fill_variables
 
 SUBMIT = LaunchKind.SPARK_SUBMIT
 
@@ -25,7 +25,7 @@ SUBMIT = LaunchKind.SPARK_SUBMIT
     ],
 )
 def test_what_can_work_is_taken(launch: Launch) -> None:
-    assert checked(launch) == launch
+    assert check_launch(launch) == launch
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,11 @@ def test_what_can_work_is_taken(launch: Launch) -> None:
 )
 def test_what_cannot_work_is_refused_with_a_reason(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(Invalid, match=words):
-        checked(Launch(**changes))
+        check_launch(Launch(**changes))
 
 
 def test_what_replaces_a_variable_is_not_looked_at_again() -> None:
-    assert filled("{firn.group}-{firn.launch}-{x}", {"group": "{firn.launch}", "launch": "l"}) == "{firn.launch}-l-{x}"
+    assert (
+        fill_variables("{firn.group}-{firn.launch}-{x}", {"group": "{firn.launch}", "launch": "l"})
+        == "{firn.launch}-l-{x}"
+    )

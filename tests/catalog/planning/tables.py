@@ -8,15 +8,15 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from catalog.file_layout import NOTHING, FileLayout, Packing
-from catalog.job import Job, JobKind, JobStatus
+from catalog.files.bin_packing import RewriteRule
+from catalog.files.file_layout import NOTHING, FileLayout, Packing
+from catalog.jobs.job import Job, JobKind, JobStatus
 from catalog.keyed.spec import KeySpec
 from catalog.maintenance.rewrite import WITH_VECTORS
 from catalog.planning import TableFacts
 from catalog.planning.file_rules import compact_rule, rewrite_rule
-from catalog.policy.policy import layered
-from catalog.relation import TableStats
-from catalog.rewrite_selection import RewriteRule
+from catalog.policy.policy import merge_layers
+from catalog.tables.relation import TableStats
 from tests.factories import NOW, a_job, a_keyed_table
 
 KEYED = a_keyed_table()
@@ -111,7 +111,7 @@ def plain(policy: dict[str, str] | None = None, **counted: Any) -> TableFacts:
     small = counted.pop("small_files", 0)
     more = {name: counted.pop(name) for name in _OF_FACTS if name in counted}
     stats = TableStats(relation_id=PLAIN.relation_id, **{"snapshot_id": 7, **counted})
-    facts = TableFacts(policy=layered([("table", policy or {})]), stats=stats, **{"created_at": NOW, **more})
+    facts = TableFacts(policy=merge_layers([("table", policy or {})]), stats=stats, **{"created_at": NOW, **more})
     return laid_out(facts, *([small] if small else []))
 
 
@@ -161,7 +161,7 @@ def tables(draw: st.DrawFn) -> TableFacts:
             pending_since=NOW - timedelta(minutes=draw(st.integers(0, 200))) if commits else None,
         )
     facts = TableFacts(
-        policy=layered([("table", draw(policies))]),
+        policy=merge_layers([("table", draw(policies))]),
         stats=draw(counters(KEYED.base_id)),
         keyed=keyed,
         change=None if keyed is None else draw(counters(KEYED.change_id)),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from catalog.job import JobKind, JobStatus
+from catalog.jobs.job import JobKind, JobStatus
 from catalog.keyed.spec import KeySpec
 from catalog.maintenance import decide_next_job
 from catalog.planning import Due, NotDue, TableFacts
-from catalog.policy.policy import Policy, layered
-from catalog.relation import TableStats
+from catalog.policy.policy import Policy, merge_layers
+from catalog.tables.relation import TableStats
 from tests.catalog.planning.tables import laid_out
 from tests.factories import LATER, NOW, a_job, a_keyed_table
 
@@ -19,7 +19,7 @@ def facts(policy: dict[str, str] | None = None, **changes: Any) -> TableFacts:
     keyed = changes.pop("keyed", a_keyed_table())
     change = changes.pop("change", TableStats(relation_id=keyed.change_id))
     stats = changes.pop("stats", TableStats(relation_id=keyed.base_id))
-    chosen: Policy = layered([("table", policy or {})])
+    chosen: Policy = merge_layers([("table", policy or {})])
     return TableFacts(policy=chosen, stats=stats, keyed=keyed, change=change, **changes)
 
 
@@ -107,7 +107,7 @@ def test_small_files_make_a_rewrite_due() -> None:
 
 def test_a_plain_table_linked_to_hive_keeps_the_files_that_hive_lists() -> None:
     stats = TableStats(relation_id=a_keyed_table().base_id, data_files=10**6, snapshot_id=1)
-    linked = TableFacts(policy=layered([]), stats=stats, hive_linked=True)
+    linked = TableFacts(policy=merge_layers([]), stats=stats, hive_linked=True)
     assert isinstance(decide_next_job(laid_out(linked, 10**6), (), NOW), NotDue)
 
 

@@ -7,11 +7,11 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.job import Job, JobStatus
+from catalog.jobs.job import Job, JobStatus
 from catalog.maintenance import decide_next_job
 from catalog.planning import Due, NotDue, TableFacts
 from catalog.planning.windows import open_from, open_now
-from catalog.policy.policy import layered
+from catalog.policy.policy import merge_layers
 from tests.catalog.planning.tables import ended, histories, policies, tables
 from tests.factories import NOW
 
@@ -69,7 +69,7 @@ def test_nothing_becomes_due_before_the_time_that_was_told(facts: TableFacts) ->
 def test_jobs_may_begin_from_the_moment_that_is_told_and_not_before(policy: dict[str, str], hours: int) -> None:
     """Over both changes of the clocks."""
     now = NOW + timedelta(hours=hours)
-    chosen = layered([("table", policy)])
+    chosen = merge_layers([("table", policy)])
     opens = open_from(chosen, now)
     if opens is None:
         assert not open_now(chosen, now)

@@ -10,15 +10,15 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from catalog.job import JobKind, JobStatus
+from catalog.jobs.job import JobKind, JobStatus
 from catalog.maintenance import decide_next_job
 from catalog.names import RelationId
 from catalog.planning import Due
 from catalog.planning.schedules import SPREAD
 from catalog.policy.settings import SETTINGS
-from catalog.relation import TableStats
+from catalog.tables.relation import TableStats
 from tests.catalog.planning.tables import DAY, ended, plain
-from tests.catalog.planning.test_needs import AT_THREE, HOUR, THREE, due, not_due
+from tests.catalog.planning.test_triggers import AT_THREE, HOUR, THREE, due, not_due
 from tests.factories import NOW
 
 

@@ -15,7 +15,7 @@ from catalog.scan.expression import (
     MOST_PREDICATES,
     NEGATED,
     Op,
-    bound,
+    bind_expression,
     parsed,
     predicates,
     to_json,
@@ -92,14 +92,18 @@ def test_each_predicate_has_one_opposite() -> None:
 
 def named(name: str, **more: Any) -> Any:
     written = {"type": "is-null", "term": name} if not more else {"type": more.pop("op"), "term": name, **more}
-    return to_json(bound(parsed(written), index(SCHEMA), case_sensitive=False))
+    return to_json(bind_expression(parsed(written), index(SCHEMA), case_sensitive=False))
 
 
 def test_names_are_found_in_any_case_and_told_as_the_table_spells_them() -> None:
     assert named("ID") == {"type": "is-null", "term": "id"}
     assert named("AT.home", op="starts-with", value="a")["term"] == "at.Home"
     by_id = {"type": "eq", "term": {"type": "reference", "id": 1}, "value": 3}
-    assert to_json(bound(parsed(by_id), index(SCHEMA), case_sensitive=True)) == {"type": "eq", "term": "id", "value": 3}
+    assert to_json(bind_expression(parsed(by_id), index(SCHEMA), case_sensitive=True)) == {
+        "type": "eq",
+        "term": "id",
+        "value": 3,
+    }
 
 
 @pytest.mark.parametrize(
@@ -116,11 +120,11 @@ def test_names_are_found_in_any_case_and_told_as_the_table_spells_them() -> None
 )
 def test_what_no_column_can_be_asked_is_refused(asked: Any) -> None:
     with pytest.raises(Invalid):
-        bound(parsed(asked), index(SCHEMA), case_sensitive=False)
+        bind_expression(parsed(asked), index(SCHEMA), case_sensitive=False)
 
 
 def test_two_columns_that_differ_in_case_are_told_apart_by_those_who_ask_exactly() -> None:
-    exact = bound(parsed({"type": "is-null", "term": "SAME"}), index(SCHEMA), case_sensitive=True)
+    exact = bind_expression(parsed({"type": "is-null", "term": "SAME"}), index(SCHEMA), case_sensitive=True)
     assert to_json(exact) == {"type": "is-null", "term": "SAME"}
 
 
@@ -162,7 +166,7 @@ def test_predicates_are_counted() -> None:
 
 def test_depth_is_bounded_where_every_walk_over_the_filter_still_ends() -> None:
     deepest = parsed(chained({"type": "eq", "term": "id", "value": 1}, DEEPEST))
-    assert to_json(bound(deepest, index(SCHEMA), case_sensitive=True))
+    assert to_json(bind_expression(deepest, index(SCHEMA), case_sensitive=True))
     with pytest.raises(Invalid, match="250 levels"):
         parsed(chained(X, DEEPEST + 1))
     inverted: Any = X

@@ -7,20 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.errors import NoSuchPlan, NoSuchPlanTask
-from catalog.relation import RelationKind
-from catalog.scan.mode import CONFIG, PROPERTY, planning_config
+from catalog.scan.mode import CONFIG, PROPERTY, build_planning_config
 from catalog.scan.plan import (
     MOST_BYTES_OF_FILTERS,
     ManifestSize,
     ScanLimits,
     Slice,
-    cut,
-    inline_plan_id,
+    create_inline_plan_id,
+    create_plan_id,
+    cut_tasks,
     is_inline,
-    new_plan_id,
-    parsed_plan_id,
-    parsed_task,
+    parse_plan_id,
+    parse_task,
 )
+from catalog.tables.relation import RelationKind
 
 KNOWN = "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
 LIMITS = ScanLimits(inline_files=10, task_files=10, manifests=3, plan_seconds=60)
@@ -32,7 +32,7 @@ def sizes(*files: int | None) -> list[ManifestSize]:
 
 @given(st.lists(st.none() | st.integers(0, 35), max_size=8))
 def test_every_file_is_in_exactly_one_task_and_no_task_is_too_large(files: list[int | None]) -> None:
-    tasks = cut(sizes(*files), LIMITS)
+    tasks = cut_tasks(sizes(*files), LIMITS)
     for at, count in enumerate(files):
         pieces = [piece for task in tasks for piece in task if piece.manifest == at]
         starts = [piece.start for piece in pieces]
@@ -47,7 +47,7 @@ def test_every_file_is_in_exactly_one_task_and_no_task_is_too_large(files: list[
 
 
 def test_a_manifest_of_unknown_size_is_a_task_of_its_own() -> None:
-    assert cut(sizes(2, None, 3), LIMITS) == [(Slice(0),), (Slice(1),), (Slice(2),)]
+    assert cut_tasks(sizes(2, None, 3), LIMITS) == [(Slice(0),), (Slice(1),), (Slice(2),)]
 
 
 def test_what_fits_one_answer_is_limited_in_files_and_manifests() -> None:
@@ -58,19 +58,19 @@ def test_what_fits_one_answer_is_limited_in_files_and_manifests() -> None:
 
 
 def test_names_of_plans_and_tasks_are_read_back() -> None:
-    plan = new_plan_id()
-    assert parsed_plan_id(str(plan)) == plan
-    assert parsed_task(f"{plan}.12") == (plan, 12)
-    assert is_inline(inline_plan_id())
+    plan = create_plan_id()
+    assert parse_plan_id(str(plan)) == plan
+    assert parse_task(f"{plan}.12") == (plan, 12)
+    assert is_inline(create_inline_plan_id())
     assert not is_inline(str(plan))
 
 
 @pytest.mark.parametrize("name", ["", "x.1", "-" * 36 + ".1", f"{KNOWN}.\u0661", f"{KNOWN}.1\n"])
 def test_other_names_are_nobodys(name: str) -> None:
     with pytest.raises(NoSuchPlanTask):
-        parsed_task(name)
+        parse_task(name)
     with pytest.raises(NoSuchPlan):
-        parsed_plan_id(name)
+        parse_plan_id(name)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_other_names_are_nobodys(name: str) -> None:
 )
 def test_who_plans(kind: RelationKind, asked: str | None, told: str | None) -> None:
     metadata = {"properties": {} if asked is None else {PROPERTY: asked}}
-    assert planning_config(kind, metadata) == ({} if told is None else {CONFIG: told})
+    assert build_planning_config(kind, metadata) == ({} if told is None else {CONFIG: told})
 
 
 def test_the_longer_a_filter_the_fewer_files_come_with_what_is_left_of_it_in_one_answer() -> None:

@@ -36,7 +36,7 @@ def test_both_sides_refuse_a_text_in_the_same_words(text: str) -> None:
     with pytest.raises(InvalidName) as refused:
         parts_of(text)
     with pytest.raises(ServerInvalid) as by_server:
-        server.parts_of(text)
+        server.split_name(text)
     with pytest.raises(ClientInvalid) as by_client:
         client.parts_of(text)
     words = refused.value.message, refused.value.hint

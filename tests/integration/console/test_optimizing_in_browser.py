@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import Page, expect
 from pyiceberg.catalog.rest import RestCatalog
 
-from catalog.job import JobKind
-from catalog.optimizer import PROTOCOL
+from catalog.jobs.job import JobKind
+from catalog.jobs.optimizer import PROTOCOL
 from tests.browser import OpenPage, violations
 from tests.spark_fixtures import ServerProcess, server_process
 

@@ -12,7 +12,7 @@ import pytest
 from pyarrow import orc
 from pyiceberg.table import StaticTable
 
-from catalog.datafile import DataFileEntry, FileFormat
+from catalog.files.data_file import DataFileEntry, FileFormat
 from server.files.footers import Footers
 from tests.server.files.registered import Registered
 from tests.spark_fixtures import hadoop_catalog

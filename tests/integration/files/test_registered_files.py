@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from catalog.hive.names import NULL_NAME
+from catalog.hive.partition_names import NULL_NAME
 from tests.server.files.all_types import ALL_TYPES, of_all_types, scanned
 from tests.server.files.registered import Registered
 from tests.spark_fixtures import hadoop_catalog

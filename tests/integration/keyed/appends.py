@@ -18,7 +18,7 @@ import httpx
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from catalog.datafile import DataFileEntry
+from catalog.files.data_file import DataFileEntry
 from catalog.iceberg.reading import current_snapshot
 from server.files.footers import Footers
 from server.files.manifests import Manifests

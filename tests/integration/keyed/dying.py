@@ -30,7 +30,7 @@ POINTS: dict[str, tuple[str, ...]] = {
         "optimizer.client:ServerApi.committing",
         "optimizer.client:ServerApi.report",
         "optimizer.client:ServerApi.commit_table",
-        "optimizer.work:Work.commit",
+        "optimizer.job_run:Work.commit",
     ),
 }
 _lock = threading.Lock()

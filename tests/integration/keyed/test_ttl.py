@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 from optimizer.errors import Refused
-from optimizer.hold import Hold
+from optimizer.job_run import JobRun
 from optimizer.jobs import JOBS
-from optimizer.spark import job_session
+from optimizer.lease_keeper import LeaseKeeper
+from optimizer.spark import open_job_session
 from optimizer.wire import Outcome, Result
-from optimizer.work import Work
 from optimizer.worker import Worker
 from tests.integration.keyed.appends import as_rows
 from tests.integration.keyed.model import INT, LONG, TEXT, Change, Key, Model, Shape
@@ -111,11 +111,11 @@ class Aging:
         if overtaken:
             self.append()
         with (
-            job_session(self.worker.spark, api, lease) as session,
-            Hold(api, lease, stopping=threading.Event()) as hold,
+            open_job_session(self.worker.spark, api, lease) as session,
+            LeaseKeeper(api, lease, stopping=threading.Event()) as hold,
         ):
             try:
-                result = JOBS["ttl"].run(Work(api, lease, hold, session))
+                result = JOBS["ttl"].run(JobRun(api, lease, hold, session))
             except Refused as refused:
                 if not may_be_refused:
                     raise

@@ -12,7 +12,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog.keyed.spec import KeyScope, KeySpec
-from catalog.keyed.view_sql import Pair, effective_sql, led_to_sql, merged_sql, pinned_name, quoted, touched_sql
+from catalog.keyed.view_sql import (
+    Pair,
+    build_effective_sql,
+    build_merged_sql,
+    build_target_partitions_sql,
+    build_touched_partitions_sql,
+    name_pinned_view,
+    quote_name,
+)
 from tests.spark_fixtures import shared_spark
 
 Value: TypeAlias = Any  # an int, a string or None, as the column has it
@@ -132,12 +140,14 @@ class Stores:
 
     def make(self, shape: Shape, rows: Sequence[Row], **extra: str) -> str:
         """Rows as literals: Spark's optimizer folds them, where rows out of Python cost a worker process a query."""
-        name = quoted(f"store {next(self.numbers)}")
+        name = quote_name(f"store {next(self.numbers)}")
         types = {**{column: "INT" if kind is int else "STRING" for column, kind in shape.columns.items()}, **extra}
-        columns = ", ".join(f"CAST({quoted(column)} AS {kind}) AS {quoted(column)}" for column, kind in types.items())
+        columns = ", ".join(
+            f"CAST({quote_name(column)} AS {kind}) AS {quote_name(column)}" for column, kind in types.items()
+        )
         literals = ", ".join(f"({', '.join(map(literal, row))})" for row in rows or [(None,) * len(types)])
         where = "" if rows else " WHERE false"
-        names = ", ".join(map(quoted, types))
+        names = ", ".join(map(quote_name, types))
         self.spark.sql(f"CREATE TEMP VIEW {name} AS SELECT {columns} FROM VALUES {literals} AS t({names}){where}")
         return name
 
@@ -182,7 +192,7 @@ def test_the_view_is_the_replay_of_all_changes_wherever_the_watermark_stands(
     change = stores.change(shape, commits)
     for watermark, rows in enumerate(merged_at):
         at = pair(shape, stores.base(shape, rows), change, watermark, pending=watermark < len(commits))
-        assert stores.rows(merged_sql(at)) == expected
+        assert stores.rows(build_merged_sql(at)) == expected
         if at.pending:
             check_effective(stores, shape, at, rows, expected)
 
@@ -195,13 +205,13 @@ def test_a_change_of_a_key_that_hive_wrote_twice_takes_effect_once(stores: Store
 
     change = stores.change(shape, [[Change("U", row(5))]])
     at = pair(shape, stores.base(shape, [row(1), row(2)]), change, 0, pending=True)
-    assert stores.rows(merged_sql(at)) == [row(5)]
-    assert stores.rows(effective_sql(at)) == [(*row(5), "U")]
+    assert stores.rows(build_merged_sql(at)) == [row(5)]
+    assert stores.rows(build_effective_sql(at)) == [(*row(5), "U")]
 
 
 def check_effective(stores: Stores, shape: Shape, at: Pair, base: Sequence[Row], expected: Sequence[Row]) -> None:
     """The effective changes over base give the same, and all they do happens in the touched partitions."""
-    effective = stores.rows(effective_sql(at))
+    effective = stores.rows(build_effective_sql(at))
     merged = {shape.key(row): row for row in base}
     assert len({shape.key(row) for row in effective}) == len(effective)
     for *row, op in effective:
@@ -209,9 +219,9 @@ def check_effective(stores: Stores, shape: Shape, at: Pair, base: Sequence[Row],
         if op != "D":
             merged[shape.key(tuple(row))] = tuple(row)
     assert sorted(merged.values(), key=repr) == list(expected)
-    touched = stores.rows(touched_sql(at, [(shape.part, lambda column: column)]))
+    touched = stores.rows(build_touched_partitions_sql(at, [(shape.part, lambda column: column)]))
     assert len(set(touched)) == len(touched)
-    led_to = stores.rows(led_to_sql(at, [(shape.part, lambda column: column)]))
+    led_to = stores.rows(build_target_partitions_sql(at, [(shape.part, lambda column: column)]))
     assert set(led_to) == {(shape.at(tuple(row), shape.part),) for *row, op in effective if op != "D"} <= set(touched)
     changed = {(shape.at(row, shape.part),) for row in {*base} ^ {*expected}}
     assert changed <= set(touched)
@@ -222,15 +232,17 @@ def test_a_late_change_loses_to_a_merged_delete_and_wins_a_tie(stores: Stores) -
     deletes = [Change("D", (1, None, 3, None)), Change("D", (2, None, 3, None))]
     late = [Change("U", (1, "p", 2, "late")), Change("U", (2, "p", 3, "tie"))]
     change = stores.change(ORDERED, [deletes, late])
-    assert stores.rows(merged_sql(pair(ORDERED, stores.base(ORDERED), change, 1, pending=True))) == [(2, "p", 3, "tie")]
+    assert stores.rows(build_merged_sql(pair(ORDERED, stores.base(ORDERED), change, 1, pending=True))) == [
+        (2, "p", 3, "tie")
+    ]
 
 
 @pytest.mark.spark
 def test_a_base_row_without_a_sequence_value_loses(stores: Stores) -> None:
     change = stores.change(ORDERED, [[Change("D", (1, None, 9, None))], [Change("U", (1, "q", 0, "new"))]])
     at = pair(ORDERED, stores.base(ORDERED, [(1, "p", None, "old")]), change, 1, pending=True)
-    assert stores.rows(merged_sql(at)) == [(1, "q", 0, "new")]
-    assert stores.rows(touched_sql(at, [("part", lambda column: column)])) == [("p",), ("q",)]
+    assert stores.rows(build_merged_sql(at)) == [(1, "q", 0, "new")]
+    assert stores.rows(build_touched_partitions_sql(at, [("part", lambda column: column)])) == [("p",), ("q",)]
 
 
 @pytest.mark.spark
@@ -238,7 +250,7 @@ def test_a_lookup_of_one_key_reads_no_other_key_anywhere(stores: Stores) -> None
     columns = "id, 'p' AS part, 'v' AS v, 'U' AS _op, 2 * id AS _row_id, id AS _last_updated_sequence_number"
     stores.spark.sql(f"CREATE TEMP VIEW numbers AS SELECT {columns} FROM range(9)")
     try:
-        merged = stores.spark.sql(merged_sql(pair(PLAIN, "numbers", "numbers", 0, pending=True)))
+        merged = stores.spark.sql(build_merged_sql(pair(PLAIN, "numbers", "numbers", 0, pending=True)))
         plan = merged.where("id = 7")._jdf.queryExecution().optimizedPlan().toString()
     finally:
         stores.spark.catalog.dropTempView("numbers")
@@ -247,14 +259,14 @@ def test_a_lookup_of_one_key_reads_no_other_key_anywhere(stores: Stores) -> None
 
 
 def test_nothing_pending_reads_base_alone() -> None:
-    sql = merged_sql(pair(PLAIN, "`base_at_7_0`", "`change_at_9_0`", 4, pending=False))
+    sql = build_merged_sql(pair(PLAIN, "`base_at_7_0`", "`change_at_9_0`", 4, pending=False))
     assert sql == "SELECT `id`, `part`, `v` FROM `base_at_7_0`"
 
 
 def test_pinned_names_say_which_snapshot_and_schema() -> None:
-    assert pinned_name("base", 7, 0) == "base_at_7_0"
-    assert pinned_name("change", None, 2) == "change_at_none_2"
+    assert name_pinned_view("base", 7, 0) == "base_at_7_0"
+    assert name_pinned_view("change", None, 2) == "change_at_none_2"
 
 
 def test_a_backtick_in_a_name_cannot_end_it() -> None:
-    assert quoted("db", "a`b.c") == "`db`.`a``b.c`"
+    assert quote_name("db", "a`b.c") == "`db`.`a``b.c`"

@@ -8,7 +8,7 @@ from typing import Any
 
 from optimizer.worker import Worker
 from tests.integration.keyed.appends import Store
-from tests.integration.optimizer import test_expire, test_keeping, test_orphans, test_rewrite
+from tests.integration.optimizer import test_expire_snapshots, test_orphans, test_retention, test_rewrite
 from tests.keyed_tables import KeyedTable
 from tests.spark_fixtures import RunningServer
 
@@ -43,23 +43,23 @@ def appended(server: RunningServer, worker: Worker) -> KeyedTable:
 
 
 def overwritten(server: RunningServer, worker: Worker) -> KeyedTable:
-    table = test_expire.plain(server, worker)
-    test_expire.overwritten(table, 1, 2, 3)
+    table = test_expire_snapshots.plain(server, worker)
+    test_expire_snapshots.overwritten(table, 1, 2, 3)
     return table
 
 
 def aging(server: RunningServer, worker: Worker) -> KeyedTable:
-    table = test_keeping.keyed(server, worker, **{"firn.ttl.whole-partitions": "false"})
-    table.upsert(test_keeping.row(1, 20), test_keeping.row(2, 0))
+    table = test_retention.keyed(server, worker, **{"firn.ttl.whole-partitions": "false"})
+    table.upsert(test_retention.row(1, 20), test_retention.row(2, 0))
     table.run("merge")
-    table.upsert(test_keeping.row(3, 30), test_keeping.row(4, 1))
+    table.upsert(test_retention.row(3, 30), test_retention.row(4, 1))
     return table
 
 
 def tagged(server: RunningServer, worker: Worker) -> KeyedTable:
     """A head as old as the last moment of the schedule: of a younger one there was none to be tagged."""
     table = KeyedTable(server, worker, "id BIGINT, v STRING", "", **{"firn.tags.schedule": "* * * * *"})
-    test_keeping.append_an_hour_ago(Store(server.http, tuple(table.short.split("."))))
+    test_retention.append_an_hour_ago(Store(server.http, tuple(table.short.split("."))))
     return table
 
 
@@ -116,7 +116,7 @@ KINDS = {
     "deletes": Kind(deleted_from, lambda table: number(table, ".delete_files") == 1),
     "manifests": Kind(appended, lambda table: number(table, ".manifests") == 1),
     "expire": Kind(overwritten, lambda table: number(table, ".snapshots") == 1),
-    "ttl": Kind(aging, lambda table: test_keeping.ids(table) == test_keeping.ids(table, ".base") == [2, 4], KEYED),
+    "ttl": Kind(aging, lambda table: test_retention.ids(table) == test_retention.ids(table, ".base") == [2, 4], KEYED),
     "statistics": Kind(appended, lambda table: len(metadata(table)["statistics"]) == 1),
     "tags": Kind(tagged, lambda table: number(table, ".refs", "type = 'TAG'") > 0),
     "keys": Kind(repeated, lambda table: table.rows(".base") == [(1, "a"), (2, "b")], KEYED, options={"resolve": True}),
@@ -144,7 +144,7 @@ def check(table: KeyedTable, kind: str, before: list[tuple[Any, ...]]) -> None:
     assert KINDS[kind].is_done(table)
     assert table.rows() == left(kind, before)
     for store in KINDS[kind].stores:
-        assert not test_expire.lost(test_expire.files_of(table.server, f"{table.name}{store}"))
+        assert not test_expire_snapshots.lost(test_expire_snapshots.files_of(table.server, f"{table.name}{store}"))
     jobs = table.server.get(f"catalogs/lake/tables/{table.short}/jobs")["items"]
     asked = [job for job in jobs if job["kind"] == kind]  # a planner may have begun something else meanwhile
     assert {job["status"] for job in asked} == {"succeeded"}, asked

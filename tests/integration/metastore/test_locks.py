@@ -12,8 +12,8 @@ from thrift.Thrift import TApplicationException
 from thrift.transport.TTransport import TTransportException
 
 from catalog.errors import Conflict, Unavailable
-from catalog.hive.ports import Move, Place
-from catalog.places import metastore_address
+from catalog.locations.paths import parse_metastore_address
+from catalog.ports.metastore import PartitionLocation, PartitionMove
 from firn.embedded.metastore import EmbeddedMetastore
 from server.metastore import HiveMetastore, MetastoreSettings
 from server.metastore.locks import Locking, LockSettings
@@ -24,10 +24,10 @@ from tests.server.metastore.fake import FakeMetastore
 from tests.server.metastore.hive_side import HiveSide
 
 
-def moves(world: World, **to: tuple[str | None, str]) -> list[Move]:
+def moves(world: World, **to: tuple[str | None, str]) -> list[PartitionMove]:
     return [
-        Move(
-            place=Place(values=(day,), location=before and world.at(before)),
+        PartitionMove(
+            place=PartitionLocation(values=(day,), location=before and world.at(before)),
             location=world.at(after),
             parameters={"numFiles": "1", "totalSize": "9", "numRows": None},
         )
@@ -130,7 +130,7 @@ def wired(metastore_process: EmbeddedMetastore) -> Iterator[Callable[..., tuple[
     made: list[tuple[Wire, HiveMetastore]] = []
 
     def wiring(**told: object) -> tuple[Wire, HiveMetastore]:
-        wire = Wire(metastore_address(metastore_process.uri))
+        wire = Wire(parse_metastore_address(metastore_process.uri))
         locks = LockSettings(**{"wait_seconds": 0.0, **told})  # type: ignore[arg-type]
         made.append((wire, HiveMetastore(MetastoreSettings(uris=(wire.uri,), read_seconds=20, locks=locks))))
         return made[-1]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from catalog.errors import CommitUnknown, NotFound, Unavailable
-from catalog.places import metastore_address
+from catalog.locations.paths import parse_metastore_address
 from firn.embedded.metastore import EmbeddedMetastore
 from tests.hive_tables import a_hive_table, a_storage
 from tests.integration.metastore.wire import Wire
@@ -18,7 +18,7 @@ from tests.server.metastore.hive_side import HiveSide
 
 @pytest.fixture
 def wire(metastore_process: EmbeddedMetastore) -> Iterator[Wire]:
-    made = Wire(metastore_address(metastore_process.uri))
+    made = Wire(parse_metastore_address(metastore_process.uri))
     yield made
     made.close()
 

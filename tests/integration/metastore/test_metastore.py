@@ -12,8 +12,8 @@ from hive_metastore.ttypes import GetTableRequest, PrincipalType, Table
 from catalog.errors import CommitUnknown, Conflict, Invalid, NotFound
 from catalog.hive.formats import HiveFormat
 from catalog.hive.model import HivePartition
-from catalog.hive.notices import Notices
-from catalog.hive.ports import Place
+from catalog.hive.notification_log import NotificationBatch
+from catalog.ports.metastore import PartitionLocation
 from firn.embedded.metastore import Asking, EmbeddedMetastore
 from tests.hive_tables import a_hive_partition, a_hive_table, a_storage
 from tests.hive_tables import columns as columns_of
@@ -168,7 +168,7 @@ def test_a_partition_is_moved_and_nothing_else_of_it_changes(world: World) -> No
         world.db, "orders", a_hive_partition("1", "a/b", storage=a_storage(world.at("o/1"), "id int"), parameters=told)
     )
     [before] = world.metastore.partitions(world.db, "orders", ["day=1/city=a%2Fb"])
-    place = Place(values=("1", "a/b"), location=world.at("o/1"))
+    place = PartitionLocation(values=("1", "a/b"), location=world.at("o/1"))
     changes = {"numFiles": "1", "totalSize": "9", "COLUMN_STATS_ACCURATE": None}
     world.hive.add_table(replace(made, storage=a_storage(world.at("o"), "id int; later string")))
     signals = world.metastore.move(world.db, "orders", place, world.at("new/1"), changes, columns_of_table=True)
@@ -187,23 +187,27 @@ def test_a_partition_is_moved_only_from_where_it_was_expected(world: World) -> N
     world.hive.add_table(a_hive_table(world.db, storage=a_storage(world.at("o")), partitioned_by="day string"))
     world.hive.add_partition(world.db, "orders", a_hive_partition("1", storage=a_storage(world.at("o/1"))))
     for place in (
-        Place(values=("1",), location=world.at("elsewhere")),
-        Place(values=("1",), location=None),
-        Place(values=("2",), location=world.at("o/2")),
+        PartitionLocation(values=("1",), location=world.at("elsewhere")),
+        PartitionLocation(values=("1",), location=None),
+        PartitionLocation(values=("2",), location=world.at("o/2")),
     ):
         with pytest.raises(Conflict):
             world.metastore.move(world.db, "orders", place, world.at("new"), {})
     [there] = world.metastore.partitions(world.db, "orders", ["day=1"])
     assert there.storage.location == world.at("o/1")
     with pytest.raises(NotFound):
-        world.metastore.move(world.db, "nothing", Place(values=(), location=world.at("o")), world.at("new"), {})
+        world.metastore.move(
+            world.db, "nothing", PartitionLocation(values=(), location=world.at("o")), world.at("new"), {}
+        )
 
 
 def test_a_partition_is_made_where_there_was_none(world: World) -> None:
     null = "__HIVE_DEFAULT_PARTITION__"
     storage = a_storage(world.at("o"), "id int; v string")
     world.hive.add_table(a_hive_table(world.db, storage=storage, partitioned_by="day string"))
-    world.metastore.move(world.db, "orders", Place(values=(null,), location=None), world.at("n"), {"numFiles": "2"})
+    world.metastore.move(
+        world.db, "orders", PartitionLocation(values=(null,), location=None), world.at("n"), {"numFiles": "2"}
+    )
     [made] = world.hive.partitions(world.db, "orders", [f"day={null}"])
     assert (made.values, made.storage.location) == ((null,), world.at("n"))
     assert (made.storage.format, made.storage.columns) == (HiveFormat.PARQUET, storage.columns)
@@ -221,7 +225,7 @@ def test_a_table_without_partitions_is_moved(world: World, provider: str | None)
     world.hive.add_table(replace(made, type="EXTERNAL_TABLE"))
     before = world.metastore.table(world.db, "orders")
     signals = world.metastore.move(
-        world.db, "orders", Place(values=(), location=world.at("o")), world.at("n"), {"totalSize": "7"}
+        world.db, "orders", PartitionLocation(values=(), location=world.at("o")), world.at("n"), {"totalSize": "7"}
     )
     after = world.hive.table(world.db, "orders")
     assert (signals.location, after.location, after.storage.location) == (world.at("n"),) * 3
@@ -235,7 +239,7 @@ def test_hive_4_points_no_managed_table_out_of_its_warehouse(hive4_world: World)
     db, at = hive4_world.db, hive4_world.at
     hive4_world.hive.add_table(a_hive_table(db, storage=a_storage(at("o")), parameters={}))
     with pytest.raises(CommitUnknown, match="managed"):
-        hive4_world.metastore.move(db, "orders", Place(values=(), location=at("o")), at("n"), {})
+        hive4_world.metastore.move(db, "orders", PartitionLocation(values=(), location=at("o")), at("n"), {})
     assert hive4_world.metastore.table(db, "orders").location == at("o")
 
 
@@ -358,8 +362,8 @@ def test_what_others_change_is_in_the_log(log_world: World) -> None:
         ("CREATE_TABLE", f"{world.db}.other"),
         ("DROP_TABLE", f"{world.db}.other"),
     ]
-    assert world.metastore.notices(after.upto) == Notices(upto=after.upto)
-    assert world.metastore.notices(after.upto + 1000) == Notices(upto=after.upto)
+    assert world.metastore.notices(after.upto) == NotificationBatch(upto=after.upto)
+    assert world.metastore.notices(after.upto + 1000) == NotificationBatch(upto=after.upto)
 
 
 def test_a_metastore_that_keeps_no_log_says_so(logless_world: World) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from catalog.hive.ports import Metastore
+from catalog.ports.metastore import Metastore
 from tests.server.metastore.fake import FakeMetastore
 from tests.server.metastore.hive_side import HiveSide
 

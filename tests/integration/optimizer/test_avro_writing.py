@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 from pyspark.sql.types import DataType
 
-from optimizer.avro_writing import AvroColumn, lost_in, write_avro
+from optimizer.avro_writing import AvroColumn, find_lost_values, write_avro
 from optimizer.spark import JobSession
 from tests.spark_fixtures import shared_spark
 
@@ -40,7 +40,7 @@ def written(kind: str, value: str, directory: Path) -> object:
 
 
 def lost(kind: str, value: str) -> list[str]:
-    found = list(lost_in([a_column(kind)]))
+    found = list(find_lost_values([a_column(kind)]))
     row = a_row(value).select(*[rule for _, _, rule in found]).collect()[0]
     return [what for (_, what, _), is_lost in zip(found, row, strict=True) if is_lost]
 
@@ -100,6 +100,6 @@ def test_what_hive_would_change_is_told_before_it_is_taken_for_written(kind: str
 
 
 def test_a_row_without_a_value_loses_none() -> None:
-    [(_, _, rule)] = lost_in([a_column("struct<a:timestamp,b:map<string,array<date>>>")])
+    [(_, _, rule)] = find_lost_values([a_column("struct<a:timestamp,b:map<string,array<date>>>")])
     rows = a_row("CAST(NULL AS STRUCT<a: TIMESTAMP, b: MAP<STRING, ARRAY<DATE>>>)")
     assert rows.select(F.count_if(rule)).collect() == [(0,)]

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from optimizer.java import each
+from optimizer.java import iterate
 from optimizer.jobs.clean import remove_from_table
 from optimizer.worker import Worker
 from tests.keyed_tables import KeyedTable, a_worker
@@ -121,7 +121,9 @@ def test_deletes_that_apply_to_nothing_are_dropped(server: RunningServer, worker
     jvm: Any = server.spark._jvm
     loaded = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(server.spark._jsparkSession, table.name)
     loaded.refresh()
-    (vector,) = [task.deletes().get(0) for task in each(loaded.newScan().planFiles()) if task.file().location() == gone]
+    (vector,) = [
+        task.deletes().get(0) for task in iterate(loaded.newScan().planFiles()) if task.file().location() == gone
+    ]
     remove_from_table(jvm, loaded, [gone], {})
     loaded.newRowDelta().validateFromSnapshot(loaded.currentSnapshot().snapshotId()).addDeletes(vector).commit()
     assert vectors(table) == ["a", "b"]

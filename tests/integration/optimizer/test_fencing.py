@@ -12,11 +12,11 @@ import httpx
 import pytest
 
 from optimizer.errors import LeaseLost, Refused, SparkStopped
-from optimizer.hold import Hold
+from optimizer.job_run import JobRun
 from optimizer.jobs import JOBS
-from optimizer.spark import has_stopped, job_session
+from optimizer.lease_keeper import LeaseKeeper
+from optimizer.spark import has_stopped, open_job_session
 from optimizer.wire import Outcome, Result
-from optimizer.work import Work
 from optimizer.worker import Worker
 from tests.keyed_tables import KeyedTable, a_worker
 from tests.lossy_proxy import Forward, lossy_proxy, meddling_proxy
@@ -64,15 +64,15 @@ def test_an_optimizer_that_lost_its_lease_cannot_commit_what_another_has_merged(
     table.upsert((1, "newer"))
     before = table.rows()
 
-    class Deaf(Hold):
+    class Deaf(LeaseKeeper):
         """Does not ask; only the catalog can stop it."""
 
         def committing(self) -> None: ...
 
-    with job_session(slow.spark, slow.api, lease) as session:
+    with open_job_session(slow.spark, slow.api, lease) as session:
         hold = Deaf(slow.api, lease, stopping=threading.Event())
         with pytest.raises((LeaseLost, Refused), match="lease"):
-            JOBS["merge"].run(Work(slow.api, lease, hold, session))
+            JOBS["merge"].run(JobRun(slow.api, lease, hold, session))
     assert merges_of(table) == [("1",)]
     assert table.rows() == before == [(1, "newer"), (2, "b")]
     assert hasty.get(f"jobs/{job_id}")["status"] == "succeeded"
@@ -86,7 +86,7 @@ def test_an_optimizer_that_asks_first_stops_at_once(hasty: RunningServer) -> Non
     lease = slow.api.take_lease(slow.api.register(**slow.about).id, ["merge"])
     assert lease is not None
     wait_for(lambda: hasty.get(f"jobs/{job_id}")["status"] == "pending")
-    with Hold(slow.api, lease, stopping=threading.Event()) as hold:
+    with LeaseKeeper(slow.api, lease, stopping=threading.Event()) as hold:
         assert slow._attempt(lease, hold) is None
     assert hasty.get(f"jobs/{job_id}")["status"] == "pending"
     assert quick.work_once(quick.api.register(**quick.about).id)
@@ -102,7 +102,7 @@ def test_a_stopping_optimizer_hands_its_job_back(hasty: RunningServer) -> None:
     lease = leaving.api.take_lease(leaving_id, ["merge"])
     assert lease is not None
     leaving.stopping.set()
-    with Hold(leaving.api, lease, stopping=leaving.stopping) as hold:
+    with LeaseKeeper(leaving.api, lease, stopping=leaving.stopping) as hold:
         assert leaving._attempt(lease, hold) is None
     leaving.api.unregister(leaving_id)
     assert hasty.get(f"jobs/{job_id}")["status"] == "pending"
@@ -132,7 +132,7 @@ def test_a_server_that_is_overwhelmed_fails_no_job(hasty: RunningServer, asked: 
 def test_a_job_that_fails_because_spark_has_stopped_is_left_to_its_lease(hasty: RunningServer) -> None:
     stopped = threading.Event()
 
-    def broken(_: Work) -> Result:
+    def broken(_: JobRun) -> Result:
         stopped.set()
         raise Refused("Job aborted because SparkContext was shut down")
 
@@ -154,7 +154,7 @@ def test_a_stop_in_the_middle_of_a_write_cuts_it_off_and_another_does_the_job(ha
     """The server was told that a commit comes, and none was asked for: Spark had not written everything."""
     begun = threading.Event()
 
-    def endless(work: Work) -> Result:
+    def endless(work: JobRun) -> Result:
         def write() -> None:
             begun.set()
             work.session.spark.range(0, 10**13, 1, 1).selectExpr("sum(hash(id))").collect()

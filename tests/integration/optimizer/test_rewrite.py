@@ -11,11 +11,11 @@ from typing import Any
 import httpx
 import pytest
 
-from catalog.keyed.file_tasks import RewritePolicy, rewrite_task
+from catalog.keyed.file_tasks import RewritePolicy, build_rewrite_task
 from catalog.names import TableName
+from optimizer.job_run import JobRun
 from optimizer.jobs import JOBS
 from optimizer.wire import Result
-from optimizer.work import Work
 from optimizer.worker import Worker
 from tests.keyed_tables import KeyedTable, a_worker
 from tests.lossy_proxy import Forward, meddling_proxy
@@ -149,10 +149,10 @@ def test_equality_deletes_are_gone_from_files_of_any_size(server: RunningServer,
     assert before == [(0, "a", "x"), (1, "a", "x"), (3, "a", "x")]
     assert table.run("rewrite")["result"]["rewritten_files"] == 0
 
-    def as_planned(work: Work) -> Result:
+    def as_planned(work: JobRun) -> Result:
         """What a person asks for does not say so; what is planned because of deletes does."""
         task = RewritePolicy(apply_deletes=True, small_file_bytes=100)
-        told = work.lease.task | {"apply_deletes": rewrite_task(TableName(("db",), "t"), task)["apply_deletes"]}
+        told = work.lease.task | {"apply_deletes": build_rewrite_task(TableName(("db",), "t"), task)["apply_deletes"]}
         told["everything"] = False
         return JOBS["rewrite"].run(replace(work, lease=work.lease.model_copy(update={"task": told})))
 

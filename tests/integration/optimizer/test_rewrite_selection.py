@@ -10,15 +10,15 @@ from typing import Any, cast
 
 import orjson
 import pytest
+from catalog.files.manifest_entries import ManifestEntry
 
-from catalog.file_layout import LayoutCounter
+from catalog.files.bin_packing import AppliedDeletes, RewriteRule, Selection
+from catalog.files.file_layout import LayoutCounter
 from catalog.iceberg.reading import current_snapshot
-from catalog.keyed.file_tasks import RewritePolicy, rewrite_task
+from catalog.keyed.file_tasks import RewritePolicy, build_rewrite_task
 from catalog.names import TableName
-from catalog.ports.reading import ListedFile
-from catalog.rewrite_selection import AppliedDeletes, RewriteRule, Selection
 from optimizer.file_tasks import RewriteTask
-from optimizer.java import each
+from optimizer.java import iterate
 from optimizer.jobs.rewrite import _Rewrite
 from server.files.manifest_reading import StoredManifests
 from server.files.storage import Storage
@@ -90,8 +90,8 @@ def of_iceberg(jvm: Any, table: Any, task: dict[str, Any]) -> set[frozenset[str]
     )
     planner.init(options)
     return {
-        frozenset(str(scan.file().location()) for scan in each(group.fileScanTasks()))
-        for group in each(planner.plan().groups())
+        frozenset(str(scan.file().location()) for scan in iterate(group.fileScanTasks()))
+        for group in iterate(planner.plan().groups())
     }
 
 
@@ -104,7 +104,7 @@ def of_firn(metadata: Any, task: dict[str, Any]) -> set[frozenset[str]]:
     for file in files:
         if file.content:
             deletes.add(file)
-    selection: Selection[ListedFile] = Selection(
+    selection: Selection[ManifestEntry] = Selection(
         RewriteRule.of_task(task), deletes, spec_id=counter.spec_id, width=counter.width
     )
     for file in files:
@@ -124,5 +124,5 @@ def test_any_layout_is_chosen_from_as_icebergs_planner_chooses(server: RunningSe
         location = str(table.operations().current().metadataFileLocation())
         metadata = orjson.loads(Path(location.removeprefix("file:").replace("///", "/")).read_bytes())
         for policy in POLICIES:
-            task = rewrite_task(TableName(("db",), "t"), policy)
+            task = build_rewrite_task(TableName(("db",), "t"), policy)
             assert of_firn(metadata, task) == of_iceberg(jvm, table, task), policy

@@ -15,9 +15,9 @@ from typing import Any, cast
 import pytest
 
 from optimizer.file_tasks import RewriteTask
+from optimizer.job_run import JobRun
 from optimizer.jobs.rewrite import Plan, _Rewrite
 from optimizer.spark import JobSession
-from optimizer.work import Work
 from tests.spark_fixtures import hadoop_catalog
 
 pytestmark = pytest.mark.spark
@@ -50,7 +50,7 @@ def planned(directory: Path, *sizes: float, **changes: Any) -> Plan:
         append.appendFile(data.withFileSizeInBytes(round(size * MIB)).withRecordCount(1).build())
     append.commit()
     lease = SimpleNamespace(own_locations=[directory.as_uri()])
-    work = Work(cast("Any", None), cast("Any", lease), cast("Any", None), session)
+    work = JobRun(cast("Any", None), cast("Any", lease), cast("Any", None), session)
     found = _Rewrite(work, TASK.model_copy(update={"parts": ["db", name], **changes}), table).plan()
     assert found.head is not None
     return replace(found, head=None, groups_in_all=0)

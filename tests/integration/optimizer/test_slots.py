@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from optimizer.job import RunJob
+from optimizer.job_run import JobRun
 from optimizer.jobs import JOBS
-from optimizer.progress import last_job_failed, progress_of
+from optimizer.progress import last_job_failed, read_progress
 from optimizer.wire import Outcome, Result
-from optimizer.work import Work
 from optimizer.worker import Worker
 from tests.keyed_tables import KeyedTable, a_worker
 from tests.spark_fixtures import RunningServer, running_server, shared_spark
@@ -70,7 +70,7 @@ def test_jobs_side_by_side_sign_their_own_commits_alone(quick: RunningServer) ->
         table.upsert((2, "B"), (3, "c"))
     together = threading.Barrier(3, timeout=60)
 
-    def merge(work: Work) -> Result:
+    def merge(work: JobRun) -> Result:
         together.wait()  # broken, and the job failed, unless three run at one time
         return JOBS["merge"].run(work)
 
@@ -91,7 +91,7 @@ def test_canceling_one_job_touches_none_beside_it(quick: RunningServer) -> None:
     started, go_on = threading.Barrier(3, timeout=60), threading.Event()
     ended: dict[str, BaseException | None] = {}
 
-    def busy(work: Work) -> Result:
+    def busy(work: JobRun) -> Result:
         spark = work.session.spark
         name = work.lease.table
         started.wait()
@@ -108,7 +108,7 @@ def test_canceling_one_job_touches_none_beside_it(quick: RunningServer) -> None:
     with working(quick.url, 2, {"merge": busy}) as worker:
         started.wait()
         context = worker.spark.sparkContext
-        wait_for(lambda: bool(progress_of(context, canceled)), "the victim's progress")
+        wait_for(lambda: bool(read_progress(context, canceled)), "the victim's progress")
         quick.post(f"jobs/{canceled}/cancel")
         wait_for(lambda: victim.short in ended, "the victim's end")
         assert ended[victim.short] is not None
@@ -128,7 +128,7 @@ def test_sixty_small_jobs_leave_no_thread_and_no_catalog_behind(quick: RunningSe
     tables = [keyed(quick) for _ in range(6)]
     opened, closed = [], []
 
-    def counted(work: Work) -> Result:
+    def counted(work: JobRun) -> Result:
         catalog = work.session.java.sessionState().catalogManager().catalog("firn_job").icebergCatalog()
         opened.append(catalog)
         return JOBS["clean"].run(work)
@@ -167,7 +167,7 @@ def test_an_optimizer_whose_clock_is_a_day_off_keeps_its_lease(
     job = keyed(quick).ask("merge")
     clock = time.time
 
-    def slow(work: Work) -> Result:
+    def slow(work: JobRun) -> Result:
         time.sleep(float(QUICK["FIRN_LEASE__SECONDS"]) + 2)  # longer than a lease that is not renewed
         return JOBS["merge"].run(work)
 

@@ -84,7 +84,7 @@ def test_one_is_started_for_a_waiting_job_replaced_when_killed_and_gone_with_the
         job = asked(server, catalog, 2)
         wait_for(lambda: has_succeeded(server, job), "the second job's success")
         group = server.get("groups/default/launch")
-        assert [one["standing"] for one in group["launches"]] == ["working", "failed"]
+        assert [one["status"] for one in group["launches"]] == ["working", "failed"]
         assert "status -9" in group["last_error"]
         second = next(one for one in optimizers(server) if one["pid"] != first["pid"])
         left = [second["pid"], *javas_of(second["pid"])]

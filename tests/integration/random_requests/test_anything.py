@@ -24,14 +24,14 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from schemathesis import APIOperation, Case, GenerationMode, Response
 from schemathesis.openapi import from_dict
+from tests.integration.random_requests.baseline import Ground
 
-from catalog.token import Secret
+from catalog.access.tokens import Secret
 from server.app import create_iceberg
 from server.guard import rules
 from server.service.services import Services
 from tests.contract import iceberg_document
 from tests.databases import open_database
-from tests.integration.random_requests.ground import Ground
 from tests.server.guarded import bearer, client_of, guarded
 from tests.server.iceberg.malformed import spoiled, text_of
 from tests.server.listening import listening
@@ -72,7 +72,7 @@ class Site:
         """What is only read."""
         return Ground(self.http, self.directory)
 
-    def ground(self, label: str) -> Ground:
+    def baseline(self, label: str) -> Ground:
         return self.unharmed if label.startswith(("GET ", "HEAD ")) else Ground(self.http, self.directory)
 
     def ask(self, case: Request, prefix: str) -> Response:
@@ -94,15 +94,15 @@ def site(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.mark.parametrize("label", OPERATIONS)
 def test_nothing_breaks_the_management_api(site: Site, label: str) -> None:
-    ground = site.ground(label)
-    throw(site, ground, "/api/v1", operation_of(management(), label), ground.bodies().get(label))
+    baseline = site.baseline(label)
+    throw(site, baseline, "/api/v1", operation_of(management(), label), baseline.bodies().get(label))
 
 
 @pytest.mark.parametrize("label", ROUTES)
 def test_nothing_breaks_the_iceberg_routes(site: Site, label: str) -> None:
-    ground = site.ground(label)
-    document = from_dict(iceberg_document.document(create_iceberg(site.services), ground.lake))
-    throw(site, ground, "/iceberg/v1", operation_of(document, label), ground.iceberg_bodies().get(label))
+    baseline = site.baseline(label)
+    document = from_dict(iceberg_document.document(create_iceberg(site.services), baseline.lake))
+    throw(site, baseline, "/iceberg/v1", operation_of(document, label), baseline.iceberg_bodies().get(label))
 
 
 def test_a_body_is_described_for_every_route_that_reads_one() -> None:
@@ -123,18 +123,18 @@ def operation_of(document: Any, label: str) -> Operation:
     return operation
 
 
-def throw(site: Site, ground: Ground, prefix: str, operation: Operation, good: Any = None) -> None:
+def throw(site: Site, baseline: Ground, prefix: str, operation: Operation, good: Any = None) -> None:
     """Requests of all kinds at one operation, most of them to something that is there."""
 
     @tries
     @given(case=cases(operation), seed=st.integers(0, 2**32))
     def once(case: Request, seed: int) -> None:
-        there = ground.of_iceberg() if prefix == "/iceberg/v1" else ground.of_management(case.path)
+        there = baseline.of_iceberg() if prefix == "/iceberg/v1" else baseline.of_management(case.path)
         aim(case, Random(seed), there, good)
         answer = site.ask(case, prefix)
         check(answer, prefix, case)
         if answer.status_code < 300 and (case.method == "DELETE" or case.path.endswith(ENDS_SOMETHING)):
-            ground.mend()
+            baseline.mend()
 
     deadline = time.monotonic() + SOAK_SECONDS / len([*OPERATIONS, *ROUTES])
     once()

@@ -18,7 +18,7 @@ from py4j.protocol import Py4JJavaError, get_return_value
 
 from catalog.errors import Invalid, RequirementFailed
 from catalog.iceberg.json import Json
-from catalog.iceberg.table import apply_updates, pinned
+from catalog.iceberg.table import apply_updates, pin_snapshot
 from catalog.iceberg.view import apply_view_updates
 from firn.embedded.pyspark_jars import pyspark_jars
 from firn.spark.jars import fetch
@@ -169,7 +169,7 @@ def test_the_library_makes_the_same_new_table(reference: Reference, version: int
 def test_the_library_reads_pinned_tables(reference: Reference, version: int) -> None:
     table = with_history(a_table(version), 4)
     for snapshot_id in (2, 4, None):
-        pin = pinned(table, snapshot_id, schema_id=0)
+        pin = pin_snapshot(table, snapshot_id, schema_id=0)
         read = reference.rewritten(pin)
         assert read["current-snapshot-id"] == pin["current-snapshot-id"]
         assert [made["snapshot-id"] for made in read["snapshots"]] == [made["snapshot-id"] for made in pin["snapshots"]]

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from catalog.iceberg.json import Json
-from catalog.job import Job, JobId, JobKind
+from catalog.jobs.job import Job, JobId, JobKind
 from catalog.maintenance.rewrite import REWRITE
 from catalog.names import TableName
 from catalog.planning import Due

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from catalog.job import JobKind
-from catalog.optimizer import PROTOCOL
+from catalog.jobs.job import JobKind
+from catalog.jobs.optimizer import PROTOCOL
 from server.service.optimizers import Coming
 from tests.factories import LAKE
 from tests.server.api.client import Api, good

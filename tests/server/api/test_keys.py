@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from catalog.commit import Change, Outcome
 from catalog.errors import CommitRefused
-from catalog.job import JobKind, Lease
+from catalog.history.commit import Outcome, TableCommit
+from catalog.jobs.job import JobKind, Lease
 from tests.server.api.client import Api
 from tests.server.lake import BASE, CHANGE, PLAIN, Lake, appended, snapshot_of
 
@@ -51,7 +51,7 @@ def counted(api: Api, found: dict[str, Any]) -> str:
     return snapshot_id
 
 
-def resolved(lake: Lake, base: int | None = None, **more: str) -> Change:
+def resolved(lake: Lake, base: int | None = None, **more: str) -> TableCommit:
     """The commit that takes rows away, as the optimizer signs it."""
     before = lake.metadata(BASE)
     summary = {"firn.resolved-base": str(base or before["current-snapshot-id"]), **more}

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from catalog.errors import NoSuchTable
-from catalog.job import ASKED_FOR, JobKind, JobStatus
+from catalog.jobs.job import REQUESTED, JobKind, JobStatus
+from catalog.jobs.optimizer import PROTOCOL
 from catalog.names import TableName
-from catalog.optimizer import PROTOCOL
-from catalog.standing import Standing
+from catalog.tables.table_status import TableStatus
 from tests.factories import LAKE, a_job
 from tests.server.api.client import TABLES, Api, good
 from tests.server.lake import PLAIN
@@ -31,13 +31,15 @@ def standing_tables(api: Api, *healths: int) -> list[str]:
             now = uow.now()
             counts: dict[str, Any] = dict.fromkeys(("bytes", "data_files", "pending_rows"), number // 2)
             when = now + timedelta(seconds=number // 2) if number > 1 else None
-            standing = Standing(relation_id=relation.id, catalog=LAKE, looked_at=now, health=health, **counts)
-            uow.standings.put([Standing(**_fields(standing) | {"last_commit_at": when, "why": f"why {number}"})])
+            table_status = TableStatus(relation_id=relation.id, catalog=LAKE, looked_at=now, health=health, **counts)
+            uow.table_statuses.put(
+                [TableStatus(**_fields(table_status) | {"last_commit_at": when, "why": f"why {number}"})]
+            )
     return [f"t{number}" for number in range(len(healths))]
 
 
-def _fields(standing: Standing) -> dict[str, Any]:
-    return {name: getattr(standing, name) for name in Standing.__slots__}
+def _fields(table_status: TableStatus) -> dict[str, Any]:
+    return {name: getattr(table_status, name) for name in TableStatus.__slots__}
 
 
 def page_of(api: Api, **asked: Any) -> Any:
@@ -172,7 +174,7 @@ def test_the_queue_and_what_was_done_are_in_the_metrics(api: Api) -> None:
     assert "\nfirn_due_tables 1.0\n" in text
 
 
-@pytest.mark.parametrize("state", ["scheduled for today", ASKED_FOR])
+@pytest.mark.parametrize("state", ["scheduled for today", REQUESTED])
 def test_what_a_schedule_wants_of_a_table_that_cannot_have_it_is_done_with_the_reason(api: Api, state: str) -> None:
     """Failed, it would be planned again every hour; whoever asked for it is told that it has failed."""
     api.lake.create(PLAIN, **{"firn.statistics.columns": "nowhere"})
@@ -184,7 +186,7 @@ def test_what_a_schedule_wants_of_a_table_that_cannot_have_it_is_done_with_the_r
     with api.lake.services.database.reading() as uow:
         job = uow.jobs.get(job.id)
     why = "firn.statistics.columns: the table has no column nowhere"
-    if state == ASKED_FOR:
+    if state == REQUESTED:
         assert (job.status, job.error) == (JobStatus.FAILED, why)
     else:
         assert (job.status, job.error, job.result) == (JobStatus.SUCCEEDED, None, {"refused": why})

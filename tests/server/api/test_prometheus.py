@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from catalog.group import DEFAULT_GROUP
-from catalog.job import JobStatus
-from catalog.launch.fleet import Standing
-from catalog.launch.record import Launched
+from catalog.jobs.job import JobStatus
+from catalog.jobs.optimizer import PROTOCOL
+from catalog.jobs.optimizer_group import DEFAULT_GROUP
+from catalog.launch.fleet import LaunchStatus
+from catalog.launch.record import LaunchRecord
 from catalog.launch.settings import LaunchId, LaunchKind
-from catalog.optimizer import PROTOCOL
 from server.prometheus import exposition
 from tests.server.api.client import Api
 
@@ -50,12 +50,12 @@ def test_launches_are_counted_by_group_and_by_where_they_stand(administered: Api
     assert samples(administered, "firn_launches") == {f'group="default",state="{one}"': states[one] for one in states}
     with administered.lake.services.database.writing() as uow:
         now = uow.now()
-        for number, standing in enumerate((Standing.WORKING, Standing.FAILED, Standing.FAILED)):
-            launched = Launched(
+        for number, status in enumerate((LaunchStatus.WORKING, LaunchStatus.FAILED, LaunchStatus.FAILED)):
+            launched = LaunchRecord(
                 id=LaunchId(f"default-{number}"),
                 group=DEFAULT_GROUP,
                 kind=LaunchKind.LOCAL,
-                standing=standing,
+                status=status,
                 started_at=now + timedelta(seconds=number),
                 busy_at=now,
             )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from catalog.job import JobKind
+from catalog.jobs.job import JobKind
 from tests.factories import LAKE
 from tests.server.api.client import Api, good
 from tests.server.lake import PLAIN

@@ -12,12 +12,12 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from catalog.datafile import AddSnapshot, DataFileEntry
-from catalog.hive.mapping import PROPERTY, name_mapping
-from catalog.hive.names import partition_name, partition_record
+from catalog.files.data_file import AddSnapshot, DataFileEntry
+from catalog.hive.mapping import PROPERTY, build_name_mapping
+from catalog.hive.partition_names import format_partition_name, to_partition_record
 from catalog.hive.types import iceberg_fields
 from catalog.iceberg.json import Json
-from catalog.iceberg.table import apply_updates, check_requirements, new_table
+from catalog.iceberg.table import apply_updates, build_table, check_requirements
 from server.files.footers import Footers
 from server.files.snapshots import write_snapshot
 from server.files.storage import Storage
@@ -42,7 +42,7 @@ class Registered:
         fields = iceberg_fields([*columns(self.cols), *keys], ids.__next__)
         by_name = {one["name"]: one["id"] for one in fields}
         spec = [{"name": key.name, "source-id": by_name[key.name], "transform": "identity"} for key in keys]
-        self.metadata = new_table(
+        self.metadata = build_table(
             uuid=str(uuid4()),
             location=f"{self.warehouse}/db/t",
             schema={"type": "struct", "fields": fields},
@@ -59,7 +59,7 @@ class Registered:
         return schema
 
     def map_names(self, aliases: Sequence[tuple[int, str]]) -> None:
-        update = {"action": "set-properties", "updates": {PROPERTY: name_mapping(self.schema, aliases)}}
+        update = {"action": "set-properties", "updates": {PROPERTY: build_name_mapping(self.schema, aliases)}}
         self.metadata = apply_updates(self.metadata, [update], now_ms=1_700_000_000_001, previous_location=None)
 
     def hive_file(
@@ -67,11 +67,11 @@ class Registered:
     ) -> DataFileEntry:
         """Write a file into its partition's directory, as Hive would, and read its footer."""
         keys = columns(self.partitioned_by)
-        directory = self.warehouse.parent / "hive" / partition_name(keys, values)
+        directory = self.warehouse.parent / "hive" / format_partition_name(keys, values)
         directory.mkdir(parents=True, exist_ok=True)
         pq.write_table(rows, directory / name, **options)
         stats = Footers(self.storage, self.schema).read(f"file:{directory}/{name}")
-        return DataFileEntry(stats=stats, partition=partition_record(keys, values))
+        return DataFileEntry(stats=stats, partition=to_partition_record(keys, values))
 
     def commit(self, added: Sequence[DataFileEntry] = (), removed: Sequence[str] = (), **extra: str) -> AddSnapshot:
         """One snapshot, and the metadata file that a hadoop catalog expects."""

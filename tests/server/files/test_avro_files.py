@@ -11,7 +11,7 @@ from typing import Any
 import fastavro
 import pytest
 
-from catalog.datafile import FileFormat, FileStats
+from catalog.files.data_file import FileFormat, FileStats
 from server.files.footers import BadFile, Footers
 from server.files.storage import Storage
 from tests.server.files.test_footers import a_schema

@@ -20,8 +20,8 @@ from pyarrow import orc
 from pyiceberg.conversions import from_bytes
 from pyiceberg.types import NestedField, PrimitiveType
 
-from catalog.datafile import FileFormat, FileStats
 from catalog.errors import NotFound
+from catalog.files.data_file import FileFormat, FileStats
 from server.files.bounds import BOUND_LENGTH, bounds_for
 from server.files.footers import BadFile, Footers
 from server.files.listing import Listings

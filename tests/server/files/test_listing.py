@@ -11,7 +11,7 @@ import pytest
 from pyarrow import fs
 
 from catalog.errors import Unavailable
-from catalog.hive.ground import Below, Listing
+from catalog.hive.baseline import Listing, Subdirectory
 from server.files import listing as module
 from server.files.arrow import RemoteDirectories
 from server.files.listing import Listings
@@ -73,7 +73,7 @@ def test_directories_below_tell_that_a_file_came_where_they_have_times(
     write(tmp_path, "x/y/a", "x/.hive-staging_1/b")
     os.utime(tmp_path / "x" / "y", ns=(10**18, 10**18))
     os.utime(tmp_path / "x", ns=(10**18, 10**18))
-    times = [Below("x", 10**18), Below("x/y", 10**18)]
+    times = [Subdirectory("x", 10**18), Subdirectory("x/y", 10**18)]
     assert list(Listings().list(f"file:{tmp_path}", recursive=True).below) == times
     asked = list[str]()
 
@@ -86,7 +86,7 @@ def test_directories_below_tell_that_a_file_came_where_they_have_times(
     assert (paths(named), list(named.below)) == (["x/y/a"], times)
     assert not [one for one in asked if "staging" in one], "others make and remove those while we look"
     stored = Listings().list("s3://bucket/table", recursive=True)
-    assert (paths(stored), list(stored.below)) == (["x/y/a"], [Below("x", None), Below("x/y", None)])
+    assert (paths(stored), list(stored.below)) == (["x/y/a"], [Subdirectory("x", None), Subdirectory("x/y", None)])
 
 
 def test_a_directory_that_goes_while_it_is_looked_into_does_not_empty_the_whole(

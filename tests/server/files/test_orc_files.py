@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import orc
 
-from catalog.datafile import FileFormat, FileStats
+from catalog.files.data_file import FileFormat, FileStats
 from server.files.footers import BadFile, Footers
 from server.files.orc import OrcFooter, OrcStatistics, OrcType, decode_tail
 from server.files.orc_files import OrcFiles

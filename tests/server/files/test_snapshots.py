@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from pyiceberg.table import StaticTable
 
-from catalog.datafile import DataFileEntry
 from catalog.errors import RequirementFailed, Unavailable
-from catalog.hive.names import NULL_NAME
+from catalog.files.data_file import DataFileEntry
+from catalog.hive.partition_names import NULL_NAME
 from catalog.iceberg.reading import current_snapshot
 from server.files.manifests import Manifests
 from server.files.snapshots import write_snapshot

@@ -14,7 +14,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from catalog.access import Caller
+from catalog.access.privileges import Caller
 from catalog.errors import CatalogError
 from server import app as server_app
 from server.guard import rules

@@ -12,8 +12,8 @@ from typing import cast
 import httpx
 import pytest
 
-from catalog.access import Grant, Privilege
-from catalog.audit import AuditEntry, AuditFilter, Verdict
+from catalog.access.audit_log import AuditEntry, AuditFilter, Verdict
+from catalog.access.privileges import Grant, Privilege
 from catalog.errors import Unavailable
 from catalog.ports.store import Database
 from server.service.access import trail as module

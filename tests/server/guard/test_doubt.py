@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from catalog.access import Caller, Grant, Privilege, RoleName
-from catalog.token import Secret
+from catalog.access.privileges import Caller, Grant, Privilege, RoleName
+from catalog.access.tokens import Secret
 from tests.databases import OpenDatabase
 from tests.factories import LAKE
 from tests.server.guarded import SECRET, Guarded, bearer, client_of, guarded, on

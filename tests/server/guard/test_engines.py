@@ -14,7 +14,7 @@ from pyiceberg.exceptions import ForbiddenError, NoSuchTableError, OAuthError, U
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
-from catalog.access import Grant, Membership, Privilege, Role, RoleName
+from catalog.access.privileges import Grant, Membership, Privilege, Role, RoleName
 from tests.databases import OpenDatabase
 from tests.server.guarded import Guarded, bearer, client_of, guarded, on
 from tests.server.listening import listening

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from catalog.iceberg.json import Json
-from catalog.job import JobKind, Lease
+from catalog.jobs.job import JobKind, Lease
 from catalog.names import TableName
 from server.files.storage import Storage
 from server.guard import rules
@@ -371,7 +371,7 @@ def test_no_route_is_forgotten_that_may_take_a_location() -> None:
 
 
 @pytest.fixture(scope="module")
-def ground(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+def baseline(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     directory = tmp_path_factory.mktemp("locations")
     shutil.copy(migrated_sqlite, directory / "firn.db")
     with open_database(f"sqlite:///{directory / 'firn.db'}") as opened:
@@ -456,26 +456,26 @@ def _cases(places: Mapping[str, Mapping[str, Enters]]) -> list[Any]:
 
 
 @pytest.mark.parametrize(("place", "enters"), _cases(DIRECTORIES))
-def test_no_directory_enters_that_a_table_may_not_have(ground: Ground, place: str, enters: Enters) -> None:
+def test_no_directory_enters_that_a_table_may_not_have(baseline: Ground, place: str, enters: Enters) -> None:
     for kind, location in BAD_DIRECTORIES.items():
         if place != PUBLISH or kind not in GOOD_TO_PUBLISH_TO:
-            _refused(ground, enters, location(ground))
+            _refused(baseline, enters, location(baseline))
 
 
 @pytest.mark.parametrize(("place", "enters"), _cases(FILES))
-def test_no_file_enters_that_a_table_may_not_name(ground: Ground, place: str, enters: Enters) -> None:
+def test_no_file_enters_that_a_table_may_not_name(baseline: Ground, place: str, enters: Enters) -> None:
     assert place
     for location in BAD_FILES.values():
-        _refused(ground, enters, location(ground))
+        _refused(baseline, enters, location(baseline))
 
 
 @pytest.mark.parametrize(("place", "enters"), _cases(SOURCES))
-def test_no_directory_is_scanned_that_the_catalog_may_not_have(ground: Ground, place: str, enters: Enters) -> None:
+def test_no_directory_is_scanned_that_the_catalog_may_not_have(baseline: Ground, place: str, enters: Enters) -> None:
     assert place
     for location in BAD_SOURCES.values():
-        _refused(ground, enters, location(ground))
+        _refused(baseline, enters, location(baseline))
 
 
-def test_the_storage_is_the_one_that_follows_links(ground: Ground) -> None:
+def test_the_storage_is_the_one_that_follows_links(baseline: Ground) -> None:
     """Or the cases above with links would prove nothing."""
-    assert isinstance(ground.lake.services.metadata.files, Storage)
+    assert isinstance(baseline.lake.services.metadata.files, Storage)

@@ -15,9 +15,9 @@ import pytest
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 
-from catalog.access import SERVER, Grant, Privilege
-from catalog.optimizer import PROTOCOL
-from catalog.token import new_secret
+from catalog.access.privileges import SERVER, Grant, Privilege
+from catalog.access.tokens import create_secret
+from catalog.jobs.optimizer import PROTOCOL
 from server.app import create_api, create_iceberg, create_site
 from server.assembly import build_services
 from server.guard import rules
@@ -240,11 +240,11 @@ def site(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
             past = uow.now() - timedelta(seconds=1)
             old = uow.tokens.find(tokens["expired"].id)
             assert old is not None
-            secret = new_secret()
+            secret = create_secret()
             uow.tokens.add(replace(old, id=secret.id, hash=secret.hash, expires_at=past))
             uow.tokens.revoke(tokens["revoked"].id, past)
         texts = {name: one.text for name, one in tokens.items()} | {"expired": secret.text}
-        garbage = {"garbage": "garbage", "made up": new_secret().text, "cut": tokens["lister"].text[:-1]}
+        garbage = {"garbage": "garbage", "made up": create_secret().text, "cut": tokens["lister"].text[:-1]}
         with listening(made.app) as url, client_of(url) as http:
             yield Site(guarded=made, http=http, tokens={**texts, **garbage, "admin": made.admin.text})
 

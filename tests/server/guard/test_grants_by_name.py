@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from catalog.access import Grant, Privilege
-from catalog.job import JobId
+from catalog.access.privileges import Grant, Privilege
+from catalog.jobs.job import JobId
 from catalog.names import TableName
 from tests.databases import OpenDatabase
 from tests.factories import LAKE

@@ -10,7 +10,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from catalog.access import Grant, PrincipalKind, Privilege, Role, RoleName
+from catalog.access.privileges import Grant, PrincipalKind, Privilege, Role, RoleName
 from catalog.errors import Unauthenticated, Unavailable
 from catalog.ports.store import Database
 from server.identity import oidc

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from catalog.access import SERVER, Privilege, Securable
-from catalog.commit import is_creating
+from catalog.access.privileges import SERVER, Privilege, Securable
+from catalog.credentials.storage_config import PREFIX as STORAGE
+from catalog.history.commit import is_creating
 from catalog.names import TableName, parse_namespace
-from catalog.vending.storage import PREFIX as STORAGE
 from server import app as server_app
 from server.api.deps import In
 from server.api.upgrades import UpgradeManyIn

@@ -9,9 +9,9 @@ from uuid import uuid4
 
 import pytest
 
-from catalog.access import Grant, Privilege
+from catalog.access.privileges import Grant, Privilege
+from catalog.access.tokens import Secret
 from catalog.names import TableName
-from catalog.token import Secret
 from tests.databases import OpenDatabase
 from tests.factories import LAKE
 from tests.server.asgi import Client

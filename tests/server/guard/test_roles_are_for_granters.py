@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from catalog.access import SERVER, Grant, Privilege, RoleName
-from catalog.token import Secret
+from catalog.access.privileges import SERVER, Grant, Privilege, RoleName
+from catalog.access.tokens import Secret
 from tests.databases import OpenDatabase
 from tests.server.asgi import Client
 from tests.server.guarded import Guarded, bearer, guarded, on

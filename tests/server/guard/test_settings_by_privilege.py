@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from catalog.access import Grant, Privilege
-from catalog.token import Secret
+from catalog.access.privileges import Grant, Privilege
+from catalog.access.tokens import Secret
 from tests.databases import OpenDatabase
 from tests.server.asgi import Client
 from tests.server.guarded import Guarded, bearer, guarded, on

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from catalog.audit import AuditFilter, Verdict
+from catalog.access.audit_log import AuditFilter, Verdict
 from server.service.access import attempts as module
 from server.service.access.attempts import (
     MOST_AT_AN_ADDRESS,

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
-from catalog.commit import Change
 from catalog.errors import Unavailable
+from catalog.history.commit import TableCommit
 from catalog.iceberg.json import Json
 from catalog.names import TableName
 from server.app import create_app
@@ -83,7 +83,7 @@ seeds = st.integers(0, 2**32)
 
 def good_commit(rng: Random, name: TableName, metadata: Json, number: int) -> Json:
     """A commit that would be accepted, or nearly."""
-    change: Change = appended(name, metadata, summary={"firn.writer-id": "w", "firn.batch-id": str(number)})
+    change: TableCommit = appended(name, metadata, summary={"firn.writer-id": "w", "firn.batch-id": str(number)})
     wider = {**metadata["schemas"][-1], "fields": [*metadata["schemas"][-1]["fields"]]}
     field = {"id": metadata["last-column-id"] + 1, "name": f"c{number}", "type": "int", "required": False}
     wider["fields"].append(field)

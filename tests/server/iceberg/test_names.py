@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from catalog.ports.store import Database
-from catalog.relation import CASE_INSENSITIVE
+from catalog.tables.relation import CASE_INSENSITIVE
 from firn.protocol.names import dotted
 from tests.server.lake import COLUMNS, Lake, a_lake
 

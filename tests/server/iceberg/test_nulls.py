@@ -17,7 +17,7 @@ import pytest
 
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import TABLE_UPDATES
-from catalog.iceberg.updates import parsed_updates
+from catalog.iceberg.updates import parse_updates
 from catalog.names import TableName
 from tests.databases import OpenDatabase
 from tests.factories import LAKE
@@ -429,9 +429,7 @@ def test_planning_a_scan(lake: Lake) -> None:
 def test_a_default_that_is_null_is_no_default() -> None:
     """Java cannot load a table whose metadata says `"initial-default": null`."""
     column = {"id": 3, "name": "c", "type": "int", "required": False, "initial-default": None, "write-default": None}
-    (update,) = parsed_updates(
-        [{"action": "add-schema", "schema": {**COLUMNS, "fields": [*COLUMNS["fields"], column]}}]
-    )
+    (update,) = parse_updates([{"action": "add-schema", "schema": {**COLUMNS, "fields": [*COLUMNS["fields"], column]}}])
     assert update["schema"]["fields"][-1] == {"id": 3, "name": "c", "type": "int", "required": False}
 
 

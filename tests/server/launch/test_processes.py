@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from catalog.errors import Unavailable
-from catalog.launch.command import Command, Place, command
+from catalog.launch.command import Command, LaunchPaths, build_command
 from catalog.launch.settings import DeployMode, Launch, LaunchId, LaunchKind
 from server.launch import processes
 from server.launch.processes import Processes
@@ -57,12 +57,12 @@ def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def a_command(launcher: Processes, record: Path, script: str, launch: Launch = YARN) -> Command:
-    place = Place(
+    place = LaunchPaths(
         server="http://s", python=sys.executable, spark_submit="spark-submit", application="/app.py",
         directory=str(launcher.directory / ID),
     )  # fmt: skip
     launch = replace(launch, environment={"RECORD": str(record), "SCRIPT": script})
-    return command(launch, group="nightly", launch_id=ID, place=place, token="firn_t")
+    return build_command(launch, group="nightly", launch_id=ID, place=place, token="firn_t")
 
 
 def noted(record: Path) -> list[dict[str, Any]]:

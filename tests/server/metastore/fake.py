@@ -7,22 +7,22 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from catalog.errors import CatalogError, Conflict, NotFound, Unavailable
-from catalog.hive.ground import Signals
+from catalog.hive.baseline import ChangeSignals
 from catalog.hive.model import PROVIDER, HiveColumn, HiveDatabase, HivePartition, HiveTable
-from catalog.hive.names import partition_name
-from catalog.hive.notices import Notice, Notices
-from catalog.hive.ports import Move, Place
+from catalog.hive.notification_log import Notification, NotificationBatch
+from catalog.hive.partition_names import format_partition_name
+from catalog.ports.metastore import PartitionLocation, PartitionMove
 from tests.server.metastore.fake_locks import FakeLock, FakeLocks
 
 
 class FakeMetastore:
-    """Implements `catalog.hive.ports.Metastore`; `add_…`, `drop_…` and `others_lock` are what Hive does unseen."""
+    """Implements `catalog.ports.metastore.Metastore`; `add_…`, `drop_…` and `others_lock` are what Hive does unseen."""
 
     def __init__(self) -> None:
         self.answers = True
         """Set to False to make every call Unavailable."""
         self.locks = FakeLocks()
-        self.log: list[Notice] | None = None
+        self.log: list[Notification] | None = None
         """Set to a list to keep a log of changes."""
         self._databases: dict[str, dict[str, HiveTable]] = {"default": {}}
         self._about: dict[str, HiveDatabase] = {}
@@ -49,7 +49,7 @@ class FakeMetastore:
     def add_partition(self, database: str, name: str, partition: HivePartition) -> None:
         """Add the partition or replace it."""
         columns = self._databases[database][name].partition_columns
-        there, key = self._partitions[f"{database}.{name}"], partition_name(columns, partition.values)
+        there, key = self._partitions[f"{database}.{name}"], format_partition_name(columns, partition.values)
         self._note("ALTER_PARTITION" if key in there else "ADD_PARTITION", database, name)
         there[key] = partition
 
@@ -106,8 +106,8 @@ class FakeMetastore:
         return self.locks.of(f"{database}.{name}", partitions)
 
     def move_all(
-        self, database: str, name: str, moves: Sequence[Move], *, columns_of_table: bool = False
-    ) -> list[Signals]:
+        self, database: str, name: str, moves: Sequence[PartitionMove], *, columns_of_table: bool = False
+    ) -> list[ChangeSignals]:
         before = dict(self._partitions[self.table(database, name).full_name])
         try:
             return [
@@ -122,15 +122,15 @@ class FakeMetastore:
         self,
         database: str,
         name: str,
-        place: Place,
+        place: PartitionLocation,
         location: str,
         parameters: Mapping[str, str | None],
         *,
         columns_of_table: bool = False,
-    ) -> Signals:
+    ) -> ChangeSignals:
         table = self.table(database, name)
         there = self._partitions[table.full_name]
-        key = partition_name(table.partition_columns, place.values)
+        key = format_partition_name(table.partition_columns, place.values)
         old = there.get(key) if place.values else table
         at = None if old is None else old.location if isinstance(old, HiveTable) else old.storage.location
         if at != place.location:
@@ -147,9 +147,9 @@ class FakeMetastore:
             moved = replace(old, storage=storage, parameters=new)
             self._databases[database][name] = moved
             statistics = new.get("numFiles"), new.get("totalSize")
-            return Signals(location=location, ddl_time=moved.ddl_time, statistics=statistics)
+            return ChangeSignals(location=location, ddl_time=moved.ddl_time, statistics=statistics)
         there[key] = HivePartition(values=place.values, storage=storage, parameters=new)
-        return Signals(location=location, ddl_time=there[key].ddl_time, statistics=there[key].statistics)
+        return ChangeSignals(location=location, ddl_time=there[key].ddl_time, statistics=there[key].statistics)
 
     def alter_columns(
         self,
@@ -170,16 +170,16 @@ class FakeMetastore:
         for key, one in there.items() if cascade else ():
             there[key] = replace(one, storage=replace(one.storage, columns=tuple(columns)))
 
-    def notices(self, after: int | None) -> Notices | None:
+    def notices(self, after: int | None) -> NotificationBatch | None:
         self._answer()
         if not self.log:
             return None
         end = len(self.log)
-        return Notices(upto=end, found=() if after is None else tuple(self.log[after:]))
+        return NotificationBatch(upto=end, found=() if after is None else tuple(self.log[after:]))
 
     def _note(self, kind: str, database: str, table: str) -> None:
         if self.log is not None:
-            self.log.append(Notice(kind=kind, database=database, table=table))
+            self.log.append(Notification(kind=kind, database=database, table=table))
 
     def health(self) -> str:
         self._answer()

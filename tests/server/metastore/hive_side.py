@@ -27,7 +27,7 @@ from hmsclient.genthrift.hive_metastore.ttypes import (
 from hmsclient.hmsclient import HMSClient
 
 from catalog.hive.model import HiveColumn, HivePartition, HiveStorage, HiveTable
-from catalog.places import metastore_address
+from catalog.locations.paths import parse_metastore_address
 
 # INSERT_ONLY_TABLES, which Hive 3 added: without it the metastore shows no insert-only table.
 READS_ALL = ClientCapabilities([2])
@@ -40,7 +40,7 @@ class HiveSide:
     """
 
     def __init__(self, uri: str, warehouse: Path) -> None:
-        host, port = metastore_address(uri)
+        host, port = parse_metastore_address(uri)
         self.client = HMSClient(host=host, port=port).open()
         self._warehouse = warehouse
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from catalog.errors import Invalid, Unavailable
-from catalog.places import metastore_address
+from catalog.locations.paths import parse_metastore_address
 from server.metastore import MetastoreSettings
 from tests.server.metastore.addresses import Connect
 
@@ -32,4 +32,4 @@ def test_addresses_that_make_no_sense_are_refused(uris: str) -> None:
 
 def test_addresses_are_read_as_hive_writes_them() -> None:
     settings = MetastoreSettings.parse("thrift://a:9083, thrift://b")
-    assert [metastore_address(uri) for uri in settings.uris] == [("a", 9083), ("b", 9083)]
+    assert [parse_metastore_address(uri) for uri in settings.uris] == [("a", 9083), ("b", 9083)]

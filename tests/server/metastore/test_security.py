@@ -21,7 +21,7 @@ from cryptography.x509.oid import NameOID
 from pydantic import SecretStr, ValidationError
 
 from catalog.errors import Unavailable
-from catalog.places import metastore_address
+from catalog.locations.paths import parse_metastore_address
 from firn.embedded.metastore import EmbeddedMetastore
 from server.metastore import HiveMetastore, MetastoreSettings
 from server.metastore.security import Authentication, MetastoreSecurity
@@ -147,7 +147,7 @@ def guarded(metastore_process: EmbeddedMetastore, certificate: Path) -> Iterator
     made: list[Guard] = []
 
     def make(**passwords: str) -> Guard:
-        made.append(Guard(metastore_address(metastore_process.uri), certificate, passwords or None))
+        made.append(Guard(parse_metastore_address(metastore_process.uri), certificate, passwords or None))
         return made[-1]
 
     yield make

@@ -20,7 +20,7 @@ from pyiceberg.transforms import parse_transform
 
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot
-from catalog.iceberg.table import apply_updates, new_table
+from catalog.iceberg.table import apply_updates, build_table
 from server.files.manifest_records import Entry
 from server.files.manifests import Content, ManifestFile, Manifests, Status
 from server.files.partitions import primitive_type
@@ -86,7 +86,7 @@ class LakeTable:
         fields = [
             {"id": IDS[name], "name": name, "type": kind, "required": name == "id"} for name, kind in KINDS.items()
         ]
-        self.metadata = new_table(
+        self.metadata = build_table(
             uuid=str(uuid4()),
             location=str(self.place),
             schema={"type": "struct", "fields": fields},

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from catalog.commit import Change
-from catalog.datafile import DataFileEntry, FileStats
+from catalog.files.data_file import DataFileEntry, FileStats
+from catalog.history.commit import TableCommit
 from catalog.iceberg.json import Json
 from catalog.names import TableName
 from server.files.avro_writer import number
@@ -74,7 +74,7 @@ def filled(lake: Lake, name: TableName, file: str | None = None) -> Json:
     now_ms = metadata["last-updated-ms"] + 1
     entries = [DataFileEntry(stats=stats, partition=())]
     made = write_snapshot(Storage(), metadata, entries, (), snapshot_id=77, now_ms=now_ms)
-    lake.commit(Change(name=name, requirements=made.requirements(), updates=made.updates()))
+    lake.commit(TableCommit(name=name, requirements=made.requirements(), updates=made.updates()))
     return dict(made.snapshot)
 
 

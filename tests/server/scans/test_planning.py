@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.iceberg.json import Json
-from catalog.locations import AllowedLocations, FileRule
+from catalog.locations.location_rule import AllowedLocations, FileRule
 from catalog.ports.scan import FileTask
 from catalog.scan.expression import to_json
-from catalog.scan.plan import ScanLimits, cut, whole
+from catalog.scan.plan import ScanLimits, cut_tasks, whole
 from catalog.scan.request import ScanRequest
 from catalog.scan.scan import Scan
 from server.files.scans import ManifestScans
@@ -155,7 +155,7 @@ def test_the_tasks_of_a_plan_are_the_whole_in_pieces(history: Any, asked: Any) -
         files, scan = ManifestScans(Storage()), Scan.of(table.metadata, ScanRequest.parse({"filter": asked}))
         rule = rule_of(table)
         sizes = files.sizes(scan, rule)
-        pieces = [told(files.tasks(scan, task, rule)) for task in cut(sizes, SMALL)]
+        pieces = [told(files.tasks(scan, task, rule)) for task in cut_tasks(sizes, SMALL)]
         every = told(files.tasks(scan, whole(sizes), rule))
         assert sorted(chain.from_iterable(pieces), key=repr) == sorted(every, key=repr)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from catalog.group import DEFAULT_GROUP
+from catalog.jobs.optimizer_group import DEFAULT_GROUP
 from catalog.ports.store import Database
 from tests.server.lake import Lake, a_lake
 from tests.server.service.fleet_stage import ONE, Stage, a_stage

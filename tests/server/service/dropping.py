@@ -12,14 +12,15 @@ from typing import cast
 from urllib.parse import urlparse
 from uuid import UUID, uuid4
 
-from catalog.commit import Change
-from catalog.datafile import DataFileEntry, FileStats
-from catalog.dropped import RETENTION, Dropped
+from catalog.files.data_file import DataFileEntry, FileStats
+from catalog.history.commit import TableCommit
 from catalog.iceberg.json import Json
-from catalog.locations import FileRule
+from catalog.locations.location_rule import FileRule
 from catalog.names import TableName
+from catalog.policy.policy import RETENTION
 from catalog.ports.dropped import ReachableFiles
 from catalog.ports.store import Database, UnitOfWork
+from catalog.removal.drop import Dropped
 from server.files.reachable import Reachable
 from server.files.snapshots import write_snapshot
 from server.files.storage import Storage
@@ -49,7 +50,7 @@ def append_files(lake: Lake, name: TableName = PLAIN, *, files: int = 2, at: str
     added = write_snapshot(
         Storage(), metadata, entries, (), snapshot_id=next(_ids), now_ms=metadata["last-updated-ms"] + 1
     )
-    lake.commit(Change(name=name, requirements=added.requirements(), updates=added.updates()))
+    lake.commit(TableCommit(name=name, requirements=added.requirements(), updates=added.updates()))
     return [path_of(location) for location in locations]
 
 

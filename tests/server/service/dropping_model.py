@@ -9,11 +9,11 @@ from uuid import UUID
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from catalog.dropped import DroppedState
 from catalog.errors import AlreadyExists, Conflict, NoSuchTable
 from catalog.names import TableName
 from catalog.ports.store import Database
-from catalog.relation import RelationKind
+from catalog.removal.drop import DroppedState
+from catalog.tables.relation import RelationKind
 from tests.factories import LAKE
 from tests.server.lake import Lake, a_lake
 from tests.server.service.dropping import age, append_files, files_below, listed, path_of, purge_all

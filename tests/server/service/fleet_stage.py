@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from catalog.errors import Unavailable
-from catalog.group import DEFAULT_GROUP
+from catalog.jobs.optimizer import PROTOCOL
+from catalog.jobs.optimizer_group import DEFAULT_GROUP
 from catalog.launch.command import Command
-from catalog.launch.fleet import Standing
-from catalog.launch.record import Launched, Process
+from catalog.launch.fleet import LaunchStatus
+from catalog.launch.record import LaunchRecord, Process
 from catalog.launch.settings import Launch, LaunchId, LaunchKind, Scaling
-from catalog.optimizer import PROTOCOL
 from catalog.ports.launch import Seen
 from server.service.fleet import Fleet, Ground
 from server.service.hearing import Hearing
@@ -85,15 +85,15 @@ class Stage:
     watch: Watch
 
     @property
-    def launches(self) -> list[Launched]:
+    def launches(self) -> list[LaunchRecord]:
         """Oldest first."""
         return [*reversed(self.fleet.show(DEFAULT_GROUP).launches)]
 
     @property
-    def standings(self) -> list[Standing]:
-        return [one.standing for one in self.launches]
+    def table_statuses(self) -> list[LaunchStatus]:
+        return [one.status for one in self.launches]
 
-    def registers(self, launched: Launched) -> str:
+    def registers(self, launched: LaunchRecord) -> str:
         coming = Coming(group=DEFAULT_GROUP, host="h", pid=1, version="0", protocol=PROTOCOL, launch=launched.id)
         return self.lake.services.optimizers.register(coming).id
 

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from catalog.commit import Change, Outcome
 from catalog.errors import Conflict, LeaseLost
-from catalog.job import SEVERAL_COMMITS, JobId, JobKind, JobStatus, Lease
+from catalog.history.commit import Outcome, TableCommit
+from catalog.jobs.job import SEVERAL_COMMITS, JobId, JobKind, JobStatus, Lease
 from catalog.names import CatalogName, TableName
 from catalog.ports.store import Database, UnitOfWork
 from catalog.ports.work import JobFilter
-from catalog.relation import Located
+from catalog.tables.relation import LocatedRelation
 from tests.factories import LAKE
 from tests.server.lake import Lake, a_lake, appended, snapshot_ids, snapshot_of
 
@@ -52,7 +52,7 @@ class JumpingDatabase:
         with self.real.writing() as uow:
             yield self._ahead(uow)
 
-    def locate(self, catalog: CatalogName, name: TableName) -> Located | None:
+    def locate(self, catalog: CatalogName, name: TableName) -> LocatedRelation | None:
         return self.real.locate(catalog, name)
 
     def truncate_log(self) -> bool:
@@ -104,7 +104,7 @@ class Issued:
 
     lease: Lease
     job_id: JobId
-    applied: list[Change] = field(default_factory=list)
+    applied: list[TableCommit] = field(default_factory=list)
 
 
 class LeaseHistory(RuleBasedStateMachine):

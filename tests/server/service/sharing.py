@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from catalog.hive.indexed import IndexedTable
+from catalog.hive.table_index import IndexedTable
 from catalog.names import TableName
 from catalog.ports.store import UnitOfWork
 from server.service.tables import TableDefinition
@@ -103,7 +103,7 @@ def a_partition_of_a_linked_hive_table(lake: Lake, location: str) -> None:
 
     def link(uow: UnitOfWork) -> None:
         uow.relations.add(linked)
-        uow.grounds.put(linked.id, {"day=1": {"location": f"{location}/data/day=1"}})
+        uow.baselines.put(linked.id, {"day=1": {"location": f"{location}/data/day=1"}})
 
     _written(lake, link)
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from catalog.access import ADMIN, SERVER, Caller, Grant, PrincipalKind, Privilege, RoleName, Securable
+from catalog.access.privileges import ADMIN, SERVER, Caller, Grant, PrincipalKind, Privilege, RoleName, Securable
+from catalog.access.tokens import Secret, TokenKind
 from catalog.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
 from catalog.names import CatalogName
 from catalog.ports.store import Database
-from catalog.token import Secret, TokenKind
 from server.assembly import build_access
 from server.service.access.access import Access
 from server.service.access.tokens import TokenRequest

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from catalog.commit import Change
 from catalog.errors import CommitUnknown, Conflict, DuplicateBatch, Invalid, NoSuchTable, RequirementFailed, Unavailable
+from catalog.history.commit import TableCommit
 from catalog.iceberg.json import Json
 from catalog.names import TableName
 from server.service.metadata import MetadataFiles
@@ -67,7 +67,7 @@ def test_writers_of_different_tables_do_not_disturb_each_other(lake: Lake) -> No
     assert {name: snapshot_ids(lake.metadata(name)) for name in names} == acknowledged
 
 
-def commit_once(lake: Lake, name: TableName = PLAIN) -> Change:
+def commit_once(lake: Lake, name: TableName = PLAIN) -> TableCommit:
     """Nobody else commits here, so there is nothing to try again."""
     change = appended(name, lake.metadata(name))
     lake.commit(change)
@@ -342,7 +342,7 @@ def test_a_table_renamed_meanwhile_keeps_every_acknowledged_commit(lake: Lake) -
     try:
         lake.commit(change)
     except NoSuchTable:
-        lake.commit(Change(name=OTHER, requirements=change.requirements, updates=change.updates))
+        lake.commit(TableCommit(name=OTHER, requirements=change.requirements, updates=change.updates))
     assert snapshot_ids(lake.metadata(OTHER)) == [snapshot_of(change)]
 
 

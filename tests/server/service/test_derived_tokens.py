@@ -9,12 +9,12 @@ from uuid import UUID
 
 import pytest
 
-from catalog.access import Caller, PrincipalId, PrincipalKind, RoleName
+from catalog.access.privileges import Caller, PrincipalId, PrincipalKind, RoleName
+from catalog.access.tokens import Secret, Token, TokenKind, compute_exchange_end
 from catalog.errors import Forbidden, NoSuchCatalog, TokenEnded, Unauthenticated
 from catalog.names import CatalogName
 from catalog.ports.access import Claims
 from catalog.ports.store import Database
-from catalog.token import Secret, Token, TokenKind, exchanges_end
 from server.assembly import build_access
 from server.service.access.access import Access
 from server.service.access.tokens import Issued, TokenRequest
@@ -64,7 +64,7 @@ def row(database: Database, issued: Issued) -> Token:
 
 def test_a_chain_of_exchanges_ends_where_its_first_token_says() -> None:
     """A token of an hour was exchanged for another one for ever."""
-    first = exchanges_end(NOW, DAY, None)
+    first = compute_exchange_end(NOW, DAY, None)
     token = Token(
         id="a" * 12,
         kind=TokenKind.ACCESS,
@@ -76,11 +76,11 @@ def test_a_chain_of_exchanges_ends_where_its_first_token_says() -> None:
         renewable_until=first,
     )
     for hours in range(24):
-        assert exchanges_end(NOW + hours * HOUR, DAY, token) == NOW + DAY
+        assert compute_exchange_end(NOW + hours * HOUR, DAY, token) == NOW + DAY
     bearer = replace(token, kind=TokenKind.BEARER, expires_at=NOW + 2 * HOUR, renewable_until=None)
-    assert exchanges_end(NOW, DAY, bearer) == NOW + 2 * HOUR
-    assert exchanges_end(NOW, DAY, replace(bearer, expires_at=None)) == NOW + DAY
-    assert exchanges_end(NOW, DAY, None, NOW + timedelta(minutes=5)) == NOW + timedelta(minutes=5)
+    assert compute_exchange_end(NOW, DAY, bearer) == NOW + 2 * HOUR
+    assert compute_exchange_end(NOW, DAY, replace(bearer, expires_at=None)) == NOW + DAY
+    assert compute_exchange_end(NOW, DAY, None, NOW + timedelta(minutes=5)) == NOW + timedelta(minutes=5)
 
 
 def test_no_token_of_a_chain_outlives_the_chain(database: Database) -> None:

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from catalog.commit import Change
 from catalog.errors import CommitUnknown, Unavailable
+from catalog.history.commit import TableCommit
 from catalog.iceberg.json import Json
 from server.service.metadata import MetadataFiles
 from tests.factories import LAKE
@@ -35,11 +35,11 @@ def unreadable(_self: object, location: str) -> object:
 
 
 def create(lake: Lake) -> object:
-    change = Change(name=PLAIN, requirements=[{"type": "assert-create"}], updates=CREATES)
+    change = TableCommit(name=PLAIN, requirements=[{"type": "assert-create"}], updates=CREATES)
     return lake.services.tables.create_by_commit(LAKE, change)
 
 
-def committed(lake: Lake) -> Change:
+def committed(lake: Lake) -> TableCommit:
     lake.create()
     change = appended(PLAIN, lake.metadata(PLAIN))
     lake.commit(change)
@@ -60,7 +60,7 @@ def committed(lake: Lake) -> Change:
 def test_a_repeated_commit_that_cannot_be_looked_up_is_not_refused(
     lake: Lake,
     monkeypatch: pytest.MonkeyPatch,
-    again: Callable[[Lake, Change], object],
+    again: Callable[[Lake, TableCommit], object],
     holder: type,
     method: str,
     fails: Callable[..., object],

@@ -9,7 +9,7 @@ from threading import Barrier
 
 from catalog.errors import CatalogError
 from catalog.names import TableName
-from catalog.relation import Relation
+from catalog.tables.relation import Relation
 from tests.factories import LAKE
 from tests.server.lake import CHANGE, ORDERS, PLAIN, Lake
 from tests.server.service.dropping import append_files, files_below, listed, purge_all

@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from catalog.commit import Change
+from catalog.history.commit import TableCommit
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_snapshot
-from catalog.job import JobKind, JobOutcome
+from catalog.jobs.job import JobKind, JobOutcome
 from catalog.names import TableName
 from server.files.manifests import Content, Manifests, Status
 from server.files.snapshots import write_snapshot
@@ -94,7 +94,7 @@ def replaced(lake: Lake, added: Sequence[Any], removed: Sequence[Any]) -> None:
     )
     snapshot = {**made.snapshot, "summary": {**made.snapshot["summary"], "operation": "replace"}}
     lake.commit(
-        Change(name=PLAIN, requirements=made.requirements(), updates=replace(made, snapshot=snapshot).updates())
+        TableCommit(name=PLAIN, requirements=made.requirements(), updates=replace(made, snapshot=snapshot).updates())
     )
 
 
@@ -257,7 +257,7 @@ class Agreement(RuleBasedStateMachine):
         self.lake.services.tables.create(LAKE, replace(definition, properties={"format-version": "2"}))
 
     def commit(self, *updates: Json, requirements: Sequence[Json] = ()) -> None:
-        self.lake.commit(Change(name=self.name, requirements=requirements, updates=updates))
+        self.lake.commit(TableCommit(name=self.name, requirements=requirements, updates=updates))
 
     @rule(
         days=st.lists(

@@ -9,11 +9,11 @@ from datetime import timedelta
 import pytest
 
 from catalog.errors import Invalid, NotFound
-from catalog.group import DEFAULT_GROUP, Group, GroupName
-from catalog.job import JobKind
-from catalog.launch.fleet import Standing
+from catalog.jobs.job import JobKind
+from catalog.jobs.optimizer_group import DEFAULT_GROUP, Group, GroupName
+from catalog.launch.fleet import LaunchStatus
 from catalog.launch.record import Process
-from catalog.launch.settings import Launch, LaunchKind, Scaling, checked
+from catalog.launch.settings import Launch, LaunchKind, Scaling, check_launch
 from catalog.ports.launch import Seen
 from server.service import fleet
 from tests.factories import LAKE
@@ -30,10 +30,10 @@ def test_a_minimum_is_started_once_and_counted_when_it_registers(stage: Stage) -
     stage.fleet.set(DEFAULT_GROUP, ONE)
     for _ in range(3):
         stage.fleet.activate()
-    assert (len(stage.launcher.commands), stage.standings) == (1, [Standing.STARTING])
+    assert (len(stage.launcher.commands), stage.table_statuses) == (1, [LaunchStatus.STARTING])
     stage.registers(stage.launches[0])
     stage.fleet.activate()
-    assert (len(stage.launcher.commands), stage.standings) == (1, [Standing.WORKING])
+    assert (len(stage.launcher.commands), stage.table_statuses) == (1, [LaunchStatus.WORKING])
 
 
 def test_the_default_group_has_local_ones_by_a_setting_alone_while_jobs_wait(stage: Stage) -> None:
@@ -54,7 +54,7 @@ def test_one_that_dies_is_replaced_and_its_last_words_are_kept(stage: Stage) -> 
     stage.fleet.activate()
     stage.launcher.ends(stage.launches[0].id, -9, "java.lang.OutOfMemoryError")
     stage.fleet.activate()
-    assert stage.standings == [Standing.FAILED]
+    assert stage.table_statuses == [LaunchStatus.FAILED]
     shown = stage.fleet.show(DEFAULT_GROUP)
     assert (shown.launches[0].why or "").endswith("status -9: java.lang.OutOfMemoryError")
     assert "OutOfMemoryError" in (shown.decision.held_back or "")
@@ -66,12 +66,12 @@ def test_starts_that_fail_are_given_up_until_the_settings_change(stage: Stage) -
     stage.fleet.set(DEFAULT_GROUP, replace(ONE, scaling=replace(ONE.scaling, max_attempts=1)))
     for _ in range(3):
         stage.fleet.activate()
-    assert stage.standings == [Standing.FAILED]
+    assert stage.table_statuses == [LaunchStatus.FAILED]
     assert "1 starts in a row have failed" in (stage.fleet.show(DEFAULT_GROUP).decision.held_back or "")
     stage.launcher.refuses = None
     stage.fleet.set(DEFAULT_GROUP, ONE)
     stage.fleet.activate()
-    assert stage.standings == [Standing.FAILED, Standing.STARTING]
+    assert stage.table_statuses == [LaunchStatus.FAILED, LaunchStatus.STARTING]
 
 
 def test_fewer_are_wanted_and_one_is_asked_to_end_and_ends(stage: Stage) -> None:
@@ -81,11 +81,11 @@ def test_fewer_are_wanted_and_one_is_asked_to_end_and_ends(stage: Stage) -> None
     stage.fleet.activate()
     stage.fleet.scale(DEFAULT_GROUP, 0, 0)
     stage.fleet.activate()
-    assert stage.standings == [Standing.DRAINING]
+    assert stage.table_statuses == [LaunchStatus.DRAINING]
     assert (stage.shown().optimizer.stopping, stage.launcher.killed) == (True, [])
     stage.launcher.ends(stage.launches[0].id, 0)
     stage.fleet.activate()
-    assert stage.standings == [Standing.ENDED]
+    assert stage.table_statuses == [LaunchStatus.ENDED]
     assert "more than the group's maximum" in (stage.launches[0].why or "")
 
 
@@ -96,7 +96,7 @@ def test_one_that_people_stop_has_not_failed(stage: Stage) -> None:
     stage.fleet.activate()
     stage.launcher.ends(stage.launches[0].id, 0)
     stage.fleet.activate()
-    assert stage.standings == [Standing.ENDED, Standing.STARTING]
+    assert stage.table_statuses == [LaunchStatus.ENDED, LaunchStatus.STARTING]
 
 
 def test_memory_over_the_limit_is_replaced_and_far_over_it_killed(stage: Stage) -> None:
@@ -105,11 +105,11 @@ def test_memory_over_the_limit_is_replaced_and_far_over_it_killed(stage: Stage) 
     first = stage.launches[0]
     stage.registers(first)
     stage.fleet.activate()
-    assert stage.standings == [Standing.DRAINING, Standing.STARTING]
+    assert stage.table_statuses == [LaunchStatus.DRAINING, LaunchStatus.STARTING]
     assert stage.shown().optimizer.stopping
     stage.launcher.alive[first.id] = Seen(exit_status=None, resident=200, last_words="")
     stage.fleet.activate()
-    assert (stage.standings[0], stage.launcher.killed) == (Standing.FAILED, [first.id])
+    assert (stage.table_statuses[0], stage.launcher.killed) == (LaunchStatus.FAILED, [first.id])
 
 
 def test_the_next_server_counts_what_still_works_and_starts_no_second_one(stage: Stage) -> None:
@@ -118,7 +118,7 @@ def test_the_next_server_counts_what_still_works_and_starts_no_second_one(stage:
     stage.registers(stage.launches[0])
     following = stage.next_server()
     following.fleet.activate()
-    assert (following.standings, following.launcher.commands) == ([Standing.WORKING], [])
+    assert (following.table_statuses, following.launcher.commands) == ([LaunchStatus.WORKING], [])
     following.fleet.scale(DEFAULT_GROUP, 0, 0)
     following.fleet.activate()
     assert stage.shown().optimizer.stopping
@@ -132,7 +132,7 @@ def test_what_an_earlier_server_left_and_nobody_hears_is_given_up_and_killed(sta
     assert following.launcher.strays == []
     following.hears_nothing(5)
     assert following.launcher.strays == [Process(host="h", pid=1, started=1)]
-    assert following.standings[0] is Standing.FAILED
+    assert following.table_statuses[0] is LaunchStatus.FAILED
 
 
 def test_what_an_earlier_server_left_and_has_gone_is_over(stage: Stage) -> None:
@@ -143,9 +143,9 @@ def test_what_an_earlier_server_left_and_has_gone_is_over(stage: Stage) -> None:
     stage.lake.services.optimizers.unregister(optimizer_id)
     following = stage.next_server()
     following.hears_nothing(100)
-    assert following.standings == [Standing.WORKING]
+    assert following.table_statuses == [LaunchStatus.WORKING]
     following.hears_nothing(10)
-    assert following.standings == [Standing.ENDED, Standing.STARTING]
+    assert following.table_statuses == [LaunchStatus.ENDED, LaunchStatus.STARTING]
 
 
 def test_for_a_group_that_was_dropped_none_is_started(stage: Stage) -> None:
@@ -199,10 +199,10 @@ def test_a_stop_that_people_take_back_is_taken_back_of_the_launch(working: Stage
     working.fleet.scale(DEFAULT_GROUP, 0, 1)
     working.fleet.activate()
     (asked,) = working.launches
-    assert (asked.standing, asked.why, asked.asked_at is None) == (Standing.DRAINING, "night", False)
+    assert (asked.status, asked.why, asked.asked_at is None) == (LaunchStatus.DRAINING, "night", False)
     optimizers.undrain(mine)
     working.fleet.activate()
-    assert (working.standings, working.launches[0].asked_at) == ([Standing.WORKING], None)
+    assert (working.table_statuses, working.launches[0].asked_at) == ([LaunchStatus.WORKING], None)
 
 
 def test_what_is_set_while_bounds_change_is_not_undone(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,9 +214,9 @@ def test_what_is_set_while_bounds_change_is_not_undone(stage: Stage, monkeypatch
         if threading.current_thread() is not beside and not beside.ident:
             beside.start()
             beside.join(0.3)
-        return checked(launch)
+        return check_launch(launch)
 
-    monkeypatch.setattr(fleet, "checked", slowly)
+    monkeypatch.setattr(fleet, "check_launch", slowly)
     stage.fleet.scale(DEFAULT_GROUP, 0, 3)
     beside.join(30)
     assert stage.fleet.show(DEFAULT_GROUP).settings.launch.memory == "7g"
@@ -237,4 +237,4 @@ def test_local_ones_by_a_setting_are_tried_again_by_the_next_server(stage: Stage
     assert "5 starts in a row have failed" in (old.fleet.show(DEFAULT_GROUP).decision.held_back or "")
     following = old.next_server()
     following.fleet.activate()
-    assert following.standings[-1] is Standing.STARTING
+    assert following.table_statuses[-1] is LaunchStatus.STARTING

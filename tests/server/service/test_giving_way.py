@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from catalog.errors import Conflict
-from catalog.job import Job, JobId, JobKind, JobStatus
-from catalog.optimizer import PROTOCOL
+from catalog.jobs.job import Job, JobId, JobKind, JobStatus
+from catalog.jobs.optimizer import PROTOCOL
 from catalog.planning import Due
 from server.service.optimizers import Coming
 from server.service.planner import past_of

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from catalog.commit import Outcome
 from catalog.errors import Conflict, Invalid, LeaseLost, NotFound, Unavailable
-from catalog.job import Job, JobKind, JobStatus
+from catalog.history.commit import Outcome
+from catalog.jobs.job import Job, JobKind, JobStatus
 from server.service.jobs import Jobs, LeaseTimes
 from server.service.tasks import Tasks
 from tests.factories import LAKE

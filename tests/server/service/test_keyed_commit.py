@@ -6,7 +6,7 @@ import pytest
 
 from catalog.errors import CommitRefused, DuplicateBatch, LeaseLost, NoSuchTable
 from catalog.iceberg.json import Json
-from catalog.job import JobKind
+from catalog.jobs.job import JobKind
 from catalog.names import TableName
 from tests.factories import LAKE
 from tests.server.lake import (

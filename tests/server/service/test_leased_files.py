@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from catalog.errors import LeaseLost, LocationRefused
-from catalog.job import JobKind, Lease
+from catalog.jobs.job import JobKind, Lease
 from catalog.names import TableName
 from server.service.leased_files import FileFacts
 from tests.factories import LAKE

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from catalog.commit import Outcome
-from catalog.group import GroupName
-from catalog.job import Job, JobKind, JobStatus
+from catalog.history.commit import Outcome
+from catalog.jobs.job import Job, JobKind, JobStatus
+from catalog.jobs.optimizer_group import GroupName
 from catalog.names import RelationId, TableName
 from catalog.ports.store import UnitOfWork
-from catalog.relation import TableStats
-from catalog.standing import Looked, Standing
+from catalog.tables.relation import TableStats
+from catalog.tables.table_status import PlanResult, TableStatus
 from server.service import looking
 from server.service.looking import SWEPT_AFTER
 from server.store.queue import SqlQueue
@@ -120,8 +120,8 @@ def test_a_changed_property_is_a_commit_and_therefore_looked_at(lake: Lake) -> N
     lake.commit(altered(PLAIN, set_property("firn.optimize.enabled", "false")))
     assert lake.services.looking.round().looked_at == 1
     with lake.services.database.reading() as uow:
-        (standing,) = uow.standings.get_many([one.id for one, _ in uow.standings.worst(limit=9)]).values()
-    assert "switched off" in standing.why
+        (table_status,) = uow.table_statuses.get_many([one.id for one, _ in uow.table_statuses.worst(limit=9)]).values()
+    assert "switched off" in table_status.why
 
 
 def test_a_commit_that_arrives_during_the_evaluation_is_not_lost(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +140,7 @@ def test_a_commit_in_the_very_same_instant_is_not_lost(lake: Lake) -> None:
     with lake.services.database.writing() as uow:
         now, looks = uow.now(), uow.stats.looks([one])
         uow.stats.put(uow.stats.get(one), look_at=now)
-        uow.stats.looked([Looked(look=looks[one], next_at=None)], now)
+        uow.stats.looked([PlanResult(look=looks[one], next_at=None)], now)
     assert due(lake) == [one]
 
 
@@ -178,7 +178,7 @@ def test_killed_before_its_transaction_ends_a_round_has_done_nothing(
             lake.services.looking.round()
     assert (jobs(lake), due(lake)) == ([], before)
     with lake.services.database.reading() as uow:
-        assert uow.standings.worst(limit=9) == []
+        assert uow.table_statuses.worst(limit=9) == []
 
 
 def test_who_commits_all_the_time_neither_puts_its_own_look_off_nor_those_of_others(
@@ -262,21 +262,21 @@ def test_who_drops_a_table_while_the_round_writes_comes_after_it(lake: Lake) -> 
             assert uow.relations.held([table]) == {table}
             dropped = pool.submit(lake.services.drop, LAKE, PLAIN)
             wait([dropped], timeout=0.5)
-            uow.standings.put([Standing(relation_id=table, catalog=LAKE, looked_at=uow.now())])
+            uow.table_statuses.put([TableStatus(relation_id=table, catalog=LAKE, looked_at=uow.now())])
         dropped.result()
     assert tables_by_health(lake) == 0
 
 
 def tables_by_health(lake: Lake) -> int:
     with lake.services.database.reading() as uow:
-        return sum(uow.standings.by_health({"any": 0}).values())
+        return sum(uow.table_statuses.by_health({"any": 0}).values())
 
 
 def test_a_server_that_starts_looks_at_tables_that_nobody_has_looked_at(lake: Lake) -> None:
     lake.create()
     lake.create_keyed()
     with lake.services.database.writing() as uow:
-        uow.stats.looked([Looked(look=one, next_at=None) for one in uow.stats.looks(due(lake)).values()], uow.now())
+        uow.stats.looked([PlanResult(look=one, next_at=None) for one in uow.stats.looks(due(lake)).values()], uow.now())
     assert lake.services.looking.round().looked_at == 0
     lake.services.looking.look_at_unseen()
     assert lake.services.looking.round().looked_at == 2

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from catalog.job import JobKind
+from catalog.jobs.job import JobKind
 from server.store.uow import SqlUnitOfWork
 from tests.factories import LAKE
 from tests.server.lake import CHANGE, ORDERS, Lake

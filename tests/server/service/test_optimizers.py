@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from catalog.errors import Conflict, Dismissed, NotFound
-from catalog.job import JobKind
-from catalog.optimizer import PROTOCOL
+from catalog.jobs.job import JobKind
+from catalog.jobs.optimizer import PROTOCOL
 from server.background.tidy import Tidy
 from server.service.optimizers import Coming, Optimizers, Shown
 from tests.server.lake import CHANGE, Lake

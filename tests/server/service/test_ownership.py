@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from catalog.dropped import DroppedState
-from catalog.locations import QUARANTINE
+from catalog.locations.location_rule import QUARANTINE
 from catalog.names import CatalogName
+from catalog.removal.drop import DroppedState
 from server.service.ownership import SHARED, tables_of, why_not_its_own
 from server.service.tables import TableDefinition
 from tests.factories import LAKE

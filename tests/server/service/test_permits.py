@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from catalog.blocker import Blocker
 from catalog.errors import Conflict, NotFound
-from catalog.job import Job, JobKind, JobStatus
+from catalog.jobs.blocker import Blocker
+from catalog.jobs.job import Job, JobKind, JobStatus
 from catalog.names import TableName
 from catalog.planning import Due, NotDue
 from server.background.tidy import Tidy

@@ -9,9 +9,9 @@ from itertools import count
 
 import pytest
 
-from catalog.dropped import DroppedState
 from catalog.errors import Conflict, LocationRefused, NotFound
 from catalog.names import TableName
+from catalog.removal.drop import DroppedState
 from server.service.ownership import SHARED
 from server.service.purge import PurgeStatus
 from server.service.tables import TableDefinition

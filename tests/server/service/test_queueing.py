@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from catalog.group import Group, GroupName
-from catalog.job import ASKED_FOR, Job, JobKind, JobStatus
-from catalog.optimizer import PROTOCOL
+from catalog.jobs.job import REQUESTED, Job, JobKind, JobStatus
+from catalog.jobs.optimizer import PROTOCOL
+from catalog.jobs.optimizer_group import Group, GroupName
 from server.service.optimizers import Coming
 from server.service.queueing import next_job
 from tests.factories import NOW, a_job
@@ -111,7 +111,7 @@ def test_a_job_that_goes_back_keeps_its_deadline(lake: Lake) -> None:
 
 def test_what_somebody_has_asked_for_goes_before_what_is_overdue_at_every_second_lease(lake: Lake) -> None:
     overdue = [a_job(deadline=NOW - timedelta(hours=hour)) for hour in (3, 2, 1)]
-    asked = [a_job(deadline=NOW + timedelta(minutes=minute), params={"state": ASKED_FOR}) for minute in (1, 2, 3, 4)]
+    asked = [a_job(deadline=NOW + timedelta(minutes=minute), params={"state": REQUESTED}) for minute in (1, 2, 3, 4)]
     pending(lake, *overdue, *asked)
     mine = optimizer(lake, 8)
     order = [found.id for _ in range(7) if (found := taken(lake, mine))]
@@ -120,12 +120,12 @@ def test_what_somebody_has_asked_for_goes_before_what_is_overdue_at_every_second
 
 
 def test_what_was_asked_for_in_another_group_takes_no_turn(lake: Lake) -> None:
-    asked = {"state": ASKED_FOR}
+    asked = {"state": REQUESTED}
     pending(lake, a_job(group="night", params=asked), a_job(deadline=NOW - timedelta(hours=1)), a_job(params=asked))
     assert taken(lake, optimizer(lake, 1, "night")) is not None
     found = taken(lake, optimizer(lake, 1))
     assert found is not None
-    assert found.was_asked_for
+    assert found.was_requested
 
 
 def test_asking_whether_there_is_work_locks_nothing(lake: Lake) -> None:

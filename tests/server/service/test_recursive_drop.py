@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from catalog.errors import Conflict, NamespaceNotEmpty, NoSuchNamespace, Protected
-from catalog.job import JobKind, JobStatus
+from catalog.jobs.job import JobKind, JobStatus
 from catalog.names import Namespace, TableName
 from server.service.views import ViewDefinition
 from tests.factories import LAKE

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from catalog.errors import AlreadyExists, Conflict, Invalid, NotFound
-from catalog.job import JobKind, JobStatus
+from catalog.jobs.job import JobKind, JobStatus
 from catalog.names import TableName
 from server.service.undrop import FilesState
 from tests.factories import LAKE

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.access import Grant, Privilege, Rights, Securable
+from catalog.access.privileges import Grant, Privilege, Rights, Securable
 from catalog.names import CatalogName
 from catalog.ports.page import Page
 from server.service.access import visible as module

@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
-from catalog.blocker import Blocker, BlockerId
-from catalog.job import JobKind, JobStatus
+from catalog.jobs.blocker import Blocker, BlockerId
+from catalog.jobs.job import JobKind, JobStatus
 from catalog.names import RelationId
 from catalog.ports.store import Database
 from tests.factories import LATER, NOW, a_job

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from catalog.ports.idempotency import StoredResponse
 
 from catalog.errors import (
     AlreadyExists,
@@ -21,13 +22,13 @@ from catalog.errors import (
     NoSuchTable,
     NotFound,
 )
-from catalog.job import CommitRecord, JobId, JobKind, JobStatus, LeaseToken
+from catalog.jobs.job import CommitRecord, JobId, JobKind, JobStatus, LeaseToken
+from catalog.jobs.operation import BLOCKED, WAITING, BatchId, OperationKind, OperationStatus
 from catalog.keyed.spec import Version
 from catalog.names import CatalogName, Namespace, RelationId, TableName
-from catalog.operation import BLOCKED, WAITING, BatchId, OperationKind, OperationStatus
-from catalog.ports.store import Database, StoredAnswer
+from catalog.ports.store import Database
 from catalog.ports.work import JobFilter
-from catalog.relation import Away, Pointer, RelationKind, TableStats
+from catalog.tables.relation import Away, Pointer, RelationKind, TableStats
 from tests.databases import OpenDatabase
 from tests.factories import (
     LAKE,
@@ -535,7 +536,7 @@ def test_policies_belong_to_one_scope(database: Database) -> None:
 
 
 def test_an_answer_is_kept_once_and_forgotten_by_age(database: Database) -> None:
-    answer = StoredAnswer(key="k", fingerprint="f", status=200, body=b"\x00\xff", created_at=NOW)
+    answer = StoredResponse(key="k", fingerprint="f", status=200, body=b"\x00\xff", created_at=NOW)
     with database.writing() as uow:
         uow.answers.add(answer)
         with pytest.raises(Conflict):

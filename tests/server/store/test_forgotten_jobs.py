@@ -10,10 +10,10 @@ from uuid import uuid4
 import pytest
 
 from catalog.errors import NotFound
-from catalog.job import REMEMBERED_JOBS, CommitRecord, Job, JobId, JobKind, JobStatus, LeaseToken, withdrawn
+from catalog.jobs.job import REMEMBERED_JOBS, CommitRecord, Job, JobId, JobKind, JobStatus, LeaseToken, withdraw_job
 from catalog.names import RelationId
-from catalog.orphans import BatchState, OrphanBatch
 from catalog.ports.store import Database, UnitOfWork
+from catalog.removal.orphan_files import BatchState, OrphanBatch
 from server.background import tidy
 from server.background.tidy import Tidy
 from tests.factories import LAKE, NOW, a_job
@@ -66,7 +66,7 @@ def test_those_that_nobody_began_are_not_remembered(database: Database) -> None:
         for _ in range(REMEMBERED_JOBS + 1):
             waiting = a_job(relation_id=table)
             uow.jobs.add(waiting)
-            uow.jobs.put(withdrawn(waiting, "the table is blocked", LONG_AGO))
+            uow.jobs.put(withdraw_job(waiting, "the table is blocked", LONG_AGO))
         assert uow.jobs.remove_ended(NOW, limit=100) == REMEMBERED_JOBS + 1
     assert left(database) == [done.id]
 

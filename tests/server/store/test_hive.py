@@ -6,11 +6,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from catalog.hive.events import HiveEvent, HiveEventKind, shortened
-from catalog.hive.indexed import DatabaseCounts, HiveTableState, IndexedBlocker, IndexedTable
+from catalog.hive.events import HiveEvent, HiveEventKind, shorten_events
 from catalog.hive.link import Drift, DriftKind, HiveLink
+from catalog.hive.table_index import DatabaseCounts, HiveTableState, IndexedBlocker, IndexedTable
+from catalog.jobs.operation import OperationKind, OperationStatus
 from catalog.names import RelationId, TableName
-from catalog.operation import OperationKind, OperationStatus
 from catalog.ports.store import Database, UnitOfWork
 from server.store.hive import EVENTS_KEPT
 from tests.factories import LAKE, a_relation, an_operation
@@ -38,7 +38,7 @@ def linked(uow: UnitOfWork, hive_name: str, *, drift: str | None = None) -> Rela
     relation = a_relation(name=TableName.parse(hive_name), hive_name=hive_name)
     uow.relations.add(relation)
     differs = None if drift is None else Drift(kind=DriftKind.TABLE, message=drift)
-    uow.grounds.put_link(relation.id, HiveLink.of_table(a_hive_table(), NOW).with_drift(differs, NOW))
+    uow.baselines.put_link(relation.id, HiveLink.of_table(a_hive_table(), NOW).with_drift(differs, NOW))
     return relation.id
 
 
@@ -80,7 +80,7 @@ def test_tables_are_counted_and_listed_by_where_they_stand(database: Database) -
         }
         assert [one.name for one in uow.hive.list(LAKE, differs=True, limit=9).items] == ["differs"]
         assert uow.relations.of_hives(LAKE, ["a.same", "a.paused"]).keys() == {"a.same"}
-        told = uow.grounds.summaries([same, differs])
+        told = uow.baselines.summaries([same, differs])
         assert (told[same].drift, told[same].drift_since, told[same].synced_at) == (None, None, NOW)
         assert (told[differs].drift, told[differs].drift_since) == ("it is a view now", NOW.isoformat())
 
@@ -93,28 +93,28 @@ def an_event(partition: str, **changes: object) -> HiveEvent:
 def test_the_newest_events_of_a_table_are_kept(database: Database) -> None:
     table, other = RelationId(uuid4()), RelationId(uuid4())
     with database.writing() as uow:
-        uow.grounds.remember(other, [an_event("p=1")], NOW)
-        uow.grounds.remember(table, [an_event(f"p={number}") for number in range(EVENTS_KEPT)], NOW)
+        uow.baselines.remember(other, [an_event("p=1")], NOW)
+        uow.baselines.remember(table, [an_event(f"p={number}") for number in range(EVENTS_KEPT)], NOW)
         published = an_event("p=0", kind=HiveEventKind.PUBLISHED, rows=5, snapshot_id=2**62)
-        uow.grounds.remember(table, [published, an_event("p=new")], NOW)
+        uow.baselines.remember(table, [published, an_event("p=new")], NOW)
     with database.reading() as uow:
-        newest = uow.grounds.events(table, limit=2)
+        newest = uow.baselines.events(table, limit=2)
         assert [(one.kind, one.partition) for one in newest.items] == [("added", "p=new"), ("published", "p=0")]
         told = newest.items[1]
         assert (told.rows, told.snapshot_id, told.at) == (5, 2**62, NOW)
-        following = uow.grounds.events(table, limit=1, cursor=newest.next_cursor)
+        following = uow.baselines.events(table, limit=1, cursor=newest.next_cursor)
         assert following.items[0].partition == f"p={EVENTS_KEPT - 1}"
-        assert uow.grounds.events(table, partition="p=1", limit=9).items == [], "the oldest have gone"
-        assert [one.kind for one in uow.grounds.events(table, partition="p=0", limit=9).items] == ["published"]
-        assert len(uow.grounds.events(other, limit=9).items) == 1
+        assert uow.baselines.events(table, partition="p=1", limit=9).items == [], "the oldest have gone"
+        assert [one.kind for one in uow.baselines.events(table, partition="p=0", limit=9).items] == ["published"]
+        assert len(uow.baselines.events(other, limit=9).items) == 1
     with database.writing() as uow:
-        uow.grounds.forget(table)
-        assert uow.grounds.events(table, limit=9).items == []
+        uow.baselines.forget(table)
+        assert uow.baselines.events(table, limit=9).items == []
 
 
 def test_a_sync_of_thousands_of_partitions_is_told_in_short() -> None:
     many = [an_event(f"p={number}", rows=2) for number in range(7)]
-    told = shortened([*many, an_event("p=x", kind=HiveEventKind.DROPPED)], most=5)
+    told = shorten_events([*many, an_event("p=x", kind=HiveEventKind.DROPPED)], most=5)
     assert told[:5] == many[:5]
     assert (told[5].partition, told[5].partitions, told[5].files, told[5].rows) == (None, 2, 2, 4)
     assert told[6].partition == "p=x"

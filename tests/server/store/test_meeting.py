@@ -7,10 +7,10 @@ from uuid import uuid4
 
 import pytest
 
-from catalog.hive.indexed import IndexedTable
+from catalog.hive.table_index import IndexedTable
 from catalog.names import RelationId, TableName
 from catalog.ports.store import Database, UnitOfWork
-from tests.catalog.test_ownership import APART, MAY_BE_ONE
+from tests.catalog.removal.test_ownership import APART, MAY_BE_ONE
 from tests.factories import LAKE, NOW, a_catalog, a_relation
 
 PAIRS = [pair for one, other in (*MAY_BE_ONE, *APART) for pair in ((one, other), (other, one))]
@@ -50,7 +50,7 @@ def hive_tables(uow: UnitOfWork, locations: Sequence[str]) -> None:
 def partitions_of_a_linked_table(uow: UnitOfWork, locations: Sequence[str]) -> None:
     linked = a_relation(location="s3://far/away", metadata_location=None, hive_name="shop.orders")
     uow.relations.add(linked)
-    uow.grounds.put(linked.id, {f"day={number}": {"location": one} for number, one in enumerate(locations)})
+    uow.baselines.put(linked.id, {f"day={number}": {"location": one} for number, one in enumerate(locations)})
 
 
 @pytest.mark.parametrize("add", [live_tables, tables_that_were_there, hive_tables, partitions_of_a_linked_table])

@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy import event, text
 
 from catalog.errors import AlreadyExists, CommitUnknown, NamespaceNotEmpty, Unavailable
-from catalog.job import JobKind, JobStatus
+from catalog.jobs.job import JobKind, JobStatus
 from catalog.ports.store import Database, UnitOfWork
 from server.service.namespaces import Namespaces
 from server.store.schema import upgrade_schema

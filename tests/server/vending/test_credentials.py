@@ -13,12 +13,12 @@ import pytest
 from pyarrow.fs import S3FileSystem
 from pyiceberg.catalog.rest import RestCatalog
 
-from catalog.access import Grant, Privilege
-from catalog.commit import Change
+from catalog.access.privileges import Grant, Privilege
+from catalog.credentials.reach import Reach, S3Place
+from catalog.credentials.session_policy import build_session_policy
+from catalog.history.commit import TableCommit
 from catalog.keyed.spec import KeySpec
 from catalog.names import TableName
-from catalog.vending.policy import policy_for
-from catalog.vending.reach import Reach, S3Place
 from server.guard import rules
 from server.iceberg.delegation import REFUSED
 from server.service.commit import CommitRequest
@@ -66,7 +66,7 @@ def test_a_reader_gets_credentials_to_read_and_a_writer_to_write(vault: Vault, u
     vault.configure(STS)
     for who, privilege, write in (("ada", READ, False), ("bob", WRITE, True), ("cyd", MAINTAIN, True)):
         answer = loaded(vault.client(url, vault.token(who, privilege)))
-        assert vault.cloud.policies[-1] == policy_for(reach(vault, TABLE, write=write))
+        assert vault.cloud.policies[-1] == build_session_policy(reach(vault, TABLE, write=write))
         assert vault.cloud.sessions[-1] == f"firn={who}=db.orders"
         (credential,) = answer["storage-credentials"]
         assert credential["prefix"] == vault.location(TABLE)
@@ -123,7 +123,7 @@ def test_whoever_may_only_create_gets_no_credentials_for_what_is_there(vault: Va
     assert staged["config"]["s3.access-key-id"]
     place = S3Place.of(staged["metadata"]["location"])
     assert place is not None
-    assert vault.cloud.policies == [policy_for(Reach.to([place], write=True))]
+    assert vault.cloud.policies == [build_session_policy(Reach.to([place], write=True))]
 
 
 def test_pyiceberg_writes_and_reads_with_nothing_but_what_it_was_given(vault: Vault, url: str) -> None:
@@ -278,7 +278,7 @@ def test_a_path_that_one_table_writes_to_is_taken_for_others_too(vault: Vault, u
     answer = loaded(client)
     assert answer["storage-credentials"][0]["prefix"] == f"s3://{vault.bucket}/wh"
     places = [S3Place.of(place) for place in (vault.location(TABLE), apart)]
-    assert vault.cloud.policies == [policy_for(Reach.to([place for place in places if place], write=True))]
+    assert vault.cloud.policies == [build_session_policy(Reach.to([place for place in places if place], write=True))]
 
 
 def test_what_a_table_has_left_is_read_only(vault: Vault, url: str) -> None:
@@ -286,14 +286,14 @@ def test_what_a_table_has_left_is_read_only(vault: Vault, url: str) -> None:
     before, after = vault.location(TABLE), f"s3://{vault.bucket}/wh/moved"
     vault.services.committer.commit(
         CommitRequest(
-            catalog=VAULT, changes=[Change(name=TABLE, updates=[{"action": "set-location", "location": after}])]
+            catalog=VAULT, changes=[TableCommit(name=TABLE, updates=[{"action": "set-location", "location": after}])]
         )
     )
     loaded(vault.client(url))
     old, new = S3Place.of(before), S3Place.of(after)
     assert old is not None
     assert new is not None
-    assert vault.cloud.policies == [policy_for(Reach.to([new], [old], write=True))]
+    assert vault.cloud.policies == [build_session_policy(Reach.to([new], [old], write=True))]
 
 
 @pytest.mark.parametrize("location", ["s3://secrets/x", "s3://{bucket}/elsewhere", "s3://{bucket}/wh2/t"])
@@ -320,7 +320,7 @@ def test_a_stores_credentials_open_the_store_and_a_pinned_one_is_read(vault: Vau
         answer = client.get(path, headers=VENDED)
         assert answer.status_code == 200, answer.text
         real = TableName(("db", "keyed"), "change" if store == "change" else "base")
-        assert vault.cloud.policies[-1] == policy_for(reach(vault, real, write=write))
+        assert vault.cloud.policies[-1] == build_session_policy(reach(vault, real, write=write))
         endpoint = answer.json()["config"]["client.refresh-credentials-endpoint"]
         assert client.get(f"/iceberg/{endpoint}").status_code == 200
 

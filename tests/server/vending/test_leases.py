@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from catalog.job import JobKind, Lease
-from catalog.optimizer import PROTOCOL
+from catalog.jobs.job import JobKind, Lease
+from catalog.jobs.optimizer import PROTOCOL
 from server.iceberg.delegation import REFUSED
 from server.service.leased_files import FileFacts
 from server.service.optimizers import Coming

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
 
-from catalog.access import Privilege
-from catalog.token import Secret
+from catalog.access.privileges import Privilege
+from catalog.access.tokens import Secret
 from server.iceberg.delegation import REFUSED
 from tests.s3_fixtures import client_of_s3
 from tests.server.lake import definition

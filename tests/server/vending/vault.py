@@ -10,11 +10,11 @@ from typing import Any
 import httpx
 from starlette.types import ASGIApp
 
-from catalog.access import Grant, Privilege
+from catalog.access.privileges import Grant, Privilege
+from catalog.access.tokens import Secret
+from catalog.credentials.storage_config import StorageConfig
 from catalog.names import CatalogName, TableName
-from catalog.ports.vending import Keys, ToSign
-from catalog.token import Secret
-from catalog.vending.storage import StorageConfig
+from catalog.ports.credentials import Keys, ToSign
 from server.files.aws import Aws
 from server.service.services import Services
 from tests.server.guarded import client_of, on, token_for

@@ -4,7 +4,7 @@ import { dotted, partsOf } from './names';
 export const PRIVILEGES = ['list', 'read', 'write', 'create', 'drop', 'maintain', 'grant'] as const;
 export type Privilege = (typeof PRIVILEGES)[number];
 
-/** What each brings along; see catalog/access.py. */
+/** What each brings along; see catalog/access/privileges.py. */
 const INCLUDES: Record<Privilege, readonly Privilege[]> = {
   list: [],
   read: ['list'],

@@ -10,7 +10,7 @@ import { ProblemNote } from '../components/notes';
 import { need, scopeOf } from '../lib/access';
 
 const PROPERTY = 'firn.drop.retention';
-/** See catalog/dropped.py. */
+/** See catalog/removal/drop.py. */
 const DEFAULT = '7 d';
 
 /** How long a catalog keeps what is dropped from it, and a way to change that. */

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hmsclient.hmsclient import HMSClient
 
-from catalog.hive.names import escape
+from catalog.hive.partition_names import escape_value
 from tests.hive_engine import HiveEngine
 from tests.integration.hive.threeway.oracle import WHOLE, File, Part, Place
 from tests.integration.keyed.model import Row
@@ -149,7 +149,7 @@ class HiveUsers:
 
     def vacant_part(self) -> str | None:
         """One with nothing left of an earlier one in its directory either: Hive moves no directory to where one is."""
-        vacant = [part for part in self._free_parts() if not (self.root() / f"p={escape(part)}").exists()]
+        vacant = [part for part in self._free_parts() if not (self.root() / f"p={escape_value(part)}").exists()]
         return self.random.choice(vacant) if vacant else None
 
     def _free_parts(self) -> list[str]:

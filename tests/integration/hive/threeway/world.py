@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx
 
-from catalog.places import metastore_address
+from catalog.locations.paths import parse_metastore_address
 from firn.embedded.metastore import EmbeddedMetastore
 from firn.embedded.ports import is_open
 from tests.hive_engine import HiveEngine
@@ -163,7 +163,7 @@ def kill(metastore: EmbeddedMetastore) -> None:
 
 @contextmanager
 def a_world(metastore: EmbeddedMetastore, engine: HiveEngine, directory: Path) -> Iterator[World]:
-    line = Line(metastore_address(metastore.uri), lambda: kill(metastore))
+    line = Line(parse_metastore_address(metastore.uri), lambda: kill(metastore))
     quiet = {
         "FIRN_BACKGROUND__HIVE_SYNC_SECONDS": "3600",
         "FIRN_BACKGROUND__HIVE_INDEX_SECONDS": "3600",

@@ -10,17 +10,17 @@ from itertools import count
 from typing import Any
 
 import pytest
+from catalog.files.manifest_entries import ManifestEntry, ManifestFile
 
-from catalog.commit import Change
-from catalog.datafile import DataFileEntry, FileStats
 from catalog.errors import Invalid
+from catalog.files.data_file import DataFileEntry, FileStats
+from catalog.history.commit import TableCommit
 from catalog.iceberg.json import Json
-from catalog.job import AFTER_A_LOOK, JobKind
-from catalog.locations import FileRule
+from catalog.jobs.job import AFTER_A_LOOK, JobKind
+from catalog.locations.location_rule import FileRule
 from catalog.maintenance import KINDS, dry_run
 from catalog.names import TableName
-from catalog.ports.reading import ListedFile, ManifestLine
-from catalog.would import Would
+from catalog.planning.dry_run import Would
 from server.files.snapshots import write_snapshot
 from server.files.storage import Storage
 from server.service.tables import TableDefinition
@@ -65,7 +65,7 @@ def write(lake: Lake, added: Sequence[DataFileEntry], removed: Sequence[DataFile
     gone = [one.stats.location for one in removed]
     now_ms = metadata["last-updated-ms"] + 1
     made = write_snapshot(Storage(), metadata, added, gone, snapshot_id=next(_ids), now_ms=now_ms)
-    lake.commit(Change(name=PLAIN, requirements=made.requirements(), updates=made.updates()))
+    lake.commit(TableCommit(name=PLAIN, requirements=made.requirements(), updates=made.updates()))
 
 
 def would(lake: Lake, kind: JobKind, name: TableName = PLAIN, **params: str) -> Would:
@@ -112,7 +112,7 @@ def test_an_expiry_counts_the_files_that_only_leaving_snapshots_need(lake: Lake)
     assert found.exact
     tag = {"action": "set-snapshot-ref", "ref-name": "t", "type": "tag"}
     oldest = lake.metadata(PLAIN)["snapshots"][0]["snapshot-id"]
-    lake.commit(Change(name=PLAIN, updates=[{**tag, "snapshot-id": oldest}]))
+    lake.commit(TableCommit(name=PLAIN, updates=[{**tag, "snapshot-id": oldest}]))
     again = would(lake, JobKind.EXPIRE)
     assert touched(again)["snapshots"] == (1, None)
     assert touched(again)["data and delete files"] == (1, 5)
@@ -165,7 +165,7 @@ def test_a_merge_tells_what_is_pending_and_where_it_goes(lake: Lake) -> None:
     made = write_snapshot(
         Storage(), metadata, [entry], (), snapshot_id=next(_ids), now_ms=metadata["last-updated-ms"] + 1
     )
-    lake.commit(Change(name=CHANGE, requirements=made.requirements(), updates=made.updates()))
+    lake.commit(TableCommit(name=CHANGE, requirements=made.requirements(), updates=made.updates()))
     found = would(lake, JobKind.MERGE, ORDERS)
     assert found.would.startswith("merge 3 pending rows of 1 commit into a base of 0 rows")
     assert touched(found)["change files"] == (1, 50)
@@ -183,25 +183,25 @@ def test_tags_and_statistics_are_told_by_what_they_would_make(lake: Lake) -> Non
 class Listed:
     """One manifest with these files: of deletes too, which the server writes none of."""
 
-    found: Sequence[ListedFile]
+    found: Sequence[ManifestEntry]
 
     def confined(self, _rule: FileRule) -> Listed:
         return self
 
-    def lines(self, _metadata: Json, _snapshot: Json) -> list[ManifestLine]:
-        return [ManifestLine(location="m", length=MIB, files=len(self.found), listed={})]
+    def lines(self, _metadata: Json, _snapshot: Json) -> list[ManifestFile]:
+        return [ManifestFile(location="m", length=MIB, files=len(self.found), listed={})]
 
-    def files(self, _metadata: Json, _line: ManifestLine, *, bounds_of: int | None = None) -> Iterator[ListedFile]:
+    def files(self, _metadata: Json, _line: ManifestFile, *, bounds_of: int | None = None) -> Iterator[ManifestEntry]:
         assert bounds_of is None
         return iter(self.found)
 
 
-def listed(name: str, content: int = 0, *, size: int = 100 * MIB, rows: int = 100, **more: Any) -> ListedFile:
+def listed(name: str, content: int = 0, *, size: int = 100 * MIB, rows: int = 100, **more: Any) -> ManifestEntry:
     given: dict[str, Any] = {"partition": (TODAY,), "spec_id": 0, "sequence_number": 1} | more
-    return ListedFile(location=name, content=content, size=size, record_count=rows, **given)
+    return ManifestEntry(location=name, content=content, size=size, record_count=rows, **given)
 
 
-def would_of(lake: Lake, kind: JobKind, files: Sequence[ListedFile], **params: Any) -> Would:
+def would_of(lake: Lake, kind: JobKind, files: Sequence[ManifestEntry], **params: Any) -> Would:
     """What is said of a table that has these files."""
     make(lake)
     write(lake, [a_file(TODAY)])
@@ -301,7 +301,7 @@ def change_files(lake: Lake, *sizes: int) -> None:
         entry = DataFileEntry(stats=FileStats(location=f"file:///{next(_ids)}.parquet", size=size, record_count=3))
         now_ms = metadata["last-updated-ms"] + 1
         made = write_snapshot(Storage(), metadata, [entry], (), snapshot_id=next(_ids), now_ms=now_ms)
-        lake.commit(Change(name=CHANGE, requirements=made.requirements(), updates=made.updates()))
+        lake.commit(TableCommit(name=CHANGE, requirements=made.requirements(), updates=made.updates()))
 
 
 def test_a_compaction_tells_of_the_change_stores_files(lake: Lake) -> None:

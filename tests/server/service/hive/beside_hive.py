@@ -13,17 +13,17 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from catalog.blocker import Blocker
+from catalog.hive.baseline import ChangeSignals
 from catalog.hive.checkpoint import Checkpoint, PublishPlan, SyncPlan
-from catalog.hive.ground import Signals
-from catalog.hive.ports import Metastore
 from catalog.iceberg.json import Json
-from catalog.job import JobKind
+from catalog.jobs.blocker import Blocker
+from catalog.jobs.job import JobKind
+from catalog.jobs.operation import Operation
 from catalog.keyed.spec import BASE, KeySpec
 from catalog.names import CatalogName, TableName
-from catalog.operation import Operation
+from catalog.ports.metastore import Metastore
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Located, RelationKind
+from catalog.tables.relation import LocatedRelation, RelationKind
 from server.assembly import build_services
 from server.files.listing import Listings
 from server.files.locations import local_path
@@ -91,7 +91,7 @@ class MortalDatabase:
     def reading(self) -> object:
         return self.real.reading()
 
-    def locate(self, catalog: CatalogName, name: TableName) -> Located | None:
+    def locate(self, catalog: CatalogName, name: TableName) -> LocatedRelation | None:
         return self.real.locate(catalog, name)
 
     def truncate_log(self) -> bool:
@@ -145,13 +145,13 @@ class MortalMetastore:
         self.real.alter_columns(*told, **named)
         self.fuse.at("after altering columns")
 
-    def move(self, *told: Any, **named: Any) -> Signals:
+    def move(self, *told: Any, **named: Any) -> ChangeSignals:
         self.fuse.at("before a move")
         moved = self.real.move(*told, **named)
         self.fuse.at("after a move")
         return moved
 
-    def move_all(self, *told: Any, **named: Any) -> list[Signals]:
+    def move_all(self, *told: Any, **named: Any) -> list[ChangeSignals]:
         self.fuse.at("before moves")
         moved = self.real.move_all(*told, **named)
         self.fuse.at("after moves")

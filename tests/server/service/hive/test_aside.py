@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from catalog.errors import NotFound
-from catalog.hive.ground import Ground
+from catalog.hive.baseline import PartitionBaseline
 from server.service.hive.aside import Aside, aside
 from tests.factories import LAKE
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
@@ -42,10 +42,10 @@ def left_behind(beside: BesideHive, table: HiveFiles) -> Aside:
 def a_day_passes(beside: BesideHive, table: HiveFiles) -> None:
     relation = relation_of(beside, table)
     with beside.database.writing() as uow:
-        for name, stored in uow.grounds.of(relation.id).items():
-            ground = Ground.from_json(stored)
-            old = tuple(replace(one, since_ns=one.since_ns - A_DAY_NS) for one in ground.watched)
-            uow.grounds.put(relation.id, {name: replace(ground, watched=old).to_json()})
+        for name, stored in uow.baselines.of(relation.id).items():
+            baseline = PartitionBaseline.from_json(stored)
+            old = tuple(replace(one, since_ns=one.since_ns - A_DAY_NS) for one in baseline.watched)
+            uow.baselines.put(relation.id, {name: replace(baseline, watched=old).to_json()})
     beside.sync(table)
 
 

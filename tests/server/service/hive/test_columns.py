@@ -12,18 +12,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from catalog.commit import Change
 from catalog.errors import CommitUnknown, Conflict, Invalid, RequirementFailed, Unavailable
+from catalog.history.commit import TableCommit
 from catalog.hive.checkpoint import PublishPlan, SyncPlan
 from catalog.hive.columns import SchemaDrift
-from catalog.hive.mapping import PROPERTY, known_aliases, name_mapping
+from catalog.hive.mapping import PROPERTY, build_name_mapping, read_aliases
 from catalog.hive.model import PROVIDER, HiveColumn
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
-from catalog.job import Job
+from catalog.jobs.job import Job
+from catalog.jobs.operation import OperationStatus
 from catalog.keyed.spec import BASE
 from catalog.names import TableName
-from catalog.operation import OperationStatus
 from server.api.hiveviews import column_differences
 from server.service.commit import CommitRequest
 from server.service.hive.books import advance
@@ -70,7 +70,7 @@ def alter_here(beside: BesideHive, table: HiveFiles, change: Callable[[Fields], 
     assert metadata is not None
     schema = {**current_schema(metadata), "fields": [dict(one) for one in current_schema(metadata)["fields"]]}
     change(schema["fields"])
-    mapping = name_mapping(schema, known_aliases(metadata["properties"][PROPERTY]))
+    mapping = build_name_mapping(schema, read_aliases(metadata["properties"][PROPERTY]))
     updates: list[Json] = [
         {"action": "add-schema", "schema": schema},
         {"action": "set-current-schema", "schema-id": -1},
@@ -83,7 +83,7 @@ def commit(beside: BesideHive, table: HiveFiles, updates: list[Json]) -> None:
     name = beside.table_name(table)
     if relation_of(beside, table).metadata_location is None:
         name = TableName(name.as_namespace, BASE)
-    change = Change(name=name, requirements=[], updates=updates)
+    change = TableCommit(name=name, requirements=[], updates=updates)
     beside.services.committer.commit(CommitRequest(catalog=LAKE, changes=[change]))
 
 
@@ -122,7 +122,7 @@ def staged_for(beside: BesideHive, job: Job | None) -> SyncPlan | PublishPlan:
     """What a job was planned with."""
     assert job is not None
     with beside.database.reading() as uow:
-        staged = uow.grounds.staged(job.id)
+        staged = uow.baselines.staged(job.id)
     assert staged is not None
     return staged
 
@@ -174,7 +174,7 @@ def test_a_new_column_of_a_name_that_was_given_here_holds_up_only_files_that_hav
     alter_here(beside, table, changed("w", name="ours"))
     metadata = beside.metadata(table)
     assert metadata is not None
-    assert (2, "w") in known_aliases(metadata["properties"][PROPERTY])
+    assert (2, "w") in read_aliases(metadata["properties"][PROPERTY])
     assert beside.sync(table).conflict, "files of before are still read by that name"
 
 
@@ -186,7 +186,7 @@ def test_files_hold_a_column_that_was_renamed_here_under_hives_name(beside: Besi
     assert beside.sync(table).message == "partitions new files: 1"
     metadata = beside.metadata(table)
     assert metadata is not None
-    assert (2, "V") in known_aliases(metadata["properties"][PROPERTY])
+    assert (2, "V") in read_aliases(metadata["properties"][PROPERTY])
     put(table, "x", "strange", id=[8], v=[8])
     assert "column 'v' is a string in the table and a INT64 in the file" in beside.sync(table).message
 

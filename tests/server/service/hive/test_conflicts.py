@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from catalog.commit import Change
-from catalog.datafile import DataFileEntry
+from catalog.files.data_file import DataFileEntry
+from catalog.history.commit import TableCommit
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
 from server.service.commit import CommitRequest
@@ -38,7 +38,7 @@ def table(beside: BesideHive) -> HiveFiles:
 
 
 def committed(beside: BesideHive, table: HiveFiles, requirements: list[Json], updates: list[Json]) -> None:
-    change = Change(name=beside.table_name(table), requirements=requirements, updates=updates)
+    change = TableCommit(name=beside.table_name(table), requirements=requirements, updates=updates)
     beside.services.committer.commit(CommitRequest(catalog=LAKE, changes=[change]))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from catalog.job import JobKind, JobStatus
+from catalog.jobs.job import JobKind, JobStatus
 from catalog.names import TableName
 from server.app import create_app
 from server.schedule import build_background

@@ -10,18 +10,18 @@ from typing import cast
 
 import pytest
 
-from catalog.commit import Change
-from catalog.datafile import DataFileEntry
 from catalog.errors import AlreadyExists, CommitRefused, Conflict, DuplicateBatch, Invalid, LeaseLost, Unavailable
-from catalog.hive.filling import CONVERTED_FROM, ROWS_READ
+from catalog.files.data_file import DataFileEntry
+from catalog.history.commit import TableCommit
+from catalog.hive.conversion_commit import CONVERTED_FROM, ROWS_READ
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
-from catalog.job import Job, JobKind, JobStatus, Lease
+from catalog.jobs.job import Job, JobKind, JobStatus, Lease
+from catalog.jobs.optimizer import PROTOCOL
 from catalog.keyed.spec import BASE, CHANGE, KeySpec
 from catalog.names import TableName
-from catalog.optimizer import PROTOCOL
 from catalog.ports.store import Database
-from catalog.relation import Relation
+from catalog.tables.relation import Relation
 from server.service.commit import CommitRequest, Committer
 from server.service.optimizers import Coming
 from tests.factories import LAKE
@@ -91,7 +91,7 @@ class Optimizer:
         assert taken is not None
         return taken.lease, task_of(beside, taken.job)
 
-    def written(self, task: Json, *, counted: int = 2, operation: str = "append") -> Change:
+    def written(self, task: Json, *, counted: int = 2, operation: str = "append") -> TableCommit:
         name = TableName(tuple(task["parts"][:-1]), task["parts"][-1])
         metadata = metadata_of(self.beside, name)
         location = f"{metadata['location']}/data/{secrets.token_hex(4)}.parquet"
@@ -106,9 +106,9 @@ class Optimizer:
             now_ms=metadata["last-updated-ms"],
             summary_extra=marks | {"operation": operation},
         )
-        return Change(name=name, requirements=snapshot.requirements(), updates=snapshot.updates())
+        return TableCommit(name=name, requirements=snapshot.requirements(), updates=snapshot.updates())
 
-    def commit(self, lease: Lease, change: Change, committer: Committer | None = None) -> None:
+    def commit(self, lease: Lease, change: TableCommit, committer: Committer | None = None) -> None:
         self.beside.services.jobs.committing(lease)
         request = CommitRequest(catalog=LAKE, changes=[change], lease=lease)
         (committer or self.beside.services.committer).commit(request)

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from catalog.blocker import Blocker
-from catalog.commit import Change
-from catalog.datafile import AddSnapshot, DataFileEntry
 from catalog.errors import CommitRefused, Conflict, NoSuchTable, NotFound, Protected
-from catalog.hive.ground import Ground
-from catalog.hive.owner import OWNER
+from catalog.files.data_file import AddSnapshot, DataFileEntry
+from catalog.history.commit import TableCommit
+from catalog.hive.baseline import PartitionBaseline
+from catalog.hive.publisher import PUBLISHER
 from catalog.iceberg.table import current_schema
-from catalog.job import JobKind
+from catalog.jobs.blocker import Blocker
+from catalog.jobs.job import JobKind
+from catalog.jobs.operation import Operation, OperationStatus
 from catalog.keyed.spec import CHANGE
 from catalog.names import TableName
-from catalog.operation import Operation, OperationStatus
 from server.files.locations import local_path
 from server.service.commit import CommitRequest
 from server.service.facts import existing_table, load_metadata
@@ -74,7 +74,7 @@ def appended(
         snapshot_id=secrets.randbits(62) + 1,
         now_ms=metadata["last-updated-ms"],
     )
-    change = Change(name=name, requirements=snapshot.requirements(), updates=snapshot.updates())
+    change = TableCommit(name=name, requirements=snapshot.requirements(), updates=snapshot.updates())
     beside.services.committer.commit(CommitRequest(catalog=LAKE, changes=[change], follows_hive=follows_hive))
     return location
 
@@ -128,7 +128,7 @@ def test_what_differs_is_published_first(beside: BesideHive, key: tuple[str, ...
     assert beside.where(table, "x") == f"{job.location}/p=x"
     assert Path(str(local_path(f"{job.location}/p=x/a.parquet"))).exists()
     assert content(table) == before
-    assert OWNER not in beside.metastore.table("db", table.short).parameters
+    assert PUBLISHER not in beside.metastore.table("db", table.short).parameters
     assert not exists(beside, table)
 
 
@@ -165,10 +165,10 @@ def test_a_watch_ends(beside: BesideHive) -> None:
     ended(beside, operation)
     relation = relation_of(beside, table)
     with beside.database.writing() as uow:  # a day later
-        for name, stored in uow.grounds.of(relation.id).items():
-            ground = Ground.from_json(stored)
-            old = tuple(replace(one, since_ns=one.since_ns - 86_401 * 10**9) for one in ground.watched)
-            uow.grounds.put(relation.id, {name: replace(ground, watched=old).to_json()})
+        for name, stored in uow.baselines.of(relation.id).items():
+            baseline = PartitionBaseline.from_json(stored)
+            old = tuple(replace(one, since_ns=one.since_ns - 86_401 * 10**9) for one in baseline.watched)
+            uow.baselines.put(relation.id, {name: replace(baseline, watched=old).to_json()})
     looked_again(beside, operation)
     assert beside.operation(operation).status is OperationStatus.SUCCEEDED
 
@@ -271,7 +271,7 @@ def test_a_killed_downgrade_goes_on(beside: BesideHive, key: tuple[str, ...]) ->
             beside.fuse.left = None
             break
         assert ended(beside, operation).status is OperationStatus.SUCCEEDED
-        assert OWNER not in beside.metastore.table("db", table.short).parameters
+        assert PUBLISHER not in beside.metastore.table("db", table.short).parameters
         assert not exists(beside, table)
     assert died >= 6  # the mark is taken away before the table is let go of
 

@@ -14,7 +14,7 @@ import pytest
 from pyarrow import orc
 
 from catalog.errors import Conflict
-from catalog.operation import OperationStatus
+from catalog.jobs.operation import OperationStatus
 from server.files.manifests import Manifests
 from server.files.storage import Storage
 from tests.factories import LAKE
@@ -148,7 +148,7 @@ def formats_asked_for(beside: BesideHive, table: HiveFiles, lacks: str | None = 
         words = f"; 1 partition waits, because Hive has Avro there, which cannot hold {lacks}"
         assert words in outcome.message
     with beside.database.reading() as uow:
-        staged = uow.grounds.staged(outcome.job.id)
+        staged = uow.baselines.staged(outcome.job.id)
     beside.services.jobs.cancel(outcome.job.id)
     assert staged is not None
     return {one["name"]: one["format"] for one in staged.task["partitions"]}

@@ -13,15 +13,15 @@ from uuid import uuid4
 
 import pytest
 
-from catalog.commit import Change
-from catalog.datafile import DataFileEntry
 from catalog.errors import Conflict, LocationRefused
-from catalog.hive.ground import Directory, Ground
-from catalog.job import JobKind, Lease
+from catalog.files.data_file import DataFileEntry
+from catalog.history.commit import TableCommit
+from catalog.hive.baseline import PartitionBaseline, WatchedDirectory
+from catalog.jobs.job import JobKind, Lease
+from catalog.jobs.optimizer import PROTOCOL
 from catalog.keyed.spec import BASE
 from catalog.names import RelationId, TableName
-from catalog.optimizer import PROTOCOL
-from catalog.orphans import BatchState, Why
+from catalog.removal.orphan_files import BatchState, KeepReason
 from server.files.locations import local_path
 from server.service.commit import CommitRequest
 from server.service.optimizers import Coming
@@ -91,12 +91,12 @@ class Former:
         storage = a_storage(location, "id bigint; v string")
         self.beside.metastore.add_partition("db", self.table.short, a_hive_partition(part, storage=storage))
 
-    def ground(self, change: Callable[[Ground], Ground]) -> None:
+    def baseline(self, change: Callable[[PartitionBaseline], PartitionBaseline]) -> None:
         """Change what is known of partition x."""
         relation = relation_of(self.beside, self.table)
         with self.beside.database.writing() as uow:
-            ground = Ground.from_json(uow.grounds.of(relation.id)["p=x"])
-            uow.grounds.put(relation.id, {"p=x": change(ground).to_json()})
+            baseline = PartitionBaseline.from_json(uow.baselines.of(relation.id)["p=x"])
+            uow.baselines.put(relation.id, {"p=x": change(baseline).to_json()})
 
 
 def begun(beside: BesideHive, table: HiveFiles, kind: JobKind) -> Lease:
@@ -122,7 +122,7 @@ def former(beside: BesideHive, request: pytest.FixtureRequest) -> Former:
     beside.published.accept(second.lease, second.location, rows=2)
     beside.services.jobs.report(second.lease, outcome=None, error=None, result={})
     made = Former(beside, table, first, second.location)
-    made.ground(lambda ground: replace(ground, watched=()))
+    made.baseline(lambda baseline: replace(baseline, watched=()))
     forgotten(beside, table)
     age(one for one in made.place.rglob("*") if one.is_file())
     return made
@@ -135,7 +135,7 @@ def forgotten(beside: BesideHive, table: HiveFiles) -> None:
     assert metadata is not None
     old = [one["snapshot-id"] for one in metadata["snapshots"] if one["snapshot-id"] != metadata["current-snapshot-id"]]
     updates = [{"action": "remove-snapshots", "snapshot-ids": old}]
-    change = Change(name=beside.target_name(table), requirements=[], updates=updates)
+    change = TableCommit(name=beside.target_name(table), requirements=[], updates=updates)
     lease = begun(beside, table, JobKind.EXPIRE)
     beside.services.jobs.committing(lease)
     beside.services.committer.commit(CommitRequest(catalog=LAKE, changes=[change], lease=lease))
@@ -148,7 +148,7 @@ def test_a_directory_that_nobody_needs_goes_and_the_current_one_stays(former: Fo
     content = former.left.read_bytes()
     judged = former.removed()
     assert [path_of(one.location) for one in judged.taken] == [former.left]
-    assert judged.kept == {Why.IN_HIVE: 1}
+    assert judged.kept == {KeepReason.IN_HIVE: 1}
     assert not former.left.exists()
     assert path_of(f"{former.second}/p=x/b.parquet").exists()
     assert former.looked_back(days=6).deleted_files == 0
@@ -165,26 +165,28 @@ def test_what_hive_s_writers_added_to_the_current_directory_stays(former: Former
     added = path_of(f"{former.second}/p=x/000000_0")
     write(f"file://{added}", 9)
     age([added])
-    assert former.removed().kept[Why.IN_HIVE] == 2
+    assert former.removed().kept[KeepReason.IN_HIVE] == 2
     assert added.exists()
 
 
-def watched(ground: Ground, location: str) -> Ground:
-    return replace(ground, watched=(Directory(location=location, files=(), published_through=0, since_ns=0),))
+def watched(baseline: PartitionBaseline, location: str) -> PartitionBaseline:
+    return replace(baseline, watched=(WatchedDirectory(location=location, files=(), published_through=0, since_ns=0),))
 
 
-def publishing(ground: Ground, location: str) -> Ground:
-    return replace(ground, publishing=Directory(location=location, files=(), published_through=0, since_ns=0))
+def publishing(baseline: PartitionBaseline, location: str) -> PartitionBaseline:
+    return replace(baseline, publishing=WatchedDirectory(location=location, files=(), published_through=0, since_ns=0))
 
 
-def at(ground: Ground, location: str) -> Ground:
-    return replace(ground, signals=replace(ground.signals, location=location))
+def at(baseline: PartitionBaseline, location: str) -> PartitionBaseline:
+    return replace(baseline, signals=replace(baseline.signals, location=location))
 
 
 @pytest.mark.parametrize("known", [watched, publishing, at])
-def test_what_the_books_know_stays(former: Former, known: Callable[[Ground, str], Ground]) -> None:
-    former.ground(lambda ground: known(ground, f"{former.first}/p=x"))
-    assert former.removed().kept == {Why.IN_HIVE: 2}
+def test_what_the_books_know_stays(
+    former: Former, known: Callable[[PartitionBaseline, str], PartitionBaseline]
+) -> None:
+    former.baseline(lambda baseline: known(baseline, f"{former.first}/p=x"))
+    assert former.removed().kept == {KeepReason.IN_HIVE: 2}
     assert former.left.exists()
 
 
@@ -200,13 +202,13 @@ def test_what_the_books_know_stays(former: Former, known: Callable[[Ground, str]
 )
 def test_what_hive_points_at_stays_however_it_is_written(former: Former, spelled: Callable[[str], str]) -> None:
     former.point("elsewhere", spelled(f"{former.first}/p=x"))
-    assert former.removed().kept == {Why.IN_HIVE: 2}
+    assert former.removed().kept == {KeepReason.IN_HIVE: 2}
     assert former.left.exists()
 
 
 def test_a_metastore_that_is_away_keeps_everything_that_was_published(former: Former) -> None:
     former.beside.metastore.answers = False
-    assert former.removed().kept == {Why.HIVE_UNKNOWN: 2}
+    assert former.removed().kept == {KeepReason.HIVE_UNKNOWN: 2}
     assert former.left.exists()
     former.beside.metastore.answers = True
     former.removed()
@@ -233,7 +235,7 @@ def test_another_table_of_hive_s_name_says_nothing_of_what_is_read(
     former: Former, act: Callable[[Former], None]
 ) -> None:
     act(former)
-    assert former.removed().kept == {Why.HIVE_UNKNOWN: 2}
+    assert former.removed().kept == {KeepReason.HIVE_UNKNOWN: 2}
     assert former.left.exists()
 
 
@@ -244,7 +246,7 @@ def test_what_a_snapshot_needs_stays(former: Former) -> None:
     files = former.beside.upgrades.files
     [stats] = files.footers(metadata["schemas"][-1], [f"file://{former.left}"])
     register(former, stats)
-    assert former.removed().kept[Why.NEEDED] == 1
+    assert former.removed().kept[KeepReason.NEEDED] == 1
     assert former.left.exists()
 
 
@@ -261,13 +263,13 @@ def register(former: Former, stats: Any) -> None:
         summary_extra={"operation": "replace"},
     )
     name = TableName(former.beside.table_name(former.table).as_namespace, BASE)
-    change = Change(name=name, requirements=made.requirements(), updates=made.updates())
+    change = TableCommit(name=name, requirements=made.requirements(), updates=made.updates())
     former.beside.services.committer.commit(CommitRequest(catalog=LAKE, changes=[change]))
 
 
 def test_a_young_file_stays(former: Former) -> None:
     age([former.left], -8 * 86_400)
-    assert former.removed().kept[Why.YOUNG] == 1
+    assert former.removed().kept[KeepReason.YOUNG] == 1
     assert former.left.exists()
 
 
@@ -283,7 +285,7 @@ def a_partition_of_another_in_it(former: Former) -> None:
         name = TableName(("db",), "beside")
         other = a_relation(id=RelationId(uuid4()), location="s3://far/away", name=name, metadata_location=None)
         uow.relations.add(other)
-        uow.grounds.put(other.id, {"p=1": {"location": f"file://{former.place}/p=1"}})
+        uow.baselines.put(other.id, {"p=1": {"location": f"file://{former.place}/p=1"}})
 
 
 @pytest.mark.parametrize("act", [a_table_in_it, a_partition_of_another_in_it])
@@ -293,7 +295,7 @@ def test_a_place_that_others_use_is_left_alone(
 ) -> None:
     if not lately:
         act(former)
-        assert former.removed().kept == {Why.ELSEWHERE: 2}
+        assert former.removed().kept == {KeepReason.ELSEWHERE: 2}
         lease = former.begun()
         with former.beside.database.reading() as uow:
             job = uow.jobs.get(lease.job_id)
@@ -322,7 +324,7 @@ def test_a_place_of_an_earlier_setting_is_left_alone(former: Former, tmp_path: P
         LAKE, updates={"firn.storage.allowed-locations": elsewhere}, removals=()
     )
     set_property(former.beside, former.table, "firn.hive.publish.location", elsewhere)
-    assert former.removed().kept == {Why.ELSEWHERE: 1}
+    assert former.removed().kept == {KeepReason.ELSEWHERE: 1}
     assert former.looked_back(days=8).deleted_files == 0  # nor is what lies aside out of it
 
 
@@ -371,12 +373,12 @@ def test_what_was_published_outlives_a_purge(former: Former) -> None:
 
 
 def test_a_dropped_partition_with_such_a_directory_is_rid_of_its_overwrite_once_that_is_over(former: Former) -> None:
-    left = Directory(location=former.first, files=(), published_through=0, since_ns=time.time_ns())
-    former.ground(lambda ground: replace(ground.dropped(1), watched=(left,)))
+    left = WatchedDirectory(location=former.first, files=(), published_through=0, since_ns=time.time_ns())
+    former.baseline(lambda baseline: replace(baseline.dropped(1), watched=(left,)))
     former.table.drop("x")
     former.beside.sync(former.table)
     relation = relation_of(former.beside, former.table)
     with former.beside.database.reading() as uow:
-        ground = Ground.from_json(uow.grounds.of(relation.id)["p=x"])
-    assert ground.is_dropped
-    assert ground.lost_ns is None
+        baseline = PartitionBaseline.from_json(uow.baselines.of(relation.id)["p=x"])
+    assert baseline.is_dropped
+    assert baseline.lost_ns is None

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from catalog.commit import Change
 from catalog.errors import NotFound
+from catalog.history.commit import TableCommit
 from catalog.iceberg.reading import current_snapshot
 from server.service.commit import CommitRequest
 from server.service.hive.freshness import Behind
@@ -34,7 +34,9 @@ def removed(beside: BesideHive, table: HiveFiles, location: str) -> None:
     snapshot = beside.upgrades.files.write_snapshot(
         metadata, [], {location}, snapshot_id=7, now_ms=metadata["last-updated-ms"] + 1
     )
-    change = Change(name=beside.table_name(table), requirements=snapshot.requirements(), updates=[*snapshot.updates()])
+    change = TableCommit(
+        name=beside.table_name(table), requirements=snapshot.requirements(), updates=[*snapshot.updates()]
+    )
     beside.services.committer.commit(CommitRequest(catalog=LAKE, changes=[change]))
 
 

@@ -9,7 +9,7 @@ from itertools import count
 import pytest
 
 from catalog.errors import Invalid
-from catalog.hive.notices import Notices
+from catalog.hive.notification_log import NotificationBatch
 from server.service.hive.hearing import LISTED_FOR, RARELY, Hearing, HearingStatus
 from server.service.hive.hints import TRIES
 from tests.factories import LAKE
@@ -176,7 +176,7 @@ def test_a_metastore_that_does_not_show_its_log_holds_up_nothing(
 ) -> None:
     table = upgraded(listener.beside)
 
-    def refuses(after: int | None) -> Notices | None:
+    def refuses(after: int | None) -> NotificationBatch | None:
         raise Invalid("only administrators may read it")
 
     monkeypatch.setattr(listener.beside.metastore, "notices", refuses)

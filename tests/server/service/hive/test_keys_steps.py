@@ -6,12 +6,12 @@ import secrets
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 
-from catalog.commit import Change, Outcome
-from catalog.datafile import DataFileEntry
+from catalog.files.data_file import DataFileEntry
+from catalog.history.commit import Outcome, TableCommit
 from catalog.iceberg.table import current_schema
-from catalog.job import JobKind, Lease
-from catalog.keyed.keys_task import Keep
-from catalog.optimizer import PROTOCOL
+from catalog.jobs.job import JobKind, Lease
+from catalog.jobs.optimizer import PROTOCOL
+from catalog.keyed.keys_task import KeepRule
 from server.service.commit import CommitRequest
 from server.service.optimizers import Coming
 from tests.factories import LAKE
@@ -22,7 +22,7 @@ from tests.server.service.hive.test_sync_steps import relation_of, upgraded
 
 def leased(beside: BesideHive, table: HiveFiles) -> Lease:
     name = beside.table_name(table)
-    beside.services.planner.run_now(LAKE, name, JobKind.KEYS, Keep().as_params())
+    beside.services.planner.run_now(LAKE, name, JobKind.KEYS, KeepRule().as_params())
     about = Coming(group="default", host="here", pid=1, version=version("firn"), protocol=PROTOCOL)
     taken = beside.services.jobs.take(beside.services.optimizers.register(about).id, [JobKind.KEYS])
     assert taken is not None
@@ -31,7 +31,7 @@ def leased(beside: BesideHive, table: HiveFiles) -> Lease:
     return taken.lease
 
 
-def resolved(beside: BesideHive, table: HiveFiles, part: str, *ids: int) -> Change:
+def resolved(beside: BesideHive, table: HiveFiles, part: str, *ids: int) -> TableCommit:
     """A partition with so many rows left, as one commit of a job that keeps one row of each key."""
     metadata = beside.metadata(table)
     assert metadata is not None
@@ -47,7 +47,7 @@ def resolved(beside: BesideHive, table: HiveFiles, part: str, *ids: int) -> Chan
         now_ms=metadata["last-updated-ms"],
         summary_extra={"operation": "overwrite", "firn.resolved-base": str(metadata["current-snapshot-id"])},
     )
-    return Change(name=beside.target_name(table), requirements=snapshot.requirements(), updates=snapshot.updates())
+    return TableCommit(name=beside.target_name(table), requirements=snapshot.requirements(), updates=snapshot.updates())
 
 
 def test_hive_is_given_the_partition_without_its_surplus_rows(beside: BesideHive) -> None:

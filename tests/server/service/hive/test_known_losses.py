@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from catalog.errors import Conflict, Invalid
-from catalog.hive.names import partition_name
-from catalog.hive.ports import Place
-from catalog.job import JobKind
-from catalog.operation import OperationStatus
+from catalog.hive.partition_names import format_partition_name
+from catalog.jobs.job import JobKind
+from catalog.jobs.operation import OperationStatus
+from catalog.ports.metastore import PartitionLocation
 from server.service.hive.results import SyncOutcome
 from tests.factories import LAKE
 from tests.fingerprints import fingerprint
@@ -64,7 +64,7 @@ def test_amoro_1815_and_352_partitions_of_several_levels_and_odd_spellings_are_u
     beside.metastore.add_table(there)
     table = HiveFiles(beside, "levels")
     for number, one in enumerate(values):
-        directory = root / partition_name(there.partition_columns, one)
+        directory = root / format_partition_name(there.partition_columns, one)
         directory.mkdir(parents=True)
         file = directory / "f.parquet"
         pq.write_table(pa.table({"id": pa.array([number], pa.int64()), "v": ["v"]}), file)
@@ -212,7 +212,7 @@ def test_amoro_1898_and_1911_a_partition_that_hive_has_moved_is_not_written_to_w
     job = leased(beside, table, x=(1, 7))
     elsewhere = table.path / "elsewhere"
     (table.path / "p=x").rename(elsewhere)
-    place = Place(values=("x",), location=beside.where(table, "x"))
+    place = PartitionLocation(values=("x",), location=beside.where(table, "x"))
     beside.metastore.move("db", table.short, place, uri(elsewhere), {})
     before = hive_side(beside, table)
     told = beside.published.accept(job.lease, job.location, rows=job.rows)

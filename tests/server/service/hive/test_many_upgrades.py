@@ -10,12 +10,12 @@ from typing import Any, cast
 
 import pytest
 
-from catalog.datafile import FileStats
 from catalog.errors import Conflict, Invalid, NotFound
+from catalog.files.data_file import FileStats
 from catalog.iceberg.json import Json
+from catalog.jobs.operation import BatchId, Operation, OperationStatus
 from catalog.keyed.spec import KeySpec
-from catalog.operation import BatchId, Operation, OperationStatus
-from catalog.ports.hive import TableFiles
+from catalog.ports.files import TableFiles
 from server.service.hive.operations import Started, Wanted
 from server.service.hive.upgrade import Upgrades
 from tests.factories import LAKE

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from catalog.hive.ground import Ground
+from catalog.hive.baseline import PartitionBaseline
 from server.files.listing import Listings
 from server.service.hive.results import SyncOutcome
 from tests.server.service.hive.beside_hive import LONG_AGO_NS, BesideHive, HiveFiles, aged
@@ -44,10 +44,10 @@ def units(task: dict[str, Any]) -> list[tuple[str, list[tuple[str, bool]], int]]
     )
 
 
-def grounds(beside: BesideHive, table: HiveFiles) -> dict[str, Ground]:
+def baselines(beside: BesideHive, table: HiveFiles) -> dict[str, PartitionBaseline]:
     with beside.database.reading() as uow:
-        found = uow.grounds.of(relation_of(beside, table).id)
-        return {name: Ground.from_json(one) for name, one in found.items()}
+        found = uow.baselines.of(relation_of(beside, table).id)
+        return {name: PartitionBaseline.from_json(one) for name, one in found.items()}
 
 
 def test_load_data_of_a_partition_s_own_file_into_another_renames_it_and_adds_no_rows(beside: BesideHive) -> None:
@@ -75,7 +75,7 @@ def test_what_a_file_is_known_again_by_is_kept_from_the_upgrade_and_each_sync_on
         taken_over(beside, table)
     else:
         beside.sync(table)
-    kept = {f"{name}/{file.path}": file.digest for name, one in grounds(beside, table).items() for file in one.files}
+    kept = {f"{name}/{file.path}": file.digest for name, one in baselines(beside, table).items() for file in one.files}
     assert len(kept) == 4
     assert None not in kept.values()
     assert len({*kept.values()}) == 4
@@ -167,7 +167,7 @@ def test_what_is_moved_to_where_a_partition_was_before_a_publish_holds_it_back(b
     assert outcome.conflict
     assert "for example lost, were moved to" in outcome.message
     assert f"move it to {job.location}/p=x, where Hive reads" in outcome.message
-    assert grounds(beside, table)["p=x"].files[0].digest is not None, "published files are known again too"
+    assert baselines(beside, table)["p=x"].files[0].digest is not None, "published files are known again too"
 
 
 def test_old_rows_that_come_into_another_partition_contain_no_more_than_they_did(beside: BesideHive) -> None:
@@ -179,14 +179,14 @@ def test_old_rows_that_come_into_another_partition_contain_no_more_than_they_did
     beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
     relation_id = relation_of(beside, table).id
     with beside.database.writing() as uow:  # as if changes up to 5 had been merged and published
-        for name, stored in uow.grounds.of(relation_id).items():
-            ground = replace(Ground.from_json(stored), published_through=5)
-            uow.grounds.put(relation_id, {name: ground.to_json()})
+        for name, stored in uow.baselines.of(relation_id).items():
+            baseline = replace(PartitionBaseline.from_json(stored), published_through=5)
+            uow.baselines.put(relation_id, {name: baseline.to_json()})
     shutil.copy2(place(table, "x"), place(table, "y", "old rows"))
     task = taken_over(beside, table)
     assert (task["mode"], task["since"], task["given"]) == ("rebuild", 0, 5)
     assert units(task) == [("y", [("000000_0", False)], 5), ("y", [("old rows", True)], 0)]
-    again = grounds(beside, table)["p=y"]
+    again = baselines(beside, table)["p=y"]
     assert [(file.path, file.knew) for file in again.files] == [("000000_0", None), ("old rows", 0)]
 
 
@@ -201,7 +201,7 @@ def test_a_file_that_is_moved_out_of_a_partition_that_is_held_back_waits_with_it
     assert "nobody has said whether the files in them count" in outcome.message
     assert outcome.job is not None
     with beside.database.writing() as uow:
-        staged = uow.grounds.staged(outcome.job.id)
+        staged = uow.baselines.staged(outcome.job.id)
     assert staged is not None
     assert (staged.task["mode"], units(staged.task)) == ("upsert", [("z", [(added.name, True)], 0)])
     beside.services.jobs.cancel(outcome.job.id)

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from catalog.errors import AlreadyExists, CommitUnknown, Conflict, Invalid
-from catalog.hive.owner import OWNER
+from catalog.hive.publisher import PUBLISHER
 from catalog.keyed.spec import KeySpec
 from server.files.locations import local_path
 from server.service.hive.owners import Marks, MarkStatus
@@ -51,7 +51,7 @@ def both(beside: BesideHive, other: BesideHive) -> HiveFiles:
 
 
 def mark(beside: BesideHive, table: HiveFiles) -> str | None:
-    return beside.metastore.table("db", table.short).parameters.get(OWNER)
+    return beside.metastore.table("db", table.short).parameters.get(PUBLISHER)
 
 
 def test_an_upgrade_leaves_no_mark_and_the_first_publish_does(beside: BesideHive) -> None:
@@ -87,7 +87,7 @@ def test_a_table_that_another_firn_publishes_is_not_upgraded(beside: BesideHive,
     report = other.upgrades.checks.report(LAKE, table.name, ("id",))
     assert [one.code for one in report.checks if one.status == "blocked"] == ["upgraded_elsewhere"]
     # As the advice says, where the other is no more.
-    beside.metastore.set_table_parameters("db", table.short, {}, remove=[OWNER])
+    beside.metastore.set_table_parameters("db", table.short, {}, remove=[PUBLISHER])
     other.operations.start(LAKE, table.name, spec, {})
 
 
@@ -95,7 +95,7 @@ def test_of_two_that_mark_a_table_at_once_one_switches(beside: BesideHive, other
     """Both have seen no mark; the one that wrote first finds the other's when it comes to switch."""
     table = both(beside, other)
     mine = leased(beside, table, x=(1, 7))
-    beside.metastore.set_table_parameters("db", table.short, {}, remove=[OWNER])  # not there yet when it looked
+    beside.metastore.set_table_parameters("db", table.short, {}, remove=[PUBLISHER])  # not there yet when it looked
     theirs = leased(other, table, x=(1, 8))
     told = beside.published.accept(mine.lease, mine.location, rows=mine.rows)
     assert (told.switched, told.given_up) == (0, 1)
@@ -110,7 +110,7 @@ def test_one_that_publishes_no_more_points_no_partition_back(beside: BesideHive,
     job = leased(beside, table, x=(1, 7))
     beside.published.accept(job.lease, job.location, rows=job.rows)
     beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
-    beside.metastore.set_table_parameters("db", table.short, {OWNER: "3e0f7a52-7a0f-4b6f-9f0f-0123456789ab theirs"})
+    beside.metastore.set_table_parameters("db", table.short, {PUBLISHER: "3e0f7a52-7a0f-4b6f-9f0f-0123456789ab theirs"})
     overwritten(table)
     outcome = beside.sync(table)
     assert outcome.conflict
@@ -122,7 +122,7 @@ def test_one_that_publishes_no_more_points_no_partition_back(beside: BesideHive,
 def test_a_mark_that_makes_no_sense_is_somebody_else_s(beside: BesideHive, written: str) -> None:
     table = upgraded(beside, "id")
     merged(beside, table, "x", 1, 7)
-    beside.metastore.set_table_parameters("db", table.short, {OWNER: written})
+    beside.metastore.set_table_parameters("db", table.short, {PUBLISHER: written})
     with pytest.raises(Conflict, match="published by another table"):
         beside.publishes.publish(LAKE, table.name)
     assert mark(beside, table) == written
@@ -219,7 +219,7 @@ def test_a_table_that_is_dropped_here_loses_its_mark_once_the_metastore_answers(
     beside.metastore.answers = True
     assert mark(beside, table) is not None
     assert marks(beside).activate() == MarkStatus(taken_away=1)
-    assert beside.metastore.table("db", table.short).parameters == {k: v for k, v in before.items() if k != OWNER}
+    assert beside.metastore.table("db", table.short).parameters == {k: v for k, v in before.items() if k != PUBLISHER}
     beside.metastore.answers = False
     assert marks(beside).activate() == MarkStatus(), "it is not asked again"
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from catalog.commit import Change
 from catalog.errors import Conflict
-from catalog.hive.ports import Place
+from catalog.history.commit import TableCommit
 from catalog.hive.publish_decisions import PublishKind
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot
 from catalog.iceberg.table import current_schema
-from catalog.job import JobKind
+from catalog.jobs.job import JobKind
+from catalog.ports.metastore import PartitionLocation
 from firn.protocol.locations import canonical
 from server.files.locations import local_path
 from server.service.commit import CommitRequest
@@ -194,7 +194,7 @@ def test_a_metastore_that_is_pointed_back_takes_no_published_row_away(beside: Be
     table = upgraded(beside)
     old = beside.where(table, "x") or ""
     job = published(beside, table, x=(1, 2, 5))
-    beside.metastore.move("db", table.short, Place(values=("x",), location=f"{job.location}/p=x"), old, {})
+    beside.metastore.move("db", table.short, PartitionLocation(values=("x",), location=f"{job.location}/p=x"), old, {})
     new = uri(table.add("x", 9))
     assert beside.sync(table).message == "partitions new files: 1"
     assert beside.live(table) == {*within(table, "y"), f"{job.location}/p=x/a.parquet", new}
@@ -214,7 +214,7 @@ def altered(beside: BesideHive, table: HiveFiles, *, name: str = "n") -> None:
         {"action": "add-schema", "schema": schema | {"fields": [*schema["fields"], added]}},
         {"action": "set-current-schema", "schema-id": -1},
     ]
-    change = Change(name=beside.table_name(table), requirements=[], updates=updates)
+    change = TableCommit(name=beside.table_name(table), requirements=[], updates=updates)
     beside.services.committer.commit(CommitRequest(catalog=LAKE, changes=[change]))
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from catalog.errors import CommitUnknown, Conflict, Unavailable
-from catalog.hive.ground import Ground, Signals
-from catalog.hive.owner import OWNER
+from catalog.hive.baseline import ChangeSignals, PartitionBaseline
+from catalog.hive.publisher import PUBLISHER
 from server.service.hive import switch
 from server.service.hive.link_store import load_link
 from server.service.hive.published import Published
@@ -49,8 +49,8 @@ def unlocked(beside: BesideHive, table: HiveFiles) -> str | None:
 def waiting(beside: BesideHive, table: HiveFiles) -> set[str]:
     """Partitions whose publish is open."""
     with beside.database.reading() as uow:
-        stored = uow.grounds.of(relation_of(beside, table).id)
-    return {name for name, one in stored.items() if Ground.from_json(one).publishing is not None}
+        stored = uow.baselines.of(relation_of(beside, table).id)
+    return {name for name, one in stored.items() if PartitionBaseline.from_json(one).publishing is not None}
 
 
 def test_a_publish_locks_what_it_moves_and_lets_go_of_it(beside: BesideHive, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +58,7 @@ def test_a_publish_locks_what_it_moves_and_lets_go_of_it(beside: BesideHive, mon
     calls: list[set[str | None]] = []
     move_all = beside.metastore.move_all
 
-    def moving(database: str, name: str, moves: Any, **told: Any) -> list[Signals]:
+    def moving(database: str, name: str, moves: Any, **told: Any) -> list[ChangeSignals]:
         held = {beside.metastore.locks.holder(table.name, f"p={part}") for part in ("x", "y", "new", "newer")}
         calls.append(held)
         return move_all(database, name, moves, **told)
@@ -213,7 +213,7 @@ def test_moves_without_an_answer_are_looked_at_one_by_one(
     table, job = written(beside)
     move_all = beside.metastore.move_all
 
-    def unanswered(*told: Any, **named: Any) -> list[Signals]:
+    def unanswered(*told: Any, **named: Any) -> list[ChangeSignals]:
         if has_landed:
             move_all(*told, **named)
         raise CommitUnknown("no answer")
@@ -231,7 +231,7 @@ def test_one_of_several_that_somebody_has_moved_at_the_last_moment_keeps_back_no
     table, job = written(beside)
     move_all = beside.metastore.move_all
 
-    def overtaken(*told: Any, **named: Any) -> list[Signals]:
+    def overtaken(*told: Any, **named: Any) -> list[ChangeSignals]:
         """A tool that takes no locks."""
         elsewhere = a_storage(f"{table.path.as_uri()}/elsewhere", "id bigint; v string")
         beside.metastore.add_partition("db", table.short, a_hive_partition("x", storage=elsewhere))
@@ -252,7 +252,7 @@ def test_a_mark_waits_for_those_who_write(beside: BesideHive) -> None:
         pytest.raises(Unavailable, match="others have locked the table in the metastore: hive@elsewhere"),
     ):
         beside.publishes.publish(LAKE, table.name)
-    assert OWNER not in beside.metastore.table("db", table.short).parameters
+    assert PUBLISHER not in beside.metastore.table("db", table.short).parameters
     assert beside.publishes.publish(LAKE, table.name).job is not None
 
 
@@ -266,7 +266,7 @@ def test_of_two_that_mark_a_table_the_second_sees_the_first(
     def late(database: str, name: str, partitions: Any, **told: Any) -> object:
         if [*partitions] == [""]:
             other = "0f8fad5b-d9cb-469f-a165-70867728950e another"
-            beside.metastore.set_table_parameters(database, name, {OWNER: other})
+            beside.metastore.set_table_parameters(database, name, {PUBLISHER: other})
         return lock(database, name, partitions, **told)
 
     monkeypatch.setattr(beside.metastore, "lock", late)

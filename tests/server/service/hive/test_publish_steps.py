@@ -15,15 +15,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from catalog.commit import Change
-from catalog.datafile import DataFileEntry
 from catalog.errors import CommitUnknown, Conflict, Invalid, LocationRefused
-from catalog.hive.ground import Ground, Signals
-from catalog.hive.ports import Place
+from catalog.files.data_file import DataFileEntry
+from catalog.history.commit import TableCommit
+from catalog.hive.baseline import ChangeSignals, PartitionBaseline
 from catalog.iceberg.table import current_schema
-from catalog.job import Job, JobKind, Lease
-from catalog.optimizer import PROTOCOL
-from catalog.relation import Relation
+from catalog.jobs.job import Job, JobKind, Lease
+from catalog.jobs.optimizer import PROTOCOL
+from catalog.ports.metastore import PartitionLocation
+from catalog.tables.relation import Relation
 from firn.protocol.locations import canonical
 from server.files.locations import local_path
 from server.service.commit import CommitRequest
@@ -64,7 +64,9 @@ def merged(beside: BesideHive, table: HiveFiles, part: str, *ids: int) -> str:
         now_ms=metadata["last-updated-ms"],
         summary_extra={"operation": "replace"},
     )
-    change = Change(name=beside.target_name(table), requirements=snapshot.requirements(), updates=snapshot.updates())
+    change = TableCommit(
+        name=beside.target_name(table), requirements=snapshot.requirements(), updates=snapshot.updates()
+    )
     beside.services.committer.commit(CommitRequest(catalog=LAKE, changes=[change]))
     return location
 
@@ -121,7 +123,7 @@ def assert_published(beside: BesideHive, table: HiveFiles, job: Leased) -> None:
     [partition] = beside.metastore.partitions("db", table.short, ["p=x"])
     assert (partition.parameters["numFiles"], partition.parameters["numRows"]) == ("1", "2")
     with beside.database.reading() as uow:
-        told = uow.grounds.events(relation_of(beside, table).id, limit=9).items
+        told = uow.baselines.events(relation_of(beside, table).id, limit=9).items
     assert sorted((one.kind, one.partition, one.files, one.rows) for one in told) == [
         ("published", "p=new", 1, 1),
         ("published", "p=x", 1, 2),
@@ -228,14 +230,17 @@ def test_a_directory_that_was_left_is_watched_for_a_while(beside: BesideHive) ->
     beside.services.jobs.cancel(outcome.job.id)
     with beside.database.writing() as uow:  # a day later
         relation = relation_of(beside, table)
-        for name, stored in uow.grounds.of(relation.id).items():
-            ground = Ground.from_json(stored)
-            old = tuple(replace(one, since_ns=one.since_ns - 86_401 * 10**9) for one in ground.watched)
-            uow.grounds.put(relation.id, {name: replace(ground, watched=old).to_json()})
+        for name, stored in uow.baselines.of(relation.id).items():
+            baseline = PartitionBaseline.from_json(stored)
+            old = tuple(replace(one, since_ns=one.since_ns - 86_401 * 10**9) for one in baseline.watched)
+            uow.baselines.put(relation.id, {name: replace(baseline, watched=old).to_json()})
     assert beside.sync(table).message == outcome.message  # what came in time is not forgotten
     with beside.database.reading() as uow:
-        grounds = {name: Ground.from_json(one) for name, one in uow.grounds.of(relation.id).items()}
-    assert [len(grounds[name].watched) for name in ("p=x", "p=y")] == [1, 1]  # nothing is noted before the job's commit
+        baselines = {name: PartitionBaseline.from_json(one) for name, one in uow.baselines.of(relation.id).items()}
+    assert [len(baselines[name].watched) for name in ("p=x", "p=y")] == [
+        1,
+        1,
+    ]  # nothing is noted before the job's commit
 
 
 def test_hive_is_pointed_back_to_what_a_writer_has_overwritten_unknowingly(beside: BesideHive) -> None:
@@ -256,7 +261,7 @@ def test_hive_is_pointed_back_to_what_a_writer_has_overwritten_unknowingly(besid
     assert outcome.message == "partitions rewritten or moved: 1"
     assert outcome.job is not None
     with beside.database.reading() as uow:
-        staged = uow.grounds.staged(outcome.job.id)
+        staged = uow.baselines.staged(outcome.job.id)
     assert staged is not None
     assert staged.task["since"] == 0
     [watched] = checkpoint_of(staged).baselines["p=x"].watched
@@ -277,7 +282,9 @@ def test_a_metastore_that_spells_places_its_own_way_is_pointed_back_once(
     overwritten(table)
     move = beside.metastore.move
 
-    def spelled(database: str, name: str, place: Place, location: str, *told: Any, **named: Any) -> Signals:
+    def spelled(
+        database: str, name: str, place: PartitionLocation, location: str, *told: Any, **named: Any
+    ) -> ChangeSignals:
         return move(database, name, place, f"file://{canonical(location)}/", *told, **named)
 
     monkeypatch.setattr(beside.metastore, "move", spelled)
@@ -285,7 +292,7 @@ def test_a_metastore_that_spells_places_its_own_way_is_pointed_back_once(
     assert outcome.message == "partitions rewritten or moved: 1"
     assert outcome.job is not None
     with beside.database.reading() as uow:
-        staged = uow.grounds.staged(outcome.job.id)
+        staged = uow.baselines.staged(outcome.job.id)
     assert staged is not None
     assert [source.rpartition("/")[0] for source in staged.task["dead"]] == [str(table.path / "p=x")]
     taken_over(beside, outcome)
@@ -296,7 +303,7 @@ def taken_over(beside: BesideHive, outcome: SyncResult) -> None:
     """As if the sync's job had committed."""
     assert outcome.job is not None
     with beside.database.writing() as uow:
-        staged = uow.grounds.staged(outcome.job.id)
+        staged = uow.baselines.staged(outcome.job.id)
         assert staged is not None
         advance(uow, outcome.job.relation_id, checkpoint_of(staged))
     beside.services.jobs.cancel(outcome.job.id)
@@ -373,7 +380,7 @@ def note(beside: BesideHive, table: HiveFiles, **told: Any) -> None:
 
 def set_property(beside: BesideHive, table: HiveFiles, key: str, value: str) -> None:
     update = {"action": "set-properties", "updates": {key: value}}
-    change = Change(name=beside.target_name(table), requirements=[], updates=[update])
+    change = TableCommit(name=beside.target_name(table), requirements=[], updates=[update])
     beside.services.committer.commit(CommitRequest(catalog=LAKE, changes=[change]))
 
 
@@ -438,7 +445,7 @@ def test_a_metastore_that_gives_no_answer_holds_up_no_sync_and_may_still_have_mo
     assert f"{job.location}/p={part}/a.parquet" in beside.live(table)
     assert outcome.job is not None
     with beside.database.reading() as uow:
-        staged = uow.grounds.staged(outcome.job.id)
+        staged = uow.baselines.staged(outcome.job.id)
     assert staged is not None
     read = {file["location"] for unit in staged.task["units"] for file in unit["files"]}
     if part == "x":  # what came where it had been is heard, and what was published is known

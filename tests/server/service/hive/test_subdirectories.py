@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from catalog.errors import Invalid
-from catalog.hive.ground import Ground
-from catalog.job import JobKind
-from catalog.operation import BLOCKED, Operation, OperationStatus
+from catalog.hive.baseline import PartitionBaseline
+from catalog.jobs.job import JobKind
+from catalog.jobs.operation import BLOCKED, Operation, OperationStatus
 from server.files.listing import Listings
 from server.service.hive.operations import Wanted
 from server.service.hive.results import SyncOutcome
@@ -65,9 +65,9 @@ def flat(table: HiveFiles) -> set[str]:
     return {uri(path) for path in table.path.glob("p=*/*.parquet")}
 
 
-def ground_of(beside: BesideHive, table: HiveFiles, part: str = "p=x") -> Ground:
+def baseline_of(beside: BesideHive, table: HiveFiles, part: str = "p=x") -> PartitionBaseline:
     with beside.database.reading() as uow:
-        return Ground.from_json(uow.grounds.of(relation_of(beside, table).id)[part])
+        return PartitionBaseline.from_json(uow.baselines.of(relation_of(beside, table).id)[part])
 
 
 def scheduled(beside: BesideHive, table: HiveFiles) -> None:
@@ -204,7 +204,7 @@ def test_the_schedule_sees_what_comes_below_by_the_directories_times(
     table = upgraded(beside, "read")
     settle(table)
     beside.sync(table)
-    assert ground_of(beside, table).settled
+    assert baseline_of(beside, table).settled
     listed = list[str]()
     whole = Listings.list
 
@@ -274,7 +274,7 @@ def test_files_that_were_ignored_come_as_rows_that_were_there_all_the_time(besid
     with beside.database.reading() as uow:
         job = uow.jobs.active_of(relation_of(beside, table).id)
         assert job is not None
-        staged = uow.grounds.staged(job.id)
+        staged = uow.baselines.staged(job.id)
     assert staged is not None
     assert (job.kind, staged.task["mode"]) == (JobKind.SYNC, "rebuild")
     files = [file for unit in staged.task["units"] for file in unit["files"]]
@@ -324,7 +324,7 @@ def test_a_partition_that_waited_goes_on_once_it_is_said(beside: BesideHive) -> 
         assert (told.job is not None) == (rule == "read")
         if told.job is not None:
             with beside.database.reading() as uow:
-                staged = uow.grounds.staged(told.job.id)
+                staged = uow.baselines.staged(told.job.id)
             assert staged is not None
             assert staged.task["mode"] == "upsert", "it came after the upgrade"
 

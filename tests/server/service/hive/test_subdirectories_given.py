@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from catalog.errors import LocationRefused
-from catalog.operation import OperationStatus
+from catalog.jobs.operation import OperationStatus
 from server.service.hive.results import SyncOutcome
 from tests.factories import LAKE
 from tests.hive_tables import a_hive_partition, a_storage
@@ -15,8 +15,8 @@ from tests.server.service.hive.test_held_back import drift_of
 from tests.server.service.hive.test_publish_steps import leased, merged, set_property
 from tests.server.service.hive.test_subdirectories import (
     RULE,
+    baseline_of,
     below,
-    ground_of,
     outcome,
     scheduled,
     settle,
@@ -39,7 +39,7 @@ def test_a_published_partition_is_flat_and_what_late_writers_put_below_is_heard(
     job = published(beside, table, x=(1, 2, 4, 5, 7))
     beside.services.jobs.reap()
     assert beside.where(table, "x") == f"{job.location}/p=x"
-    assert ground_of(beside, table).below == ()
+    assert baseline_of(beside, table).below == ()
     assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     settle(table)
     beside.sync(table)
@@ -48,7 +48,7 @@ def test_a_published_partition_is_flat_and_what_late_writers_put_below_is_heard(
     beside.syncs.activate()
     with beside.database.reading() as uow:
         told = uow.jobs.active_of(relation_of(beside, table).id)
-        staged = uow.grounds.staged(told.id) if told else None
+        staged = uow.baselines.staged(told.id) if told else None
     assert staged is not None, "its directory's own time tells of it"
     assert [file["location"] for unit in staged.task["units"] for file in unit["files"]] == [uri(late)]
 

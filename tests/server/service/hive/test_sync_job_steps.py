@@ -10,15 +10,15 @@ from importlib.metadata import version
 
 import pytest
 
-from catalog.commit import Change
 from catalog.errors import LeaseLost
-from catalog.hive.ground import Ground
+from catalog.history.commit import TableCommit
+from catalog.hive.baseline import PartitionBaseline
 from catalog.iceberg.json import Json
-from catalog.job import JobKind, JobStatus, Lease
+from catalog.jobs.job import JobKind, JobStatus, Lease
+from catalog.jobs.optimizer import PROTOCOL
 from catalog.keyed.spec import BASE, CHANGE
 from catalog.names import TableName
-from catalog.optimizer import PROTOCOL
-from catalog.relation import Relation
+from catalog.tables.relation import Relation
 from server.service.commit import CommitRequest
 from server.service.facts import load_metadata
 from server.service.hive.results import SyncOutcome
@@ -38,7 +38,7 @@ class Optimizer:
     table: HiveFiles
     optimizer_id: str
     lease: Lease | None = None
-    change: Change | None = None
+    change: TableCommit | None = None
     done: set[str] = field(default_factory=set)
 
     def work(self, beside: BesideHive) -> None:
@@ -59,10 +59,10 @@ class Optimizer:
             ask()
             self.done.add(what)
 
-    def _written(self, beside: BesideHive, lease: Lease) -> Change:
+    def _written(self, beside: BesideHive, lease: Lease) -> TableCommit:
         """What a job commits that has found no rows: to change when files came, to base when it is built anew."""
         with beside.database.reading() as uow:
-            staged = uow.grounds.staged(lease.job_id)
+            staged = uow.baselines.staged(lease.job_id)
             assert staged is not None
             store = store_of(beside, self.table, CHANGE if staged.task["mode"] == "upsert" else BASE)
             relation = uow.relations.get(store.id)
@@ -77,7 +77,7 @@ class Optimizer:
             now_ms=metadata["last-updated-ms"],
             summary_extra=marks if store.name.name == CHANGE else MERGED_NOTHING | {"firn.merged-base": head},
         )
-        return Change(name=store.name, requirements=snapshot.requirements(), updates=snapshot.updates())
+        return TableCommit(name=store.name, requirements=snapshot.requirements(), updates=snapshot.updates())
 
 
 def store_of(beside: BesideHive, table: HiveFiles, store: str) -> Relation:
@@ -131,9 +131,12 @@ def test_a_killed_sync_job_is_made_good(beside: BesideHive, act: Callable[[HiveF
 def assert_taken_over(beside: BesideHive, table: HiveFiles) -> None:
     with beside.database.reading() as uow:
         last = uow.jobs.last_of(relation_of(beside, table).id, JobKind.SYNC)
-        grounds = {name: Ground.from_json(one) for name, one in uow.grounds.of(relation_of(beside, table).id).items()}
+        baselines = {
+            name: PartitionBaseline.from_json(one)
+            for name, one in uow.baselines.of(relation_of(beside, table).id).items()
+        }
     assert last is not None
     assert last.status is JobStatus.SUCCEEDED
-    listed = {f"{one.location}/{file.path}" for one in grounds.values() for file in one.files}
+    listed = {f"{one.location}/{file.path}" for one in baselines.values() for file in one.files}
     assert listed == table.files()
     assert beside.sync(table).outcome is SyncOutcome.UNCHANGED

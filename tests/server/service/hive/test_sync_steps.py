@@ -13,11 +13,11 @@ from uuid import uuid4
 
 import pytest
 
-from catalog.blocker import Blocker, BlockerId
 from catalog.errors import Conflict, NotFound, RequirementFailed, Unavailable
 from catalog.hive.link import Drift, DriftKind
-from catalog.job import JobKind, JobStatus, canceled
-from catalog.relation import Away, Relation
+from catalog.jobs.blocker import Blocker, BlockerId
+from catalog.jobs.job import JobKind, JobStatus, cancel_job
+from catalog.tables.relation import Away, Relation
 from server.files.listing import Listings
 from server.service.hive.books import advance
 from server.service.hive.link_store import load_link, update_link
@@ -114,7 +114,7 @@ def test_a_listing_that_another_sync_has_overtaken_is_not_taken_over(beside: Bes
     relation_id = relation_of(beside, table).id
     linked = [outcome for outcome in [beside.sync(table)] if outcome.job is not None]
     with beside.database.writing() as uow:
-        staged = uow.grounds.staged(linked[0].job.id) if linked[0].job else None
+        staged = uow.baselines.staged(linked[0].job.id) if linked[0].job else None
         assert staged is not None
         advance(uow, relation_id, checkpoint_of(staged))
         with pytest.raises(RequirementFailed, match="another sync"):
@@ -319,10 +319,10 @@ def taken_over(beside: BesideHive, table: HiveFiles) -> dict[str, Any]:
     job = beside.sync(table).job
     assert job is not None
     with beside.database.writing() as uow:
-        staged = uow.grounds.staged(job.id)
+        staged = uow.baselines.staged(job.id)
         assert staged is not None
         advance(uow, job.relation_id, checkpoint_of(staged))
-        uow.jobs.put(canceled(job, uow.now()))
+        uow.jobs.put(cancel_job(job, uow.now()))
     task: dict[str, Any] = staged.task
     return task
 

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from catalog.errors import Unavailable
-from catalog.hive.owner import OWNER
-from catalog.operation import Operation, OperationStatus
+from catalog.hive.publisher import PUBLISHER
+from catalog.jobs.operation import Operation, OperationStatus
 from server.files.storage import Storage
 from server.files.table_files import TableFiles
 from server.service.hive.results import SyncOutcome
@@ -235,10 +235,10 @@ def test_a_keyed_table_that_was_made_anew_under_its_name_is_rebuilt_and_marked_a
     assert outcome.message == "partitions new: 1, dropped: 2"
     assert outcome.job is not None
     with beside.database.reading() as uow:
-        staged = uow.grounds.staged(outcome.job.id)
+        staged = uow.baselines.staged(outcome.job.id)
     assert staged is not None
     assert staged.task["mode"] == "rebuild"
     beside.services.jobs.cancel(outcome.job.id)
     merged(beside, table, "z", 8, 9)
     assert beside.publishes.publish(LAKE, table.name).job is not None
-    assert beside.metastore.table("db", table.short).parameters.keys() == {OWNER}
+    assert beside.metastore.table("db", table.short).parameters.keys() == {PUBLISHER}

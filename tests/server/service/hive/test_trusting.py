@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from catalog.errors import CommitRefused
-from catalog.job import JobKind
-from catalog.keyed.guard import watermark_of
+from catalog.jobs.job import JobKind
 from catalog.keyed.spec import BASE, CHANGE
+from catalog.keyed.store_commit import read_watermark
 from server.service.hive.results import SyncOutcome
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles, killed_at_every_step
 from tests.server.service.hive.test_downgrade_steps import appended
@@ -31,7 +31,7 @@ def test_files_that_hive_has_added_are_in_base_without_a_job(beside: BesideHive)
     assert beside.live(table) == table.files()
     metadata = beside.metadata(table)
     assert metadata is not None
-    assert watermark_of(metadata) == 0  # what was pending is pending
+    assert read_watermark(metadata) == 0  # what was pending is pending
     assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
 
 

@@ -30,7 +30,7 @@ def planned(beside: BesideHive, table: HiveFiles) -> set[str]:
         assert (outcome.partitions_wait, WHY in (outcome.never or "")) == (1, True)
         return set()
     with beside.database.reading() as uow:
-        staged = uow.grounds.staged(outcome.job.id)
+        staged = uow.baselines.staged(outcome.job.id)
     beside.services.jobs.cancel(outcome.job.id)
     assert staged is not None
     return {one["name"] for one in staged.task["partitions"]}

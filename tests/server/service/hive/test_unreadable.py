@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from catalog.errors import Unavailable
-from catalog.job import Job
-from catalog.optimizer import PROTOCOL
+from catalog.jobs.job import Job
+from catalog.jobs.optimizer import PROTOCOL
 from server.files.storage import Storage
 from server.service.hive.results import SyncOutcome, SyncResult
 from server.service.optimizers import Coming

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from catalog.errors import CommitUnknown, Conflict
-from catalog.operation import OperationStatus
+from catalog.jobs.operation import OperationStatus
 from server.service.hive import upgrade
 from server.service.hive.attempt import LISTING, Attempt, Paused
 from server.service.hive.results import SyncOutcome

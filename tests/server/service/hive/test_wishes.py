@@ -8,11 +8,11 @@ from importlib.metadata import version
 
 import pytest
 
-from catalog.commit import Outcome
 from catalog.errors import CatalogError, Conflict, Unavailable
+from catalog.history.commit import Outcome
 from catalog.hive.publish_request import PublishRequest, Step
-from catalog.job import Job, JobId, JobKind, Lease
-from catalog.optimizer import PROTOCOL
+from catalog.jobs.job import Job, JobId, JobKind, Lease
+from catalog.jobs.optimizer import PROTOCOL
 from server.service.hive.link_store import load_link
 from server.service.hive.publish_planner import PublishPlanner
 from server.service.hive.wishes import LASTS

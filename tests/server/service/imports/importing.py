@@ -13,15 +13,15 @@ from uuid import UUID
 
 from catalog.errors import Unavailable
 from catalog.iceberg.json import Json
-from catalog.iceberg.table import new_table
-from catalog.iceberg.view import new_view
+from catalog.iceberg.table import build_table
+from catalog.iceberg.view import build_view
 from catalog.imports.entry import Entry, EntryKind
 from catalog.imports.spec import ImportSpec, Secrets, SourceKind
+from catalog.jobs.operation import Operation
 from catalog.names import Namespace, TableName
-from catalog.operation import Operation
 from catalog.ports.imports import ForeignCatalog
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Relation
+from catalog.tables.relation import Relation
 from server.assembly import build_services
 from server.service.imports.imports import Imports
 from server.service.services import Services
@@ -47,7 +47,7 @@ class Elsewhere:
     def table(self, path: str, *, uuid: str | None = None, file: str = "00000-a.metadata.json", **more: Any) -> Json:
         """A table without data; `more` are fields of its metadata with their hyphens as underscores."""
         place = self.root / path
-        metadata = new_table(
+        metadata = build_table(
             uuid=uuid or next(_UUIDS),
             location=place.as_uri(),
             schema=COLUMNS,
@@ -77,7 +77,7 @@ class Elsewhere:
             "representations": [{"type": "sql", "sql": "select 1", "dialect": "spark"}],
         }
         place = (self.root / path).as_uri()
-        metadata = new_view(
+        metadata = build_view(
             uuid=next(_UUIDS), location=place, schema=COLUMNS, view_version=version, properties={}, now_ms=1
         )
         self.write(path, "00000-a.metadata.json", metadata)

@@ -11,7 +11,7 @@ import pytest
 
 from catalog.errors import CommitUnknown, Conflict
 from catalog.imports.spec import Secrets
-from catalog.operation import Operation, OperationStatus
+from catalog.jobs.operation import Operation, OperationStatus
 from catalog.ports.store import Database
 from server.service.imports.attempt import TRIES
 from tests.factories import LAKE

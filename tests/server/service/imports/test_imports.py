@@ -13,12 +13,12 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
-from catalog.commit import Change
 from catalog.errors import Conflict, Invalid, NotFound
+from catalog.history.commit import TableCommit
 from catalog.imports.entry import EntryState
 from catalog.imports.spec import Secrets
+from catalog.jobs.operation import OperationId, OperationStatus
 from catalog.names import TableName
-from catalog.operation import OperationId, OperationStatus
 from server.background.tidy import IMPORTS_KEPT, Tidy
 from server.identity.sealing import KEY_FILE, Sealer
 from server.service.commit import CommitRequest
@@ -81,7 +81,7 @@ def test_metadata_is_taken_as_it_is_and_commits_go_on_counting(here: Importing) 
     assert [text for text in entry.warnings if "outside" in text] != []
     name = TableName(("sales",), "a")
     assert json.loads(here.services.tables.load(LAKE, name).text) == metadata
-    change = Change(name=name, updates=[set_property("a", "b")])
+    change = TableCommit(name=name, updates=[set_property("a", "b")])
     here.services.committer.commit(CommitRequest(catalog=LAKE, changes=[change]))
     at = here.pointer("sales.a")
     assert at is not None
@@ -114,7 +114,7 @@ def test_a_source_that_moved_on_is_followed_only_when_asked_and_only_forward(her
     assert here.states(here.spec(refresh=True)) == {"sales.a": "refreshed"}
     assert here.pointer("sales.a") == here.elsewhere.location("sales/a", "00001-b.metadata.json")
     name = TableName(("sales",), "a")
-    change = Change(name=name, updates=[set_property("mine", "yes")])
+    change = TableCommit(name=name, updates=[set_property("mine", "yes")])
     here.services.committer.commit(CommitRequest(catalog=LAKE, changes=[change]))
     ours = here.pointer("sales.a")
     here.other.namespaces = {("sales",): {}}

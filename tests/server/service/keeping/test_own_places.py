@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from catalog.errors import LeaseLost
-from catalog.job import JobKind
+from catalog.jobs.job import JobKind
 from catalog.names import TableName
-from catalog.relation import Pointer
+from catalog.tables.relation import Pointer
 from server.service.ownership import SHARED
 from server.service.tables import TableDefinition
 from tests.factories import LAKE

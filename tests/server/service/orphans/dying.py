@@ -9,9 +9,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import cast
 
-from catalog.orphans import SeenFile
 from catalog.ports.files import Files
 from catalog.ports.store import Database
+from catalog.removal.orphan_files import SeenFile
 from server.files.locations import local_path
 from server.files.quarantine import QuarantineFiles
 from server.files.reachable import Reachable

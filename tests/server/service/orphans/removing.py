@@ -10,11 +10,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from catalog.commit import Change
-from catalog.datafile import DataFileEntry, FileStats
-from catalog.job import Job, JobKind, Lease
+from catalog.files.data_file import DataFileEntry, FileStats
+from catalog.history.commit import TableCommit
+from catalog.jobs.job import Job, JobKind, Lease
 from catalog.names import TableName
-from catalog.orphans import BatchState, OrphanBatch, is_metadata
+from catalog.removal.orphan_files import BatchState, OrphanBatch, is_metadata
 from server.files.snapshots import write_snapshot
 from server.files.storage import Storage
 from server.service.orphans.orphans import Ended, Judged, Orphans
@@ -128,4 +128,4 @@ def refer_to(lake: Lake, path: Path, name: TableName = PLAIN, *, spelled: str | 
     made = write_snapshot(
         Storage(), metadata, [entry], (), snapshot_id=next(_ids), now_ms=metadata["last-updated-ms"] + 1
     )
-    lake.commit(Change(name=name, requirements=made.requirements(), updates=made.updates()))
+    lake.commit(TableCommit(name=name, requirements=made.requirements(), updates=made.updates()))

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from catalog.job import Lease
+from catalog.jobs.job import Lease
 from catalog.names import TableName
-from catalog.orphans import BatchState
+from catalog.removal.orphan_files import BatchState
 from server.service.orphans.orphans import Orphans
 from tests.server.faults import Killed
 from tests.server.lake import Lake

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.orphans import BatchState
+from catalog.removal.orphan_files import BatchState
 from server.service.orphans import orphans
 from tests.server.lake import Lake
 from tests.server.service.orphans.removing import aside, batches, begun, overdue, removed, stray

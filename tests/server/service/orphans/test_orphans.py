@@ -12,9 +12,9 @@ import pytest
 
 from catalog.errors import Conflict, LeaseLost
 from catalog.iceberg.json import Json
-from catalog.job import JobKind, JobStatus
+from catalog.jobs.job import JobKind, JobStatus
 from catalog.names import TableName
-from catalog.orphans import BatchState, SeenFile, Why
+from catalog.removal.orphan_files import BatchState, KeepReason, SeenFile
 from server.service.orphans.quarantine import Quarantine
 from server.service.ownership import SHARED
 from tests.factories import LAKE
@@ -58,7 +58,7 @@ def test_what_nothing_refers_to_is_set_aside_and_nothing_else(lake: Lake) -> Non
     orphan = stray(lake, "data/orphan.parquet")
     judged = removed(lake)
     assert names(judged) == {"orphan.parquet"}
-    assert judged.kept == {Why.NEEDED: len(needed)}
+    assert judged.kept == {KeepReason.NEEDED: len(needed)}
     assert set(everything(lake)) == needed
     assert aside(lake) == {b"rows of data/orphan.parquet"}
     (batch,) = batches(lake)
@@ -99,7 +99,7 @@ def test_what_is_put_back_is_as_it_was_and_is_not_taken_again(lake: Lake) -> Non
     assert (one.exists(), other.exists()) == (True, False)
     assert lake.services.orphans.quarantine.put_back(relation) == [f"file://{other}"]
     assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in (one, other)} == before
-    assert removed(lake).kept[Why.PUT_BACK] == 2
+    assert removed(lake).kept[KeepReason.PUT_BACK] == 2
     assert overdue(lake).deleted_files == 0
     assert one.exists()
 
@@ -171,7 +171,7 @@ def test_unknown_modification_time_means_keep(lake: Lake) -> None:
     filled(lake)
     orphan = stray(lake, "data/orphan.parquet")
     os.utime(orphan, (0, 0))
-    assert removed(lake).kept[Why.AGE_UNKNOWN] == 1
+    assert removed(lake).kept[KeepReason.AGE_UNKNOWN] == 1
     assert orphan.exists()
 
 
@@ -182,7 +182,7 @@ def test_a_young_file_is_somebodys_work(lake: Lake) -> None:
         stray(lake, "data/almost.parquet", seconds=71 * 3600),
         stray(lake, "data/future.parquet", seconds=-OLD),
     ]
-    assert removed(lake).kept[Why.YOUNG] == 3
+    assert removed(lake).kept[KeepReason.YOUNG] == 3
     assert all(path.exists() for path in young)
 
 
@@ -191,7 +191,7 @@ def test_a_longer_age_that_the_owner_wants_holds(lake: Lake) -> None:
     lake.commit(altered(PLAIN, set_property("firn.orphans.min-age", "30 d")))
     age(everything(lake))
     orphan = stray(lake, "data/orphan.parquet")
-    assert removed(lake).kept[Why.YOUNG] > 0
+    assert removed(lake).kept[KeepReason.YOUNG] > 0
     assert orphan.exists()
 
 
@@ -277,7 +277,7 @@ def test_files_of_another_table_are_not_at_this_tables_place(lake: Lake) -> None
     age([beside])
     judged = proposed(lake, begun(lake), [*everything(lake, OTHER), beside])
     assert (judged.taken, theirs.exists(), beside.exists()) == ([], True, True)
-    assert set(judged.kept) == {Why.ELSEWHERE}
+    assert set(judged.kept) == {KeepReason.ELSEWHERE}
 
 
 def test_a_linked_directory_does_not_lead_out_of_the_place(lake: Lake, tmp_path: Path) -> None:
@@ -289,7 +289,7 @@ def test_a_linked_directory_does_not_lead_out_of_the_place(lake: Lake, tmp_path:
     link = path_of(place_of(lake)) / "data" / "link"
     link.symlink_to(outside)
     judged = proposed(lake, begun(lake), [link / "theirs.parquet"])
-    assert (judged.kept, (outside / "theirs.parquet").exists()) == ({Why.ELSEWHERE: 1}, True)
+    assert (judged.kept, (outside / "theirs.parquet").exists()) == ({KeepReason.ELSEWHERE: 1}, True)
 
 
 def _statistics(lake: Lake, snapshot_id: int, path: Path, kind: str) -> Json:
@@ -480,7 +480,7 @@ def test_a_paused_optimizer_that_wakes_after_its_lease_has_gone_moves_nothing_mo
 def test_a_lease_that_ends_between_two_batches_stops_the_second(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     filled(lake)
     orphans = [stray(lake, f"data/{number}.parquet") for number in range(5)]
-    monkeypatch.setattr("catalog.orphans.BATCH", 2)
+    monkeypatch.setattr("catalog.removal.orphan_files.BATCH", 2)
     lease = begun(lake)
     real = Quarantine.take
     calls: list[int] = []
@@ -541,7 +541,7 @@ def test_where_nothing_can_be_renamed_orphans_are_noted_first_and_deleted_later(
     orphan = stray(lake, "data/orphan.parquet")
     assert names(removed(lake)) == {"orphan.parquet"}
     assert orphan.exists()
-    assert removed(lake).kept[Why.NOTED] == 1
+    assert removed(lake).kept[KeepReason.NOTED] == 1
     assert len(batches(lake)) == 1
     assert overdue(lake).deleted_files == 1
     assert not orphan.exists()

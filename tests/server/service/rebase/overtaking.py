@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from catalog.commit import Change
 from catalog.errors import RequirementFailed
+from catalog.history.commit import TableCommit
 from catalog.iceberg.json import Json
 from tests.server.appending import Sent, an_append, avro_files, ids_in
 from tests.server.faults import FaultyFiles
@@ -28,7 +28,7 @@ def head(lake: Lake) -> Json:
     return found
 
 
-def refused(lake: Lake, change: Change) -> None:
+def refused(lake: Lake, change: TableCommit) -> None:
     """The commit is refused for the head that has moved, and leaves nothing."""
     before = ids_in(lake), lake.metadata_files(), avro_files(lake)
     with pytest.raises(RequirementFailed, match="Requirement failed: branch main has changed"):
@@ -43,13 +43,13 @@ def with_column(metadata: Json, *, required: bool, name: str = "more") -> list[J
     return [{"action": "add-schema", "schema": wanted}, {"action": "set-current-schema", "schema-id": -1}]
 
 
-def on_branch(sent: Sent, branch: str) -> Change:
+def on_branch(sent: Sent, branch: str) -> TableCommit:
     renamed = [{**one, "ref": branch} if "ref" in one else one for one in sent.change.requirements]
     moved = {**sent.change.updates[1], "ref-name": branch}
     return replace(sent.change, requirements=renamed, updates=[sent.change.updates[0], moved])
 
 
-def made_on(sent: Sent, metadata: Json, snapshot_id: int | None = None) -> Change:
+def made_on(sent: Sent, metadata: Json, snapshot_id: int | None = None) -> TableCommit:
     """The same commit, said to be made on the head of `metadata`."""
     parent = metadata["snapshots"][-1]["snapshot-id"]
     own_id = sent.snapshot["snapshot-id"] if snapshot_id is None else snapshot_id

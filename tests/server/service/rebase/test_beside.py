@@ -6,7 +6,7 @@ import pytest
 
 from catalog.errors import RequirementFailed
 from catalog.iceberg.json import Json
-from catalog.job import JobKind
+from catalog.jobs.job import JobKind
 from tests.server.appending import an_append, entries_in, ids_in
 from tests.server.lake import PLAIN, Lake, altered, set_property
 from tests.server.service.rebase.overtaking import (

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from catalog.commits.rebase import REBASED_FROM
 from catalog.errors import DuplicateBatch, Invalid, LocationRefused, RequirementFailed
 from catalog.iceberg.json import Json
-from catalog.job import JobKind
+from catalog.jobs.job import JobKind
 from catalog.names import TableName
-from catalog.rebase import REBASED_FROM
 from tests.server.appending import an_append, ids_in
 from tests.server.lake import PLAIN, Lake, altered, set_property
 from tests.server.service.rebase.overtaking import (

@@ -1,0 +1,109 @@
+"""A data file as an Iceberg manifest describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+PartitionValue = bool | int | float | str | bytes | Decimal | None
+"""A value of a partition record.
+
+Dates are days and timestamps microseconds since 1970, times microseconds since midnight, UUIDs bytes.
+"""
+
+
+class FileFormat(StrEnum):
+    """Formats of data files, as manifests spell them."""
+
+    PARQUET = "PARQUET"
+    ORC = "ORC"
+    AVRO = "AVRO"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileStats:
+    """What a file's footer or header says, by Iceberg field id.
+
+    Bounds are in Iceberg's single-value serialization.  A column that is missing from a mapping has no such fact: the
+    file does not say, or lacks the column.
+    """
+
+    location: str
+    size: int
+    record_count: int
+    format: FileFormat = FileFormat.PARQUET
+    split_offsets: tuple[int, ...] = ()
+    column_sizes: Mapping[int, int] = field(default_factory=dict)
+    value_counts: Mapping[int, int] = field(default_factory=dict)
+    null_counts: Mapping[int, int] = field(default_factory=dict)
+    lower_bounds: Mapping[int, bytes] = field(default_factory=dict)
+    upper_bounds: Mapping[int, bytes] = field(default_factory=dict)
+    aliases: tuple[tuple[int, str], ...] = ()
+    """Columns (by field id) that the file spells in another case than the schema: they belong into the name mapping."""
+    digest: int | None = None
+    """Of the file's end: what it is known again by when it was moved."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """A file that says nothing of itself, or nothing that a table can go by, and what to do about it."""
+
+    location: str
+    why: str
+    is_gone: bool = False
+    """Whether it is not there any more."""
+    has_rows: bool = False
+    """Whether an engine that reads its rows by name can make something of it, though it cannot be registered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFileEntry:
+    """A data file to be registered, with the partition that its rows belong to."""
+
+    stats: FileStats
+    partition: tuple[PartitionValue, ...] = ()
+
+
+def order_partition(partition: tuple[PartitionValue, ...]) -> list[tuple[bool, PartitionValue]]:
+    """By what partitions are sorted, nulls first: readers skip manifests whose files are neighbours in the table."""
+    return [(value is not None, value) for value in partition]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveFile:
+    """A data or delete file of a snapshot, as its manifests list it."""
+
+    location: str
+    content: int  # 0 data, 1 position deletes or a deletion vector, 2 equality deletes
+    size: int
+    record_count: int
+    partition: tuple[PartitionValue, ...]
+    spec_id: int
+    sequence_number: int
+    manifest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddSnapshot:
+    """A snapshot whose manifests are written and that only waits for its commit."""
+
+    snapshot: Mapping[str, Any]
+    """As the `add-snapshot` update of the REST specification carries it."""
+    written: tuple[str, ...]
+    """Manifests and manifest list made for it: to be deleted when the commit is refused, and only then."""
+
+    def requirements(self) -> list[dict[str, Any]]:
+        """What must hold for the manifests to be right: main's head is still the parent."""
+        parent = self.snapshot.get("parent-snapshot-id")
+        return [{"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": parent}]
+
+    def updates(self) -> list[dict[str, Any]]:
+        """Updates that make it main's head."""
+        head = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch"}
+        return [
+            {"action": "add-snapshot", "snapshot": dict(self.snapshot)},
+            {**head, "snapshot-id": self.snapshot["snapshot-id"]},
+        ]

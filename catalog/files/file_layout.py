@@ -1,0 +1,192 @@
+"""How a table's files lie: counts over the manifests of one snapshot, of bounded size however many partitions it has.
+
+Counts are made in the background after commits (server.service.file_layouts), and are stored with what they were made
+of. So whoever reads them knows whether they are still right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+from catalog.files.bin_packing import AppliedDeletes, RewriteRule, Selection, group_key
+from catalog.files.change_packing import ChangeFile, Pack, pack_files
+from catalog.files.manifest_entries import ManifestEntry
+from catalog.iceberg.json import Json
+from catalog.tables.relation import TableStats
+
+FEWEST_FILES = 2
+"""Files that can be packed at all: a job that somebody asks for, or a schedule, packs so few."""
+APPLY_DELETES = "apply_deletes"
+"""That a rewrite takes every file that a delete file applies to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packing:
+    """What one job would do to the files, all its groups together."""
+
+    files: int = 0
+    bytes: int = 0
+    groups: int = 0
+    files_after: int = 0
+    packable_files: int = 0
+    """Of `files` those of groups that become fewer files: a group of files with deletes may stay as many."""
+    delete_files: int = 0
+    """Delete files that go with them."""
+
+    @property
+    def saved_files(self) -> int:
+        """How many files fewer there are afterwards."""
+        return max(self.files - self.files_after, 0)
+
+
+NOTHING = Packing()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileLayout:
+    """The files of one snapshot of a table or store, and what a job would make of them."""
+
+    snapshot_id: int | None
+    spec_id: int
+    epoch: int
+    """Of the statistics that were read before the manifests (catalog.tables.relation.TableStats)."""
+    rule: Mapping[str, Any]
+    """What a planned job is told of sizes and limits."""
+    data_files: int = 0
+    small_files: int = 0
+    partitions: int = 0
+    """In which there are data files."""
+    planned: Packing = NOTHING
+    """By a job that need makes due."""
+    asked: Packing = NOTHING
+    """By one that a schedule makes due, or that somebody asks for: two files suffice."""
+    deletes: Packing = NOTHING
+    """By one that is to apply deletes."""
+    seconds: float = 0.0
+    """How long it took to count."""
+
+    def is_of(self, stats: TableStats, rule: Mapping[str, Any]) -> bool:
+        """Whether these are the table's files as they are now, judged by this rule."""
+        return self.snapshot_id == stats.snapshot_id and self.spec_id == stats.spec_id and self.rule == rule
+
+    def still_holds(self, stats: TableStats, rule: Mapping[str, Any]) -> bool:
+        """Whether a job would find at least this: since it was counted files have been appended and nothing else."""
+        return self.is_of(stats, rule) or (
+            self.epoch == stats.epoch and self.spec_id == stats.spec_id and self.rule == rule
+        )
+
+    def packing(self, params: Mapping[str, Any]) -> Packing:
+        """What a rewrite with these parameters would do."""
+        if params.get(APPLY_DELETES):
+            return self.deletes
+        return self.asked if params.get("min_files") else self.planned
+
+    def as_json(self) -> dict[str, Any]:
+        """As it is stored."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """As it was stored."""
+        packings = {name: Packing(**stored[name]) for name in ("planned", "asked", "deletes")}
+        return cls(**{**stored, **packings})
+
+
+@dataclass(slots=True)
+class LayoutCounter:
+    """Counts the files of one snapshot: first its delete files, then its data files."""
+
+    metadata: Json
+    rule: Mapping[str, Any]
+    small_below: int
+    counts: dict[str, int] = field(default_factory=lambda: {"data_files": 0, "small_files": 0})
+    _partitions: set[Any] = field(default_factory=set)
+    _deletes: AppliedDeletes = field(default_factory=AppliedDeletes)
+
+    @property
+    def spec_id(self) -> int:
+        """Of the current partition spec."""
+        return int(self.metadata["default-spec-id"])
+
+    @property
+    def width(self) -> int:
+        """How many fields it has."""
+        specs = self.metadata["partition-specs"]
+        return len(next(spec["fields"] for spec in specs if spec["spec-id"] == self.spec_id))
+
+    def add_delete(self, file: ManifestEntry) -> None:
+        """Count a delete file."""
+        self._deletes.add(file)
+
+    def _seen(self, file: ManifestEntry) -> None:
+        self.counts["data_files"] += 1
+        self.counts["small_files"] += file.size < self.small_below
+        self._partitions.add((file.spec_id, file.partition))
+
+    def rewritten(self, files: Iterable[ManifestEntry]) -> dict[str, Any]:
+        """All counts of a table whose files a rewrite packs."""
+        rules = {
+            "planned": RewriteRule.of_task(self.rule),
+            "asked": RewriteRule.of_task({**self.rule, "min_files": FEWEST_FILES}),
+        }
+        if self._deletes.count:
+            rules["deletes"] = RewriteRule.of_task({**self.rule, APPLY_DELETES: True})
+        selections: dict[str, Selection[None]] = {
+            name: Selection(rule, self._deletes, spec_id=self.spec_id, width=self.width) for name, rule in rules.items()
+        }
+        for file in files:
+            self._seen(file)
+            for selection in selections.values():
+                selection.add(file, None)
+        found = {name: summarize_packing(selections[name], rule.files_after) for name, rule in rules.items()}
+        return {**self.counts, "partitions": len(self._partitions), "deletes": found["planned"], **found}
+
+    def compacted(self, files: Iterable[ManifestEntry]) -> dict[str, Any]:
+        """All counts of a change store."""
+        listed = list(files)
+        for file in listed:
+            self._seen(file)
+        rules = {"planned": self.rule, "asked": {**self.rule, "min_files": FEWEST_FILES}}
+        found = {
+            name: _of_packs(pack_change_files(listed, rule, self.spec_id, self.width)) for name, rule in rules.items()
+        }
+        return {**self.counts, "partitions": len(self._partitions), **found}
+
+
+def summarize_packing(selection: Selection[Any], files_after: Callable[[int], int]) -> Packing:
+    """The groups that a rewrite takes, counted."""
+    files = size = groups = after = packable = deletes = 0
+    for group in selection.groups():
+        count, left = len(group.items), files_after(group.bytes)
+        files, size, groups, after = files + count, size + group.bytes, groups + 1, after + left
+        packable += count if left < count else 0
+        deletes += group.delete_files
+    return Packing(
+        files=files, bytes=size, groups=groups, files_after=after, packable_files=packable, delete_files=deletes
+    )
+
+
+def _of_packs(made: list[tuple[Pack, list[ManifestEntry]]]) -> Packing:
+    count, files = len(made), sum(len(packed) for _, packed in made)
+    size = sum(pack.bytes for pack, _ in made)
+    return Packing(files=files, bytes=size, groups=count, files_after=count, packable_files=files)
+
+
+def pack_change_files(
+    files: Iterable[ManifestEntry], task: Mapping[str, Any], spec_id: int, width: int
+) -> list[tuple[Pack, list[ManifestEntry]]]:
+    """What a compaction with this task packs of a change store's data files."""
+    groups: dict[Any, list[ManifestEntry]] = {}
+    for file in files:
+        groups.setdefault(group_key(file, spec_id=spec_id, older=(None,) * width), []).append(file)
+    found: list[tuple[Pack, list[ManifestEntry]]] = []
+    for group in groups.values():
+        listed = [ChangeFile(index, file.size, file.sequence_number) for index, file in enumerate(group)]
+        made = pack_files(
+            listed, watermark=task["watermark"], target_bytes=task["target_file_size"], min_files=task["min_files"]
+        )
+        wanted = (pack for pack in made if pack.is_pending or task["pack_merged"])
+        found += [(pack, [group[file.index] for file in pack.files]) for pack in wanted]
+    return found

@@ -1,0 +1,160 @@
+"""Counters of a table, advanced by what each snapshot's summary says of itself."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from catalog.history.commit import CommitEvent
+from catalog.iceberg.json import Json
+from catalog.iceberg.table import current_snapshot
+from catalog.tables.relation import COLLECTED, TableStats
+
+LONGEST_ENGINE = 255
+
+HIGHEST_COUNT = 2**53
+"""No table holds more, so that sums of many commits' counts still fit into the database's 64 bits."""
+
+TOTALS: Mapping[str, tuple[str, str]] = {
+    "total-data-files": ("added-data-files", "deleted-data-files"),
+    "total-delete-files": ("added-delete-files", "removed-delete-files"),
+    "total-records": ("added-records", "deleted-records"),
+    "total-files-size": ("added-files-size", "removed-files-size"),
+    "total-position-deletes": ("added-position-deletes", "removed-position-deletes"),
+    "total-equality-deletes": ("added-equality-deletes", "removed-equality-deletes"),
+}
+"""What a summary says of the whole table, each with what adds to it and what takes from it."""
+
+
+_EMPTY: Mapping[str, Any] = {
+    "snapshot_id": None,
+    **dict.fromkeys(("records", "data_files", "delete_files", "bytes", "position_deletes", "equality_deletes"), 0),
+}
+"""What is counted of a table that has no head any more."""
+
+
+def read_number(summary: Mapping[str, Any], key: str) -> int:
+    """A count out of a snapshot's summary; 0 when an engine left it out or wrote something else."""
+    text = str(summary.get(key, "0"))
+    if not text.isdecimal():
+        return 0
+    return HIGHEST_COUNT if len(text) > 19 else min(int(text), HIGHEST_COUNT)
+
+
+def advance_stats(stats: TableStats, metadata: Json, event: CommitEvent) -> TableStats:
+    """The counters after a commit that led to this metadata."""
+    head = current_snapshot(metadata)
+    counted = replace(
+        stats,
+        snapshots=len(metadata.get("snapshots", ())),
+        schema_id=metadata["current-schema-id"],
+        spec_id=metadata.get("default-spec-id", 0),
+        last_commit_at=event.committed_at,
+        last_operation=event.operation,
+        oldest_superseded_at=_oldest_superseded(metadata),
+        format_version=metadata.get("format-version", 2),
+        properties={key: value for key, value in metadata.get("properties", {}).items() if _is_planned_by(key)},
+    )
+    if head is None:
+        return counted if stats.snapshot_id is None else replace(counted, **_EMPTY, epoch=stats.epoch + 1)
+    if head["snapshot-id"] == stats.snapshot_id:
+        return counted
+    summary = head.get("summary") or {}
+    return replace(
+        counted,
+        snapshot_id=head["snapshot-id"],
+        epoch=stats.epoch + (not _only_appends(stats, head)),
+        sequence_number=head.get("sequence-number", 0),
+        records=read_number(summary, "total-records"),
+        data_files=read_number(summary, "total-data-files"),
+        delete_files=read_number(summary, "total-delete-files"),
+        bytes=read_number(summary, "total-files-size"),
+        position_deletes=read_number(summary, "total-position-deletes"),
+        equality_deletes=read_number(summary, "total-equality-deletes"),
+        manifests=_manifests(summary),
+    )
+
+
+def _is_planned_by(key: str) -> bool:
+    return key.startswith("firn.") or key == COLLECTED
+
+
+def add_totals(changed: Mapping[str, Any], parent: Json | None) -> dict[str, str]:
+    """The totals of a child of `parent` whose summary counts these changes; what the parent does not know is left out.
+
+    None is the state before the first snapshot, of which everything is known.
+    """
+    before: Mapping[str, Any] = dict.fromkeys(TOTALS, "0") if parent is None else parent.get("summary") or {}
+    known = {total: changes for total, changes in TOTALS.items() if str(before.get(total)).isdecimal()}
+    return {
+        total: str(max(read_number(before, total) + read_number(changed, plus) - read_number(changed, minus), 0))
+        for total, (plus, minus) in known.items()
+    }
+
+
+def _oldest_superseded(metadata: Json) -> datetime | None:
+    """A snapshot stops being the head when the next one comes; the list is in order of commits.
+
+    Those that a branch or tag names stay, however old they are: they are no reason to look for more.
+    """
+    snapshots = metadata.get("snapshots", ())
+    held = {ref.get("snapshot-id") for ref in (metadata.get("refs") or {}).values()}
+    free = (after for one, after in itertools.pairwise(snapshots) if one["snapshot-id"] not in held)
+    first = next(free, None)
+    return None if first is None else datetime.fromtimestamp(first["timestamp-ms"] / 1000, UTC)
+
+
+def _manifests(summary: Mapping[str, Any]) -> int | None:
+    """How many the snapshot lists, where its engine counts them."""
+    if "manifests-created" not in summary or "manifests-kept" not in summary:
+        return None
+    return read_number(summary, "manifests-created") + read_number(summary, "manifests-kept")
+
+
+def _only_appends(stats: TableStats, head: Json) -> bool:
+    """Whether the new head has all files of the head before, none of them with new deletes."""
+    summary = head.get("summary") or {}
+    return (
+        head.get("parent-snapshot-id") == stats.snapshot_id
+        and summary.get("operation") == "append"
+        and not any(read_number(summary, key) for key in ("deleted-data-files", "added-delete-files"))
+    )
+
+
+def describe_snapshots(event: CommitEvent, snapshots: Sequence[Json]) -> CommitEvent:
+    """A commit event with what its snapshots, at least one, say of themselves: counts of all, the rest of the last.
+
+    PyIceberg overwrites by two of them, one that deletes and one that appends.
+    """
+    said: list[Mapping[str, str]] = [one.get("summary") or {} for one in snapshots]
+    operations = {summary.get("operation", "unknown") for summary in said}
+    summary, last = said[-1], snapshots[-1]
+
+    def total(key: str) -> int:
+        return min(sum(read_number(one, key) for one in said), HIGHEST_COUNT)
+
+    return replace(
+        event,
+        snapshot_id=last["snapshot-id"],
+        parent_id=last.get("parent-snapshot-id"),
+        sequence_number=last.get("sequence-number"),
+        operation=operations.pop() if len(operations) == 1 else "overwrite",
+        added_rows=total("added-records"),
+        added_bytes=total("added-files-size"),
+        added_files=total("added-data-files"),
+        removed_rows=total("deleted-records"),
+        removed_files=total("deleted-data-files"),
+        writer_id=summary.get("firn.writer-id"),
+        batch_id=summary.get("firn.batch-id"),
+        engine=read_engine(summary) or event.engine,
+        summary=dict(summary),
+    )
+
+
+def read_engine(summary: Mapping[str, str]) -> str | None:
+    """The engine as it names itself; the library that it speaks through is what its requests name."""
+    name = summary.get("engine-name")
+    return None if name is None else f"{name} {summary.get('engine-version', '')}".strip()[:LONGEST_ENGINE]

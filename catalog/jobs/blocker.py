@@ -1,0 +1,63 @@
+"""Blockers: somebody keeps jobs from a table for a while, and says why."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NewType
+from uuid import UUID
+
+from catalog.errors import Invalid
+from catalog.jobs.job import JobKind
+from catalog.names import RelationId
+
+BlockerId = NewType("BlockerId", UUID)
+
+LONGEST = timedelta(days=30)
+"""One that was forgotten must not let a table rot."""
+LONGEST_REASON = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocker:
+    """Until then no job of these kinds begins on the table; of any kind when none is named."""
+
+    id: BlockerId
+    relation_id: RelationId
+    reason: str
+    created_at: datetime
+    until: datetime
+    kinds: frozenset[JobKind] = frozenset()
+    set_by: str | None = None
+    """None while nobody is asked who they are."""
+
+    def blocks(self, kind: JobKind, now: datetime) -> bool:
+        """Whether it keeps such a job from beginning at this moment."""
+        return now < self.until and (not self.kinds or kind in self.kinds)
+
+    def __str__(self) -> str:
+        by = f" by {self.set_by}" if self.set_by else ""
+        what = f" for {', '.join(sorted(self.kinds))}" if self.kinds else ""
+        return f"blocked{by}{what} until {self.until:%Y-%m-%d %H:%M} UTC: {self.reason}"
+
+
+def check_blocker(*, reason: str, until: datetime, now: datetime) -> None:
+    """Invalid for one without a reason, or that ends too late or has ended already."""
+    if not reason.strip() or len(reason) > LONGEST_REASON:
+        raise Invalid(
+            f"a blocker has a reason of 1 to {LONGEST_REASON} characters", hint="say what it waits for: others read it"
+        )
+    if until <= now:
+        raise Invalid(f"{until:%Y-%m-%d %H:%M} UTC has passed: it would block nothing")
+    if until > now + LONGEST:
+        raise Invalid(
+            f"a blocker ends within {LONGEST.days} days, not at {until:%Y-%m-%d %H:%M} UTC",
+            hint="set firn.optimize.enabled=false to switch jobs off for good",
+        )
+
+
+def find_longest_blocker(blockers: Iterable[Blocker], kinds: Collection[JobKind], now: datetime) -> Blocker | None:
+    """The last to end of those that block one of these kinds now."""
+    blocking = [one for one in blockers if any(one.blocks(kind, now) for kind in kinds)]
+    return max(blocking, key=lambda one: one.until, default=None)

@@ -1,0 +1,362 @@
+"""Background jobs: their states, leases and how each ends. The rules are those of docs/protocols.md#jobs-and-leases.
+
+A lease is named by job, attempt and token. Between two leases no token is current. What a job has committed is
+recorded in its own row by the transaction that moved the table's pointer; every later decision reads that record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, NewType, Self
+from uuid import UUID
+
+from catalog.errors import Conflict, IllegalTransition, Invalid, LeaseLost
+from catalog.names import CatalogName, RelationId, TableName
+
+JobId = NewType("JobId", UUID)
+OptimizerId = NewType("OptimizerId", str)
+LeaseToken = NewType("LeaseToken", str)
+
+REQUESTED = "asked for"
+"""The state (see catalog.planning.Due) that a job has which somebody wants whatever the planner thinks."""
+WITHDRAWN, OVERTAKEN = "withdrawn", "overtaken"
+"""The states of jobs that were given up before they had done anything: the table's own may be planned for again."""
+MAX_ATTEMPTS = 10
+"""That a job tells of."""
+REMEMBERED_JOBS = 8
+"""Of each kind and table: so many decisions look back on, and so many are kept however old they are."""
+
+
+class JobKind(StrEnum):
+    """What a job does to its table."""
+
+    MERGE = "merge"  # change into base, then clean
+    REWRITE = "rewrite"  # pack, sort or z-order the files of base or of a plain table
+    COMPACT = "compact"  # pack the small files of a change store
+    DELETES = "deletes"  # pack delete files, and drop those that delete nothing any more
+    MANIFESTS = "manifests"  # write the manifests of a table anew, fewer and by partition
+    CLEAN = "clean"  # drop merged files from the change store's current snapshot
+    EXPIRE = "expire"  # remove old snapshots and the files only they needed
+    ORPHANS = "orphans"  # set aside, and later delete, files that nothing refers to
+    TTL = "ttl"  # delete rows that are too old
+    STATISTICS = "statistics"  # count distinct values for query planning
+    TAGS = "tags"  # tag the head, and drop such tags when their time has come
+    KEYS = "keys"  # count keys that occur more than once, and make them one row each if told so
+    SYNC = "sync"  # bring what Hive-side writers did to a keyed table
+    PUBLISH = "publish"  # give Hive what was merged
+    CONVERT = "convert"  # fill a new table with the rows of a Hive table, which Spark reads and writes anew
+
+
+SEVERAL_COMMITS = frozenset({JobKind.REWRITE, JobKind.COMPACT, JobKind.DELETES})
+"""Kinds whose jobs may commit to one relation more than once: what is done stays when a later part conflicts."""
+
+BY_COMMITS = frozenset(
+    {
+        JobKind.MERGE,
+        JobKind.REWRITE,
+        JobKind.COMPACT,
+        JobKind.DELETES,
+        JobKind.MANIFESTS,
+        JobKind.CLEAN,
+        JobKind.TTL,
+        JobKind.TAGS,
+    }
+)
+"""Kinds that do nothing but commit: without a commit there was nothing to do."""
+
+AFTER_A_LOOK = frozenset({JobKind.SYNC, JobKind.PUBLISH, JobKind.CONVERT})
+"""Kinds that only a look at Hive plans: asking for one again begins with another look."""
+
+
+class JobOutcome(StrEnum):
+    """What a job that has succeeded came to."""
+
+    COMMITTED = "committed"
+    NOTHING_TO_DO = "nothing to do"  # it has looked, and changed nothing
+    DONE = "done"  # its work is no commit, or not only
+
+
+class JobStatus(StrEnum):
+    """Where a job stands."""
+
+    PENDING = "pending"  # planned, nobody owns it
+    RUNNING = "running"  # one optimizer holds the lease
+    COMMITTING = "committing"  # it said so before asking the table to commit
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"  # known not to have committed
+    UNKNOWN = "unknown"  # its lease ended while committing: it may have committed, the record will tell
+    CANCELED = "canceled"
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the job keeps its table from getting another one."""
+        return bool(TRANSITIONS[self])
+
+    @property
+    def is_leased(self) -> bool:
+        """Whether an optimizer works on it."""
+        return self in (JobStatus.RUNNING, JobStatus.COMMITTING)
+
+
+_P, _R, _C, _S, _F, _U, _X = JobStatus
+TRANSITIONS: Mapping[JobStatus, frozenset[JobStatus]] = {
+    _P: frozenset({_R, _F, _X}),
+    _R: frozenset({_P, _C, _S, _F, _X}),
+    _C: frozenset({_P, _S, _F, _U, _X}),
+    _U: frozenset({_P, _S, _F, _X}),
+    _S: frozenset(),
+    _F: frozenset(),
+    _X: frozenset(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to run one job, as an optimizer names it in the X-Firn-Lease header: `job.attempt.token`."""
+
+    job_id: JobId
+    attempt: int
+    token: LeaseToken
+
+    @classmethod
+    def parse(cls, header: str) -> Self:
+        """Out of the header's text; Invalid when it has another shape."""
+        job_id, _, rest = header.partition(".")
+        attempt, _, token = rest.partition(".")
+        try:
+            return cls(JobId(UUID(job_id)), int(attempt), LeaseToken(token))
+        except ValueError as error:
+            raise Invalid(f"invalid lease {header!r}: it should read JOB.ATTEMPT.TOKEN") from error
+
+    def __str__(self) -> str:
+        return f"{self.job_id}.{self.attempt}.{self.token}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitRecord:
+    """What a job has committed to one relation, noted by the transaction that applied it.
+
+    `number` counts a job's commits to the relation from 1; kinds outside SEVERAL_COMMITS never come further. `digest`
+    tells the request that was applied from another one under the same lease.
+    """
+
+    token: LeaseToken
+    snapshot_id: int | None
+    digest: str
+    number: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One time that an optimizer had a job: which it was, from when to when, and how that ended."""
+
+    number: int
+    optimizer: str
+    leased_at: datetime
+    ended_at: datetime | None = None
+    how: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """As it is stored."""
+        ended_at = None if self.ended_at is None else self.ended_at.isoformat()
+        said = {"number": self.number, "optimizer": self.optimizer, "how": self.how}
+        return said | {"leased_at": self.leased_at.isoformat(), "ended_at": ended_at}
+
+    @classmethod
+    def from_json(cls, said: Mapping[str, Any]) -> Self:
+        """As it was stored."""
+        ended_at = None if said["ended_at"] is None else datetime.fromisoformat(said["ended_at"])
+        return cls(**{**said, "leased_at": datetime.fromisoformat(said["leased_at"]), "ended_at": ended_at})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One unit of background work on one table.
+
+    `committed_by` is the token under which its first commit was applied: set once, never cleared.
+    """
+
+    id: JobId
+    catalog: CatalogName
+    relation_id: RelationId
+    table: TableName
+    kind: JobKind
+    status: JobStatus
+    group: str
+    reason: str
+    created_at: datetime
+    deadline: datetime
+    """Until when it should have begun: the earliest is taken first (catalog.jobs.scheduling)."""
+    priority: str = "normal"
+    is_long: bool = False
+    predicted_seconds: float = 0.0
+    attempt: int = 0
+    token: LeaseToken | None = None
+    owner: OptimizerId | None = None
+    leased_at: datetime | None = None
+    lease_until: datetime | None = None
+    committed_by: LeaseToken | None = None
+    committed_snapshot_id: int | None = None
+    ended_at: datetime | None = None
+    error: str | None = None
+    params: dict[str, Any] = field(default_factory=dict)
+    progress: dict[str, Any] = field(default_factory=dict)
+    result: dict[str, Any] = field(default_factory=dict)
+    predicted: dict[str, Any] = field(default_factory=dict)
+    """What it was expected to gain and to cost when it was planned (catalog.jobs.prediction)."""
+    attempts: tuple[Attempt, ...] = ()
+    """The last MOST_ATTEMPTS, oldest first."""
+
+    @property
+    def outcome(self) -> JobOutcome | None:
+        """None unless it has succeeded."""
+        if self.status is not JobStatus.SUCCEEDED:
+            return None
+        if self.committed_by is not None:
+            return JobOutcome.COMMITTED
+        return JobOutcome.NOTHING_TO_DO if self.kind in BY_COMMITS else JobOutcome.DONE
+
+    @property
+    def was_requested(self) -> bool:
+        """Whether somebody wants it now: no window holds it up."""
+        return self.params.get("state") == REQUESTED
+
+    @property
+    def is_preemptible(self) -> bool:
+        """Whether it only waits: nobody has begun it or asked for it, and the planner can plan it again."""
+        waits = self.status is JobStatus.PENDING and self.attempt == 0
+        return waits and not self.was_requested and self.kind not in AFTER_A_LOOK
+
+    @property
+    def was_withdrawn(self) -> bool:
+        """Whether it was given up before it had done anything: nobody had begun it, or its table was dropped."""
+        return self.status is JobStatus.CANCELED and self.params.get("state") in (WITHDRAWN, OVERTAKEN)
+
+    @property
+    def was_overtaken(self) -> bool:
+        """Whether that was for a more urgent job."""
+        return self.was_withdrawn and self.params["state"] == OVERTAKEN
+
+    @property
+    def answers_schedule(self) -> bool:
+        """Whether it has done what a schedule's moment asked for, or somebody has canceled it.
+
+        One that failed, that was given up before it began, or that only looked has not.
+        """
+        return self.status is not JobStatus.FAILED and not self.was_withdrawn and not self.params.get("dry_run")
+
+    @property
+    def can_cancel(self) -> bool:
+        """Whether cancelling would be accepted: a job whose commit is in the table is not taken back."""
+        return self.status.is_active and self.committed_by is None
+
+    @property
+    def can_retry(self) -> bool:
+        """Whether a new job can do the same: some begin with a look at Hive, which may have changed since."""
+        return self.status in (JobStatus.FAILED, JobStatus.CANCELED) and self.kind not in AFTER_A_LOOK
+
+
+def change_status(job: Job, to: JobStatus) -> Job:
+    """The job in another status; IllegalMove when there is no such move. Leaving a leased status ends the lease."""
+    if to not in TRANSITIONS[job.status]:
+        raise IllegalTransition(job.id, job.status, to)
+    if to.is_leased:
+        return replace(job, status=to)
+    return replace(job, status=to, token=None, lease_until=None)
+
+
+def lease_job(job: Job, *, owner: OptimizerId, token: LeaseToken, now: datetime, until: datetime) -> Job:
+    """The job as its next attempt, owned by an optimizer; nothing of what the last one said of itself stays."""
+    taken = replace(change_status(job, JobStatus.RUNNING), attempt=job.attempt + 1, token=token, owner=owner)
+    this = Attempt(number=taken.attempt, optimizer=owner, leased_at=now)
+    attempts = (*job.attempts, this)[-MAX_ATTEMPTS:]
+    return replace(taken, leased_at=now, lease_until=until, progress={}, error=None, result={}, attempts=attempts)
+
+
+def hand_back(job: Job, now: datetime) -> Job:
+    """The job as an optimizer that leaves gives it back."""
+    return change_status(_attempt_over(job, "handed back", now), JobStatus.PENDING)
+
+
+def mark_unknown(job: Job, now: datetime) -> Job:
+    """The job of an optimizer that had no answer to its commit."""
+    return change_status(_attempt_over(job, "did not learn whether it had committed", now), JobStatus.UNKNOWN)
+
+
+def _attempt_over(job: Job, how: str, now: datetime) -> Job:
+    """The first word stands: of an attempt that fell silent nothing else is learned."""
+    if not job.attempts or job.attempts[-1].ended_at is not None:
+        return job
+    over = replace(job.attempts[-1], ended_at=now, how=how)
+    return replace(job, attempts=(*job.attempts[:-1], over))
+
+
+def check_lease(job: Job, lease: Lease) -> Job:
+    """The job itself if the lease is its current one; LeaseLost if not (docs/protocols.md, rules 2.1 and 2.2)."""
+    if job.token is None or job.token != lease.token or job.attempt != lease.attempt or not job.status.is_leased:
+        raise LeaseLost(
+            f"the lease of attempt {lease.attempt} on job {job.id} has ended: "
+            f"the job is {job.status}, attempt {job.attempt}",
+            hint="stop working on this job; delete its outputs only if no commit was sent",
+        )
+    return job
+
+
+def end_silent_lease(job: Job, now: datetime) -> Job:
+    """What a job becomes when its owner stops beating (docs/protocols.md, rule 2.5)."""
+    if not job.status.is_leased or job.lease_until is None or now < job.lease_until:
+        return job
+    to = JobStatus.UNKNOWN if job.status is JobStatus.COMMITTING else JobStatus.PENDING
+    return change_status(_attempt_over(job, f"fell silent while {job.status}", now), to)
+
+
+def settle_unknown(job: Job, now: datetime, *, max_attempts: int) -> Job:
+    """What becomes of a job whose lease has ended: its own record decides (docs/protocols.md, rules 2.5 and 2.6)."""
+    if job.committed_by is not None:
+        return end_job(job, JobStatus.SUCCEEDED, now)
+    if job.attempt >= max_attempts:
+        return end_job(replace(job, error=job.error or "every attempt ended without a commit"), JobStatus.FAILED, now)
+    return job if job.status is JobStatus.PENDING else change_status(job, JobStatus.PENDING)
+
+
+def end_job(job: Job, to: JobStatus, now: datetime) -> Job:
+    """The job in a final status."""
+    return replace(change_status(_attempt_over(job, str(to), now), to), ended_at=now)
+
+
+def withdraw_job(job: Job, why: str, now: datetime) -> Job:
+    """A job that nobody has begun, given up because it may not begin now; its state may be planned for again."""
+    return _given_up(job, why, WITHDRAWN, now)
+
+
+def supersede_job(job: Job, by: Job, now: datetime) -> Job:
+    """The same for a job that another one goes before: a table has one at a time. The kind keeps its deadline."""
+    said = "somebody has asked for it" if by.was_requested else "it is more urgent"
+    return _given_up(job, f"a {by.kind} job has taken its place ({said}); it is planned again", OVERTAKEN, now)
+
+
+def end_job_of_dropped_table(job: Job, why: str, now: datetime) -> Job:
+    """The job of a table that leaves the catalog; call it with the job's row locked.
+
+    No commit under its lease can follow, so its record decides, also for one that was committing or unknown. Without a
+    commit the job counts as withdrawn: should the table come back, it may be planned again.
+    """
+    if job.committed_by is not None:
+        return end_job(job, JobStatus.SUCCEEDED, now)
+    return _given_up(job, why, WITHDRAWN, now)
+
+
+def _given_up(job: Job, why: str, state: str, now: datetime) -> Job:
+    return end_job(replace(job, error=why, params=job.params | {"state": state}), JobStatus.CANCELED, now)
+
+
+def cancel_job(job: Job, now: datetime) -> Job:
+    """The job as a person gives it up; Conflict when its commit is already in the table
+    (docs/protocols.md, rule 2.6).
+    """
+    if job.committed_by is not None:
+        raise Conflict(f"job {job.id} has committed already and cannot be canceled")
+    return end_job(job, JobStatus.CANCELED, now)

@@ -1,0 +1,70 @@
+"""Where a catalog's things are: its warehouse and its metastore, as people write them.
+
+Checked when a catalog is made: a mistyped place would otherwise show with the first table, and for good, as a catalog's
+places are never changed.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+from catalog.errors import Invalid
+from catalog.iceberg.json import Json
+from firn.protocol.locations import canonical, lies_in
+
+DEFAULT_METASTORE_PORT = 9083
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
+_HOW = "write file:///DIRECTORY, s3://BUCKET/PREFIX or hdfs://HOST:PORT/DIRECTORY"
+
+
+def check_warehouse(text: str) -> str:
+    """A place that is the same whoever looks: an absolute path or a URI, without a slash at its end; else Invalid."""
+    place = text.strip().rstrip("/")
+    scheme, sign, rest = place.partition(":")
+    if place.startswith("/"):
+        return place
+    if not sign or not _SCHEME.fullmatch(scheme):
+        raise Invalid(f"{text!r} is no place for a warehouse", hint=_HOW)
+    if scheme == "file":
+        host, slash, path = (
+            rest.removeprefix("//").partition("/") if rest.startswith("//") else ("", rest[:1], rest[1:])
+        )
+        if host not in {"", "localhost"} or slash != "/" or not path.strip("/"):
+            raise Invalid(f"{text!r} is no directory of this machine", hint=_HOW)
+    elif not rest.startswith("//") or not rest.strip("/"):
+        raise Invalid(f"{text!r} is no place for a warehouse", hint=_HOW)
+    return place
+
+
+def parse_metastore_uris(text: str) -> tuple[str, ...]:
+    """`thrift://a:9083,thrift://b:9083`, as Hive's own setting writes it; Invalid for anything else."""
+    found = tuple(uri.strip() for uri in text.split(",") if uri.strip())
+    for uri in found:
+        parse_metastore_address(uri)
+    if not found:
+        raise Invalid("no metastore is named", hint="Write thrift://HOST:PORT.")
+    return found
+
+
+def parse_metastore_address(uri: str) -> tuple[str, int]:
+    """Host and port of a `thrift://` URI."""
+    try:
+        parts = urlsplit(uri)
+        host, port = parts.hostname, parts.port or DEFAULT_METASTORE_PORT
+    except ValueError:
+        parts, host, port = None, None, 0
+    if parts is None or parts.scheme != "thrift" or not host:
+        raise Invalid(f"{uri!r} is not the address of a metastore", hint="Write thrift://HOST:PORT.")
+    return host, port
+
+
+DATA_PATHS = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
+"""Properties that send a table's new files elsewhere; the last two are older names of the first."""
+
+
+def list_data_paths(metadata: Json) -> tuple[str, ...]:
+    """Where a table's new files go when it is not to its location."""
+    own, properties = canonical(metadata["location"]), metadata.get("properties", {})
+    named = (str(properties[key]).rstrip("/") for key in DATA_PATHS if properties.get(key))
+    return tuple(dict.fromkeys(place for place in named if not lies_in(canonical(place), own)))

@@ -1,0 +1,74 @@
+"""Statistics: of which columns distinct values are counted, and whether that was done for the head already."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from catalog.errors import Invalid
+from catalog.iceberg.json import Json
+from catalog.iceberg.reading import current_schema, current_snapshot, current_snapshot_id, schema_by_id
+
+_UNFIT = frozenset({"unknown", "variant", "geometry", "geography"})
+SKETCH = "apache-datasketches-theta-v1"
+"""The blob type of the table specification that holds a column's distinct values."""
+
+
+def choose_statistics_columns(metadata: Json, wanted: Sequence[str] | None, *, all_without: bool) -> list[str]:
+    """The columns to count, in the table's order; Invalid for one that is not there or has parts.
+
+    Without a wish all primitive columns when somebody asks by hand, and none otherwise.
+    """
+    types = {field["name"]: field["type"] for field in current_schema(metadata)["fields"]}
+    if not wanted:
+        if not all_without:
+            raise Invalid("no column is counted: firn.statistics.columns is not set", hint="name columns, by commas")
+        return [name for name, kind in types.items() if _is_fit(kind)]
+    for name in wanted:
+        if name not in types:
+            raise Invalid(f"firn.statistics.columns: the table has no column {name}", hint="case matters")
+        if not _is_fit(types[name]):
+            raise Invalid(f"firn.statistics.columns: {name} has no single values to count")
+    return [name for name in types if name in wanted]
+
+
+def build_statistics_task(parts: Sequence[str], metadata: Json, columns: Sequence[str]) -> Json:
+    """The facts for counting; what the head's statistics hold already is left out, and columns that are newer than it.
+
+    Its columns have the names that they had when it was written: with that schema Iceberg reads it.
+    """
+    known, then = list_counted_columns(metadata), _names_in_head(metadata)
+    ids = {field["name"]: field["id"] for field in current_schema(metadata)["fields"]}
+    there = [name for name in columns if ids[name] in then]
+    missing = [name for name in there if name not in known]
+    return {
+        "parts": list(parts),
+        "snapshot_id": current_snapshot_id(metadata),
+        # A snapshot has one statistics file: a new one takes the place of the old one and holds all.
+        "columns": [then[ids[name]] for name in there] if missing else [],
+    }
+
+
+def list_counted_columns(metadata: Json) -> list[str]:
+    """The columns whose distinct values the head's statistics hold."""
+    head = current_snapshot_id(metadata)
+    names = {field["id"]: field["name"] for field in current_schema(metadata)["fields"]}
+    return [
+        names[field_id]
+        for file in metadata.get("statistics") or ()
+        if file["snapshot-id"] == head
+        for blob in file.get("blob-metadata") or ()
+        if blob.get("type") == SKETCH
+        for field_id in blob.get("fields") or ()
+        if field_id in names
+    ]
+
+
+def _names_in_head(metadata: Json) -> dict[int, str]:
+    """The columns of the head's own schema by field id; the oldest snapshots do not say which it was."""
+    head = current_snapshot(metadata) or {}
+    schema = schema_by_id(metadata, head["schema-id"]) if "schema-id" in head else current_schema(metadata)
+    return {field["id"]: field["name"] for field in schema["fields"]}
+
+
+def _is_fit(kind: object) -> bool:
+    return isinstance(kind, str) and kind.partition("(")[0] not in _UNFIT

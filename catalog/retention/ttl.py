@@ -1,0 +1,182 @@
+"""Time to live: which rows are too old, and what the job that deletes them is told.
+
+A row goes when its column of time is before the cutoff: the database's clock when the lease was given, less the age.
+Null is no time, such rows stay. Where the table is partitioned by the time of this column the cutoff is set back to
+where a partition begins, so that partitions go whole and no file is opened (decision 31).
+
+On a keyed table rows leave base, and what is pending stays on top of it, as long as no pending change is about a row
+that is too old. Otherwise the job is a merge that leaves these rows out. Either way the view then is what it was, less
+the rows that were too old, and later changes win: whenever merges run.
+"""
+
+# ruff: noqa: S608 -- the SQL is made of quoted names, and of times written here
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from catalog.errors import CommitRefused, Invalid
+from catalog.iceberg.json import Json
+from catalog.iceberg.reading import current_schema, field_by_name
+from catalog.keyed.schema import OP
+from catalog.keyed.view_sql import Pair, build_effective_sql, build_merged_sql, quote_name
+from catalog.names import TableName
+
+KINDS = ("date", "timestamp", "timestamptz")
+_FIELD, _AGE = "firn.ttl.field", "firn.ttl.max-age"
+_INSTEAD = {
+    "string": "text has no order of times that holds for every way to write one",
+    "int": "whether a number counts seconds, days or something else is not known",
+    "long": "whether a number counts seconds, milliseconds or something else is not known",
+    "timestamp_ns": "Spark, which deletes the rows, has no type of nanoseconds",
+    "timestamptz_ns": "Spark, which deletes the rows, has no type of nanoseconds",
+}
+_STARTS: dict[str, Callable[[datetime], datetime]] = {
+    "hour": lambda at: at.replace(minute=0, second=0, microsecond=0),
+    "day": lambda at: at.replace(hour=0, minute=0, second=0, microsecond=0),
+    "month": lambda at: at.replace(day=1, hour=0, minute=0, second=0, microsecond=0),
+    "year": lambda at: at.replace(month=1, day=1, hour=0, minute=0, second=0, microsecond=0),
+}
+"""Where the partition of a moment begins, by transform; finest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TtlPolicy:
+    """What the owner of a table asked of the age of its rows."""
+
+    field: str | None
+    max_age: timedelta | None
+    zone: ZoneInfo
+    """Whose calendar dates, and times without a zone, are."""
+    whole_partitions: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cutoff:
+    """From when on rows are young enough, as values of their column."""
+
+    column: str
+    field_id: int
+    kind: str
+    at: datetime
+    """In UTC for a column with a zone; else on the owner's wall clock, which its values are read from."""
+    whole: bool = False
+    """Whether every partition lies on one side of it."""
+
+    def condition(self, alias: str = "") -> str:
+        """SQL that is true for rows that are too old and false for all others.
+
+        Null is ruled out in words: Iceberg orders it before every value, and a delete by the comparison alone takes the
+        partition of null with the old ones.
+        """
+        column = (f"{alias}." if alias else "") + quote_name(self.column)
+        return f"({column} IS NOT NULL AND {column} < {self._literal})"
+
+    @property
+    def _literal(self) -> str:
+        if self.kind == "date":
+            return f"DATE '{self.at:%Y-%m-%d}'"
+        kind, zone = ("TIMESTAMP", "+00:00") if self.kind == "timestamptz" else ("TIMESTAMP_NTZ", "")
+        return f"{kind} '{self.at.isoformat(sep=' ', timespec='microseconds').removesuffix('+00:00')}{zone}'"
+
+    @property
+    def value(self) -> int:
+        """As partition records and bounds have it: days, or microseconds, since 1970."""
+        if self.kind == "date":
+            return (self.at.date() - date(1970, 1, 1)).days
+        return (self.at.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
+def compute_ttl_cutoff(metadata: Json, policy: TtlPolicy, now: datetime) -> Cutoff:
+    """Where old rows end; Invalid, with the reason, where the policy cannot be applied to the table."""
+    if policy.field is None or policy.max_age is None:
+        missing = _FIELD if policy.field is None else _AGE
+        raise Invalid(f"no row is too old: {missing} is not set", hint=f"set {_FIELD} and {_AGE}")
+    field = field_by_name(current_schema(metadata), policy.field)
+    if field is None:
+        raise Invalid(f"{_FIELD}={policy.field}: the table has no column of that name", hint="case matters")
+    kind = field["type"]
+    if kind not in KINDS:
+        shown = kind if isinstance(kind, str) else kind["type"]
+        why = _INSTEAD.get(shown, "that is no time")
+        raise Invalid(
+            f"{_FIELD}={policy.field}: its type is {shown}, and {why}", hint=f"name a column of {', '.join(KINDS)}"
+        )
+    at = now.astimezone(UTC) - policy.max_age
+    if kind != "timestamptz":
+        at = at.astimezone(policy.zone).replace(tzinfo=None)
+    if kind == "date":
+        at = _STARTS["day"](at)
+    exact = Cutoff(column=field["name"], field_id=field["id"], kind=kind, at=at)
+    return _at_partition_start(exact, metadata, whole_partitions=policy.whole_partitions)
+
+
+def _at_partition_start(cutoff: Cutoff, metadata: Json, *, whole_partitions: bool) -> Cutoff:
+    spec = next(one for one in metadata["partition-specs"] if one["spec-id"] == metadata["default-spec-id"])
+    transforms = {field["transform"] for field in spec["fields"] if field["source-id"] == cutoff.field_id}
+    if "identity" in transforms:
+        return replace(cutoff, whole=True)
+    finest = next((transform for transform in _STARTS if transform in transforms), None)
+    if finest is None:
+        return cutoff
+    start = _STARTS[finest](cutoff.at)
+    return replace(cutoff, at=start, whole=True) if whole_partitions or start == cutoff.at else cutoff
+
+
+def check_takes_ttl(name: TableName, *, hive_linked: bool) -> None:
+    """CommitRefused for a table whose rows are not Firn's alone to delete."""
+    if hive_linked:
+        raise CommitRefused(
+            f"{name} is linked to Hive, which would go on listing the files: the next sync would bring the rows back",
+            hint="drop Hive's old partitions: the next sync takes them out here",
+        )
+
+
+def build_ttl_task(parts: list[str], cutoff: Cutoff) -> Json:
+    """The facts for a plain table; those of a keyed one come on top."""
+    return {
+        "parts": parts,
+        "condition": cutoff.condition(),
+        "cutoff": cutoff.at.isoformat(),
+        "whole_partitions": cutoff.whole,
+        "keyed": None,
+    }
+
+
+def build_keyed_facts(pair: Pair, cutoff: Cutoff, merge: Json) -> Json:
+    """What a keyed table's job needs besides: the facts of a merge of everything pending, and SQL over both stores."""
+    return {
+        "merge": merge,
+        "concerned": _concerned(pair, cutoff) if pair.pending else None,
+        "leaving": _leaving(pair, cutoff) if pair.pending else None,
+        "staying": f"SELECT * FROM ({build_merged_sql(pair)}) AS m WHERE NOT {cutoff.condition('m')}",
+    }
+
+
+def _concerned(pair: Pair, cutoff: Cutoff) -> str:
+    """Pending changes that are too old themselves, or are about a row of base that is."""
+    same = " AND ".join(f"b.{quote_name(key)} = c.{quote_name(key)}" for key in pair.spec.primary_key)
+    pending = f"FROM {pair.change} AS c WHERE c._last_updated_sequence_number > {pair.watermark}"
+    old_rows = f"SELECT 1 FROM {pair.base} AS b WHERE {cutoff.condition('b')} AND {same}"
+    return (
+        f"SELECT 1 {pending} AND c.{OP} <> 'D' AND {cutoff.condition('c')}\n"
+        f"UNION ALL\nSELECT 1 {pending} AND EXISTS ({old_rows})"
+    )
+
+
+def _leaving(pair: Pair, cutoff: Cutoff) -> str:
+    """The source of a MERGE: the changes that take effect, with deletes for whatever is too old after them."""
+    columns = ", ".join(quote_name(name) for name in pair.columns)
+    same = " AND ".join(f"b.{quote_name(key)} = e.{quote_name(key)}" for key in pair.spec.primary_key)
+    old = f"CASE WHEN {cutoff.condition('e')} THEN 'D' ELSE e.{OP} END"
+    of_base = ", ".join(f"b.{quote_name(name)}" for name in pair.columns)
+    return (
+        f"WITH firn_takes_effect AS ({build_effective_sql(pair)})\n"
+        f"SELECT {columns}, {old} AS {OP} FROM firn_takes_effect AS e\n"
+        f"UNION ALL\n"
+        f"SELECT {of_base}, 'D' AS {OP} FROM {pair.base} AS b LEFT ANTI JOIN firn_takes_effect AS e ON {same}"
+        f" WHERE {cutoff.condition('b')}"
+    )

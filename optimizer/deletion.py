@@ -1,0 +1,96 @@
+"""Deleting what a table has stopped to need.
+
+Only the difference between two states of the table is ever deleted: all files of the earlier that the later does not
+name, by whatever spelling. Of these only what lies below the table's own location, and nothing at all where another
+table has files in or around it. Whether it is so, and whether the lease still stands, is asked before each batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
+
+from firn.protocol.locations import may_be_same
+from firn.protocol.names import dotted
+from optimizer.errors import Refused
+from optimizer.file_access import lies_plainly_in
+from optimizer.job_run import JobRun
+from optimizer.reachable_files import list_needed_files
+from optimizer.wire import OwnPlace
+
+BATCH = 500
+"""Files deleted between two questions whether they still may be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Freed:
+    """What was deleted, and why the rest was not."""
+
+    files: int = 0
+    bytes: int = 0
+    outside: int = 0
+    """Files that nobody needs and that lie outside of the table's own directory: others may have put them there."""
+    kept_because: str | None = None
+
+
+def delete_unneeded(work: JobRun, parts: Sequence[str], before: dict[str, Any], after: dict[str, Any]) -> Freed:
+    """Delete what the state `before` needed and `after` does not; both as the server told them."""
+    place = _place(work, parts)
+    if place.kept_because is not None:
+        return Freed(kept_because=place.kept_because)
+    io = work.session.table(parts).io()
+    needed = list_needed_files(work, io, after).persist()
+    try:
+        # Metadata files that have left the log are the server's to keep or to delete.
+        gone = list_needed_files(work, io, before, metadata_files=False).join(needed, "path", "left_anti")
+        spared = _differently_spelled(gone, needed)
+        found = (
+            (str(row.path), int(row.bytes))
+            for row in gone.groupBy("path").agg(F.max("bytes").alias("bytes")).toLocalIterator()
+            if row.path not in spared
+        )
+        return _delete(work, parts, io, found)
+    finally:
+        needed.unpersist()
+
+
+def _delete(work: JobRun, parts: Sequence[str], io: Any, found: Iterator[tuple[str, int]]) -> Freed:
+    files = size = outside = 0
+    while batch := list(islice(found, BATCH)):
+        place = _place(work, parts)
+        if place.kept_because is not None:
+            return Freed(files=files, bytes=size, outside=outside, kept_because=place.kept_because)
+        mine = [(path, of_file) for path, of_file in batch if lies_plainly_in(path, place.location)]
+        for path, _ in mine:
+            io.deleteFile(work.session.jvm.java.lang.String(path))
+        files += len(mine)
+        outside += len(batch) - len(mine)
+        size += sum(of_file for _, of_file in mine)
+    return Freed(files=files, bytes=size, outside=outside)
+
+
+def _place(work: JobRun, parts: Sequence[str]) -> OwnPlace:
+    """What the server says of the table's place now; LeaseLost when the lease has ended."""
+    work.keeper.check()
+    for place in work.api.own_places(work.lease):
+        if place.parts == list(parts):
+            return place
+    raise Refused(f"{dotted(parts)} is no table of this job")
+
+
+def _differently_spelled(gone: DataFrame, needed: DataFrame) -> set[str]:
+    """Paths of `gone` that name a needed file in another way: `s3a` for `s3`, `file:/` for `file:///`, escapes."""
+    other = needed.select(F.col("path").alias("other"), _loose_end("path"))
+    pairs = gone.select("path", _loose_end("path")).join(other, "end").select("path", "other")
+    return {row.path for row in pairs.toLocalIterator() if may_be_same(row.path, row.other)}
+
+
+def _loose_end(column: str) -> Column:
+    """The end of a path without what spellings differ in: where it differs, the files do."""
+    end = F.substring_index(F.regexp_replace(column, "/+", "/"), "/", -2)
+    return F.regexp_replace(end, "%[0-9A-Fa-f]{2}|[^A-Za-z0-9]", "").alias("end")

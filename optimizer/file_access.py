@@ -1,0 +1,153 @@
+"""Which files a job may open: those in the directories of its own table, and others that the server allows.
+
+Whoever writes to a table chooses the paths that its metadata names. The job compares every manifest list, manifest,
+data and delete file with the table's own directories before it opens the file. About directories elsewhere it asks the
+server, which knows the rule (catalog/locations/location_rule.py). A path that two programs may read in two ways counts as elsewhere,
+and so does one that a link on this machine's disks leads out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import islice
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
+
+from firn.protocol.locations import canonical, lies_in, prefixes
+from optimizer.client import ServerApi
+from optimizer.wire import Lease
+
+ASKED = 500
+"""Directories that the server judges with one request."""
+_ODD = r"(^|/)\.{1,2}(/|$)|(?<![:/])//|%(?:00|25|2[eE]|5[cC])|[\\?#\x00-\x1f\x7f]"
+"""What programs read in different ways: parents, empty names, escapes of what separates names, what ends a path."""
+_IS_ODD = re.compile(_ODD)
+LONGEST = 10_000
+"""Characters of a path that are looked at."""
+_GIVEN_TO_A_TABLE = r"/[A-Za-z0-9_.-]+-[0-9a-f]{12}(/|$)"
+"""The directory of a table whose creator has named none: the server judges those below the table's own directory."""
+_IS_GIVEN = re.compile(_GIVEN_TO_A_TABLE)
+_LOCAL = r"(/|file:)"
+_IS_LOCAL = re.compile(_LOCAL)
+
+
+@dataclass
+class FileAccess:
+    """The directories that one lease opens. The server's answers hold for the lease.
+
+    A place is a directory, with a slash at its end, or a single file.
+    """
+
+    api: ServerApi
+    lease: Lease
+    allowed: set[str] = field(default_factory=set)
+    """Places elsewhere that the server has allowed."""
+
+    def __post_init__(self) -> None:
+        """Make the table's directories comparable."""
+        own = self.lease.own_locations
+        self._prefixes = [prefix for location in own for prefix in prefixes(location)]
+        self._paths = [canonical(location) for location in own if _IS_LOCAL.match(location)]
+
+    def check_files(self, files: Iterable[str]) -> None:
+        """Refused for the first of these files that may not be opened."""
+        listed = list(files)
+        local = [canonical(file) for file in listed if _IS_LOCAL.match(file)]
+        self.check_places({*map(_place, listed), *(path for path in local if Path(path).is_symlink())})
+
+    def check_named(self, files: Iterable[str], directories: Iterable[str] = ()) -> None:
+        """The same for what the server has named, and judged so: where links on this machine lead is left to ask."""
+        listed = list(files)
+        places = {*map(_directory, listed), *(f"{directory.rstrip('/')}/" for directory in directories)}
+        links = {link for place in places for link in _links_in(place)}
+        found = links if not listed else links & {canonical(file) for file in listed}
+        targets = {os.path.realpath(link) for link in found}
+        for place in filter(_IS_LOCAL.match, places):
+            plain = canonical(place)
+            if (real := os.path.realpath(plain)) != plain:
+                targets.add(f"{real}/")
+        self.check_places(targets)
+
+    def check_frame(self, files: DataFrame, column: str) -> None:
+        """The same for the paths in a column: one pass over the frame, which gives directories alone."""
+        path = F.col(column)
+        place = F.when(path.rlike(_ODD), path).otherwise(F.regexp_replace(path, "[^/]+$", ""))
+        places = files.select(place.alias("place")).where(self._is_to_be_looked_at(F.col("place"))).distinct()
+        found = {str(row.place) for row in places.collect()}
+        links = {link for one in found for link in _links_in(one)}
+        if links:  # rare. Which of them are files of the table?
+            named = files.select(path.alias("path")).where(F.substring_index("path", "/", -1).isin(_names(links)))
+            found |= {canonical(str(row.path)) for row in named.distinct().collect()} & links
+        self.check_places(found)
+
+    def check_places(self, places: Iterable[str]) -> None:
+        """Refused for the first place whose files may not be opened."""
+        left = iter(sorted({one for place in places for one in self._elsewhere(place)} - self.allowed))
+        while batch := list(islice(left, ASKED)):
+            self.api.check_locations(self.lease, batch)
+            self.allowed.update(batch)
+
+    def _elsewhere(self, place: str) -> Iterator[str]:
+        """The place, and where links lead from it, unless that is the table's own."""
+        if not self._is_own(place) or _IS_ODD.search(place):
+            yield place
+        if _IS_LOCAL.match(place):
+            real = os.path.realpath(canonical(place))
+            if not any(lies_in(real, own) and not _IS_GIVEN.search(real[len(own) :]) for own in self._paths):
+                yield f"{real}/" if place.endswith("/") else real
+
+    def _is_own(self, place: str) -> bool:
+        """Whether it lies in the table's own directories, and in none there that may be another table's."""
+        return any(
+            place.startswith(prefix) and not _IS_GIVEN.search(place[len(prefix) - 1 :]) for prefix in self._prefixes
+        )
+
+    def _is_to_be_looked_at(self, place: Column) -> Column:
+        """Links are followed on this machine alone: elsewhere nobody has to look at the table's own directories."""
+        own = reduce(
+            Column.__or__,
+            [
+                place.startswith(prefix) & ~place.substr(len(prefix), LONGEST).rlike(_GIVEN_TO_A_TABLE)
+                for prefix in self._prefixes
+            ],
+            F.lit(False),
+        )
+        return place.rlike(f"^{_LOCAL}") | place.rlike(_ODD) | ~own
+
+
+def lies_plainly_in(file: str, directory: str) -> bool:
+    """Whether a file lies in a directory whoever reads its path, and whatever links there are on this machine."""
+    if not file.startswith(prefixes(directory)) or _IS_ODD.search(file):
+        return False
+    if not _IS_LOCAL.match(file):
+        return True
+    above = canonical(file).rpartition("/")[0]
+    return lies_in(os.path.realpath(above), os.path.realpath(canonical(directory)))
+
+
+def _place(file: str) -> str:
+    return file if _IS_ODD.search(file) else _directory(file)
+
+
+def _directory(file: str) -> str:
+    directory, slash, _ = file.rpartition("/")
+    return f"{directory}{slash}"
+
+
+def _links_in(place: str) -> Iterator[str]:
+    """Links among what lies in a directory of this machine, as canonical paths."""
+    if _IS_LOCAL.match(place) and place.endswith("/"):
+        directory = canonical(place)
+        with suppress(OSError), os.scandir(directory) as entries:
+            yield from (f"{directory}/{entry.name}" for entry in entries if entry.is_symlink())
+
+
+def _names(paths: Iterable[str]) -> list[str]:
+    return sorted({path.rpartition("/")[2] for path in paths})

@@ -1,0 +1,72 @@
+"""What a job has in hand: its lease, its session, and the one way to commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+import httpx
+
+from firn.spark.errors import is_refusal
+from optimizer.client import ServerApi
+from optimizer.errors import JobError, LeaseLost, Refused, Unknown
+from optimizer.failures import explain_failure, read_java_trace
+from optimizer.file_access import FileAccess
+from optimizer.lease_keeper import LeaseKeeper
+from optimizer.progress import last_job_failed
+from optimizer.spark import JobSession
+from optimizer.wire import Lease
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class JobRun:
+    """One attempt at one job."""
+
+    api: ServerApi
+    lease: Lease
+    keeper: LeaseKeeper
+    session: JobSession
+
+    @cached_property
+    def file_access(self) -> FileAccess:
+        """Which files the job may open."""
+        return FileAccess(self.api, self.lease)
+
+    @cached_property
+    def checked(self) -> set[object]:
+        """States of tables whose files were checked."""
+        return set()
+
+    def commit(self, write: Callable[[], T], *, unless_asked: Callable[[], None] = lambda: None) -> T:
+        """Run something that ends in a commit, having told the server before.
+
+        `unless_asked` cleans up where the server does not hear of it: then the write does not even begin. Raises
+        Refused when nothing was committed for certain, Unknown when nobody here can tell, LeaseLost when the lease
+        ended first or the process stops; httpx.HTTPError when the server is away and nothing was asked of it.
+        """
+        with ExitStack() as undone:
+            undone.callback(unless_asked)
+            self.keeper.committing()
+            undone.pop_all()
+        try:
+            with self.keeper.writing():
+                done = write()
+        except (JobError, httpx.HTTPError):
+            raise
+        except Exception as error:  # whatever Java throws: what matters is whether the commit can have happened
+            raise self._failed(error) from error
+        self.keeper.has_committed = True
+        return done
+
+    def _failed(self, error: Exception) -> JobError:
+        words = explain_failure(error, self.lease)
+        self.keeper.say_trace(read_java_trace(error))
+        if is_refusal(error) or last_job_failed(self.session.spark.sparkContext, self.session.tag):
+            # Nothing is wrong with a job that a stop has cut off: refused, it would have failed.
+            return LeaseLost(words) if self.keeper.is_lost or self.keeper.is_stopping else Refused(words)
+        return Unknown(words)

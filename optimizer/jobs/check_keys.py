@@ -1,0 +1,125 @@
+"""Keys: those that occur more than once in base are counted, all of them, by one query over its key columns.
+
+If the job is told to, one row of each stays, and one commit of position deletes takes the others away. Which rows those
+are was read from one snapshot, and the commit says which: a base that has moved meanwhile refuses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
+
+from optimizer.errors import Refused
+from optimizer.job import OptimizerJob
+from optimizer.job_run import JobRun
+from optimizer.jobs.merge import format_partitions, run_signed
+from optimizer.keys_task import KeysTask
+from optimizer.read_checks import reads_main_store
+from optimizer.wire import Outcome, Result
+
+REPEATED, SAMPLE, WRITTEN, SURPLUS = "firn_repeated", "firn_sample", "firn_written", "firn_surplus"
+"""The views that the server's SQL reads."""
+MOST_KEYS = 20
+"""That a result tells of, those with the most rows first."""
+MOST_FILES = 5
+"""That it tells of each."""
+
+
+def run(work: JobRun) -> Result:
+    """Count; make one row of each key if that was asked for."""
+    task = KeysTask.model_validate(work.lease.task)
+    told: dict[str, Any] = {"snapshot_id": None, "keys": 0, "surplus_rows": 0, "sample": []}
+    if task.snapshot_id is None:
+        return Result(outcome=Outcome.NOTHING, result=told)
+    work.keeper.stage("counting keys")
+    with _repeated(work, task) as repeated:
+        (keys, rows), *_ = repeated.agg(F.count("*"), F.coalesce(F.sum("n"), F.lit(0))).collect()
+        told |= {"snapshot_id": str(task.snapshot_id), "keys": keys, "surplus_rows": rows - keys}
+        if not keys:
+            work.keeper.say("every key occurs once")
+            return Result(outcome=Outcome.NOTHING, result=told)
+        work.keeper.say(f"{keys} keys occur more than once, with {rows - keys} rows too many")
+        work.keeper.stage("looking where they are")
+        told["sample"] = _sample(work, task, repeated)
+        if not task.resolves:
+            return Result(outcome=Outcome.NOTHING, result=told)
+        _resolve(work, task, rows - keys)
+    return Result(outcome=Outcome.COMMITTED, result=told | {"removed_rows": rows - keys})
+
+
+@contextmanager
+def _repeated(work: JobRun, task: KeysTask) -> Iterator[DataFrame]:
+    """The repeated keys, counted once for all that is asked of them."""
+    found = work.session.spark.sql(task.sql["repeated"]).persist()
+    try:
+        found.createOrReplaceTempView(REPEATED)
+        yield found
+    finally:
+        found.unpersist()
+
+
+def _sample(work: JobRun, task: KeysTask, repeated: DataFrame) -> list[dict[str, Any]]:
+    """Some of the keys as text, with their rows and the files in which these lie."""
+    names = [f"k{i}" for i in range(len(task.primary_key))]
+    first = repeated.orderBy(F.desc("n"), *names).limit(MOST_KEYS).persist()
+    try:
+        first.createOrReplaceTempView(SAMPLE)
+        rows = [tuple(row) for row in format_partitions(first).collect()]
+        places = [tuple(row) for row in format_partitions(work.session.spark.sql(task.sql["places"])).collect()]
+    finally:
+        first.unpersist()
+    files: dict[tuple[Any, ...], list[str]] = {}
+    for *key, file, _ in places:
+        files.setdefault(tuple(key), []).append(file)
+    return [_told(task.primary_key, key, int(count), sorted(files.get(tuple(key), ()))) for *key, count in rows]
+
+
+def _told(columns: Sequence[str], key: Sequence[Any], rows: int, files: Sequence[str]) -> dict[str, Any]:
+    named = dict(zip(columns, key, strict=True))
+    return {"key": named, "rows": rows, "files": list(files[:MOST_FILES]), "more_files": len(files[MOST_FILES:])}
+
+
+def _resolve(work: JobRun, task: KeysTask, too_many: int) -> None:
+    work.keeper.stage("choosing which rows stay")
+    _name_written(work, task)
+    surplus = work.session.spark.sql(task.sql["surplus"]).persist()
+    try:
+        found = surplus.count()
+        if found != too_many:  # more would take all rows of a key away, fewer leave some
+            raise Refused(f"{found} rows are to go where {too_many} are too many: a file of base is listed twice")
+        surplus.createOrReplaceTempView(SURPLUS)
+        work.keeper.stage("taking the others away")
+        work.commit(lambda: run_signed(work, task.sql["resolve"], _signature(work, task, found)))
+    finally:
+        surplus.unpersist()
+    work.keeper.say(f"{found} rows were taken away")
+
+
+def _signature(work: JobRun, task: KeysTask, rows: int) -> dict[str, str]:
+    return {
+        "firn.resolved-base": str(task.snapshot_id),
+        "firn.job-id": work.lease.job_id,
+        "firn.reason": f"{rows} rows whose keys occur more than once",
+    }
+
+
+def _name_written(work: JobRun, task: KeysTask) -> None:
+    """By which commit each file with such keys came, and when it was written; a file that is gone fails the job."""
+    rows = work.session.spark.sql(task.sql["files"]).collect()
+    listed = {str(file): int(sequence) for file, sequence in rows}  # each once, whatever base lists twice
+    times = [(file, sequence, _time(work, file) if task.by_time else 0) for file, sequence in listed.items()]
+    written = work.session.spark.createDataFrame(times, "file string, sequence bigint, written bigint")
+    written.createOrReplaceTempView(WRITTEN)
+
+
+def _time(work: JobRun, location: str) -> int:
+    path = work.session.jvm.org.apache.hadoop.fs.Path(location)
+    filesystem = path.getFileSystem(work.session.spark._jsc.hadoopConfiguration())
+    return int(filesystem.getFileStatus(path).getModificationTime())
+
+
+JOB = OptimizerJob(run, reads_main_store)

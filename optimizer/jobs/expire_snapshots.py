@@ -1,0 +1,83 @@
+"""Expire: snapshots that nobody needs leave the table's metadata, and files that only they needed leave the disk.
+
+What may be deleted is the difference between the metadata before and the metadata that the commit returned, never what
+the plan said (docs/protocols.md, rule 2.8).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from firn.protocol.names import dotted
+from optimizer.deletion import Freed, delete_unneeded
+from optimizer.errors import Refused, Unknown
+from optimizer.job import OptimizerJob
+from optimizer.job_run import JobRun
+from optimizer.reachable_files import check_manifests
+from optimizer.read_checks import reads_nothing
+from optimizer.retention_tasks import ExpireTable, ExpireTask
+from optimizer.wire import Outcome, Result
+
+
+def run(work: JobRun) -> Result:
+    """Expire each table of the task. One that is refused does not keep the others from it."""
+    task = ExpireTask.model_validate(work.lease.task)
+    freed: list[Freed] = []
+    done = {"expired_snapshots": 0, "dropped_refs": 0}
+    failed: list[Refused | Unknown] = []
+    for table in task.tables:
+        work.keeper.stage(f"expiring {dotted(table.parts)}")
+        try:
+            freed.append(_expire(work, table))
+        except (Refused, Unknown) as error:
+            failed.append(type(error)(f"{dotted(table.parts)}: {error}"))
+            work.keeper.say(str(failed[-1]))
+        else:
+            done["expired_snapshots"] += len(table.snapshot_ids)
+            done["dropped_refs"] += len(table.refs)
+    if failed and not freed:
+        is_certain = all(isinstance(error, Refused) for error in failed) and not work.keeper.has_committed
+        outcome = Outcome.REFUSED if is_certain else Outcome.UNKNOWN
+        return Result(outcome=outcome, error="; ".join(map(str, failed)))
+    return Result(outcome=Outcome.COMMITTED if freed else Outcome.NOTHING, result={**done, **_told(freed)})
+
+
+def _told(freed: list[Freed]) -> dict[str, Any]:
+    reasons = [one.kept_because for one in freed if one.kept_because is not None]
+    told: dict[str, Any] = {
+        "deleted_files": sum(one.files for one in freed),
+        "freed_bytes": sum(one.bytes for one in freed),
+        "files_outside": sum(one.outside for one in freed),
+    }
+    return told | ({"kept_because": reasons[0]} if reasons else {})
+
+
+def _expire(work: JobRun, table: ExpireTable) -> Freed:
+    before = work.api.load_table(work.lease, table.parts)
+    check_manifests(work, work.session.table(table.parts).io(), before)
+    change = {"requirements": _requirements(table), "updates": _updates(table)}
+    after = work.commit(lambda: work.api.commit_table(work.lease, table.parts, change))
+    work.keeper.say(f"{dotted(table.parts)}: {len(table.snapshot_ids)} snapshots expired")
+    freed = delete_unneeded(work, table.parts, before, after)
+    if freed.kept_because is not None:
+        work.keeper.say(f"{dotted(table.parts)}: no file is deleted: {freed.kept_because}")
+    elif freed.outside:
+        work.keeper.say(f"{dotted(table.parts)}: left {freed.outside} files outside the table's directory")
+    return freed
+
+
+def _requirements(table: ExpireTable) -> list[dict[str, Any]]:
+    """A ref that was moved meanwhile is not the one whose time is over."""
+    seen = [{"type": "assert-ref-snapshot-id", "ref": ref, "snapshot-id": at} for ref, at in table.refs.items()]
+    return [{"type": "assert-table-uuid", "uuid": table.table_uuid}, *seen]
+
+
+def _updates(table: ExpireTable) -> list[dict[str, Any]]:
+    dropped = [{"action": "remove-snapshot-ref", "ref-name": ref} for ref in table.refs]
+    if not table.snapshot_ids:
+        return dropped
+    return [*dropped, {"action": "remove-snapshots", "snapshot-ids": table.snapshot_ids}]
+
+
+# It reads metadata by `needed_files`, which checks each state that it is given.
+JOB = OptimizerJob(run, reads_nothing)

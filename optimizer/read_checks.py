@@ -1,0 +1,142 @@
+"""What jobs open, and the check that they may. Each kind says in its own module what it opens.
+
+The session caches tables, so a job goes on working with the state of a table that was checked, whatever others commit
+meanwhile; after a refresh the new state is checked before anything of it is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from optimizer.java import iterate
+from optimizer.job_run import JobRun
+from optimizer.wire import Lease
+
+CHANGE = "change"
+"""The last part of a change store's name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRead:
+    """A table that a job opens files of: as of a snapshot, of its head where None; or of all that there is."""
+
+    parts: Sequence[str]
+    snapshot_id: int | None = None
+    every_snapshot: bool = False
+    manifests_alone: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobReads:
+    """All that a job opens. The server has named the files and directories, which are Hive's."""
+
+    tables: Sequence[TableRead] = ()
+    files: Sequence[str] = ()
+    directories: Sequence[str] = ()
+
+
+def check_reads(work: JobRun, reads: JobReads) -> None:
+    """Refused if the job would open a file that its table may not name. Nothing of such files was opened by then."""
+    if not reads.tables and not reads.files and not reads.directories:
+        return
+    work.keeper.stage("checking where the table's files are")
+    work.file_access.check_named(reads.files, reads.directories)
+    for read in reads.tables:
+        _check_table(work, read)
+
+
+def refresh_checked(work: JobRun, table: Any, parts: Sequence[str]) -> None:
+    """Bring a table up to date; Refused if it names files by now that may not be opened."""
+    table.refresh()
+    _check_table(work, TableRead(parts=parts))
+
+
+def check_listed(work: JobRun, metadata: Mapping[str, Any]) -> None:
+    """The same for the manifest lists of all snapshots in a table's metadata."""
+    for snapshot in metadata.get("snapshots") or ():
+        lists = [snapshot["manifest-list"]] if "manifest-list" in snapshot else []
+        work.file_access.check_files([*lists, *snapshot.get("manifests", ())])
+
+
+def _check_table(work: JobRun, read: TableRead) -> None:
+    table = work.session.table(read.parts)
+    if read.every_snapshot:
+        _check_every_snapshot(work, table)
+        return
+    head = table.currentSnapshot()
+    snapshot = head if read.snapshot_id is None else table.snapshot(read.snapshot_id)
+    if snapshot is None:  # an empty table; or a snapshot that is gone, without which the job fails by itself
+        return
+    checked = (snapshot.snapshotId(), read.manifests_alone)
+    if checked not in work.checked:
+        _check_snapshot(work, table, snapshot)
+        if not read.manifests_alone:
+            is_head = snapshot.snapshotId() == head.snapshotId()
+            files = _listed(work, table, "FILES") if is_head else _files_of(work, read.parts, snapshot.snapshotId())
+            work.file_access.check_frame(files, "file_path")
+        work.checked.add(checked)
+
+
+def _check_snapshot(work: JobRun, table: Any, snapshot: Any) -> None:
+    """A manifest list is checked before it is opened, and so are the manifests that it names."""
+    if (location := snapshot.manifestListLocation()) is not None:
+        work.file_access.check_files([str(location)])
+    work.file_access.check_files(str(manifest.path()) for manifest in iterate(snapshot.allManifests(table.io())))
+
+
+def _check_every_snapshot(work: JobRun, table: Any) -> None:
+    file_access = work.file_access
+    locations = (snapshot.manifestListLocation() for snapshot in iterate(table.snapshots()))
+    file_access.check_files(str(location) for location in locations if location is not None)
+    file_access.check_frame(_listed(work, table, "ALL_MANIFESTS"), "path")
+    file_access.check_frame(_listed(work, table, "ALL_FILES"), "file_path")
+
+
+def _listed(work: JobRun, table: Any, kind: str) -> DataFrame:
+    """A metadata table over the very state that this object has."""
+    jvm = work.session.jvm
+    metadata_type = getattr(jvm.org.apache.iceberg.MetadataTableType, kind)
+    rows = jvm.org.apache.iceberg.spark.SparkTableUtil.loadMetadataTable(work.session.java, table, metadata_type)
+    return DataFrame(rows, work.session.spark)
+
+
+def _files_of(work: JobRun, parts: Sequence[str], snapshot_id: int) -> DataFrame:
+    return work.session.spark.read.option("versionAsOf", str(snapshot_id)).table(f"{work.session.name(parts)}.files")
+
+
+def stores_of(lease: Lease, *, change: bool | None) -> Iterator[TableRead]:
+    """The tables as the server pinned them for the task, and as they are now. Of a keyed table, both stores or one."""
+    for table in lease.tables:
+        if change is None or change == (len(lease.tables) > 1 and table.parts[-1] == CHANGE):
+            yield TableRead(parts=table.parts)
+            if table.snapshot_id is not None:
+                yield TableRead(parts=table.parts, snapshot_id=table.snapshot_id)
+
+
+def reads_both_stores(lease: Lease) -> JobReads:
+    """A plain table, or both stores of a keyed one."""
+    return JobReads(tables=list(stores_of(lease, change=None)))
+
+
+def reads_main_store(lease: Lease) -> JobReads:
+    """A plain table, or the base store of a keyed one."""
+    return JobReads(tables=list(stores_of(lease, change=False)))
+
+
+def reads_change_store(lease: Lease) -> JobReads:
+    """The change store of a keyed table."""
+    return JobReads(tables=list(stores_of(lease, change=True)))
+
+
+def reads_manifests(lease: Lease) -> JobReads:
+    """The manifests of all tables of the job, and no other file."""
+    return JobReads(tables=[TableRead(parts=table.parts, manifests_alone=True) for table in lease.tables])
+
+
+def reads_nothing(_: Lease) -> JobReads:
+    """No file that metadata names; or the job checks each state of the metadata itself."""
+    return JobReads()

@@ -1,0 +1,194 @@
+"""A group of optimizers at work, simulated: jobs come, are taken by the rules of catalog.jobs.scheduling, and some die."""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import chain, count
+from uuid import UUID
+
+from catalog.jobs.job import JobKind
+from catalog.jobs.scheduling import (
+    SlotRun,
+    SlotUsage,
+    compute_deadline,
+    is_long,
+    limit_long_jobs,
+    measure_usage,
+    should_take_requested_first,
+)
+from catalog.maintenance import kind_of
+from catalog.names import CatalogName, RelationId
+from tests.factories import NOW
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comes:
+    """A job that comes to be planned. All times are seconds from the beginning."""
+
+    at: float
+    table: int
+    seconds: float
+    kind: JobKind = JobKind.REWRITE
+    catalog: str = "lake"
+    priority: str = "normal"
+    asked: bool = False
+
+    @property
+    def is_long(self) -> bool:
+        return is_long(self.seconds)
+
+
+@dataclass(slots=True, kw_only=True)
+class Ended:
+    """What became of a job: when it was planned, when it first began, and when it ended at last."""
+
+    job: Comes
+    planned: float
+    deadline: float
+    began: float = -1.0
+    ended: float = -1.0
+
+    @property
+    def waited(self) -> float:
+        return self.began - self.planned
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """Slots, and what holds for them; `dies` is when an optimizer dies: its job is free again after `silence`."""
+
+    slots: int
+    reserved: int = 1
+    table_quota: float = 1.0
+    catalog_quota: float = 1.0
+    dies: Sequence[float] = ()
+    silence: float = 60.0
+
+
+def worked(comes: Iterable[Comes], rules: Rules) -> list[Ended]:
+    """All jobs once everything has ended. What comes for a table that has a job is not planned."""
+    return _Group(rules).work(comes)
+
+
+@dataclass
+class _Group:
+    rules: Rules
+    planned: list[Ended] = field(default_factory=list)
+    _events: list[tuple[float, int, Comes | Ended | int | None]] = field(default_factory=list)
+    _waiting: defaultdict[tuple[bool, bool], list[tuple[float, int, Ended]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    """By whether they were asked for, and whether they are long."""
+    _last_was_asked: bool = False
+    _running: dict[int, tuple[float, Ended]] = field(default_factory=dict)
+    _active: set[int] = field(default_factory=set)
+    _history: list[SlotRun] = field(default_factory=list)
+    _numbers: count[int] = field(default_factory=count)
+
+    def work(self, comes: Iterable[Comes]) -> list[Ended]:
+        for job in comes:
+            self._later(job.at, job)
+        for at in self.rules.dies:
+            self._later(at, None)
+        while self._events:
+            now, _, what = heapq.heappop(self._events)
+            if isinstance(what, Comes):
+                self._plan(what, now)
+            elif isinstance(what, Ended):
+                self._wait(what)
+            elif what is None:
+                self._die(now)
+            else:
+                self._end(what, now)
+            while len(self._running) < self.rules.slots and self._begin(now):
+                pass
+        return self.planned
+
+    def _later(self, at: float, what: Comes | Ended | int | None) -> None:
+        heapq.heappush(self._events, (at, next(self._numbers), what))
+
+    def _plan(self, job: Comes, now: float) -> None:
+        if job.table in self._active:
+            return
+        self._active.add(job.table)
+        due = compute_deadline(
+            kind_of(job.kind).max_wait, job.priority, _at(now), asked=job.asked, penalty=self._back(job, now)
+        )
+        one = Ended(job=job, planned=now, deadline=(due - NOW).total_seconds())
+        self.planned.append(one)
+        self._wait(one)
+
+    def _wait(self, one: Ended) -> None:
+        queue = self._waiting[one.job.asked, one.job.is_long]
+        heapq.heappush(queue, (one.deadline, next(self._numbers), one))
+
+    def _begin(self, now: float) -> bool:
+        """Give a slot to the job whose deadline is the earliest of those that may have one and whose turn it is."""
+        held = sum(one.job.is_long for _, one in self._running.values())
+        kinds = [False, True] if held < limit_long_jobs(self.rules.slots, self.rules.reserved) else [False]
+        first = should_take_requested_first(last_was_asked=self._last_was_asked)
+        of_each = ([self._waiting[asked, kind] for kind in kinds] for asked in (first, not first))
+        queue = next((min(filter(None, queues)) for queues in of_each if any(queues)), None)
+        if queue is None:
+            return False
+        one, number = heapq.heappop(queue)[2], next(self._numbers)
+        self._last_was_asked = one.job.asked
+        one.began = now if one.began < 0 else one.began
+        self._running[number] = (now, one)
+        self._later(now + one.job.seconds, number)
+        return True
+
+    def _end(self, number: int, now: float) -> None:
+        if number in self._running:  # or its optimizer has died
+            one = self._leave(number, now)
+            one.ended = now
+            self._active.discard(one.job.table)
+
+    def _die(self, now: float) -> None:
+        if self._running:
+            self._later(now + self.rules.silence, self._leave(min(self._running), now))
+
+    def _leave(self, number: int, now: float) -> Ended:
+        since, one = self._running.pop(number)
+        self._history.append(_ran(one, since, now))
+        return one
+
+    def _back(self, job: Comes, now: float) -> float:
+        if self.rules.table_quota == self.rules.catalog_quota == 1.0:
+            return 0.0
+        since = _at(now) - timedelta(hours=1)
+        self._history = [one for one in self._history if one.until is None or one.until > since]
+        running = [_ran(one, begun, None) for begun, one in self._running.values()]
+        used = measure_usage([*self._history, *running], self.rules.slots, _at(now))
+        for _, _, one in chain(*self._waiting.values()):
+            used.add(CatalogName(one.job.catalog), _id(one.job.table), one.job.seconds)
+        return self._quotas(used, job)
+
+    def _quotas(self, used: SlotUsage, job: Comes) -> float:
+        return used.penalty(
+            CatalogName(job.catalog),
+            _id(job.table),
+            table_quota=self.rules.table_quota,
+            catalog_quota=self.rules.catalog_quota,
+        )
+
+
+def _ran(one: Ended, since: float, until: float | None) -> SlotRun:
+    return SlotRun(
+        catalog=CatalogName(one.job.catalog),
+        table=_id(one.job.table),
+        since=_at(since),
+        until=None if until is None else _at(until),
+    )
+
+
+def _at(seconds: float) -> datetime:
+    return NOW + timedelta(seconds=seconds)
+
+
+def _id(table: int) -> RelationId:
+    return RelationId(UUID(int=table))
