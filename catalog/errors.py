@@ -24,7 +24,7 @@ CatalogError                    a caller may be told about it; nothing was chang
 │   └── Protected               its owner has protected it against being dropped
 ├── Invalid
 │   ├── Contradiction           each half makes sense, both together do not
-│   ├── LocationRefused         a directory or file lies where the table may have none: see catalog.locations.location_rule
+│   ├── LocationRefused         a directory or file lies where the table may have none: catalog.locations.location_rule
 │   └── DuplicateBatch          this writer's batch is in the table already
 └── Unavailable                 asking again is safe
     └── Denied                  the storage answers, and does not let this server at this one place

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from catalog.errors import Invalid
 from firn.protocol import names
-from firn.protocol.names import dotted
+from firn.protocol.names import join_name
 
 CatalogName = NewType("CatalogName", str)
 RelationId = NewType("RelationId", UUID)
@@ -55,7 +55,7 @@ def decode_parent(text: str, client: str) -> Namespace:
 def split_name(text: str) -> tuple[str, ...]:
     """The parts of a dotted name; Invalid when a part is empty or backticks do not match."""
     try:
-        return names.parts_of(text)
+        return names.split_name(text)
     except names.InvalidName as error:
         raise Invalid(error.message, hint=error.hint) from error
 
@@ -68,7 +68,7 @@ def parse_namespace(text: str) -> Namespace:
 def check_namespace(namespace: Namespace) -> Namespace:
     """The namespace itself; Invalid when it has no parts, when one cannot be a name, or when it is too long."""
     if not namespace or any(not part for part in namespace):
-        raise Invalid(f"invalid namespace {dotted(namespace)!r}: every part needs at least one character")
+        raise Invalid(f"invalid namespace {join_name(namespace)!r}: every part needs at least one character")
     for part in namespace:
         _check_part(part)
     _check_length("namespace", encode_namespace(namespace), LONGEST_NAMESPACE)
@@ -133,7 +133,7 @@ class TableName:
         _check_part(self.name)
 
     def __str__(self) -> str:
-        return dotted((*self.namespace, self.name))
+        return join_name((*self.namespace, self.name))
 
     @classmethod
     def parse(cls, text: str) -> TableName:

@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Literal
 from urllib.parse import quote
 
-from firn.names import parts_of
+from firn.names import split_name
 from firn.transport import Json, Transport
 
 Kind = Literal["users", "services"]
@@ -145,7 +145,7 @@ class Access:
 
 
 def _grant(privileges: Sequence[str], catalog: str | None, namespace: str | Sequence[str], table: str | None) -> Json:
-    levels = parts_of(namespace) if isinstance(namespace, str) else namespace
+    levels = split_name(namespace) if isinstance(namespace, str) else namespace
     on = {"catalog": catalog, "namespace": list(levels), "table": table}
     return {"on": on, "privileges": list(privileges)}
 

@@ -33,8 +33,8 @@ from firn.hive import Hive
 from firn.imports import Imports
 from firn.jobs import Jobs, Operations
 from firn.linked import AutoSync, followed
-from firn.names import parts_of
-from firn.protocol.names import dotted
+from firn.names import split_name
+from firn.protocol.names import join_name
 from firn.tablejobs import TableJobs
 from firn.transport import Json, Transport
 from firn.wire import Blocker, Drop, Health, Job, Next, Table, TableRow
@@ -73,7 +73,7 @@ class Name:
     @property
     def parts(self) -> tuple[str, ...]:
         """Namespace and name, part by part."""
-        return parts_of(self.table)
+        return split_name(self.table)
 
     def __str__(self) -> str:
         return f"{self.catalog}.{self.table}"
@@ -105,12 +105,12 @@ class Client:
 
     def name(self, text: str) -> Name:
         """A table's name as people type it."""
-        parts = parts_of(text)
+        parts = split_name(text)
         if len(parts) < _SHORTEST_QUALIFIED - 1:
             raise Invalid(f"{text!r} names no table", hint="write NAMESPACE.TABLE or CATALOG.NAMESPACE.TABLE")
         if len(parts) >= _SHORTEST_QUALIFIED and self._is_catalog(parts[0]):
-            return Name(parts[0], dotted(parts[1:]))
-        return Name(self.catalog, dotted(parts))
+            return Name(parts[0], join_name(parts[1:]))
+        return Name(self.catalog, join_name(parts))
 
     def scan(
         self,

@@ -6,9 +6,9 @@ from firn.errors import Invalid
 from firn.protocol import names
 
 
-def parts_of(text: str) -> tuple[str, ...]:
+def split_name(text: str) -> tuple[str, ...]:
     """The parts of a dotted name; Invalid when a part is empty or backticks do not match."""
     try:
-        return names.parts_of(text)
+        return names.split_name(text)
     except names.InvalidName as error:
         raise Invalid(error.message, hint=error.hint) from error

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from firn.protocol.names import dotted
+from firn.protocol.names import join_name
 
 
 class Wire(BaseModel):
@@ -109,7 +109,7 @@ class TableRow(Wire):
     @property
     def full_name(self) -> str:
         """Namespace and name, as people write them."""
-        return f"{self.namespace}.{dotted([self.name])}"
+        return f"{self.namespace}.{join_name([self.name])}"
 
 
 class Column(Wire):

@@ -32,7 +32,7 @@ from pyspark.sql.types import (
     VarcharType,
 )
 
-from firn.protocol.names import quoted
+from firn.protocol.names import quote_name
 from optimizer.spark import JobSession
 
 _SERDE = "org.apache.hadoop.hive.serde2.avro.AvroSerDe"
@@ -69,8 +69,8 @@ def write_avro(
     path = jvm.org.apache.hadoop.fs.Path(location)
     sink = jvm.org.apache.hadoop.hive.ql.plan.FileSinkDesc(path, _described(session, columns), True)
     form = jvm.org.apache.spark.sql.hive.execution.HiveFileFormat(sink)
-    typed = [F.col(quoted(one.name)).cast(_unbounded(one.kind)).alias(one.name) for one in columns]
-    frame = rows.select(*typed, *[quoted(name) for name in partitioned_by])
+    typed = [F.col(quote_name(one.name)).cast(_unbounded(one.kind)).alias(one.name) for one in columns]
+    frame = rows.select(*typed, *[quote_name(name) for name in partitioned_by])
     plan = frame._jdf.queryExecution().analyzed()
     nothing = jvm.scala.Option.empty()
     command = jvm.org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand(
@@ -96,7 +96,7 @@ def find_lost_values(columns: Sequence[AvroColumn]) -> Iterator[tuple[AvroColumn
         limits = list(_limits(one.kind))
         if limits:
             words = " or ".join(dict.fromkeys(words for words, _ in limits))
-            found = reduce(or_, (rule(F.col(quoted(one.name))) for _, rule in limits))
+            found = reduce(or_, (rule(F.col(quote_name(one.name))) for _, rule in limits))
             yield one, words, F.coalesce(found, F.lit(False))
 
 

@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from firn.protocol.locations import may_be_same
-from firn.protocol.names import dotted
+from firn.protocol.names import join_name
 from optimizer.errors import Refused
 from optimizer.file_access import lies_plainly_in
 from optimizer.job_run import JobRun
@@ -80,7 +80,7 @@ def _place(work: JobRun, parts: Sequence[str]) -> OwnPlace:
     for place in work.api.own_places(work.lease):
         if place.parts == list(parts):
             return place
-    raise Refused(f"{dotted(parts)} is no table of this job")
+    raise Refused(f"{join_name(parts)} is no table of this job")
 
 
 def _differently_spelled(gone: DataFrame, needed: DataFrame) -> set[str]:

@@ -2,8 +2,8 @@
 
 Whoever writes to a table chooses the paths that its metadata names. The job compares every manifest list, manifest,
 data and delete file with the table's own directories before it opens the file. About directories elsewhere it asks the
-server, which knows the rule (catalog/locations/location_rule.py). A path that two programs may read in two ways counts as elsewhere,
-and so does one that a link on this machine's disks leads out.
+server, which knows the rule (catalog/locations/location_rule.py). A path that two programs may read in two ways is
+elsewhere, and so is one that a link on this machine's disks leads out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
-from firn.protocol.locations import canonical, lies_in, prefixes
+from firn.protocol.locations import lies_in, normalize_location, prefixes
 from optimizer.client import ServerApi
 from optimizer.wire import Lease
 
@@ -54,12 +54,12 @@ class FileAccess:
         """Make the table's directories comparable."""
         own = self.lease.own_locations
         self._prefixes = [prefix for location in own for prefix in prefixes(location)]
-        self._paths = [canonical(location) for location in own if _IS_LOCAL.match(location)]
+        self._paths = [normalize_location(location) for location in own if _IS_LOCAL.match(location)]
 
     def check_files(self, files: Iterable[str]) -> None:
         """Refused for the first of these files that may not be opened."""
         listed = list(files)
-        local = [canonical(file) for file in listed if _IS_LOCAL.match(file)]
+        local = [normalize_location(file) for file in listed if _IS_LOCAL.match(file)]
         self.check_places({*map(_place, listed), *(path for path in local if Path(path).is_symlink())})
 
     def check_named(self, files: Iterable[str], directories: Iterable[str] = ()) -> None:
@@ -67,10 +67,10 @@ class FileAccess:
         listed = list(files)
         places = {*map(_directory, listed), *(f"{directory.rstrip('/')}/" for directory in directories)}
         links = {link for place in places for link in _links_in(place)}
-        found = links if not listed else links & {canonical(file) for file in listed}
+        found = links if not listed else links & {normalize_location(file) for file in listed}
         targets = {os.path.realpath(link) for link in found}
         for place in filter(_IS_LOCAL.match, places):
-            plain = canonical(place)
+            plain = normalize_location(place)
             if (real := os.path.realpath(plain)) != plain:
                 targets.add(f"{real}/")
         self.check_places(targets)
@@ -84,7 +84,7 @@ class FileAccess:
         links = {link for one in found for link in _links_in(one)}
         if links:  # rare. Which of them are files of the table?
             named = files.select(path.alias("path")).where(F.substring_index("path", "/", -1).isin(_names(links)))
-            found |= {canonical(str(row.path)) for row in named.distinct().collect()} & links
+            found |= {normalize_location(str(row.path)) for row in named.distinct().collect()} & links
         self.check_places(found)
 
     def check_places(self, places: Iterable[str]) -> None:
@@ -99,7 +99,7 @@ class FileAccess:
         if not self._is_own(place) or _IS_ODD.search(place):
             yield place
         if _IS_LOCAL.match(place):
-            real = os.path.realpath(canonical(place))
+            real = os.path.realpath(normalize_location(place))
             if not any(lies_in(real, own) and not _IS_GIVEN.search(real[len(own) :]) for own in self._paths):
                 yield f"{real}/" if place.endswith("/") else real
 
@@ -128,8 +128,8 @@ def lies_plainly_in(file: str, directory: str) -> bool:
         return False
     if not _IS_LOCAL.match(file):
         return True
-    above = canonical(file).rpartition("/")[0]
-    return lies_in(os.path.realpath(above), os.path.realpath(canonical(directory)))
+    above = normalize_location(file).rpartition("/")[0]
+    return lies_in(os.path.realpath(above), os.path.realpath(normalize_location(directory)))
 
 
 def _place(file: str) -> str:
@@ -144,7 +144,7 @@ def _directory(file: str) -> str:
 def _links_in(place: str) -> Iterator[str]:
     """Links among what lies in a directory of this machine, as canonical paths."""
     if _IS_LOCAL.match(place) and place.endswith("/"):
-        directory = canonical(place)
+        directory = normalize_location(place)
         with suppress(OSError), os.scandir(directory) as entries:
             yield from (f"{directory}/{entry.name}" for entry in entries if entry.is_symlink())
 

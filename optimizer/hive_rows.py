@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 from pyspark.sql.types import DataType, IntegerType, LongType, StringType, StructField, StructType
 
-from firn.protocol.names import quoted
+from firn.protocol.names import quote_name
 from optimizer.avro_rows import read_avro
 from optimizer.errors import Refused
 from optimizer.spark import JobSession
@@ -57,9 +57,9 @@ class HiveRows:
         A row without a key, or without a sequence value, fails whatever reads this, in words that name its file.
         """
         rows = self._checked(self._rows())
-        keys = [F.col(quoted(key)) for key in self.task.merge.primary_key]
+        keys = [F.col(quote_name(key)) for key in self.task.merge.primary_key]
         sequence = self.task.merge.sequence_field
-        order = [F.col(quoted(sequence)).desc()] if sequence else []
+        order = [F.col(quote_name(sequence)).desc()] if sequence else []
         order += [F.col(ADDED).desc(), F.col(_ORDER).desc(), F.col(_POSITION).desc()]
         ranked = rows.withColumn(_RANK, F.row_number().over(Window.partitionBy(*keys).orderBy(*order)))
         return ranked.where(F.col(_RANK) == 1).select(*self._names(), SOURCE, ADDED, KNEW)
@@ -124,8 +124,8 @@ class HiveRows:
         return StructType([StructField(column.hive, spark_type(column.type)) for column in wanted])
 
     def _column(self, field: StructField) -> Column:
-        hive = {column.name: quoted(column.hive) for column in self.task.columns}
-        parts = {column.name: quoted(_value(at)) for at, column in enumerate(self.task.partition_columns)}
+        hive = {column.name: quote_name(column.hive) for column in self.task.columns}
+        parts = {column.name: quote_name(_value(at)) for at, column in enumerate(self.task.partition_columns)}
         name = hive.get(field.name) or parts.get(field.name)
         value = F.lit(None) if name is None else F.col(name)
         return value.cast(field.dataType).alias(field.name)
@@ -136,7 +136,7 @@ class HiveRows:
         for name in needed:
             words = f"a row has null in column {name}, which says which row it is or how new; it is in "
             failed = F.raise_error(F.concat(F.lit(words), F.col(SOURCE))).cast(self.table[name].dataType)
-            rows = rows.withColumn(name, F.coalesce(F.col(quoted(name)), failed))
+            rows = rows.withColumn(name, F.coalesce(F.col(quote_name(name)), failed))
         return rows
 
     def _none(self) -> DataFrame:
@@ -147,7 +147,7 @@ class HiveRows:
         return self.session.spark.createDataFrame([], schema)
 
     def _names(self) -> list[str]:
-        return [quoted(field.name) for field in self.table.fields]
+        return [quote_name(field.name) for field in self.table.fields]
 
 
 def spark_type(hive_type: str) -> DataType:

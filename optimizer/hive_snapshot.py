@@ -18,7 +18,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
-from firn.protocol.names import quoted
+from firn.protocol.names import quote_name
 from optimizer.hive_rows import KNEW
 from optimizer.sync_task import Behind
 
@@ -71,7 +71,7 @@ def find_known_keys(rows: Rows, keys: list[str], partition: list[str], given: Hi
     last = _candidates(rows.alive, keys, partition, given).localCheckpoint()
     if last.isEmpty():
         return None
-    names = [quoted(key) for key in keys]
+    names = [quote_name(key) for key in keys]
     place = list(dict.fromkeys([*keys, *partition]))
     changed = last.select(*names)
     fell = rows.lost.where(F.col(SEQUENCE) > given.to()).groupBy(*names).agg(F.max("_row_id").alias(_FELL))
@@ -80,10 +80,10 @@ def find_known_keys(rows: Rows, keys: list[str], partition: list[str], given: Hi
     others = rest.join(hive.select(*names), keys, "left_anti").select(*names, given.to().alias(_HERE))
     here = hive.select(*names, F.col(KNEW).alias(_HERE)).unionByName(others)
     here = here.groupBy(*names).agg(F.max(_HERE).alias(_HERE))
-    lies = rows.listed.join(changed, keys, "left_semi").select(*map(quoted, place))
-    lies = lies.unionByName(rest.select(*map(quoted, place))).distinct()
-    lies = lies.select(*(F.col(quoted(name)).alias(_there(name)) for name in place), F.lit(1).alias(_THERE))
-    same = [F.col(quoted(name)).eqNullSafe(F.col(quoted(_there(name)))) for name in place]
+    lies = rows.listed.join(changed, keys, "left_semi").select(*map(quote_name, place))
+    lies = lies.unionByName(rest.select(*map(quote_name, place))).distinct()
+    lies = lies.select(*(F.col(quote_name(name)).alias(_there(name)) for name in place), F.lit(1).alias(_THERE))
+    same = [F.col(quote_name(name)).eqNullSafe(F.col(quote_name(_there(name)))) for name in place]
     told = last.join(here, keys, "left").join(fell, keys, "left").join(lies, reduce(Column.__and__, same), "left")
     knew = F.coalesce(F.col(SEQUENCE) <= F.col(_HERE), F.lit(False))
     never_fell = F.coalesce(F.col(_FELL) < F.col("_row_id"), F.lit(True))
@@ -98,8 +98,8 @@ def _candidates(alive: DataFrame, keys: list[str], partition: list[str], given: 
 
 
 def _last(alive: DataFrame, keys: list[str], partition: list[str], given: HivePartitions) -> DataFrame:
-    names = [quoted(key) for key in keys]
-    told = [F.col(quoted(name)).alias(name) for name in partition if name not in keys]
+    names = [quote_name(key) for key in keys]
+    told = [F.col(quote_name(name)).alias(name) for name in partition if name not in keys]
     newest = F.max_by(F.struct("_op", SEQUENCE, "_row_id", given.to().alias(_TO), *told), F.col("_row_id"))
     return alive.groupBy(*names).agg(newest.alias("_firn_last")).select(*names, "_firn_last.*")
 

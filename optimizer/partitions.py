@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 
-from firn.protocol.names import quoted
+from firn.protocol.names import quote_name
 from optimizer.wire import PartitionField
 
 Value = str | None
@@ -61,7 +61,7 @@ class _Terms:
     """What one partition field's values mean for its column."""
 
     def __init__(self, field: PartitionField, kind: str, alias: str) -> None:
-        self.column = (f"{alias}." if alias else "") + quoted(field.column)
+        self.column = (f"{alias}." if alias else "") + quote_name(field.column)
         self.field = field
         self.kind = kind
 

@@ -14,7 +14,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from firn.protocol.names import sql_name
+from firn.protocol.names import format_sql_name
 from firn.spark.errors import reason
 from firn.spark.jars import spark_conf
 from firn.spark.sessions import DEFAULTS, Connection, catalog_conf, loopback_if_local
@@ -84,7 +84,7 @@ class JobSession:
 
     def name(self, parts: Sequence[str]) -> str:
         """A table of the job's catalog, as SQL reads it."""
-        return sql_name((JOB_CATALOG, *parts))
+        return format_sql_name((JOB_CATALOG, *parts))
 
     def table(self, parts: Sequence[str]) -> Any:
         """An Iceberg table of the job's catalog, as Java has it now."""
@@ -104,7 +104,7 @@ def open_job_session(spark: SparkSession, server: Connection, lease: Lease) -> I
         headers[DELEGATION_HEADER] = ",".join(lease.delegation)
     for key, value in catalog_conf(server, lease.catalog, name=JOB_CATALOG, headers=headers).items():
         session.conf.set(key, value)
-    # A job works with the state of a table that was checked, whatever others commit meanwhile: see optimizer.read_checks.
+    # A job works with the checked state of a table, whatever others commit meanwhile: see optimizer.read_checks.
     session.conf.set(f"spark.sql.catalog.{JOB_CATALOG}.cache-enabled", "true")
     session.conf.set(f"spark.sql.catalog.{JOB_CATALOG}.cache.expiration-interval-ms", "-1")
     # Nobody reads reports on a job's scans, and one still on its way when the catalog is closed is a stack trace.

@@ -1,1 +1,1 @@
-"""TODO: say what this package is."""
+"""Who may do what: principals, roles, privileges, tokens, and the audit log of what was asked and decided."""

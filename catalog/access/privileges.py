@@ -23,7 +23,7 @@ from catalog.jobs.operation import Operation, OperationKind
 from catalog.keyed.spec import BASE, CHANGE
 from catalog.names import CatalogName, Namespace, TableName
 from catalog.removal.drop import Dropped, DroppedKind
-from firn.protocol.names import dotted
+from firn.protocol.names import join_name
 
 PrincipalId = NewType("PrincipalId", UUID)
 RoleName = NewType("RoleName", str)
@@ -69,7 +69,7 @@ class Securable:
     table: str | None = None
 
     def __str__(self) -> str:
-        return dotted((self.catalog or "server", *self.namespace, *(() if self.table is None else (self.table,))))
+        return join_name((self.catalog or "server", *self.namespace, *(() if self.table is None else (self.table,))))
 
     @classmethod
     def of(cls, catalog: CatalogName, name: TableName) -> Securable:

@@ -1,1 +1,1 @@
-"""TODO: say what this package is."""
+"""Whether a commit is applied: the order of its checks, and appends that are put onto a newer snapshot."""

@@ -10,23 +10,11 @@ from typing import Any
 
 from catalog.history.commit import CommitEvent
 from catalog.iceberg.json import Json
+from catalog.iceberg.summaries import HIGHEST_COUNT, TOTALS, read_number
 from catalog.iceberg.table import current_snapshot
 from catalog.tables.relation import COLLECTED, TableStats
 
 LONGEST_ENGINE = 255
-
-HIGHEST_COUNT = 2**53
-"""No table holds more, so that sums of many commits' counts still fit into the database's 64 bits."""
-
-TOTALS: Mapping[str, tuple[str, str]] = {
-    "total-data-files": ("added-data-files", "deleted-data-files"),
-    "total-delete-files": ("added-delete-files", "removed-delete-files"),
-    "total-records": ("added-records", "deleted-records"),
-    "total-files-size": ("added-files-size", "removed-files-size"),
-    "total-position-deletes": ("added-position-deletes", "removed-position-deletes"),
-    "total-equality-deletes": ("added-equality-deletes", "removed-equality-deletes"),
-}
-"""What a summary says of the whole table, each with what adds to it and what takes from it."""
 
 
 _EMPTY: Mapping[str, Any] = {
@@ -34,14 +22,6 @@ _EMPTY: Mapping[str, Any] = {
     **dict.fromkeys(("records", "data_files", "delete_files", "bytes", "position_deletes", "equality_deletes"), 0),
 }
 """What is counted of a table that has no head any more."""
-
-
-def read_number(summary: Mapping[str, Any], key: str) -> int:
-    """A count out of a snapshot's summary; 0 when an engine left it out or wrote something else."""
-    text = str(summary.get(key, "0"))
-    if not text.isdecimal():
-        return 0
-    return HIGHEST_COUNT if len(text) > 19 else min(int(text), HIGHEST_COUNT)
 
 
 def advance_stats(stats: TableStats, metadata: Json, event: CommitEvent) -> TableStats:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from catalog.iceberg.json import Json
-from firn.protocol.locations import canonical
+from firn.protocol.locations import normalize_location
 
 TICK_NS = 1_000_000_000
 """Modification times of many file systems have seconds."""
@@ -266,14 +266,16 @@ class PartitionBaseline:
 
     def watched_but(self, location: str) -> tuple[WatchedDirectory, ...]:
         """The directories that it has left, without the one that it is at; metastores spell places as they like."""
-        return tuple(one for one in self.watched if canonical(one.location) != canonical(location))
+        return tuple(one for one in self.watched if normalize_location(one.location) != normalize_location(location))
 
     def back_at(self, location: str, now_ns: int) -> PartitionBaseline:
         """Once the metastore points at a directory again that it had left; as it is when it has left none of this name.
 
         A writer has put its partition back as it knew it, or has overwritten what it did not know to be old.
         """
-        found = next((one for one in self.watched if canonical(one.location) == canonical(location)), None)
+        found = next(
+            (one for one in self.watched if normalize_location(one.location) == normalize_location(location)), None
+        )
         if found is None or self.is_dropped:
             return self
         return replace(

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 from catalog.hive.baseline import ListedFile
 from catalog.hive.path_prefix import find_innermost
-from firn.protocol.locations import canonical
+from firn.protocol.locations import normalize_location
 
 
 def source_of(location: str, file: ListedFile) -> str:
     """The identity of a Hive file, as changes carry it in `_source`, however the metastore spells its location."""
-    return f"{canonical(location)}#{file.mtime_ns}"
+    return f"{normalize_location(location)}#{file.mtime_ns}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class ChangeSources:
         """
         if not directories:
             return self
-        left, stay = set(map(canonical, directories)), set(map(canonical, looked_at))
+        left, stay = set(map(normalize_location, directories)), set(map(normalize_location, looked_at))
         places, over = left | stay, left - stay
         live = frozenset(
             source for source in self.live if find_innermost(source.rpartition("/")[0], places) not in over

@@ -15,7 +15,7 @@ from typing import Any
 from catalog.errors import Conflict
 from catalog.files.data_file import LiveFile
 from catalog.hive.baseline import ChangeSignals, PartitionBaseline, WatchedDirectory
-from firn.protocol.locations import canonical
+from firn.protocol.locations import normalize_location
 
 _EQUALITY_DELETES = 2
 Record = tuple[Any, ...]
@@ -49,12 +49,12 @@ def compare_partitions(
         if file.content:
             with_deletes.add(file.partition)
         else:
-            data[file.partition].add(canonical(file.location))
+            data[file.partition].add(normalize_location(file.location))
     same: set[str] = set()
     differing: dict[str, Record] = {}
     known = {records[name]: name for name, baseline in baselines.items() if not baseline.is_dropped}
     for record, name in known.items():
-        listed = {canonical(f"{baselines[name].location}/{file.path}") for file in baselines[name].files}
+        listed = {normalize_location(f"{baselines[name].location}/{file.path}") for file in baselines[name].files}
         if data.get(record, set()) == listed and record not in with_deletes:
             same.add(name)
         else:

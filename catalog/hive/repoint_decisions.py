@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from catalog.hive.baseline import ChangeSignals, Listing, PartitionBaseline, Subdirectories
 from catalog.hive.decision import Decision, Filter, filtered
-from catalog.locations.paths import normalize_location
+from firn.protocol.locations import normalize_location
 
 
 class RepointKind(StrEnum):

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from catalog.jobs.operation import OperationId
 from catalog.names import Namespace, TableName
-from firn.protocol.names import dotted
+from firn.protocol.names import join_name
 
 
 class EntryKind(StrEnum):
@@ -79,4 +79,4 @@ class Entry:
     @property
     def full_name(self) -> str:
         """Its name as people write it."""
-        return dotted((*self.namespace, self.name) if self.name else self.namespace)
+        return join_name((*self.namespace, self.name) if self.name else self.namespace)

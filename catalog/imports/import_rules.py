@@ -9,7 +9,7 @@ from catalog.iceberg.json import Json
 from catalog.imports.entry import EntryState
 from catalog.imports.newest_metadata import Header, strip_metadata_suffix
 from catalog.tables.relation import Relation, RelationKind
-from firn.protocol.locations import canonical, lies_in
+from firn.protocol.locations import lies_in, normalize_location
 
 
 class ImportAction(StrEnum):
@@ -127,13 +127,13 @@ def _conflict(reason: str, hint: str) -> Verdict:
 
 def find_warnings(candidate: Candidate, warehouse: str) -> tuple[str, ...]:
     """What its new owner should know: files that are or will be written outside of the catalog's warehouse."""
-    properties, root = candidate.metadata.get("properties") or {}, canonical(warehouse)
+    properties, root = candidate.metadata.get("properties") or {}, normalize_location(warehouse)
     said = []
-    if not lies_in(canonical(candidate.header.location), root):
+    if not lies_in(normalize_location(candidate.header.location), root):
         said.append(f"it lies outside of the catalog's warehouse, at {candidate.header.location}")
     for key in ("write.metadata.path", "write.data.path", "write.object-storage.path", "write.folder-storage.path"):
         place = properties.get(key)
-        if place is not None and not lies_in(canonical(place), root):
+        if place is not None and not lies_in(normalize_location(place), root):
             said.append(f"{key} leads outside of the catalog's warehouse, to {place}")
     if properties.get("gc.enabled") == "false":
         said.append("gc.enabled is false and stays so: engines delete no files of it")

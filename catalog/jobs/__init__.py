@@ -1,1 +1,1 @@
-"""TODO: say what this package is."""
+"""Background jobs: states and leases, the queue, scheduling, predictions, optimizers and their groups, operations."""

@@ -24,7 +24,7 @@ from catalog.keyed.view_sql import (
     quote_name,
 )
 from catalog.names import TableName
-from firn.protocol.names import dotted
+from firn.protocol.names import join_name
 
 JOB_CATALOG = "firn_job"
 """The Spark catalog under which an optimizer finds the tables of the job at hand."""
@@ -237,7 +237,7 @@ def _store_facts(name: TableName, store: str, metadata: Json) -> Json:
 
 
 def _store_name(name: TableName, store: str) -> str:
-    return dotted((*name.as_namespace, store))
+    return join_name((*name.as_namespace, store))
 
 
 def _pinned(name: TableName, store: str, metadata: Json) -> str:

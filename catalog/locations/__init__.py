@@ -1,1 +1,1 @@
-"""TODO: say what this package is."""
+"""Where tables and files may lie: locations as text, links, and the rule that allows or refuses them."""

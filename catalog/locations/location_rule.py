@@ -6,7 +6,8 @@ directory. A file that metadata names is opened only where it lies in the table'
 location and in no other table's directory; it is deleted only in the table's own directories.
 
 Programs read one text in different ways: they decode percent signs or do not, cut a URI at `?` and `#`, take `s3a` for
-`s3`, and follow links. A location passes only if all its readings pass. Each reading is canonical, see catalog.locations.paths.
+`s3`, and follow links. A location passes only if all its readings pass. Each reading is
+canonical, see catalog.locations.paths.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from catalog.errors import LocationRefused
 from catalog.iceberg.json import Json
 from catalog.locations.links import Links
 from catalog.locations.paths import DATA_PATHS
-from firn.protocol.locations import canonical, lies_in
+from firn.protocol.locations import lies_in, normalize_location
 
 QUARANTINE = "_firn_quarantine"
 """The directory of a catalog's warehouse that files which nobody refers to are moved into."""
@@ -60,7 +61,9 @@ def list_file_readings(location: str) -> frozenset[str]:
 
 def list_readings(location: str) -> set[str]:
     """What a location that is stored already may stand for, to compare it; name nodes do not tell two places apart."""
-    written = {canonical(part) for text in _decoded(location, unquote) for part in (text, _CUT.split(text)[0]) if part}
+    written = {
+        normalize_location(part) for text in _decoded(location, unquote) for part in (text, _CUT.split(text)[0]) if part
+    }
     return {_HDFS_HOST.sub(ANY_HOST, one) for one in written}
 
 
@@ -74,7 +77,7 @@ def _readings(location: str, decode: Callable[[str], str]) -> frozenset[str]:
             raise LocationRefused(f"{location!r} is not an absolute location", hint=hint)
         if any(part == ".." for part in text.split("/")):
             raise LocationRefused(f"{location!r} climbs out of its directory", hint="write it without ..")
-    return frozenset(canonical(part) for text in texts for part in (text, _CUT.split(text)[0]))
+    return frozenset(normalize_location(part) for text in texts for part in (text, _CUT.split(text)[0]))
 
 
 def _decoded(location: str, decode: Callable[[str], str]) -> list[str]:
@@ -97,7 +100,7 @@ class Root:
     @classmethod
     def of(cls, location: str, links: Links) -> Root:
         """Of a warehouse, or of a location that an administrator has set."""
-        text = canonical(location)
+        text = normalize_location(location)
         return cls(text, resolve_links(text, links))
 
     @property
@@ -108,7 +111,7 @@ class Root:
 
 def resolve_links(reading: str, links: Links) -> str:
     """A canonical location with links followed where it lies on this machine."""
-    return canonical(links.real_path(reading)) if reading.startswith("/") else reading
+    return normalize_location(links.real_path(reading)) if reading.startswith("/") else reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from catalog.errors import Invalid
 from catalog.iceberg.json import Json
-from firn.protocol.locations import canonical, lies_in
+from firn.protocol.locations import lies_in, normalize_location
 
 DEFAULT_METASTORE_PORT = 9083
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
@@ -65,6 +65,6 @@ DATA_PATHS = ("write.data.path", "write.metadata.path", "write.object-storage.pa
 
 def list_data_paths(metadata: Json) -> tuple[str, ...]:
     """Where a table's new files go when it is not to its location."""
-    own, properties = canonical(metadata["location"]), metadata.get("properties", {})
+    own, properties = normalize_location(metadata["location"]), metadata.get("properties", {})
     named = (str(properties[key]).rstrip("/") for key in DATA_PATHS if properties.get(key))
-    return tuple(dict.fromkeys(place for place in named if not lies_in(canonical(place), own)))
+    return tuple(dict.fromkeys(place for place in named if not lies_in(normalize_location(place), own)))

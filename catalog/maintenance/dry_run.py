@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from catalog.files.bin_packing import group_key
 from catalog.files.file_layout import LayoutCounter
 from catalog.files.manifest_entries import ManifestEntry, ManifestFile
+from catalog.files.partition_text import make_partition_formatter
 from catalog.iceberg.json import Json
-from catalog.iceberg.partition_text import make_partition_formatter
 from catalog.iceberg.reading import current_snapshot
 from catalog.iceberg.summaries import read_number
 from catalog.keyed.spec import CHANGE

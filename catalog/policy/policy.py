@@ -25,6 +25,8 @@ FIXED = (PRIMARY_KEY, SEQUENCE_FIELD, KEY_SCOPE, CONVERTED_FROM)
 """Those that are no policy: they say what a table is."""
 DEFAULT = "default"
 """The source of what nobody has set."""
+RETENTION = "firn.drop.retention"
+"""Of a catalog: how long it keeps dropped tables and views."""
 PROTECTED = "firn.protected"
 """Of a table or namespace: no policy either, it is not inherited."""
 

@@ -2,45 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
-from catalog.files.data_file import PartitionValue
+from catalog.files.manifest_entries import ManifestEntry, ManifestFile
 from catalog.iceberg.json import Json
 from catalog.locations.location_rule import FileRule
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManifestFile:
-    """One manifest as a snapshot lists it."""
-
-    location: str
-    length: int
-    files: int | None
-    """Live ones; the oldest manifests do not say."""
-    listed: Mapping[str, Any]
-    """All that the list says, for the reader's own use."""
-    has_deletes: bool = False
-    """Whether its files are delete files: none is of both."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManifestEntry:
-    """A live file of a manifest; bounds are of the one column that was asked for, as integers."""
-
-    location: str
-    content: int  # 0 data, 1 position deletes or a deletion vector, 2 equality deletes
-    size: int
-    record_count: int
-    partition: tuple[PartitionValue, ...]
-    spec_id: int
-    sequence_number: int
-    lower: int | None = None
-    upper: int | None = None
-    of: str | None = None
-    """The data file whose rows it deletes, where it names one: every deletion vector does."""
-    is_vector: bool = False
 
 
 class ManifestReading(Protocol):

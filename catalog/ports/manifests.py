@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from catalog.commits.rebase import OvertakenAppend, RebasedManifestList
+from catalog.files.manifest_entries import NewDeletes
 from catalog.iceberg.json import Json
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewDeletes:
-    """Which delete files a snapshot adds to the table, by its manifests and not by what its summary says."""
-
-    positions: bool = False
-    """Position deletes, deletion vectors among them."""
-    equality: bool = False
 
 
 class ManifestLists(Protocol):

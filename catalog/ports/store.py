@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -23,6 +22,7 @@ from catalog.names import CatalogName, Namespace, RelationId, TableName
 from catalog.ports.access import Audit, Principals, Roles, Tokens
 from catalog.ports.dropped import DroppedRelations
 from catalog.ports.hive import Baselines, HiveTables
+from catalog.ports.idempotency import IdempotencyKeys
 from catalog.ports.imports import ImportEntries
 from catalog.ports.launch import Launches
 from catalog.ports.orphans import OrphanBatches
@@ -39,18 +39,6 @@ from catalog.tables.relation import (
     TableStats,
 )
 from catalog.tables.table_status import PlanRequest, PlanResult
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredResponse:
-    """What a request with this idempotency key was answered."""
-
-    key: str
-    fingerprint: str
-    status: int
-    body: bytes
-    created_at: datetime
-
 
 Scope = tuple[CatalogName, Namespace]
 """What policies are set for: a namespace, or with () the whole catalog."""
@@ -350,14 +338,6 @@ class Policies(Protocol):
         """Those of all scopes that have some, in one query."""
 
     def put(self, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None: ...
-
-
-class IdempotencyKeys(Protocol):
-    """Answers given under idempotency keys."""
-
-    def find(self, key: str) -> StoredResponse | None: ...
-    def add(self, answer: StoredResponse) -> None: ...
-    def remove_before(self, moment: datetime) -> int: ...
 
 
 class Metrics(Protocol):

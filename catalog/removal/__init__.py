@@ -1,1 +1,1 @@
-"""TODO: say what this package is."""
+"""What leaves a catalog: dropped tables, orphan files, and the proof that files belong to nobody else."""

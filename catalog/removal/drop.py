@@ -17,12 +17,11 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.reading import unlisted_manifests
 from catalog.locations.paths import list_data_paths
 from catalog.names import CatalogName, TableName
-from catalog.policy.policy import PROTECTED
+from catalog.policy.policy import PROTECTED, RETENTION
 from catalog.policy.units import parse_duration
-from firn.protocol.locations import canonical, lies_in
-from firn.protocol.names import dotted
+from firn.protocol.locations import lies_in, normalize_location
+from firn.protocol.names import join_name
 
-RETENTION = "firn.drop.retention"
 DEFAULT_RETENTION = "7 d"
 
 
@@ -82,7 +81,7 @@ class Dropped:
     @property
     def name(self) -> str:
         """As people write it."""
-        return dotted(self.path)
+        return join_name(self.path)
 
     @property
     def table_name(self) -> TableName:
@@ -121,17 +120,19 @@ def is_protected(properties: Mapping[str, str]) -> bool:
 
 def is_own_location(location: str, own: str) -> bool:
     """Whether a file that a purge has found lies inside the dropped table's own, canonical, location."""
-    return lies_in(canonical(location), own)
+    return lies_in(normalize_location(location), own)
 
 
 def list_other_locations(metadata: Json) -> tuple[str, ...]:
     """Directories outside of a table's location that its files lie in: it has moved before, or writes elsewhere."""
-    own = canonical(metadata["location"])
+    own = normalize_location(metadata["location"])
     snapshots = metadata.get("snapshots") or ()
     named = [one.get("manifest-list") or "" for one in snapshots]
     named += [manifest for one in snapshots for manifest in unlisted_manifests(one)]
     named += [one["metadata-file"] for one in metadata.get("metadata-log", ())]
     places = {location.rpartition("/")[0] for location in named} - {""}
     return tuple(
-        sorted({*list_data_paths(metadata), *(place for place in places if not lies_in(canonical(place), own))})
+        sorted(
+            {*list_data_paths(metadata), *(place for place in places if not lies_in(normalize_location(place), own))}
+        )
     )

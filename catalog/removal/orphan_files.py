@@ -17,7 +17,7 @@ from catalog.commits.commit_rules import OLDEST_LEASE
 from catalog.iceberg.json import Json
 from catalog.jobs.job import JobId
 from catalog.names import CatalogName, RelationId
-from firn.protocol.locations import canonical, lies_in
+from firn.protocol.locations import lies_in, normalize_location
 
 BATCH = 200
 """Files that one report names, and that are moved while nobody can add a table or end the lease."""
@@ -115,7 +115,7 @@ def find_keep_reason(file: SeenFile | None, places: Iterable[str], before: datet
     """Why a file is kept whatever the table needs; `places` are canonical. None when only that is left to be seen."""
     if file is None:
         return KeepReason.GONE
-    found = canonical(file.location)
+    found = normalize_location(file.location)
     if not any(lies_in(found, place) and found != place for place in places):
         return KeepReason.ELSEWHERE
     if file.modified_at is None or file.modified_at.timestamp() <= 0:

@@ -11,7 +11,7 @@ from typing import Any
 from catalog.locations.location_rule import QUARANTINE, list_readings
 from catalog.removal.drop import UsedLocation
 from catalog.tables.relation import COLLECTED, Relation, RelationKind
-from firn.protocol.locations import canonical, lies_in, overlaps
+from firn.protocol.locations import lies_in, normalize_location, overlaps
 
 
 def quarantine_location(warehouse: str) -> str:
@@ -21,7 +21,7 @@ def quarantine_location(warehouse: str) -> str:
 
 def explain_outside_warehouse(location: str, warehouse: str) -> str | None:
     """Why what a listing finds below this location is not Firn's to judge; None when it is."""
-    own, root = canonical(location), canonical(warehouse)
+    own, root = normalize_location(location), normalize_location(warehouse)
     if not lies_in(own, root) or own == root:
         return f"its location {location} is not inside the catalog's warehouse"
     return None

@@ -1,1 +1,1 @@
-"""TODO: say what this package is."""
+"""What a name in a catalog stands for, and the planner's last assessment of it."""

@@ -15,7 +15,7 @@ from firn.embedded.process import require_java
 from firn.embedded.quiet import stderr_into
 from firn.errors import FirnError, Invalid
 from firn.linked import AutoSync
-from firn.protocol.names import dotted
+from firn.protocol.names import join_name
 from firn.spark.jars import cache_dir
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _keyed_target(this: Told, spark: SparkSession, statement: str) -> str | None
     target = written_table(spark, statement)
     if target is None:
         return None
-    name = dotted(target)
+    name = join_name(target)
     try:
         is_keyed = this.client.tables[name].show().kind == KEYED
     except FirnError:  # no table of the server's: Spark's own message stands

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 _SAME_STORE = {"s3a": "s3", "s3n": "s3", "viewfs": "hdfs", "wasbs": "wasb", "abfss": "abfs"}
 
 
-def canonical(location: str) -> str:
+def normalize_location(location: str) -> str:
     """One text for all ways to write a location: `file:/a`, `file:///a/` and `/a`, `s3a://b/c` and `s3://b//c`."""
     scheme, sign, rest = location.partition("://")
     if not sign and location.startswith("file:"):
@@ -35,9 +35,9 @@ def overlaps(one: str, other: str) -> bool:
     return lies_in(one, other) or lies_in(other, one)
 
 
-def spellings(location: str) -> frozenset[str]:
+def list_spellings(location: str) -> frozenset[str]:
     """The regular ways to write a location down: by each scheme, with and without a slash at the end."""
-    own = canonical(location)
+    own = normalize_location(location)
     scheme, sign, rest = own.partition("://")
     if sign:
         schemes = (scheme, *(other for other, same in _SAME_STORE.items() if same == scheme))
@@ -49,7 +49,7 @@ def spellings(location: str) -> frozenset[str]:
 
 def prefixes(location: str) -> tuple[str, ...]:
     """What the files in a directory begin with, by every regular way to write it; nothing that may lie elsewhere."""
-    own = canonical(location)
+    own = normalize_location(location)
     if own.startswith("/"):
         return tuple(f"{scheme}{own.rstrip('/')}/" for scheme in ("", "file:", "file://", "file://localhost"))
     scheme, _, rest = own.partition("://")
@@ -60,7 +60,7 @@ def prefixes(location: str) -> tuple[str, ...]:
 
 def may_be_same(one: str, other: str) -> bool:
     """Whether two names may be of one file: as some programs escape what others write plainly, that too."""
-    return unquote(canonical(one)) == unquote(canonical(other))
+    return unquote(normalize_location(one)) == unquote(normalize_location(other))
 
 
 def _clean(path: str) -> str:

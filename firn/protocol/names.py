@@ -21,12 +21,12 @@ class InvalidName(ValueError):
         self.hint = hint
 
 
-def dotted(parts: Sequence[str]) -> str:
-    """The parts as one name for people; `parts_of` gives them back."""
-    return ".".join(quoted(part) if "." in part or "`" in part else part for part in parts)
+def join_name(parts: Sequence[str]) -> str:
+    """The parts as one name for people; `split_name` gives them back."""
+    return ".".join(quote_name(part) if "." in part or "`" in part else part for part in parts)
 
 
-def parts_of(text: str) -> tuple[str, ...]:
+def split_name(text: str) -> tuple[str, ...]:
     """The parts of a dotted name; InvalidName when a part is empty or backticks do not match."""
     parts, at = [], 0
     while at <= len(text):
@@ -42,11 +42,11 @@ def parts_of(text: str) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def quoted(part: str) -> str:
+def quote_name(part: str) -> str:
     """One part as Spark SQL reads it, whatever characters it is made of."""
     return "`" + part.replace("`", "``") + "`"
 
 
-def sql_name(parts: Sequence[str]) -> str:
+def format_sql_name(parts: Sequence[str]) -> str:
     """The parts as Spark SQL reads them, whatever characters they are made of."""
-    return ".".join(map(quoted, parts))
+    return ".".join(map(quote_name, parts))

@@ -34,7 +34,7 @@ from pyiceberg.table import FileScanTask, Table
 from pyiceberg.types import LongType, NestedField
 
 from firn.errors import ServerFault
-from firn.protocol.names import dotted
+from firn.protocol.names import join_name
 
 ROW_ID = "_row_id"
 SEQUENCE = "_last_updated_sequence_number"
@@ -102,7 +102,7 @@ def _only_data(table: Table, manifest: ManifestFile) -> bool:
     if manifest.content is ManifestContent.DATA:
         return True
     if manifest.has_added_files() or manifest.has_existing_files():
-        raise ServerFault(f"{dotted(table.name())} holds delete files, which no change store may")
+        raise ServerFault(f"{join_name(table.name())} holds delete files, which no change store may")
     return False
 
 

@@ -21,7 +21,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import DataScan, FileScanTask, Table
 
 from firn.errors import Invalid, NotFound, Refused, Unavailable
-from firn.protocol.names import dotted
+from firn.protocol.names import join_name
 from firn.scan import filters
 from firn.scan.avro import READ_BY_SPARK, avro_rows
 from firn.scan.lineage import SEQUENCE, LineageFile, lineage_files, read_rows
@@ -200,7 +200,7 @@ def _planned(table: Table, scan: DataScan) -> list[FileScanTask]:
         if "equality deletes" not in str(error):
             raise
         raise Refused(
-            f"{dotted(table.name())} has equality deletes, as Flink's upserts write them, which Python does not read",
+            f"{join_name(table.name())} has equality deletes, as Flink's upserts write them, which Python does not read",
             hint=READ_BY_SPARK,
         ) from error
 

@@ -13,7 +13,7 @@ from pyiceberg.manifest import DataFileContent
 from pyiceberg.table import Table
 
 from firn.errors import NotFound
-from firn.names import parts_of
+from firn.names import split_name
 from firn.scan.scan import Pin, Pinned
 from firn.transport import Json, Transport
 from firn.wire import Pin as WirePin
@@ -46,7 +46,7 @@ class Served:
 
     def load(self, name: Sequence[str] | None = None) -> Table:
         """An Iceberg table of the catalog; NoSuchTableError when there is none."""
-        table: Table = self._catalog.load_table(parts_of(self.table) if name is None else tuple(name))
+        table: Table = self._catalog.load_table(split_name(self.table) if name is None else tuple(name))
         return table
 
     @cached_property

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 
 from firn.linked import AutoSync
-from firn.names import parts_of
-from firn.protocol.names import sql_name
+from firn.names import split_name
+from firn.protocol.names import format_sql_name
 from firn.spark.hive import before_read
 
 
@@ -23,4 +23,4 @@ def read(table: str, spark: SparkSession | None = None, *, auto_sync: AutoSync |
     if active is None:
         raise RuntimeError("no Spark session is running: start one with firn.spark.session(client)")
     before_read(active, table, auto_sync)
-    return active.table(sql_name(parts_of(table)))
+    return active.table(format_sql_name(split_name(table)))

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from firn.client import Client, connect
 from firn.errors import Invalid
-from firn.names import parts_of
-from firn.protocol.names import dotted
+from firn.names import split_name
+from firn.protocol.names import join_name
 from firn.spark.jars import spark_conf
 from firn.transport import is_loopback
 
@@ -82,7 +82,7 @@ def client_of(spark: SparkSession, table: str) -> tuple[Client, str]:
 
     Invalid when the session has no catalog of Firn's of that name.
     """
-    catalog, *parts = parts_of(table)
+    catalog, *parts = split_name(table)
     prefix = f"spark.sql.catalog.{catalog}"
     uri, found = spark.conf.get(f"{prefix}.uri", None), spark.conf.get(f"{prefix}.warehouse", None)
     if uri is None or found is None or not uri.endswith(ICEBERG_API) or len(parts) < SHORTEST_NAME:
@@ -91,7 +91,7 @@ def client_of(spark: SparkSession, table: str) -> tuple[Client, str]:
             hint="name it with its catalog, as in lake.db.orders, in a session of firn.spark.session(client)",
         )
     client = connect(uri.removesuffix(ICEBERG_API), token=spark.conf.get(f"{prefix}.token", None), catalog=found)
-    return client, dotted([found, *parts])
+    return client, join_name([found, *parts])
 
 
 def loopback_if_local(master: str) -> dict[str, bool | float | int | str | None]:

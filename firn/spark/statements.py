@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from firn.client import Client
 from firn.errors import Invalid, NotFound
 from firn.linked import AutoSync, Linked, linked
-from firn.protocol.names import dotted
+from firn.protocol.names import join_name
 from firn.spark.sessions import client_of
 
 _RELATION = re.compile(r"'UnresolvedRelation \[(.*?)\]")
@@ -49,7 +49,7 @@ def before_statement(spark: SparkSession, statement: str, auto_sync: AutoSync | 
     what = AutoSync(auto_sync)
     for parts in [] if what is AutoSync.NONE else tables_of(spark, statement):
         try:
-            client, name = client_of(spark, dotted(parts))
+            client, name = client_of(spark, join_name(parts))
         except Invalid:  # in no catalog of ours
             continue
         with client:

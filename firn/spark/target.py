@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField
 
 from firn.errors import Invalid
-from firn.names import parts_of
-from firn.protocol.names import sql_name
+from firn.names import split_name
+from firn.protocol.names import format_sql_name
 from firn.spark.errors import NotKeyed
 from firn.spark.quiet_logs import silence_failure_logs
 
@@ -49,7 +49,7 @@ def target_of(spark: SparkSession, table: str) -> Target:
     Only parts that hold a dot need backticks.
     """
     try:
-        change = sql_name((*parts_of(table), "change"))
+        change = format_sql_name((*split_name(table), "change"))
         with silence_failure_logs(spark):
             properties = {row.key: row.value for row in spark.sql(f"SHOW TBLPROPERTIES {change}").collect()}
             schema = spark.table(change).schema

@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from firn.linked import AutoSync
-from firn.protocol.names import quoted
+from firn.protocol.names import quote_name
 from firn.spark.errors import (
     BAD_REQUEST,
     CommitRefused,
@@ -134,7 +134,7 @@ def _cast(df: DataFrame, target: Target, columns: Sequence[str]) -> list[Column]
             raise RowsRefused(
                 f"{target.name}: column {field.name} is {kinds[1]}, the rows have text there: convert it first"
             )
-        column = F.col(quoted(field.name))
+        column = F.col(quote_name(field.name))
         selected.append(column if kinds[0] == kinds[1] else column.cast(field.dataType).alias(field.name))
     return selected
 
@@ -183,7 +183,7 @@ def _recorded(batch: str, op: str) -> str:
 
 def _append(df: DataFrame, target: Target, written: Written, op: str) -> None:
     is_small = _estimated_bytes(df) <= SMALL_BYTES
-    keys = [F.col(quoted(key)) for key in target.key]
+    keys = [F.col(quote_name(key)) for key in target.key]
     spread = df.repartition(1, *keys) if is_small else df.repartition(*keys)
     changes = _checked(spread, target, op)
     for field in target.fields:
@@ -200,7 +200,7 @@ def _append(df: DataFrame, target: Target, written: Written, op: str) -> None:
 
 def _checked(df: DataFrame, target: Target, op: str) -> DataFrame:
     """One row per key, with its operation; a row that must not be there fails the write."""
-    window = Window.partitionBy(*[F.col(quoted(key)) for key in target.key])
+    window = Window.partitionBy(*[F.col(quote_name(key)) for key in target.key])
     wrong = _null_in(_not_null(target))
     if target.sequence_field is None:
         # Any order does: a second row of a key is an error, whichever comes second.
@@ -208,7 +208,7 @@ def _checked(df: DataFrame, target: Target, op: str) -> DataFrame:
         wrong = wrong | (F.col(_RANK) > 1)
     else:
         arrival = F.monotonically_increasing_id()
-        newest = [F.col(quoted(target.sequence_field)).desc(), F.col("_firn_arrival").desc()]
+        newest = [F.col(quote_name(target.sequence_field)).desc(), F.col("_firn_arrival").desc()]
         ranked = df.withColumn("_firn_arrival", arrival).withColumn(_RANK, F.row_number().over(window.orderBy(*newest)))
         ranked = ranked.where(F.col(_RANK) == 1).drop("_firn_arrival")
     failed = F.raise_error(F.lit(f"{target.name}: null or repeated keys")).cast("string")
@@ -222,13 +222,13 @@ def _not_null(target: Target) -> list[str]:
 def _null_in(columns: Sequence[str]) -> Column:
     found = F.lit(False)
     for column in columns:
-        found = found | F.col(quoted(column)).isNull()
+        found = found | F.col(quote_name(column)).isNull()
     return found
 
 
 def _explain(df: DataFrame, target: Target) -> None:
     """Raise RowsRefused when the rows themselves are why the write failed."""
-    counts = df.agg(*[F.count_if(F.col(quoted(name)).isNull()).alias(name) for name in _not_null(target)]).first()
+    counts = df.agg(*[F.count_if(F.col(quote_name(name)).isNull()).alias(name) for name in _not_null(target)]).first()
     nulls = {} if counts is None else {name: n for name, n in counts.asDict().items() if n}
     if nulls:
         found = ", ".join(f"{name} in {n} rows" for name, n in nulls.items())
@@ -237,7 +237,7 @@ def _explain(df: DataFrame, target: Target) -> None:
         ) from None
     if target.sequence_field is not None:
         return
-    keys = [F.col(quoted(key)) for key in target.key]
+    keys = [F.col(quote_name(key)) for key in target.key]
     repeated = df.groupBy(*keys).count().where("count > 1")
     some = repeated.limit(_SHOWN_KEYS).collect()
     if some:

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 from pyspark.sql.types import StructField, StructType
 
-from firn.protocol.names import quoted
+from firn.protocol.names import quote_name
 from optimizer.convert_task import Column, ConvertTask, Layout
 from optimizer.errors import Refused
 from optimizer.hive_rows import check_zone, spark_type
@@ -83,7 +83,7 @@ def _append_checked(work: JobRun, task: ConvertTask, rows: DataFrame, marks: Map
 
 def check_keys(rows: DataFrame, task: ConvertTask) -> None:
     """Refused where a row has no key, or, if they are to be unique, where a key occurs more than once."""
-    names = [quoted(name) for name in task.primary_key]
+    names = [quote_name(name) for name in task.primary_key]
     no_key = reduce(or_, [F.col(name).isNull() for name in names])
     keys = rows.groupBy(*names).agg(F.count(F.lit(1)).alias(_ROWS)).withColumn(_NO_KEY, no_key)
     repeats = (F.col(_ROWS) > 1) & ~F.col(_NO_KEY)
@@ -147,13 +147,15 @@ class _Source:
     def _columns(self, known: Sequence[str]) -> list[SparkColumn]:
         table: StructType = self._session.spark.table(self._session.name(self._task.parts)).schema
         return [
-            (F.col(quoted(field.name)) if field.name in known else F.lit(None)).cast(field.dataType).alias(field.name)
+            (F.col(quote_name(field.name)) if field.name in known else F.lit(None))
+            .cast(field.dataType)
+            .alias(field.name)
             for field in table.fields
         ]
 
     def _values(self) -> DataFrame:
         """The partition columns of each directory, as text."""
-        names = [quoted(one.name) for one in self._task.partition_columns]
+        names = [quote_name(one.name) for one in self._task.partition_columns]
         rows = [(at, *unit.values) for at, unit in enumerate(self._task.units)]
         schema = ", ".join([f"{NUMBER} int", *(f"{name} string" for name in names)])
         return self._session.spark.createDataFrame(rows, schema)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from firn.protocol.names import dotted
+from firn.protocol.names import join_name
 from optimizer.deletion import Freed, delete_unneeded
 from optimizer.errors import Refused, Unknown
 from optimizer.job import OptimizerJob
@@ -26,11 +26,11 @@ def run(work: JobRun) -> Result:
     done = {"expired_snapshots": 0, "dropped_refs": 0}
     failed: list[Refused | Unknown] = []
     for table in task.tables:
-        work.keeper.stage(f"expiring {dotted(table.parts)}")
+        work.keeper.stage(f"expiring {join_name(table.parts)}")
         try:
             freed.append(_expire(work, table))
         except (Refused, Unknown) as error:
-            failed.append(type(error)(f"{dotted(table.parts)}: {error}"))
+            failed.append(type(error)(f"{join_name(table.parts)}: {error}"))
             work.keeper.say(str(failed[-1]))
         else:
             done["expired_snapshots"] += len(table.snapshot_ids)
@@ -57,12 +57,12 @@ def _expire(work: JobRun, table: ExpireTable) -> Freed:
     check_manifests(work, work.session.table(table.parts).io(), before)
     change = {"requirements": _requirements(table), "updates": _updates(table)}
     after = work.commit(lambda: work.api.commit_table(work.lease, table.parts, change))
-    work.keeper.say(f"{dotted(table.parts)}: {len(table.snapshot_ids)} snapshots expired")
+    work.keeper.say(f"{join_name(table.parts)}: {len(table.snapshot_ids)} snapshots expired")
     freed = delete_unneeded(work, table.parts, before, after)
     if freed.kept_because is not None:
-        work.keeper.say(f"{dotted(table.parts)}: no file is deleted: {freed.kept_because}")
+        work.keeper.say(f"{join_name(table.parts)}: no file is deleted: {freed.kept_because}")
     elif freed.outside:
-        work.keeper.say(f"{dotted(table.parts)}: left {freed.outside} files outside the table's directory")
+        work.keeper.say(f"{join_name(table.parts)}: left {freed.outside} files outside the table's directory")
     return freed
 
 

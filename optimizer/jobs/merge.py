@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameWriterV2
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
-from firn.protocol.names import quoted
+from firn.protocol.names import quote_name
 from optimizer.errors import Refused, Unknown
 from optimizer.failures import explain_failure
 from optimizer.job import OptimizerJob
@@ -149,16 +149,16 @@ def _of_files(work: JobRun, task: MergeTask, names: list[str]) -> DataFrame:
     """The partitions of the pending files: no row is read, and those come too whose changes take no effect."""
     entries = work.session.spark.table(f"{work.session.name(task.change.parts)}.entries")
     pending = entries.where((F.col("status") < _DELETED) & (F.col("sequence_number") > task.watermark))
-    return pending.select(*[F.col(f"data_file.partition.{quoted(one)}") for one in names]).distinct()
+    return pending.select(*[F.col(f"data_file.partition.{quote_name(one)}") for one in names]).distinct()
 
 
 def format_partitions(partitions: DataFrame) -> DataFrame:
     """Partition values as predicates take them."""
     return partitions.select(
         *[
-            F.hex(quoted(field.name))
+            F.hex(quote_name(field.name))
             if field.dataType.simpleString() == "binary"
-            else F.col(quoted(field.name)).cast("string")
+            else F.col(quote_name(field.name)).cast("string")
             for field in partitions.schema.fields
         ]
     )
@@ -211,10 +211,10 @@ def _merge_into(work: JobRun, task: MergeTask, plan: Plan) -> None:
 
 def merge_sql(work: JobRun, task: MergeTask, source: str, target_where: str | None = None) -> str:
     """The statement that brings the changes of `source` into base; keys are met only where `target_where` holds."""
-    same_key = " AND ".join(f"t.{quoted(key)} = s.{quoted(key)}" for key in task.primary_key)
-    names = ", ".join(quoted(column) for column in task.columns)
-    values = ", ".join(f"s.{quoted(column)}" for column in task.columns)
-    updates = ", ".join(f"t.{quoted(column)} = s.{quoted(column)}" for column in task.columns)
+    same_key = " AND ".join(f"t.{quote_name(key)} = s.{quote_name(key)}" for key in task.primary_key)
+    names = ", ".join(quote_name(column) for column in task.columns)
+    values = ", ".join(f"s.{quote_name(column)}" for column in task.columns)
+    updates = ", ".join(f"t.{quote_name(column)} = s.{quote_name(column)}" for column in task.columns)
     # No key is met outside the touched partitions, so the rest of base need not be read.
     pruned = f" AND {target_where}" if target_where else ""
     return (

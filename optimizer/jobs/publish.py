@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 from pyspark.sql.types import BinaryType, DataType
 
-from firn.protocol.names import quoted
+from firn.protocol.names import quote_name
 from optimizer.avro_writing import AvroColumn, find_lost_values, write_avro
 from optimizer.errors import Refused
 from optimizer.hive_rows import check_zone, spark_type
@@ -74,9 +74,9 @@ def run(work: JobRun) -> Result:
 def _rows(work: JobRun, task: PublishTask, partitions: Sequence[Partition]) -> DataFrame:
     """The rows of these partitions as Hive has them, its partition columns last."""
     base = _read(work, task)
-    columns = [F.col(quoted(_known(one.name))).cast(spark_type(one.type)).alias(one.hive) for one in task.columns]
-    columns += [F.col(quoted(name)) for name in task.own_columns]
-    parts = [F.col(quoted(_known(one.name))).alias(one.hive) for one in task.partition_columns]
+    columns = [F.col(quote_name(_known(one.name))).cast(spark_type(one.type)).alias(one.hive) for one in task.columns]
+    columns += [F.col(quote_name(name)) for name in task.own_columns]
+    parts = [F.col(quote_name(_known(one.name))).alias(one.hive) for one in task.partition_columns]
     if not parts:
         return base.select(*columns).hint("rebalance")
     names = [_known(one.name) for one in task.partition_columns]
@@ -85,7 +85,7 @@ def _rows(work: JobRun, task: PublishTask, partitions: Sequence[Partition]) -> D
     where = predicate(fields, types, [tuple(one.values) for one in partitions], limit=None)
     if where is None:
         raise Refused("a partition has a value that no predicate can name")
-    by: list[Column] = [F.col(quoted(one.hive)) for one in task.partition_columns]
+    by: list[Column] = [F.col(quote_name(one.hive)) for one in task.partition_columns]
     return base.where(where).select(*columns, *parts).hint("rebalance", *by)
 
 
@@ -157,10 +157,10 @@ def _rows_losing(
     texts = ", ".join(["name string", *(f"value{at} string" for at in range(len(columns)))])
     asked = work.session.spark.createDataFrame([(one.name, *one.values) for one in partitions], texts)
     same = [
-        F.col(quoted(name)).eqNullSafe(_typed(F.col(f"_firn.value{at}"), rows.schema[name].dataType))
+        F.col(quote_name(name)).eqNullSafe(_typed(F.col(f"_firn.value{at}"), rows.schema[name].dataType))
         for at, name in enumerate(columns)
     ]
-    found = rows.select(is_lost.alias("_firn_lost"), *[F.col(quoted(name)) for name in columns])
+    found = rows.select(is_lost.alias("_firn_lost"), *[F.col(quote_name(name)) for name in columns])
     joined = found.join(F.broadcast(asked.alias("_firn")), reduce(and_, same, F.lit(True)))
     counted = joined.groupBy("_firn.name").agg(F.count(F.lit(1)).alias("rows"), F.count_if("_firn_lost").alias("lost"))
     return {str(one["name"]): int(one["rows"]) for one in counted.where("lost > 0").collect()}

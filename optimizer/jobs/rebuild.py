@@ -19,7 +19,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
-from firn.protocol.names import quoted
+from firn.protocol.names import quote_name
 from optimizer.errors import Refused
 from optimizer.hive_rows import ADDED, KNEW, HiveRows
 from optimizer.hive_snapshot import HivePartitions, Rows, find_known_keys
@@ -87,7 +87,7 @@ class _Rebuild:
     @property
     def rest(self) -> DataFrame:
         """Base's rows of the other partitions."""
-        columns = [quoted(name) for name in self.task.merge.columns]
+        columns = [quote_name(name) for name in self.task.merge.columns]
         return self._base_table.where(self._outside).select(*columns)
 
     @property
@@ -100,17 +100,17 @@ class _Rebuild:
         Of the others it was decided before that they had lost. With a sequence field the newer row wins.
         """
         hive, rest = self.hive.alias("h"), self.rest.alias("b")
-        same = [F.col(f"h.{quoted(key)}") == F.col(f"b.{quoted(key)}") for key in self._key]
+        same = [F.col(f"h.{quote_name(key)}") == F.col(f"b.{quote_name(key)}") for key in self._key]
         wins = F.col(f"h.{ADDED}")
         if self.task.merge.sequence_field:
-            mine, theirs = (F.col(f"{side}.{quoted(self.task.merge.sequence_field)}") for side in ("h", "b"))
+            mine, theirs = (F.col(f"{side}.{quote_name(self.task.merge.sequence_field)}") for side in ("h", "b"))
             wins = wins & (theirs.isNull() | F.coalesce(mine >= theirs, F.lit(False)))
-        kept = [F.col(f"b.{quoted(name)}") for name in self._listed]
+        kept = [F.col(f"b.{quote_name(name)}") for name in self._listed]
         return hive.join(rest, reduce(Column.__and__, same)).select(*kept, wins.alias(_WINS))
 
     def name_views(self, contested: DataFrame) -> None:
         """`baseline` and `history`, as the SQL calls them."""
-        columns = [quoted(name) for name in self.task.merge.columns]
+        columns = [quote_name(name) for name in self.task.merge.columns]
         won = contested.where(F.col(_WINS)).select(*self._keys)
         lost = contested.where(~F.col(_WINS)).select(*self._keys)
         hive = self.hive.join(lost, self._key, "left_anti").select(*columns, KNEW)
@@ -149,7 +149,7 @@ class _Rebuild:
     def _changes(self) -> DataFrame:
         """All rows ever appended to the change store. An incremental scan leaves out the snapshot that it starts at."""
         replay, spark, name = self.task.replay, self.work.session.spark, self.work.session.name
-        columns = [*(quoted(column) for column in self.task.merge.columns), "_op", "_source", *_LINEAGE]
+        columns = [*(quote_name(column) for column in self.task.merge.columns), "_op", "_source", *_LINEAGE]
         current = spark.table(name(self.task.merge.change.parts))
         if replay.first is None:
             return current.limit(0).select(*columns)
@@ -169,7 +169,7 @@ class _Rebuild:
         effective = spark.sql(self.task.replay.sql["effective"])
         led_to = effective.where("_op <> 'D'")
         left = self.rest.join(effective.select(*self._keys), self._key, "left_semi")
-        columns = [quoted(name) for name in self._listed_partition]
+        columns = [quote_name(name) for name in self._listed_partition]
         frames = [frame.select(*columns).distinct() for frame in (led_to, left, spark.table("firn_won"))]
         return rebuilt | {tuple(row) for frame in frames for row in format_partitions(frame).collect()}
 
@@ -199,7 +199,7 @@ class _Rebuild:
 
     @property
     def _keys(self) -> list[str]:
-        return [quoted(key) for key in self._key]
+        return [quote_name(key) for key in self._key]
 
     @property
     def _listed(self) -> list[str]:

@@ -16,7 +16,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from firn.protocol.names import dotted
+from firn.protocol.names import join_name
 from firn.spark.errors import reason
 from optimizer.errors import LeaseLost, Refused, Unknown
 from optimizer.failures import explain_failure
@@ -282,7 +282,7 @@ class _Rewrite:
 
     @property
     def _name(self) -> str:
-        return dotted(self.task.parts)
+        return join_name(self.task.parts)
 
 
 def _within(sizes: list[tuple[int, int]], most: int | None) -> int:

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from catalog.access.privileges import Securable
 from catalog.names import Namespace, parse_namespace
 from catalog.tables.relation import Catalog
-from firn.protocol.names import dotted
+from firn.protocol.names import join_name
 from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, VisibleDep
 from server.api.errors import refusals
 
@@ -136,7 +136,8 @@ def list_namespaces(
         cursor=page.cursor,
     )
     items = [
-        NamespaceOut(name=dotted(one), properties=services.namespaces.properties(catalog, one)) for one in found.items
+        NamespaceOut(name=join_name(one), properties=services.namespaces.properties(catalog, one))
+        for one in found.items
     ]
     return PageOut(items=items, next_cursor=found.next_cursor)
 
@@ -148,7 +149,7 @@ def create_namespace(services: ServicesDep, catalog: CatalogDep, body: Namespace
     if len(namespace) > 1:
         services.namespaces.ensure(catalog, namespace[:-1])
     services.namespaces.create(catalog, namespace, body.properties)
-    return NamespaceOut(name=dotted(namespace), properties=body.properties)
+    return NamespaceOut(name=join_name(namespace), properties=body.properties)
 
 
 @router.get("/{catalog}/misplaced", summary="List tables whose locations break the rule", responses=refusals(404))

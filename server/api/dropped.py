@@ -12,7 +12,7 @@ from fastapi import APIRouter, Query, Request
 from catalog.access.privileges import Securable, formerly
 from catalog.names import TableName, parse_namespace
 from catalog.removal.drop import Dropped, DroppedKind, DroppedState
-from firn.protocol.names import dotted
+from firn.protocol.names import join_name
 from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, TableDep, VisibleDep
 from server.api.errors import refusals
 from server.service.services import Services
@@ -237,7 +237,7 @@ def drop_namespace(
         dry_run=dry_run,
         id=done.id,
         keep_until=done.keep_until,
-        namespaces=[dotted(one) for one in done.namespaces],
+        namespaces=[join_name(one) for one in done.namespaces],
         dropped=[RestoredOut(id=one.id, kind=one.kind, name=one.name) for one in done.dropped],
     )
 

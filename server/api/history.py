@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated
 
-from catalog.iceberg.summaries import read_number
 from fastapi import APIRouter, Query
 
 from catalog.history.change import Topic
 from catalog.history.lineage import Totals
 from catalog.iceberg.json import Json
+from catalog.iceberg.summaries import read_number
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.ports.store import UnitOfWork
 from catalog.tables.relation import RelationKind

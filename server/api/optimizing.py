@@ -10,7 +10,7 @@ from fastapi import APIRouter
 
 from catalog.jobs.job import JobKind, JobStatus
 from catalog.jobs.queue import FinishedJobs
-from firn.protocol.names import dotted
+from firn.protocol.names import join_name
 from server.api.deps import Out, ServicesDep
 from server.api.groups import GroupOut
 from server.service.optimizing import DAY, HOUR, Load, Overview
@@ -182,7 +182,7 @@ def _worst(found: Overview) -> list[StandingOut]:
     return [
         StandingOut(
             catalog=relation.catalog,
-            table=dotted((*relation.name.namespace, relation.name.name)),
+            table=join_name((*relation.name.namespace, relation.name.name)),
             health=table_status.health,
             parts=dict(table_status.parts),
             why=table_status.why,

@@ -30,7 +30,7 @@ from catalog.ports.work import Listing
 from catalog.removal.drop import is_protected
 from catalog.tables.relation import Relation, RelationKind, TableStats
 from catalog.tables.table_status import Sort, TableStatus
-from firn.protocol.names import dotted
+from firn.protocol.names import join_name
 from server.api.deps import Out, PageOut, Paging
 from server.api.jobs import JobOut
 from server.api.keyviews import KeysOut
@@ -255,7 +255,7 @@ def _check_within(services: Services, visible: Visible, catalog: CatalogName, wi
     """NoSuchNamespace unless it is there, and for this reader: a mistyped name would look like an empty one."""
     services.namespaces.catalog(catalog)
     if not (visible.namespace(catalog, within) and services.namespaces.exists(catalog, within)):
-        raise NoSuchNamespace(f"Namespace does not exist: {dotted(within)}")
+        raise NoSuchNamespace(f"Namespace does not exist: {join_name(within)}")
 
 
 def _row(
@@ -270,7 +270,7 @@ def _row(
     pending = ("pending_rows", "pending_bytes", "pending_commits")
     return {
         "name": relation.name.name,
-        "namespace": dotted(relation.name.namespace),
+        "namespace": join_name(relation.name.namespace),
         "kind": _SHOWN[relation.kind],
         "hive_name": relation.hive_name,
         **{name: getattr(counted, name) for name in counts},

@@ -13,7 +13,7 @@ from catalog.history.table_stats import read_engine
 from catalog.history.views import read_sql_by_dialect, read_version_schema
 from catalog.iceberg.json import Json
 from catalog.names import TableName
-from firn.protocol.names import dotted
+from firn.protocol.names import join_name
 from server.api.deps import CatalogDep, In, Out, ServicesDep
 from server.api.errors import refusals
 from server.api.historyviews import ChangeOut
@@ -118,7 +118,7 @@ def _view(seen: SeenView) -> ViewOut:
         id=relation.id,
         catalog=relation.catalog,
         name=relation.name.name,
-        namespace=dotted(relation.name.namespace),
+        namespace=join_name(relation.name.namespace),
         location=relation.location,
         metadata_location=relation.metadata_location,
         created_at=relation.created_at,
@@ -137,7 +137,7 @@ def _version(metadata: Json, version: Json) -> ViewVersionOut:
         engine=read_engine(version.get("summary") or {}),
         is_current=version["version-id"] == metadata["current-version-id"],
         sql=read_sql_by_dialect(version),
-        default_namespace=dotted(version.get("default-namespace") or ()),
+        default_namespace=join_name(version.get("default-namespace") or ()),
         columns=[
             ViewColumnOut(name=field["name"], type=format_iceberg_type(field["type"]), comment=field.get("doc"))
             for field in fields

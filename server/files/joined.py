@@ -9,14 +9,13 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
-from catalog.files.manifest_entries import NewDeletes
-
 from catalog.commits.rebase import OvertakenAppend, RebasedManifestList
 from catalog.errors import Invalid, NotFound
+from catalog.files.manifest_entries import NewDeletes
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import sequence_number
 from catalog.iceberg.structure import FIRST_VERSION_WITH_ROW_LINEAGE
-from firn.protocol.locations import canonical, lies_in
+from firn.protocol.locations import lies_in, normalize_location
 from server.files.avro_container import Most
 from server.files.manifest_records import MALFORMED, Damaged, avro_records, named_manifests
 from server.files.manifests import Content, ManifestFile, Manifests, Status, give_row_ids
@@ -63,7 +62,7 @@ class _Join:
         self._metadata = metadata
         self._append = append
         self._manifests = Manifests(storage, metadata)
-        self._root = canonical(metadata["location"])
+        self._root = normalize_location(metadata["location"])
         self._specs = {spec["spec-id"] for spec in metadata.get("partition-specs") or [{"spec-id": 0}]}
 
     def joined(self) -> RebasedManifestList:
@@ -128,7 +127,7 @@ class _Join:
 
     def _check_place(self, location: str) -> None:
         """The server reads for the client here, with rights that the client may not have elsewhere."""
-        if not lies_in(canonical(location), self._root):
+        if not lies_in(normalize_location(location), self._root):
             raise _NotPlainError
 
     def _location(self) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from catalog.files.manifest_entries import ManifestEntry, ManifestFile
-
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema
 from catalog.locations.location_rule import FileRule

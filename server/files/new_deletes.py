@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from catalog.files.manifest_entries import NewDeletes
-
 from catalog.errors import Invalid
+from catalog.files.manifest_entries import NewDeletes
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import snapshot_by_id, unlisted_manifests
-from firn.protocol.locations import canonical, lies_in
+from firn.protocol.locations import lies_in, normalize_location
 from server.files.manifests import Content, ManifestFile, Manifests, Status
 from server.files.storage import Storage
 
@@ -46,6 +45,6 @@ def _lines(manifests: Manifests, metadata: Json, snapshot: Json) -> Sequence[Man
 def _is_inside(metadata: Json, location: str) -> bool:
     """True; Invalid when it is not."""
     own = [metadata["location"], (metadata.get("properties") or {}).get("write.metadata.path")]
-    if not any(place and lies_in(canonical(location), canonical(place)) for place in own):
+    if not any(place and lies_in(normalize_location(location), normalize_location(place)) for place in own):
         raise Invalid(f"{location} lies outside of the table's directory", hint="write metadata below its location")
     return True

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from catalog.errors import AlreadyExists, NotFound
 from catalog.removal.orphan_files import SeenFile
-from firn.protocol.locations import canonical
+from firn.protocol.locations import normalize_location
 from server.files.arrow import RemoteDirectories
 from server.files.locations import local_path
 from server.files.storage import Storage, told
@@ -73,7 +73,7 @@ class QuarantineFiles:
                     return Path(here).stat().st_dev == Path(there).stat().st_dev
                 except FileNotFoundError:  # gone meanwhile: there is nothing to move
                     return True
-        one, other = canonical(location), canonical(directory)
+        one, other = normalize_location(location), normalize_location(directory)
         return one.startswith(_RENAMING) and one.split("/")[:3] == other.split("/")[:3]
 
     def move(self, location: str, to: str) -> None:

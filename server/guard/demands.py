@@ -17,7 +17,7 @@ from catalog.errors import CatalogError, Invalid, NoSuchCatalog, NoSuchNamespace
 from catalog.jobs.job import JobId
 from catalog.jobs.operation import BatchId, OperationId
 from catalog.names import CatalogName, Namespace, TableName, decode_namespace, decode_parent, parse_namespace
-from firn.protocol.names import dotted
+from firn.protocol.names import join_name
 from server.service.access.access import Access
 from server.service.hive.state import split_name
 from server.service.services import Services
@@ -171,7 +171,7 @@ def on_namespace(asked: Asked, namespace: Namespace, privilege: Privilege | None
     if not namespace:
         yield on_catalog(asked, privilege)
         return
-    missing = NoSuchNamespace(f"Namespace does not exist: {dotted(namespace)}")
+    missing = NoSuchNamespace(f"Namespace does not exist: {join_name(namespace)}")
     yield Demand(privilege=privilege, on=asked.access.namespace(asked.catalog, namespace), missing=missing)
 
 

@@ -11,7 +11,7 @@ from catalog.access.privileges import Securable
 from catalog.errors import NoSuchNamespace
 from catalog.names import Namespace, decode_parent
 from catalog.ports.page import Page
-from firn.protocol.names import dotted
+from firn.protocol.names import join_name
 from server.iceberg.once import OnceDep, OnceWithBodyDep, done
 from server.iceberg.wire import (
     DEFAULT_PAGE,
@@ -81,7 +81,7 @@ def load_namespace(services: ServicesDep, catalog: CatalogDep, namespace: Namesp
 def namespace_exists(services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep) -> None:
     """204 or 404."""
     if not services.namespaces.exists(catalog, namespace):
-        raise NoSuchNamespace(f"Namespace does not exist: {dotted(namespace)}")
+        raise NoSuchNamespace(f"Namespace does not exist: {join_name(namespace)}")
 
 
 @router.delete("/{namespace}", status_code=204)

@@ -17,7 +17,7 @@ from catalog.keyed.spec import BASE, KeySpec
 from catalog.names import CatalogName, TableName
 from catalog.scan.mode import build_planning_config
 from catalog.tables.relation import RelationKind
-from firn.protocol.names import dotted
+from firn.protocol.names import join_name
 from server.iceberg.clients import config_told
 from server.iceberg.compression import Compressed, accepts_gzip
 from server.iceberg.delegation import (
@@ -210,7 +210,7 @@ def _pinned_refusal(name: TableName) -> Invalid:
 
     Not a CommitFailedException, which engines answer with retries.
     """
-    keyed = dotted(name.namespace)
+    keyed = join_name(name.namespace)
     return Invalid(
         f"{keyed} is a keyed table, which SQL cannot change under its own name",
         hint=f"insert rows with new keys into {keyed}.base, append changes to {keyed}.change with _op 'U' or 'D', "

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from catalog.locations.links import Links
-
 from catalog.credentials.storage_config import ALLOWED, StorageConfig
 from catalog.errors import LocationRefused
+from catalog.locations.links import Links
 from catalog.locations.location_rule import PUBLISH_LOCATION, PUBLISHED, QUARANTINE, AllowedLocations, Root
 from catalog.names import CatalogName
 from catalog.ports.store import UnitOfWork

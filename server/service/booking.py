@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from catalog.locations.links import Links
-
 from catalog.commits.commit_rules import list_added_snapshots
 from catalog.errors import LeaseLost
 from catalog.history.commit import CommitEvent, digest_request
@@ -22,6 +20,7 @@ from catalog.iceberg.table import current_snapshot, ref_snapshot_id
 from catalog.jobs.job import SEVERAL_COMMITS, CommitRecord, Job, JobKind, JobStatus, Lease, check_lease
 from catalog.keyed.spec import KeyedTable, Version
 from catalog.keyed.store_commit import read_watermark
+from catalog.locations.links import Links
 from catalog.locations.paths import list_data_paths
 from catalog.ports.store import UnitOfWork
 from catalog.tables.relation import Pointer, Relation, RelationKind

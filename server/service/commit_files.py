@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from cachetools import LRUCache
-from catalog.locations.links import Links
 
 from catalog.commits.commit_rules import list_added_snapshots
 from catalog.errors import Invalid
 from catalog.iceberg.json import Json
+from catalog.locations.links import Links
 from catalog.locations.location_rule import AllowedLocations, FileRule, list_own_locations
 from catalog.names import RelationId
 from catalog.ports.manifests import ManifestLists

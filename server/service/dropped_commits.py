@@ -12,7 +12,7 @@ from catalog.commits.commit_rules import is_brought_by, list_added_snapshots
 from catalog.history.commit import TableCommit
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.ports.store import Database, UnitOfWork
-from firn.protocol.names import dotted
+from firn.protocol.names import join_name
 
 _MOST = 50
 """Drops of one name that are looked at, newest first."""
@@ -30,7 +30,7 @@ def was_applied_before_drop(database: Database, catalog: CatalogName, changes: S
 
 def _of(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> Iterator[RelationId]:
     """The dropped tables that had this name; a store is listed with its keyed table."""
-    for listed in {str(name), dotted(name.namespace)}:
+    for listed in {str(name), join_name(name.namespace)}:
         for entry in uow.dropped.list(catalog, name=listed, limit=_MOST).items:
             for relation in uow.dropped.relations_of(entry.id):
                 if relation.name == name:

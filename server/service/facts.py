@@ -17,7 +17,7 @@ from catalog.maintenance import kind_of
 from catalog.names import CatalogName, TableName
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation, RelationKind
-from firn.protocol.names import dotted
+from firn.protocol.names import join_name
 from server.service.metadata import MetadataFiles
 
 
@@ -69,7 +69,7 @@ def existing_table(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> Re
 def check_namespace(uow: UnitOfWork, catalog: CatalogName, namespace: tuple[str, ...]) -> None:
     """NoSuchNamespace unless it was created."""
     if not uow.namespaces.exists(catalog, namespace):
-        raise NoSuchNamespace(f"Namespace does not exist: {dotted(namespace)}")
+        raise NoSuchNamespace(f"Namespace does not exist: {join_name(namespace)}")
 
 
 def _hint(relation: Relation | None) -> str | None:

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from catalog.files.manifest_entries import ManifestEntry
-
 from catalog.errors import CatalogError
 from catalog.files.file_layout import FileLayout, LayoutCounter
+from catalog.files.manifest_entries import ManifestEntry
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot
 from catalog.names import RelationId

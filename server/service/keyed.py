@@ -24,7 +24,7 @@ from catalog.names import CatalogName, RelationId, TableName, find_name_in_other
 from catalog.ports.store import Database, UnitOfWork
 from catalog.removal.drop import Dropped
 from catalog.tables.relation import Relation, RelationKind
-from firn.protocol.names import dotted
+from firn.protocol.names import join_name
 from server.service.facts import check_namespace, existing_table, load_metadata
 from server.service.job_fencing import end_jobs, rename_jobs
 from server.service.metadata import MetadataFiles
@@ -114,7 +114,7 @@ def find_keyed(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> Relati
     if relation is not None and relation.kind is RelationKind.KEYED:
         return relation
     if relation is not None and relation.kind.is_store:
-        owner = dotted(name.namespace)
+        owner = join_name(name.namespace)
         raise NoSuchTable(f"{name} is a store of the keyed table {owner}", hint=f"name {owner} itself")
     raise NoSuchTable(f"keyed table {name} does not exist")
 
@@ -280,7 +280,7 @@ def check_no_namespace(uow: UnitOfWork, catalog: CatalogName, name: TableName) -
     taken = uow.namespaces.holder(catalog, name.as_namespace)
     if taken is not None:
         message = f"Namespace already exists: {name}; the stores of keyed table {name} would be in it"
-        raise AlreadyExists(message, hint=find_name_in_other_case(dotted(taken), name))
+        raise AlreadyExists(message, hint=find_name_in_other_case(join_name(taken), name))
 
 
 def new_base(definition: TableDefinition, spec: KeySpec, *, location: str, now_ms: int) -> Json:

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 
-from catalog.files.manifest_entries import ManifestEntry
-
 from catalog.files.bin_packing import AppliedDeletes, RewriteRule, Selection
 from catalog.files.file_layout import FEWEST_FILES, LayoutCounter, pack_change_files
+from catalog.files.manifest_entries import ManifestEntry
+from catalog.files.partition_text import make_partition_formatter
 from catalog.iceberg.json import Json
-from catalog.iceberg.partition_text import make_partition_formatter
 from catalog.iceberg.reading import current_snapshot
 from catalog.keyed.spec import CHANGE
 from catalog.names import CatalogName, TableName

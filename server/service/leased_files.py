@@ -1,7 +1,8 @@
 """Which files an optimizer may open for its job: facts that come with the lease, and answers while it lasts.
 
 An optimizer opens with its own rights what metadata names, and users write metadata. It knows no rule: it compares
-files with the directories of the job's own table, and asks here about all others (catalog.locations.location_rule, decision 61).
+files with the directories of the job's own table, and asks here about all others
+(catalog.locations.location_rule, decision 61).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from catalog.maintenance.context import JobContext
 from catalog.names import TableName
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation
-from firn.protocol.locations import canonical
+from firn.protocol.locations import normalize_location
 from server.service.facts import load_metadata
 from server.service.locations import allowed_locations, hive_in_tables, rule_in, storage_of
 from server.service.metadata import MetadataFiles
@@ -103,7 +104,7 @@ class LeasedFiles:
             with suppress(LocationRefused):  # of a table that is older than the rule: its files are asked about
                 allowed.check_directory(place, links)
                 yield place
-                yield from sorted(allowed.aliases({canonical(place)}) - {canonical(place)})
+                yield from sorted(allowed.aliases({normalize_location(place)}) - {normalize_location(place)})
 
 
 def _in_tables(

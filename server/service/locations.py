@@ -1,6 +1,7 @@
 """The location rule (catalog.locations.location_rule) on what the database knows: whose directories are where.
 
-No message of this module names another table or its place: its reader may not know of it, see catalog.access.privileges.
+No message of this module names another table or its place: its reader may not know of it
+(catalog.access.privileges).
 """
 
 from __future__ import annotations
@@ -9,11 +10,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from uuid import UUID
 
-from catalog.locations.links import Links
-
 from catalog.errors import LocationRefused
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import unlisted_manifests
+from catalog.locations.links import Links
 from catalog.locations.location_rule import (
     PUBLISH_LOCATION,
     AllowedLocations,
@@ -26,7 +26,7 @@ from catalog.locations.paths import DATA_PATHS
 from catalog.names import CatalogName
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation
-from firn.protocol.locations import canonical, lies_in
+from firn.protocol.locations import lies_in, normalize_location
 from server.service.allowed import allowed_locations, check_published, storage_of
 from server.service.hive.places import publish_location, published_place
 
@@ -143,7 +143,7 @@ def dropped_around(uow: UnitOfWork, catalog: CatalogName, location: str) -> list
     So a table that was dropped can be registered again, under any name; what is being purged cannot.
     """
     kept = uow.dropped.kept_at(catalog)
-    return [one for one, place in kept if lies_in(canonical(location), canonical(place))]
+    return [one for one, place in kept if lies_in(normalize_location(location), normalize_location(place))]
 
 
 def named_files(metadata: Json) -> list[str]:
@@ -179,9 +179,9 @@ def rule_in(
             return [one.location for one in now.dropped.places_meeting(wanted, kin(relation), but_for_hive_of=linked)]
 
     allowed = allowed_locations(uow, links, relation.catalog)
-    warehouse = canonical(uow.catalogs.get(relation.catalog).warehouse)
+    warehouse = normalize_location(uow.catalogs.get(relation.catalog).warehouse)
     # Of a registered table somebody else has written where it was: in a landing area that makes nothing its own.
-    former = [one for one in relation.former_locations if lies_in(canonical(one), warehouse)]
+    former = [one for one in relation.former_locations if lies_in(normalize_location(one), warehouse)]
     return FileRule(
         table=str(relation.name),
         allowed=allowed,

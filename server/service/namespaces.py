@@ -14,7 +14,7 @@ from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
 from catalog.removal.drop import check_catalog_properties, is_protected
 from catalog.tables.relation import CASE_INSENSITIVE, Catalog, RelationKind, check_case_setting
-from firn.protocol.names import dotted
+from firn.protocol.names import join_name
 from server.service.once import Idempotency, remember
 from server.service.tables import default_directory
 
@@ -115,7 +115,7 @@ class Namespaces:
         with self.database.writing() as uow:
             uow.catalogs.get(catalog)
             if len(namespace) > 1 and not uow.namespaces.exists(catalog, namespace[:-1]):
-                raise NoSuchNamespace(f"Namespace does not exist: {dotted(namespace[:-1])}")
+                raise NoSuchNamespace(f"Namespace does not exist: {join_name(namespace[:-1])}")
             _add(uow, catalog, namespace, properties)
             remember(uow, idempotency, {"namespace": namespace, "properties": dict(properties)})
 
@@ -154,7 +154,7 @@ class Namespaces:
         with self.database.reading() as uow:
             uow.catalogs.get(catalog)
             if parent and not (uow.namespaces.exists(catalog, parent) or _holds_stores(uow, catalog, parent)):
-                raise NoSuchNamespace(f"Namespace does not exist: {dotted(parent)}")
+                raise NoSuchNamespace(f"Namespace does not exist: {join_name(parent)}")
             return uow.namespaces.children(catalog, parent, limit=limit, cursor=cursor)
 
     def change_properties(
@@ -198,7 +198,7 @@ class Namespaces:
 
 def _properties(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) -> dict[str, str]:
     if _holds_stores(uow, catalog, namespace):
-        return {"firn.keyed-table": dotted(namespace)}
+        return {"firn.keyed-table": join_name(namespace)}
     return uow.namespaces.properties(catalog, namespace)
 
 
@@ -213,7 +213,7 @@ def _add_if_missing(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace,
 def remove_empty(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) -> None:
     """NamespaceNotEmpty while it holds anything, Protected when its owner forbids it."""
     if is_protected(uow.namespaces.lock_properties(catalog, namespace)):
-        shown = dotted(namespace)
+        shown = join_name(namespace)
         sql = f"ALTER NAMESPACE {shown} SET PROPERTIES ('{PROTECTED}'='false')"
         raise Protected(
             f"namespace {shown} is protected against being dropped",

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import orjson
-from catalog.ports.idempotency import StoredResponse
 
+from catalog.ports.idempotency import StoredResponse
 from catalog.ports.store import UnitOfWork
 
 APPLIED = 200

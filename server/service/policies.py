@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from catalog.locations.links import Links
-
 from catalog.errors import Invalid, NoSuchNamespace
+from catalog.locations.links import Links
 from catalog.names import CatalogName, Namespace
 from catalog.policy.policy import Policy, check_policy, merge_layers
 from catalog.ports.store import Database, Scope, UnitOfWork
 from catalog.tables.relation import Relation
-from firn.protocol.names import dotted
+from firn.protocol.names import join_name
 from server.service.allowed import check_published
 
 
@@ -30,7 +29,7 @@ def _layers(
     found: Mapping[Scope, dict[str, str]], catalog: CatalogName, namespace: Namespace
 ) -> list[tuple[str, dict[str, str]]]:
     return [
-        (f"namespace {dotted(part)}" if part else "catalog", found.get((catalog, part), {}))
+        (f"namespace {join_name(part)}" if part else "catalog", found.get((catalog, part), {}))
         for _, part in _scopes(catalog, namespace)
     ]
 
@@ -100,7 +99,7 @@ class Policies:
 def _check_exists(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) -> None:
     uow.catalogs.get(catalog)
     if namespace and not uow.namespaces.exists(catalog, namespace):
-        raise NoSuchNamespace(f"Namespace does not exist: {dotted(namespace)}")
+        raise NoSuchNamespace(f"Namespace does not exist: {join_name(namespace)}")
 
 
 def _scoped(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) -> ScopedPolicy:

@@ -110,7 +110,7 @@ def slots_of(uow: UnitOfWork, group: GroupName, now: datetime, lease: timedelta)
 def next_job(
     uow: UnitOfWork, group: GroupName, kinds: Collection[JobKind], lease: timedelta, *, taking: bool
 ) -> Job | None:
-    """The pending job whose turn it is (catalog.jobs.scheduling): of those asked for, or of those planned, the earliest.
+    """The pending job to take (catalog.jobs.scheduling): of those asked for, or of those planned, the earliest.
 
     Only whoever is `taking` it locks it.
     """

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID, uuid4
 
-from catalog.locations.links import Links
-
 from catalog.errors import Conflict
 from catalog.history.change import Change as Changed
 from catalog.history.change import ChangeKind
@@ -17,12 +15,13 @@ from catalog.history.table_stats import advance_stats, describe_snapshots
 from catalog.history.tables import describe_created_table, read_table_state
 from catalog.iceberg.json import Json
 from catalog.jobs.job import JobStatus
+from catalog.locations.links import Links
 from catalog.locations.location_rule import list_own_locations
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.ports.store import UnitOfWork
 from catalog.removal.drop import list_other_locations
 from catalog.tables.relation import Relation, RelationKind, TableStats
-from firn.protocol.names import dotted
+from firn.protocol.names import join_name
 from server.service.caller import caller
 from server.service.job_fencing import end_jobs
 from server.service.locations import check_directories, check_published, check_registered, dropped_around
@@ -170,7 +169,7 @@ def forget_relation(uow: UnitOfWork, metadata: MetadataFiles, relation: Relation
 def refuse_store(relation: Relation, verb: str) -> None:
     """Conflict for a store of a keyed table."""
     if relation.kind.is_store:
-        whole = dotted(relation.name.namespace)
+        whole = join_name(relation.name.namespace)
         raise Conflict(
             f"{relation.name} is a store of the keyed table {whole} and cannot be {verb} alone",
             hint=f"{whole} can be {verb} as a whole",

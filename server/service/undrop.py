@@ -23,7 +23,7 @@ from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
 from catalog.removal.drop import Dropped, DroppedKind, DroppedState, is_own_location
 from catalog.tables.relation import Relation, RelationKind
-from firn.protocol.locations import canonical, spellings
+from firn.protocol.locations import list_spellings, normalize_location
 from server.service.allowed import allowed_locations
 from server.service.keyed import check_no_namespace
 from server.service.metadata import MetadataFiles
@@ -187,7 +187,7 @@ class Undrops:
         manifests = _admitted(rule, manifests)
         if missing := files.missing(manifests):
             return FilesFound(checked=2 + len(manifests), of=2 + len(manifests), missing=missing)
-        own = canonical(relation.location)
+        own = normalize_location(relation.location)
         named = dict.fromkeys(file for manifest in manifests for file in files.files(manifest))
         data = [file for file in named if relation.hive_name is None or is_own_location(file, own)]
         some = _admitted(rule, data[:: len(data) // MOST_DATA_FILES + 1])
@@ -278,7 +278,9 @@ def _check_hive(uow: UnitOfWork, entry: Dropped, relations: Sequence[Relation]) 
 def _check_alone(uow: UnitOfWork, entry: Dropped, relations: Sequence[Relation]) -> None:
     """Its metadata may have been registered again meanwhile: two tables over one location delete each other's files."""
     ids = {one.id for one in relations}
-    around = [one for part in relations for one in uow.relations.over(spellings(part.location)) if one.id not in ids]
+    around = [
+        one for part in relations for one in uow.relations.over(list_spellings(part.location)) if one.id not in ids
+    ]
     if around:
         raise Conflict(
             f"{entry.name} cannot come back: another table is over its location",

@@ -15,7 +15,6 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from cachetools import LRUCache, TTLCache
-from catalog.locations.links import Links
 
 from catalog.access.privileges import Caller
 from catalog.credentials.reach import Reach, S3Place, find_common_prefix, list_locations
@@ -26,6 +25,7 @@ from catalog.credentials.storage_config import Vending as Mode
 from catalog.errors import CatalogError, Forbidden, Invalid, LocationRefused
 from catalog.iceberg.json import Json
 from catalog.jobs.job import Lease, check_lease
+from catalog.locations.links import Links
 from catalog.locations.location_rule import AllowedLocations, list_own_locations
 from catalog.names import CatalogName, TableName
 from catalog.ports.credentials import Cloud, Keys, ToSign

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import uuid4
 
-from catalog.locations.links import Links
-
 from catalog.errors import AlreadyExists, CatalogError, CommitRefused, Invalid, NoSuchView, RequirementFailed
 from catalog.history.commit import CommitEvent, TableCommit
 from catalog.history.table_stats import read_engine
@@ -16,6 +14,7 @@ from catalog.history.views import compare_views, describe_created_view
 from catalog.iceberg.json import Json
 from catalog.iceberg.view import apply_view_updates, build_view, check_view, check_view_requirements, current_version
 from catalog.imports.newest_metadata import read_version_number
+from catalog.locations.links import Links
 from catalog.locations.location_rule import list_own_locations
 from catalog.names import CatalogName, Namespace, RelationId, TableName, find_name_in_other_case
 from catalog.ports.page import Page

@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from catalog.ports.idempotency import StoredResponse
 from sqlalchemy import ColumnElement, Select, case, delete, func, insert, or_, select, tuple_, update
 
 from catalog.errors import Conflict, NotFound
@@ -22,6 +21,7 @@ from catalog.jobs.operation import (
     read_outcome,
 )
 from catalog.names import CatalogName, Namespace, decode_namespace, encode_namespace
+from catalog.ports.idempotency import StoredResponse
 from catalog.ports.page import Page
 from catalog.ports.store import Scope
 from server.store import cursor as cursors

@@ -23,7 +23,7 @@ from catalog.names import (
 )
 from catalog.ports.page import Page
 from catalog.tables.relation import Away, Catalog
-from firn.protocol.names import dotted
+from firn.protocol.names import join_name
 from server.store import cursor as cursors
 from server.store.prepared import Prepared
 from server.store.rows import CatalogRow, NamespaceRow, RelationRow
@@ -145,8 +145,8 @@ class SqlNamespaces:
                 self.session.add(row)
         except IntegrityError as error:
             holder = self.holder(catalog, namespace) or namespace
-            hint = find_name_in_other_case(dotted(holder), dotted(namespace))
-            raise AlreadyExists(f"Namespace already exists: {dotted(namespace)}", hint=hint) from error
+            hint = find_name_in_other_case(join_name(holder), join_name(namespace))
+            raise AlreadyExists(f"Namespace already exists: {join_name(namespace)}", hint=hint) from error
 
     def holder(self, catalog: CatalogName, namespace: Namespace) -> Namespace | None:
         """What keeps a second namespace from having this name: the one that has it, or one like it but for case."""
@@ -177,7 +177,7 @@ class SqlNamespaces:
         )
         row = self.session.scalar(query.with_for_update().execution_options(populate_existing=True))
         if row is None:
-            raise NoSuchNamespace(f"Namespace does not exist: {dotted(namespace)}")
+            raise NoSuchNamespace(f"Namespace does not exist: {join_name(namespace)}")
         return dict(row.properties)
 
     def set_properties(self, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None:
@@ -228,7 +228,7 @@ class SqlNamespaces:
         )
         for query in (below, inside):
             if self.session.scalar(query.limit(1)) is not None:
-                raise NamespaceNotEmpty(f"Namespace {dotted(namespace)} is not empty")
+                raise NamespaceNotEmpty(f"Namespace {join_name(namespace)} is not empty")
         self.session.execute(delete(NamespaceRow).where(NamespaceRow.catalog == catalog, NamespaceRow.path == path))
 
     def _find(self, catalog: CatalogName, namespace: Namespace) -> NamespaceRow | None:
@@ -237,7 +237,7 @@ class SqlNamespaces:
     def _get(self, catalog: CatalogName, namespace: Namespace) -> NamespaceRow:
         row = self._find(catalog, namespace)
         if row is None:
-            raise NoSuchNamespace(f"Namespace does not exist: {dotted(namespace)}")
+            raise NoSuchNamespace(f"Namespace does not exist: {join_name(namespace)}")
         return row
 
 

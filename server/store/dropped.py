@@ -15,7 +15,7 @@ from catalog.names import SEPARATOR, CatalogName, RelationId, decode_namespace
 from catalog.ports.page import Page
 from catalog.removal.drop import Dropped, DroppedKind, DroppedState, PurgeProgress, UsedLocation
 from catalog.tables.relation import Relation
-from firn.protocol.names import dotted
+from firn.protocol.names import join_name
 from server.store import cursor as cursors
 from server.store.file_layouts import SqlFileLayouts
 from server.store.hive import SqlGrounds
@@ -191,7 +191,7 @@ class SqlDropped:
             DroppedRelationRow, DroppedRelationRow.dropped_id == DroppedRow.id
         )
         rows = self.session.execute(query.where(DroppedRow.state == DroppedState.PURGING))
-        return [UsedLocation(dotted(decode_namespace(path)), location) for path, location in rows]
+        return [UsedLocation(join_name(decode_namespace(path)), location) for path, location in rows]
 
     def _remove_relations(self, entry_id: UUID) -> None:
         self.session.execute(delete(DroppedRelationRow).where(DroppedRelationRow.dropped_id == entry_id))

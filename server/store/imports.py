@@ -13,7 +13,7 @@ from catalog.imports.entry import Entry, EntryKind, EntryState
 from catalog.jobs.operation import OperationId, OperationKind
 from catalog.names import SEPARATOR, encode_namespace
 from catalog.ports.page import Page
-from firn.protocol.locations import spellings
+from firn.protocol.locations import list_spellings
 from server.store import cursor as cursors
 from server.store.session import ReadSession
 from server.store.upsert import upsert
@@ -54,7 +54,7 @@ class SqlImportEntries:
         same_name = (ImportEntryRow.namespace == encode_namespace(entry.namespace)) & (
             ImportEntryRow.name == entry.name
         )
-        same_place = ImportEntryRow.location.in_(sorted(spellings(entry.location or "")))
+        same_place = ImportEntryRow.location.in_(sorted(list_spellings(entry.location or "")))
         query = select(ImportEntryRow).where(
             ImportEntryRow.operation_id == entry.operation_id,
             ImportEntryRow.state.in_(_CLAIMING),

@@ -13,7 +13,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 from catalog.locations.location_rule import ANY_HOST, lineage, list_readings
 from catalog.removal.drop import DroppedState, UsedLocation
 from catalog.tables.relation import Relation
-from firn.protocol.locations import overlaps, spellings
+from firn.protocol.locations import list_spellings, overlaps
 from server.store.catalogs import begins
 from server.store.relations import relation_from
 from server.store.rows import (
@@ -122,8 +122,8 @@ def _places_of(used_by: str, relation: Relation) -> Iterator[UsedLocation]:
 
 def _near(column: InstrumentedAttribute[Any], wanted: Collection[str]) -> ColumnElement[bool]:
     """Whether what the column names may hold or lie in one of these places."""
-    inside = [begins(column, one) for place in wanted for one in spellings(place) if one.endswith("/")]
-    around = {one for place in wanted for above in lineage(place) for one in spellings(above)}
+    inside = [begins(column, one) for place in wanted for one in list_spellings(place) if one.endswith("/")]
+    around = {one for place in wanted for above in lineage(place) for one in list_spellings(above)}
     anywhere = [one for place in wanted if place.startswith(ANY_HOST) for one in _on_any_host(column, place)]
     return or_(column.in_(sorted(around)), *inside, *anywhere, _is_odd(column))
 

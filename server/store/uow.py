@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from sqlalchemy import func, select
 
 from catalog.names import CatalogName, TableName
-from catalog.ports import access, dropped, hive, imports, launch, orphans, store, work
+from catalog.ports import access, dropped, hive, idempotency, imports, launch, orphans, store, work
 from catalog.tables.relation import LocatedRelation
 from server.store.access import SqlPrincipals, SqlRoles, SqlTokens
 from server.store.audit import SqlAudit
@@ -63,7 +63,7 @@ class SqlUnitOfWork:
         self.operations: store.Operations = SqlOperations(session)
         self.imports: imports.ImportEntries = SqlImportEntries(session)
         self.policies: store.Policies = SqlPolicies(session)
-        self.answers: store.IdempotencyKeys = SqlAnswers(session)
+        self.answers: idempotency.IdempotencyKeys = SqlAnswers(session)
         self.leaders: store.Leaders = SqlLeaders(session)
         self.metrics: store.Metrics = SqlMetrics(session)
         self.plans: store.Plans = SqlPlans(session)

@@ -18,7 +18,7 @@ from catalog.names import (
     parse_namespace,
     split_name,
 )
-from firn.protocol.names import dotted
+from firn.protocol.names import join_name
 
 
 def _may_be_a_part(text: str) -> bool:
@@ -38,13 +38,13 @@ def test_a_name_parses_to_what_it_was_made_of(given_parts: list[str]) -> None:
     *namespace, name = given_parts
     table = TableName(tuple(namespace), name)
     assert TableName.parse(str(table)) == table
-    assert parse_namespace(dotted(namespace)) == tuple(namespace)
+    assert parse_namespace(join_name(namespace)) == tuple(namespace)
     assert decode_namespace(encode_namespace(table.as_namespace)) == table.as_namespace
 
 
 @given(st.lists(parts, min_size=2, max_size=4), st.lists(parts, min_size=2, max_size=4))
 def test_two_names_are_never_written_alike(some: list[str], others: list[str]) -> None:
-    assert (dotted(some) == dotted(others)) == (some == others)
+    assert (join_name(some) == join_name(others)) == (some == others)
 
 
 def test_a_plain_name_is_written_as_it_is() -> None:

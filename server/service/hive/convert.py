@@ -1,7 +1,7 @@
 """Conversion: a new table is made beside a Hive table, and a job of an optimizer fills it with that one's rows.
 
-Table and job are added in one transaction; the table is empty until the job's one commit (catalog.hive.conversion_commit). What a
-job that failed has left is an empty table that says what it is to become: converting again fills it.
+Table and job are added in one transaction; until the job's one commit (catalog.hive.conversion_commit) it is empty.
+What a job that failed has left is an empty table that says what it is to become: converting again fills it.
 """
 
 from __future__ import annotations

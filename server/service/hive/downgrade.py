@@ -39,7 +39,7 @@ from catalog.planning.trigger_result import format_count
 from catalog.ports.files import TableFiles
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation
-from firn.protocol.locations import canonical, lies_in
+from firn.protocol.locations import lies_in, normalize_location
 from server.service.blockers import put_blocker
 from server.service.caller import caller
 from server.service.facts import load_metadata
@@ -423,6 +423,6 @@ def _told(uow: UnitOfWork, linked: Linked) -> dict[str, Any]:
     """What people want to know at the end: where Hive's rows lie now."""
     place = published_place(uow, linked.relation)
     there = [one for one in linked.baselines.values() if not one.is_dropped]
-    published = sum(lies_in(canonical(one.location), canonical(place)) for one in there)
+    published = sum(lies_in(normalize_location(one.location), normalize_location(place)) for one in there)
     where = {"place": place} if published else {}
     return {"table": linked.relation.hive_name, "partitions": len(there), "published": published, **where}

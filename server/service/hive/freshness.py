@@ -15,7 +15,7 @@ from catalog.iceberg.reading import sequence_number
 from catalog.names import CatalogName
 from catalog.ports.files import TableFiles
 from catalog.ports.store import Database
-from firn.protocol.locations import canonical
+from firn.protocol.locations import normalize_location
 from server.service.facts import load_metadata
 from server.service.hive.books import linked_table
 from server.service.hive.index import HiveIndex
@@ -66,12 +66,12 @@ class Freshness:
     def _since(
         self, metadata: Json, found: PublishComparison, baselines: Collection[PartitionBaseline]
     ) -> datetime | None:
-        listed = {canonical(f"{one.location}/{file.path}") for one in baselines for file in one.files}
+        listed = {normalize_location(f"{one.location}/{file.path}") for one in baselines for file in one.files}
         partitions: set[Record] = {*found.differing.values(), *found.unknown}
         numbers = (
             file.sequence_number
             for file in self.files.live_files(metadata)
-            if file.partition in partitions and (file.content or canonical(file.location) not in listed)
+            if file.partition in partitions and (file.content or normalize_location(file.location) not in listed)
         )
         oldest = min(numbers, default=None)
         came = (one["timestamp-ms"] for one in metadata.get("snapshots") or [] if sequence_number(one) == oldest)

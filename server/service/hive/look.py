@@ -36,7 +36,7 @@ from catalog.hive.path_prefix import find_innermost
 from catalog.hive.publishing import count_given_directories
 from catalog.hive.upgrade_check import UpgradeBlockerCode, find_blocked_partitions, find_blockers
 from catalog.ports.files import TableFiles
-from firn.protocol.locations import canonical
+from firn.protocol.locations import normalize_location
 from server.service.hive.moving import Moving
 from server.service.hive.state import HiveState, Unit, join
 
@@ -261,9 +261,9 @@ def _held(state: HiveState, depth: Depth) -> Iterator[tuple[str, str]]:
     """Partitions that cannot be taken over whatever their directories hold, and why."""
     for name, one in find_blocked_partitions(state.table, state.partitions, reads_below=depth.reads).items():
         yield name, f"{one.message}. {one.advice}"
-    foreign = {canonical(one) for one in depth.foreign}
+    foreign = {normalize_location(one) for one in depth.foreign}
     for unit in state.units if foreign else ():
-        if unit.location and find_innermost(canonical(unit.location), foreign) is not None:
+        if unit.location and find_innermost(normalize_location(unit.location), foreign) is not None:
             yield unit.name, f"{unit.location} lies in the directory of another table of Firn's"
     for place in depth.own_places if depth.reads else ():
         if (around := state.unit_around(place)) is not None:
@@ -346,7 +346,7 @@ def _listed_back(
     """
     deep = [(name, one) for name, one in watched if depth.reads or one.below]
     flat = [(name, one) for name, one in watched if not (depth.reads or one.below)]
-    taken = {canonical(unit.location) for unit in found.units.values()} if deep else set[str]()
+    taken = {normalize_location(unit.location) for unit in found.units.values()} if deep else set[str]()
     for some, recursive in ((deep, True), (flat, False)):
         listings = files.listings_or_why([one.location for _, one in some], recursive=recursive)
         for (name, one), listing in zip(some, listings, strict=True):
@@ -363,7 +363,7 @@ def _but_for(listing: Listing, ignored: Collection[str], taken: Collection[str])
         one
         for one in directories
         if one.partition("/")[0] not in ignored
-        and find_innermost(canonical(join(listing.location, one)), taken) is None
+        and find_innermost(normalize_location(join(listing.location, one)), taken) is None
     }
     files = tuple(file for file in listing.files if file.path.rpartition("/")[0] in counting)
     return replace(listing, files=files, below=tuple(one for one in listing.below if one.path in counting))

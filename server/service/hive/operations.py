@@ -9,8 +9,6 @@ from fnmatch import fnmatchcase
 from typing import Any
 from uuid import uuid4
 
-from catalog.locations.links import Links
-
 from catalog.errors import Conflict, Invalid, NotFound
 from catalog.jobs.operation import (
     WAITING,
@@ -25,6 +23,7 @@ from catalog.jobs.operation import (
     to_cancel,
 )
 from catalog.keyed.spec import KeySpec
+from catalog.locations.links import Links
 from catalog.names import CatalogName
 from catalog.policy.policy import check_settings
 from catalog.ports.store import Database, UnitOfWork

@@ -12,7 +12,7 @@ from catalog.locations.location_rule import PUBLISH_LOCATION, PUBLISHED
 from catalog.names import RelationId
 from catalog.ports.store import UnitOfWork
 from catalog.tables.relation import Relation
-from firn.protocol.locations import canonical, lies_in
+from firn.protocol.locations import lies_in, normalize_location
 from server.service.planner import facts_of
 
 
@@ -35,13 +35,13 @@ def own_place(uow: UnitOfWork, relation: Relation, counted: Collection[str] = ()
     """
     place = published_place(uow, relation)
     root = place.rpartition("/")[0]
-    if find_innermost(canonical(place), {*map(canonical, counted)}):
+    if find_innermost(normalize_location(place), {*map(normalize_location, counted)}):
         raise Conflict(
             f"{root} lies in a directory of {relation.hive_name}, below which all files count",
             hint="set firn.hive.publish.location to a directory that is no table's",
         )
     around = [one.location for one in uow.dropped.places_meeting([place], but_for=())]
-    if any(lies_in(canonical(place), canonical(one)) for one in around):
+    if any(lies_in(normalize_location(place), normalize_location(one)) for one in around):
         raise Conflict(
             f"{root} lies within a table's own location: what nothing there refers to is deleted one day",
             hint="set firn.hive.publish.location to a directory that is no table's",

@@ -14,7 +14,7 @@ from catalog.hive.partition_names import format_partition_name
 from catalog.hive.path_prefix import find_innermost
 from catalog.ports.files import TableFiles
 from catalog.ports.metastore import Metastore
-from firn.protocol.locations import canonical
+from firn.protocol.locations import normalize_location
 
 WHOLE_TABLE = ""
 """The name of an unpartitioned table's one unit."""
@@ -61,12 +61,12 @@ class HiveState:
 
     def unit_around(self, place: str) -> Unit | None:
         """The one in whose directory, or in one below it, a place is; of several the innermost."""
-        around = find_innermost(canonical(place), self._units_at)
+        around = find_innermost(normalize_location(place), self._units_at)
         return None if around is None else self._units_at[around]
 
     @cached_property
     def _units_at(self) -> dict[str, Unit]:
-        return {canonical(unit.location): unit for unit in self.units if unit.location}
+        return {normalize_location(unit.location): unit for unit in self.units if unit.location}
 
     def _unit(self, partition: HivePartition) -> Unit:
         return Unit(

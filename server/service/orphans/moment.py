@@ -11,7 +11,7 @@ from catalog.jobs.job import Job, Lease, check_lease
 from catalog.ports.store import UnitOfWork
 from catalog.removal.ownership import quarantine_location
 from catalog.tables.relation import Relation
-from firn.protocol.locations import canonical, lies_in
+from firn.protocol.locations import lies_in, normalize_location
 from server.service.facts import load_metadata
 from server.service.metadata import MetadataFiles
 from server.service.orphans.published import PublishedPlace, place_of
@@ -53,11 +53,11 @@ class Moment:
 
     def is_own(self, location: str) -> bool:
         """Whether a file lies where no one but this side reads."""
-        return any(lies_in(canonical(location), canonical(one)) for one in self.own)
+        return any(lies_in(normalize_location(location), normalize_location(one)) for one in self.own)
 
     def is_there(self, location: str) -> bool:
         """Whether a file lies where it may be taken for an orphan."""
-        return any(lies_in(canonical(location), canonical(one)) for one in self.places)
+        return any(lies_in(normalize_location(location), normalize_location(one)) for one in self.places)
 
     @property
     def directory(self) -> str:

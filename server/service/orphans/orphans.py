@@ -36,7 +36,7 @@ from catalog.removal.orphan_files import (
     split_batches,
 )
 from catalog.tables.relation import Relation
-from firn.protocol.locations import canonical
+from firn.protocol.locations import normalize_location
 from server.service.metadata import MetadataFiles
 from server.service.orphans.moment import Moment, leased_moment, moment_of
 from server.service.orphans.needed import Needed, why_foreign
@@ -208,7 +208,7 @@ class Orphans:
             )
 
     def _old_enough(self, moment: Moment, proposed: Sequence[str]) -> tuple[list[SeenFile], Counter[KeepReason]]:
-        places = [canonical(one) for one in moment.places]
+        places = [normalize_location(one) for one in moment.places]
         before = self._before(moment)
         with self.database.reading() as uow:
             put_back = set(uow.orphans.put_back(moment.relation.id))

@@ -24,7 +24,7 @@ from catalog.ports.orphans import QuarantineFiles
 from catalog.ports.store import Database, UnitOfWork
 from catalog.removal.orphan_files import BatchState, OrphanBatch, ReportedFile, SeenFile
 from catalog.tables.relation import Relation
-from firn.protocol.locations import canonical
+from firn.protocol.locations import normalize_location
 from server.service.orphans.moment import Moment
 from server.service.ownership import SHARED, why_published_not_its_own
 
@@ -201,13 +201,13 @@ class Quarantine:
         self.recover(relation_id)
         with self.database.reading() as uow:
             batches = uow.orphans.of_table(relation_id, [BatchState.ASIDE, BatchState.NOTED])
-        wanted = None if paths is None else {canonical(path) for path in paths}
+        wanted = None if paths is None else {normalize_location(path) for path in paths}
         batches = [batch for batch in batches if job_id is None or batch.job_id == job_id]
         reports = self.reports_of(batches)
         back: list[str] = []
         for batch in batches:
             lines = [line for line in reports.get(batch.id, ()) if line.file.location not in batch.kept]
-            asked = [line for line in lines if wanted is None or canonical(line.file.location) in wanted]
+            asked = [line for line in lines if wanted is None or normalize_location(line.file.location) in wanted]
             back += self._put_back(batch, asked)
         return back
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from catalog.files.manifest_entries import ManifestEntry
 
 from catalog.files.bin_packing import AppliedDeletes, RewriteRule
 from catalog.files.file_layout import FileLayout, LayoutCounter
+from catalog.files.manifest_entries import ManifestEntry
 
 MIB = 2**20
 METADATA: Any = {

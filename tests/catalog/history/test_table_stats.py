@@ -7,10 +7,10 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from catalog.iceberg.summaries import read_number
 
-from catalog.history.table_stats import HIGHEST_COUNT, advance_stats, describe_snapshots
+from catalog.history.table_stats import advance_stats, describe_snapshots
 from catalog.iceberg.json import Json
+from catalog.iceberg.summaries import HIGHEST_COUNT, read_number
 from catalog.names import RelationId
 from catalog.policy.policy import merge_layers
 from catalog.policy.sizes import small_file_bytes

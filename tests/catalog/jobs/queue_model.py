@@ -1,4 +1,4 @@
-"""A group of optimizers at work, simulated: jobs come, are taken by the rules of catalog.jobs.scheduling, and some die."""
+"""A group of optimizers at work, simulated: jobs come and are taken by catalog.jobs.scheduling, and some die."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import pytest
 
 from catalog.errors import Invalid
 from catalog.locations.paths import check_warehouse, parse_metastore_uris
-from firn.protocol.locations import spellings
+from firn.protocol.locations import list_spellings
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,8 @@ def test_metastores_are_named_as_hive_names_them() -> None:
 
 
 def test_one_place_has_many_spellings() -> None:
-    assert {"/w/t", "file:/w/t", "file:///w/t/", "file://localhost/w/t"} <= spellings("file:///w/t")
-    assert spellings("s3n://b/t/") == {f"{scheme}://b/t{end}" for scheme in ("s3", "s3a", "s3n") for end in ("", "/")}
-    assert {"abfs://c@a/t", "abfss://c@a/t"} <= spellings("abfs://c@a/t")
+    assert {"/w/t", "file:/w/t", "file:///w/t/", "file://localhost/w/t"} <= list_spellings("file:///w/t")
+    assert list_spellings("s3n://b/t/") == {
+        f"{scheme}://b/t{end}" for scheme in ("s3", "s3a", "s3n") for end in ("", "/")
+    }
+    assert {"abfs://c@a/t", "abfss://c@a/t"} <= list_spellings("abfs://c@a/t")

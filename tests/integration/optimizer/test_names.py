@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 
 import firn
-from firn.protocol.names import dotted, sql_name
+from firn.protocol.names import format_sql_name, join_name
 from firn.spark.reading import read
 from firn.spark.write import upsert
 from optimizer.worker import Worker
@@ -28,9 +28,9 @@ NAMES = [
 def test_a_keyed_table_is_made_written_merged_and_read_under_any_name(
     server: RunningServer, worker: Worker, namespace: str, name: str
 ) -> None:
-    full, short = dotted(["lake", namespace, name]), dotted([namespace, name])
-    spark, in_sql = server.spark, sql_name(["lake", namespace, name])
-    spark.sql(f"CREATE NAMESPACE {sql_name(['lake', namespace])}")
+    full, short = join_name(["lake", namespace, name]), join_name([namespace, name])
+    spark, in_sql = server.spark, format_sql_name(["lake", namespace, name])
+    spark.sql(f"CREATE NAMESPACE {format_sql_name(['lake', namespace])}")
     spark.sql(f"CREATE TABLE {in_sql} ({COLUMNS}) USING iceberg TBLPROPERTIES ('firn.primary-key'='id')")
 
     upsert(spark.createDataFrame([(1, "a"), (2, "b")], COLUMNS), full)
@@ -47,11 +47,11 @@ def test_a_keyed_table_is_made_written_merged_and_read_under_any_name(
     assert sorted(row["v"] for row in rows) == ["a", "c", "d"]
     assert {one["store"] for one in client.files(full)} == {"base"}
     shown = client.tables[full].show()
-    assert (shown.namespace, shown.name, shown.full_name) == (dotted([namespace]), name, short)
-    assert [one.full_name for one in client.tables.list(namespace=dotted([namespace]))] == [short]
-    assert [row[1] for row in server.rows(f"SHOW VIEWS IN {sql_name(['lake', namespace])}")] == [name]
+    assert (shown.namespace, shown.name, shown.full_name) == (join_name([namespace]), name, short)
+    assert [one.full_name for one in client.tables.list(namespace=join_name([namespace]))] == [short]
+    assert [row[1] for row in server.rows(f"SHOW VIEWS IN {format_sql_name(['lake', namespace])}")] == [name]
     spark.sql(f"DROP VIEW {in_sql}")
-    spark.sql(f"DROP NAMESPACE {sql_name(['lake', namespace])}")
+    spark.sql(f"DROP NAMESPACE {format_sql_name(['lake', namespace])}")
 
 
 def _run(server: RunningServer, worker: Worker, table: str, kind: str) -> None:

@@ -10,10 +10,10 @@ from typing import Any, cast
 
 import orjson
 import pytest
-from catalog.files.manifest_entries import ManifestEntry
 
 from catalog.files.bin_packing import AppliedDeletes, RewriteRule, Selection
 from catalog.files.file_layout import LayoutCounter
+from catalog.files.manifest_entries import ManifestEntry
 from catalog.iceberg.reading import current_snapshot
 from catalog.keyed.file_tasks import RewritePolicy, build_rewrite_task
 from catalog.names import TableName

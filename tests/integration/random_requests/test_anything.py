@@ -24,7 +24,6 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from schemathesis import APIOperation, Case, GenerationMode, Response
 from schemathesis.openapi import from_dict
-from tests.integration.random_requests.baseline import Ground
 
 from catalog.access.tokens import Secret
 from server.app import create_iceberg
@@ -32,6 +31,7 @@ from server.guard import rules
 from server.service.services import Services
 from tests.contract import iceberg_document
 from tests.databases import open_database
+from tests.integration.random_requests.ground import Ground
 from tests.server.guarded import bearer, client_of, guarded
 from tests.server.iceberg.malformed import spoiled, text_of
 from tests.server.listening import listening

@@ -13,7 +13,7 @@ import pytest
 
 from catalog.ports.store import Database
 from catalog.tables.relation import CASE_INSENSITIVE
-from firn.protocol.names import dotted
+from firn.protocol.names import join_name
 from tests.server.lake import COLUMNS, Lake, a_lake
 
 ODD = [
@@ -126,7 +126,7 @@ def test_a_namespace_tells_where_its_tables_are_put_unless_its_owner_has_said(la
 @pytest.mark.parametrize("odd", [odd for odd in ODD if len(odd) < 100])
 def test_any_name_is_shown_by_the_management_api(lake: Lake, odd: str) -> None:
     client, root = lake.client, "/api/v1/catalogs/lake"
-    namespace, table = dotted([odd]), dotted([odd, odd])
+    namespace, table = join_name([odd]), join_name([odd, odd])
     made = client.post(f"{root}/namespaces", json={"name": namespace})
     assert (made.status_code, made.json()["name"]) == (201, namespace)
     assert namespace in [one["name"] for one in client.get(f"{root}/namespaces").json()["items"]]
@@ -135,7 +135,7 @@ def test_any_name_is_shown_by_the_management_api(lake: Lake, odd: str) -> None:
     assert made.status_code == 201, made.text
     shown = client.get(f"{root}/tables/{quote(table, safe='')}").json()
     assert (shown["namespace"], shown["name"], shown["kind"]) == (namespace, odd, "keyed")
-    assert shown["stores"]["base"]["name"] == dotted([odd, odd, "base"])
+    assert shown["stores"]["base"]["name"] == join_name([odd, odd, "base"])
     for part in ("snapshots", "files", "versions", "history", "jobs", "policy", "next", "pin"):
         assert client.get(f"{root}/tables/{quote(table, safe='')}/{part}").status_code == 200, part
     listed = client.get(f"{root}/tables", params={"namespace": namespace}).json()["items"]

@@ -63,7 +63,7 @@ class FakeLocks:
 
 
 class FakeLock:
-    """See catalog.ports.metastore.Lock; what is entered and never left stays locked, as for a process that was killed."""
+    """A catalog.ports.metastore.TableLock; it stays locked when it is never left, as for a process that was killed."""
 
     def __init__(self, locks: FakeLocks, full_name: str, names: Sequence[str]) -> None:
         self.without: str | None = None

@@ -9,7 +9,6 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from catalog.ports.idempotency import StoredResponse
 
 from catalog.errors import (
     AlreadyExists,
@@ -26,6 +25,7 @@ from catalog.jobs.job import CommitRecord, JobId, JobKind, JobStatus, LeaseToken
 from catalog.jobs.operation import BLOCKED, WAITING, BatchId, OperationKind, OperationStatus
 from catalog.keyed.spec import Version
 from catalog.names import CatalogName, Namespace, RelationId, TableName
+from catalog.ports.idempotency import StoredResponse
 from catalog.ports.store import Database
 from catalog.ports.work import JobFilter
 from catalog.tables.relation import Away, Pointer, RelationKind, TableStats

@@ -10,10 +10,10 @@ from itertools import count
 from typing import Any
 
 import pytest
-from catalog.files.manifest_entries import ManifestEntry, ManifestFile
 
 from catalog.errors import Invalid
 from catalog.files.data_file import DataFileEntry, FileStats
+from catalog.files.manifest_entries import ManifestEntry, ManifestFile
 from catalog.history.commit import TableCommit
 from catalog.iceberg.json import Json
 from catalog.jobs.job import AFTER_A_LOOK, JobKind

@@ -19,7 +19,7 @@ from catalog.iceberg.reading import current_snapshot
 from catalog.iceberg.table import current_schema
 from catalog.jobs.job import JobKind
 from catalog.ports.metastore import PartitionLocation
-from firn.protocol.locations import canonical
+from firn.protocol.locations import normalize_location
 from server.files.locations import local_path
 from server.service.commit import CommitRequest
 from server.service.hive.results import PublishOutcome, SyncOutcome
@@ -92,7 +92,9 @@ def test_what_hive_makes_of_a_partition_leaves_rows_that_were_added_while_it_was
     there = replace(table, elsewhere=Path(str(local_path(job.location))))
     overwritten(there)
     assert beside.sync(table).message == "partitions rewritten or moved: 1"
-    assert set(map(canonical, beside.live(table))) == set(map(canonical, {*within(table, "y"), *there.files(), other}))
+    assert set(map(normalize_location, beside.live(table))) == set(
+        map(normalize_location, {*within(table, "y"), *there.files(), other})
+    )
 
 
 def test_a_partition_that_an_engine_changes_meanwhile_is_published_as_it_is_next_time(beside: BesideHive) -> None:
@@ -139,7 +141,9 @@ def test_what_hive_does_to_a_published_partition_is_taken_over_and_rows_that_it_
     there = replace(table, elsewhere=Path(str(local_path(job.location))))
     act(there)
     assert not beside.sync(table).conflict
-    assert set(map(canonical, beside.live(table))) == set(map(canonical, {*within(table, "y"), *there.files(), own}))
+    assert set(map(normalize_location, beside.live(table))) == set(
+        map(normalize_location, {*within(table, "y"), *there.files(), own})
+    )
     assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
 
 

@@ -24,7 +24,7 @@ from catalog.jobs.job import Job, JobKind, Lease
 from catalog.jobs.optimizer import PROTOCOL
 from catalog.ports.metastore import PartitionLocation
 from catalog.tables.relation import Relation
-from firn.protocol.locations import canonical
+from firn.protocol.locations import normalize_location
 from server.files.locations import local_path
 from server.service.commit import CommitRequest
 from server.service.hive.books import advance
@@ -285,7 +285,7 @@ def test_a_metastore_that_spells_places_its_own_way_is_pointed_back_once(
     def spelled(
         database: str, name: str, place: PartitionLocation, location: str, *told: Any, **named: Any
     ) -> ChangeSignals:
-        return move(database, name, place, f"file://{canonical(location)}/", *told, **named)
+        return move(database, name, place, f"file://{normalize_location(location)}/", *told, **named)
 
     monkeypatch.setattr(beside.metastore, "move", spelled)
     outcome = beside.sync(table)

@@ -68,13 +68,13 @@ def carried_out(beside: BesideHive, table: HiveFiles, outcome: SyncResult) -> se
     """The partitions that a sync's job was to read; it is worked off."""
     if outcome.job is None:
         return set()
-    read = parts_of(beside, outcome.job)
+    read = split_name(beside, outcome.job)
     about = Coming(group="default", host="here", pid=1, version=version("firn"), protocol=PROTOCOL)
     Optimizer(table, beside.services.optimizers.register(about).id).work(beside)
     return read
 
 
-def parts_of(beside: BesideHive, job: Job) -> set[str]:
+def split_name(beside: BesideHive, job: Job) -> set[str]:
     return {unit["values"][0] for unit in staged_for(beside, job).task["units"]}
 
 
@@ -116,7 +116,7 @@ def test_only_the_partition_of_an_unreadable_file_waits_until_it_is_mended(
         job = uow.jobs.active_of(relation.id)
     if made is keyed:
         assert job is not None
-        assert parts_of(beside, job) == {"x"}
+        assert split_name(beside, job) == {"x"}
     else:
         assert beside.live(table) == table.files()
         assert drift_of(beside, table) is None
@@ -224,7 +224,7 @@ def test_nothing_is_built_anew_while_base_lacks_files_of_a_partition_that_waits(
     outcome = beside.sync(table)
     assert not outcome.conflict
     assert outcome.job is not None
-    assert parts_of(beside, outcome.job) == {"x", "y"}
+    assert split_name(beside, outcome.job) == {"x", "y"}
 
 
 def test_others_are_built_anew_where_base_has_all_its_files(
