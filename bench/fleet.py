@@ -33,9 +33,9 @@ from catalog.names import RelationId
 from catalog.tables.table_status import Sort
 from server.api.deps import Paging
 from server.api.tableviews import TableFilter, table_rows
-from server.assembly import build_services
-from server.service.access.visible import Visible
-from server.service.optimizers import Coming
+from server.container import build_services
+from server.service.access.visibility import Visibility
+from server.service.optimizers.optimizers import Registration
 from server.service.services import Services
 from server.settings import Settings
 from server.store.schema import upgrade_schema
@@ -43,7 +43,7 @@ from server.store.session import open_engine
 from tests.postgres_fixtures import postgres_server
 
 DATABASES = ("sqlite", "postgresql")
-_EVERYBODY = Visible(None)
+_EVERYBODY = Visibility(None)
 _ROUND_EVERY = 0.5
 _SLOTS = 8
 _FIRST_LOOK = 5_000
@@ -88,7 +88,7 @@ def first_look(fleet: Fleet, report: Report) -> None:
     """Thousands of tables are due: rounds one after another, as many as it takes."""
     took, looked, began = [], 0, time.perf_counter()
     while True:
-        seconds, status = timed(fleet.services.looking.round)
+        seconds, status = timed(fleet.services.planner_loop.run_once)
         if not status.looked_at:
             break
         took.append(seconds)
@@ -107,7 +107,7 @@ def analyze(fleet: Fleet) -> None:
 
 def idle(fleet: Fleet, rounds: int, report: Report) -> None:
     """Rounds when no table has changed."""
-    took = [timed(fleet.services.looking.round)[0] for _ in range(rounds)]
+    took = [timed(fleet.services.planner_loop.run_once)[0] for _ in range(rounds)]
     report.line("idle round", database=fleet.name, rounds=rounds, round_ms=quantiles(took))
 
 
@@ -169,12 +169,12 @@ def _rounds(fleet: Fleet, stop: threading.Event, took: list[float], due: list[in
     while not stop.is_set():
         with fleet.services.database.reading() as uow:
             due.append(uow.queue.count_due(uow.now()))
-        took.append(timed(fleet.services.looking.round)[0])
+        took.append(timed(fleet.services.planner_loop.run_once)[0])
         stop.wait(_ROUND_EVERY)
 
 
 def _work(fleet: Fleet, stop: threading.Event) -> None:
-    coming = Coming(group="default", host="bench", pid=1, version="0", protocol=PROTOCOL, slots=_SLOTS)
+    coming = Registration(group="default", host="bench", pid=1, version="0", protocol=PROTOCOL, slots=_SLOTS)
     one = fleet.services.optimizers.register(coming)
     while not stop.is_set():
         taken = fleet.services.jobs.take(one.id, list(JobKind))
@@ -212,7 +212,7 @@ def pages(fleet: Fleet, how_many: int, report: Report) -> None:
             took.append(seconds)
             cursor = found.next_cursor
         report.line("page", database=fleet.name, sort=str(sort), page_ms=quantiles(took))
-    took = [timed(fleet.services.optimizing.overview)[0] for _ in range(how_many)]
+    took = [timed(fleet.services.overview.load)[0] for _ in range(how_many)]
     report.line("overview", database=fleet.name, ms=quantiles(took))
 
 

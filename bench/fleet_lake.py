@@ -17,10 +17,10 @@ from catalog.names import CatalogName, RelationId, TableName
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Catalog, Pointer, Relation, RelationKind, TableStats
 from catalog.tables.table_status import TableStatus
-from server.store.relations import relation_values
+from server.store.relations import to_values
 from server.store.rows import RelationRow, TableStatsRow
 from server.store.session import Sessions, open_engine
-from server.store.uow import SqlDatabase, SqlUnitOfWork
+from server.store.unit_of_work import SqlDatabase, SqlUnitOfWork
 
 CATALOG = CatalogName("fleet")
 NAMESPACES = 100
@@ -54,10 +54,13 @@ def fill(database: SqlDatabase, tables: int, due: int) -> list[RelationId]:
         ids += [relation.id for relation, _ in made]
         with database.writing() as uow:
             assert isinstance(uow, SqlUnitOfWork)  # rows of very many tables are written at once
-            relations = [relation_values(relation) | {"folded": relation.name.name} for relation, _ in made]
+            relations = [to_values(relation) | {"folded": relation.name.name} for relation, _ in made]
             uow.session.execute(insert(RelationRow), relations)
-            look_at = {stats.relation_id: now for _, stats in made[: max(due - begin, 0)]}
-            counters = [asdict(stats) | {"look_at": look_at.get(stats.relation_id), "asked": 1} for _, stats in made]
+            plan_after = {stats.relation_id: now for _, stats in made[: max(due - begin, 0)]}
+            counters = [
+                asdict(stats) | {"plan_after": plan_after.get(stats.relation_id), "plan_requests": 1}
+                for _, stats in made
+            ]
             uow.session.execute(insert(TableStatsRow), counters)
             uow.table_statuses.put([_table_status(stats, now) for _, stats in made])
     return ids
@@ -134,7 +137,7 @@ def commit(uow: UnitOfWork, relation_id: RelationId, number: int, *, counted: bo
             bytes=stats.bytes + _FILES * _FILE_BYTES,
             last_commit_at=now,
         )
-        uow.stats.put(grown, look_at=now)
+        uow.stats.put(grown, plan_after=now)
     return True
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 from alembic import context
 from sqlalchemy import Connection
 
-from server.store import access_rows, work_rows  # noqa: F401 (their tables are part of the schema)
+from server.store import access_rows, job_rows  # noqa: F401 (their tables are part of the schema)
 from server.store.rows import Row, UtcDateTime
 from server.store.session import open_engine
 

@@ -23,9 +23,9 @@ from catalog.access.privileges import RoleName
 from catalog.errors import CatalogError, Invalid
 from server import logs, port
 from server.app import VERSION, create_app
-from server.assembly import build_access, build_services, ensure_default_catalog, open_database
+from server.background.registry import build_background
+from server.container import build_access, build_services, ensure_default_catalog, open_database
 from server.read_timeouts import TimedProtocol
-from server.schedule import build_background
 from server.settings import Settings, load_settings
 from server.workers import serve_with_workers
 
@@ -110,7 +110,7 @@ def _wants_token(given: argparse.Namespace) -> bool:
 
 def _token(settings: Settings, given: argparse.Namespace) -> int:
     """Print a token, and nothing else; a running server takes it at once."""
-    directory = build_access(settings.access, open_database(settings)).directory
+    directory = build_access(settings.access, open_database(settings)).principals
     if given.first_admin_token:
         secret = directory.first_admin()
     elif given.reset_admin_token:
@@ -128,8 +128,8 @@ def _serve(settings: Settings) -> int:
     lock = _lock_data_dir(settings)
     services = build_services(settings, open_database(settings))
     ensure_default_catalog(services, settings)
-    services.looking.look_at_unseen()
-    first_admin = services.access.directory.first_admin() if settings.access.enabled else None
+    services.planner_loop.plan_unassessed()
+    first_admin = services.access.principals.first_admin() if settings.access.enabled else None
     host, number = taken.getsockname()[:2]
     announcement = f"Firn {VERSION} answers at http://{host}:{number} (data in {settings.data_dir.absolute()})"
     if first_admin is not None:

@@ -51,23 +51,24 @@ from server.api import upgrades as api_upgrades
 from server.api import upkeep as api_upkeep
 from server.api import views as api_views
 from server.api.texts import check_texts
+from server.background.registry import Background
 from server.console import mount_console
-from server.guard import rules
-from server.guard.authenticate import Authenticate
+from server.guard import route_rules
+from server.guard.authentication import Authenticate
 from server.guard.gate import gate
 from server.iceberg import config as iceberg_config
-from server.iceberg import delegation as iceberg_delegation
+from server.iceberg import credentials as iceberg_credentials
 from server.iceberg import errors as iceberg_errors
 from server.iceberg import namespaces as iceberg_namespaces
 from server.iceberg import oauth as iceberg_oauth
+from server.iceberg import remote_signing as iceberg_remote_signing
 from server.iceberg import scans as iceberg_scans
 from server.iceberg import tables as iceberg_tables
 from server.iceberg import views as iceberg_views
-from server.iceberg.shortcut import Shortcut
-from server.iceberg.wire import body_value
+from server.iceberg.fast_path import FastPath
+from server.iceberg.requests import body_value
 from server.loopback_only import LoopbackOnly
 from server.middleware import Below, RequestRecords, SlashesInNames, restore_slashes
-from server.schedule import Background
 from server.security_headers import SecurityHeaders
 from server.service.services import Services
 from server.settings import AccessSettings, Settings
@@ -105,7 +106,8 @@ _API = (
 )
 _ICEBERG = (
     iceberg_tables,  # these three first: they are asked for most, and tried in order
-    iceberg_delegation,
+    iceberg_credentials,
+    iceberg_remote_signing,
     iceberg_scans,
     iceberg_views,
     iceberg_namespaces,
@@ -122,8 +124,8 @@ def create_app(
     Put together here, not mounted: FastAPI would wrap each request of its neighbours in layers of its own.
     """
     api = create_api(settings, services, background)
-    enter = gate(rules.ICEBERG, "/iceberg/v1", body_value) if services.access.enabled else None
-    iceberg = Shortcut(create_iceberg(services), enter, settings.threads)
+    enter = gate(route_rules.ICEBERG, "/iceberg/v1", body_value) if services.access.enabled else None
+    iceberg = FastPath(create_iceberg(services), enter, settings.threads)
     below: dict[str, tuple[ASGIApp, body_limits.Limits]] = {
         "/iceberg/v1/": (iceberg, body_limits.ICEBERG),
         "/api/v1/": (api, body_limits.API),
@@ -141,7 +143,7 @@ def create_app(
         services.hive.upgrades.halted.set()
         background.driver.stop()
         services.fleet.close()
-        services.access.trail.flush()
+        services.access.audit_log.flush()
         services.reports.flush()
 
     app: ASGIApp = Below(create_site(services, lifespan), below, settings.max_body_bytes)
@@ -152,7 +154,7 @@ def create_app(
 def create_site(services: Services, lifespan: Lifespan[FastAPI]) -> FastAPI:
     """What is beside the APIs: probes and metrics, and the console."""
     app = FastAPI(title="Firn", version=VERSION, lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
-    app.include_router(probes.router, dependencies=_gates(services, rules.SERVER, ""))
+    app.include_router(probes.router, dependencies=_gates(services, route_rules.SERVER, ""))
     app.add_exception_handler(CatalogError, api_errors.refused)
     app.state.services = services
     mount_console(app)
@@ -166,7 +168,7 @@ def _spare_the_collector() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
-def _gates(services: Services | None, needed: rules.Rules, prefix: str) -> list[Any]:
+def _gates(services: Services | None, needed: route_rules.Rules, prefix: str) -> list[Any]:
     """What every route depends on where access control is on; nothing where it is off."""
     return [Depends(gate(needed, prefix))] if _guarded(services) else []
 
@@ -181,14 +183,14 @@ def _api_routes(*, guarded: bool) -> list[BaseRoute]:
 
     A server makes one; tests make one each, by the thousand.
     """
-    gates = [Depends(gate(rules.API, "/api/v1"))] if guarded else []
+    gates = [Depends(gate(route_rules.API, "/api/v1"))] if guarded else []
     return _routes_of(_API, [*gates, Depends(check_texts)])
 
 
 @cache
 def _iceberg_routes(*, guarded: bool) -> list[BaseRoute]:
     """The same for the Iceberg REST catalog."""
-    return _routes_of(_ICEBERG, [Depends(gate(rules.ICEBERG, "/iceberg/v1", body_value))] if guarded else [])
+    return _routes_of(_ICEBERG, [Depends(gate(route_rules.ICEBERG, "/iceberg/v1", body_value))] if guarded else [])
 
 
 def _routes_of(modules: tuple[Any, ...], gates: list[Any]) -> list[BaseRoute]:

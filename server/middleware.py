@@ -17,7 +17,7 @@ from server.body_limits import Limits, limited
 from server.logs import request_id
 from server.prometheus import REQUESTS, SECONDS
 from server.security_headers import SecurityHeaders
-from server.service.caller import Caller, caller
+from server.service.access.caller import Caller, caller
 
 log = logging.getLogger(__name__)
 

@@ -20,10 +20,10 @@ from uvicorn.supervisors import Multiprocess
 
 from server import logs
 from server.app import create_app
-from server.assembly import build_services, connect_database
+from server.background.registry import build_background
+from server.container import build_services, connect_database
 from server.prometheus import share_counts
 from server.read_timeouts import TimedProtocol
-from server.schedule import build_background
 from server.settings import Settings
 
 

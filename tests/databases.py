@@ -16,7 +16,7 @@ from catalog.ports.store import Database
 from server.store.rows import Row
 from server.store.schema import upgrade_schema
 from server.store.session import Sessions, open_engine
-from server.store.uow import SqlDatabase
+from server.store.unit_of_work import SqlDatabase
 from tests.postgres_fixtures import PostgresServer, postgres_server
 
 

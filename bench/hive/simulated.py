@@ -23,11 +23,11 @@ from bench.report import Report
 from catalog.hive.baseline import ListedFile, Listing
 from catalog.names import CatalogName
 from catalog.ports.metastore import Metastore
-from server.assembly import build_services, open_database
+from server.container import build_services, open_database
 from server.files.listing import Listings
 from server.files.storage import Storage
 from server.files.table_files import TableFiles
-from server.service.hive.index import HiveIndex
+from server.service.hive.table_index import HiveIndex
 from server.settings import Settings
 from tests.hive_tables import a_hive_partition, a_hive_table, a_storage
 from tests.server.metastore.fake import FakeMetastore

@@ -1,6 +1,6 @@
 """How a table's files lie: counts over the manifests of one snapshot, of bounded size however many partitions it has.
 
-Counts are made in the background after commits (server.service.file_layouts), and are stored with what they were made
+The server makes counts after commits (server.service.planning.file_layouts) and stores them with what they were made
 of. So whoever reads them knows whether they are still right.
 """
 

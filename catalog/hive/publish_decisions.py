@@ -218,7 +218,7 @@ def held_back(decisions: PublishDecisions) -> list[HeldBack]:
     ]
 
 
-def why_never(held: Sequence[HeldBack]) -> str | None:
+def explain_never(held: Sequence[HeldBack]) -> str | None:
     """Why Hive cannot be given some of what differs, and what to do; None when it can be given all."""
     never = next((one for one in held if one.kind is PublishKind.NEVER), None)
     if never is None:

@@ -74,7 +74,7 @@ class Operation:
     done: int = 0
     total: int = 0
     unit: str = ""
-    cancel_asked: bool = False
+    cancel_requested: bool = False
     error: str | None = None
     hint: str | None = None
     result: dict[str, Any] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class Operation:
     @property
     def can(self) -> list[str]:
         """What may be done to it now."""
-        if self.status.is_final or self.cancel_asked:
+        if self.status.is_final or self.cancel_requested:
             return []
         turn = "resume" if self.status is OperationStatus.PAUSED else "pause"
         return [turn, "cancel"] if self.kind.can_pause else ["cancel"]
@@ -133,14 +133,14 @@ def to_cancel(operation: Operation, now: datetime) -> Operation:
         raise Conflict(f"the {operation.kind} of {operation.target} has {operation.status} already")
     if operation.kind.can_pause and not operation.has_begun:
         ended = replace(operation, status=OperationStatus.CANCELED, error="canceled")
-        return replace(ended, cancel_asked=True, ended_at=now, updated_at=now)
-    return replace(operation, status=OperationStatus.RUNNING, cancel_asked=True)
+        return replace(ended, cancel_requested=True, ended_at=now, updated_at=now)
+    return replace(operation, status=OperationStatus.RUNNING, cancel_requested=True)
 
 
 def _check_can(operation: Operation, verb: str, passive: str) -> None:
     if verb in operation.can:
         return
-    where = "being canceled" if operation.cancel_asked and not operation.status.is_final else operation.status
+    where = "being canceled" if operation.cancel_requested and not operation.status.is_final else operation.status
     raise Conflict(f"the {operation.kind} of {operation.target} cannot {passive}: it is {where}")
 
 

@@ -37,7 +37,7 @@ _ABSOLUTE = re.compile(r"/|file:/(?!/)|file://(localhost)?/|(?!file:)[a-z][a-z0-
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _CUT = re.compile(r"[?#]")
 _GIVEN_TO_A_TABLE = re.compile(r"/[\w.-]+-[0-9a-f]{12}(?=/|$)", re.ASCII)
-"""The directory of a table whose creator has named none; see server.service.tables.default_location."""
+"""The directory of a table whose creator has named none; see server.service.tables.tables.default_location."""
 _SLASH = re.compile(r"%2f", re.IGNORECASE)
 _MOST_DECODED = 8
 _MOST_NAMED = 64

@@ -72,7 +72,7 @@ class DroppedRelations(Protocol):
     def over_hive(self) -> Sequence[tuple[Dropped, Relation]]:
         """Tables over Hive tables that are listed or being purged, oldest first."""
 
-    def places_meeting(
+    def find_overlaps(
         self,
         locations: Collection[str],
         but_for: Collection[UUID],
@@ -91,7 +91,7 @@ class DroppedRelations(Protocol):
     def kept_at(self, catalog: CatalogName) -> Sequence[tuple[UUID, str]]:
         """What can be brought back to a catalog: each relation's id and location."""
 
-    def places_in_purge(self) -> Sequence[UsedLocation]:
+    def find_purging_locations(self) -> Sequence[UsedLocation]:
         """Locations whose files are being deleted."""
 
 

@@ -53,7 +53,7 @@ class Catalogs(Protocol):
     def change_properties(
         self, name: CatalogName, *, updates: Mapping[str, str], removals: Collection[str]
     ) -> Catalog: ...
-    def note_away(self, name: CatalogName, why: str | None, now: datetime) -> None:
+    def note_metastore_down(self, name: CatalogName, why: str | None, now: datetime) -> None:
         """Keep since when its metastore does not answer, and why; None when it does."""
 
     def hold(self, name: CatalogName) -> None:
@@ -161,8 +161,8 @@ class Stats(Protocol):
 
     def get(self, relation_id: RelationId) -> TableStats: ...
     def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, TableStats]: ...
-    def put(self, stats: TableStats, *, look_at: datetime) -> None:
-        """Insert or replace; from `look_at` on the planner looks at the table."""
+    def put(self, stats: TableStats, *, plan_after: datetime) -> None:
+        """Insert or replace; from `plan_after` on the planner looks at the table."""
 
     def look_again(self, relation_ids: Collection[RelationId], at: datetime) -> None:
         """Let the planner look at these tables, plain or keyed, at `at` or before."""
@@ -170,7 +170,7 @@ class Stats(Protocol):
     def look_again_below(self, catalog: CatalogName, namespace: Namespace, at: datetime) -> None:
         """The same for all tables of a namespace and of those below it; () is the whole catalog."""
 
-    def look_at_unseen(self, at: datetime) -> None:
+    def plan_unassessed(self, at: datetime) -> None:
         """The same for all tables that nobody has looked at yet."""
 
     def due(self, until: datetime, *, limit: int) -> Sequence[RelationId]:
@@ -395,7 +395,7 @@ class UnitOfWork(Protocol):
     operations: Operations
     imports: ImportEntries
     policies: Policies
-    answers: IdempotencyKeys
+    idempotency_keys: IdempotencyKeys
     leaders: Leaders
     metrics: Metrics
     plans: Plans
@@ -421,7 +421,7 @@ class Database(Protocol):
     def locate(self, catalog: CatalogName, name: TableName) -> LocatedRelation | None:
         """What the name stands for at this moment: the one thing that each load asks, and therefore fast."""
 
-    def turn(self, tables: Collection[str]) -> AbstractContextManager[None]:
+    def lock_commits(self, tables: Collection[str]) -> AbstractContextManager[None]:
         """A turn among all servers at tables that several of them are moving.
 
         A courtesy and no fence: who waits too long for it has it anyway.

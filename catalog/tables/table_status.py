@@ -55,7 +55,7 @@ class PlanRequest:
     """That somebody wants the planner to look at a table or store. `asked` counts how often that was said."""
 
     relation_id: RelationId
-    asked: int
+    plan_requests: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

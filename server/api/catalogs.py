@@ -11,7 +11,7 @@ from catalog.access.privileges import Securable
 from catalog.names import Namespace, parse_namespace
 from catalog.tables.relation import Catalog
 from firn.protocol.names import join_name
-from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, VisibleDep
+from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, VisibilityDep
 from server.api.errors import refusals
 
 router = APIRouter(prefix="/catalogs", tags=["catalogs"])
@@ -86,7 +86,7 @@ class NamespaceOut(Out):
 
 
 @router.get("", summary="List catalogs")
-def list_catalogs(services: ServicesDep, visible: VisibleDep) -> list[CatalogOut]:
+def list_catalogs(services: ServicesDep, visible: VisibilityDep) -> list[CatalogOut]:
     """All catalogs of this server."""
     return [CatalogOut.of(one) for one in services.namespaces.catalogs() if visible.catalog(one.name)]
 
@@ -121,7 +121,7 @@ def change_catalog_properties(services: ServicesDep, catalog: CatalogDep, body: 
 @router.get("/{catalog}/namespaces", summary="List namespaces", responses=refusals(404))
 def list_namespaces(
     services: ServicesDep,
-    visible: VisibleDep,
+    visible: VisibilityDep,
     catalog: CatalogDep,
     page: PagingDep,
     parent: Annotated[str | None, Query()] = None,

@@ -12,7 +12,7 @@ from catalog.access.privileges import Caller
 from catalog.errors import Invalid
 from catalog.jobs.job import Lease
 from catalog.names import CatalogName, TableName
-from server.service.access.visible import Visible
+from server.service.access.visibility import Visibility
 from server.service.services import Services
 
 T = TypeVar("T")
@@ -73,7 +73,7 @@ class Paging(BaseModel):
 
 
 def services_of(request: Request) -> Services:
-    """The services that server.assembly has put together."""
+    """The services that server.container has put together."""
     return cast("Services", request.app.state.services)
 
 
@@ -83,9 +83,9 @@ def caller_of(request: Request) -> Caller | None:
     return found
 
 
-def visible_to(request: Request) -> Visible:
+def visible_to(request: Request) -> Visibility:
     """What the caller may see."""
-    return Visible.to(caller_of(request))
+    return Visibility.to(caller_of(request))
 
 
 def known_caller(request: Request) -> Caller:
@@ -121,7 +121,7 @@ def paging(
 
 
 ServicesDep = Annotated[Services, Depends(services_of)]
-VisibleDep = Annotated[Visible, Depends(visible_to)]
+VisibilityDep = Annotated[Visibility, Depends(visible_to)]
 CallerDep = Annotated[Caller, Depends(known_caller)]
 CatalogDep = Annotated[CatalogName, Depends(catalog_name)]
 TableDep = Annotated[TableName, Depends(table_name)]

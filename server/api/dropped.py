@@ -13,10 +13,10 @@ from catalog.access.privileges import Securable, formerly
 from catalog.names import TableName, parse_namespace
 from catalog.removal.drop import Dropped, DroppedKind, DroppedState
 from firn.protocol.names import join_name
-from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, TableDep, VisibleDep
+from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, TableDep, VisibilityDep
 from server.api.errors import refusals
+from server.service.drop.undrop import FilesState
 from server.service.services import Services
-from server.service.undrop import FilesState
 
 router = APIRouter(prefix="/catalogs/{catalog}", tags=["dropped"])
 
@@ -127,7 +127,7 @@ class NamespaceDropOut(Out):
 @router.get("/dropped", summary="List what was dropped", responses=refusals(404))
 def list_dropped(
     services: ServicesDep,
-    visible: VisibleDep,
+    visible: VisibilityDep,
     catalog: CatalogDep,
     page: PagingDep,
     name: Annotated[str | None, Query()] = None,

@@ -10,7 +10,7 @@ from catalog.jobs.optimizer_group import Group, GroupName
 from catalog.launch.fleet import LaunchStatus
 from server.api.deps import In, Out, ServicesDep
 from server.api.errors import refusals
-from server.service.fleet import GroupFleet
+from server.service.optimizers.fleet import GroupFleet
 
 router = APIRouter(prefix="/groups", tags=["optimizers"])
 

@@ -19,8 +19,8 @@ from server.api.deps import CatalogDep, Out, PageOut, PagingDep, ServicesDep, Ta
 from server.api.errors import refusals
 from server.api.historyviews import ChangeOut, EventOut, SnapshotOut, events_page, snapshot_out
 from server.api.tableviews import id_text
-from server.service.compare import Comparison, Side
-from server.service.planner import planned_relation
+from server.service.planning.planner import find_planned_relation
+from server.service.tables.comparison import Comparison, Side
 
 router = APIRouter(prefix="/catalogs/{catalog}/tables", tags=["history"])
 
@@ -94,7 +94,7 @@ def _relations(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> list[R
     found = uow.relations.find(catalog, name)
     if found is not None and found.kind is RelationKind.VIEW:
         return [found.id]
-    relation = planned_relation(uow, catalog, name)
+    relation = find_planned_relation(uow, catalog, name)
     return [relation.id, *(store.id for store in uow.relations.stores_of(relation.id))]
 
 

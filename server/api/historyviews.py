@@ -18,10 +18,10 @@ from catalog.names import CatalogName, TableName
 from catalog.ports.page import Page
 from server.api.deps import Out, PageOut
 from server.api.tableviews import id_text, stores_of
-from server.service.facts import load_metadata
-from server.service.keyed import Pin
-from server.service.planner import planned_relation
+from server.service.commit.commit_target import load_metadata
+from server.service.planning.planner import find_planned_relation
 from server.service.services import Services
+from server.service.tables.keyed_tables import Pin
 
 
 class LineOut(Out):
@@ -189,7 +189,7 @@ def _pinned(namespace: list[str], name: str, metadata: Json) -> PinnedOut:
 def snapshots_out(services: Services, catalog: CatalogName, name: TableName) -> list[SnapshotOut]:
     """The snapshots of a table or of both stores, newest first."""
     with services.database.reading() as uow:
-        relation = planned_relation(uow, catalog, name)
+        relation = find_planned_relation(uow, catalog, name)
         keyed = uow.keyed.get_many([relation.id]).get(relation.id)
         stores = stores_of(uow, relation, keyed)
     if not stores:

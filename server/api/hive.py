@@ -13,7 +13,7 @@ from catalog.hive.table_index import HiveTableState
 from catalog.keyed.spec import KeyScope, KeySpec
 from catalog.names import TableName
 from catalog.policy.policy import check_settings
-from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, VisibleDep
+from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, VisibilityDep
 from server.api.errors import refusals
 from server.api.hiveviews import (
     AsideOut,
@@ -30,10 +30,10 @@ from server.api.hiveviews import (
 )
 from server.api.jobs import JobOut
 from server.api.status import OperationOut
-from server.service.hive.aside import aside
-from server.service.hive.check import Report
+from server.service.hive.hive_state import split_name
 from server.service.hive.results import SyncOutcome
-from server.service.hive.state import split_name
+from server.service.hive.retired_directories import list_retired_directories
+from server.service.hive.upgrade_check import Report
 
 router = APIRouter(prefix="/catalogs/{catalog}/hive", tags=["hive"])
 FullName = Annotated[str, Path(description="DATABASE.TABLE")]
@@ -152,7 +152,7 @@ class RefreshOut(Out):
 @router.get("", summary="List Hive tables", responses=refusals(404))
 def list_hive(
     services: ServicesDep,
-    visible: VisibleDep,
+    visible: VisibilityDep,
     catalog: CatalogDep,
     page: PagingDep,
     only: Annotated[HiveFilter, Depends()],
@@ -180,7 +180,7 @@ def list_hive(
 
 
 @router.get("/databases", summary="List Hive databases", responses=refusals(404))
-def list_databases(services: ServicesDep, visible: VisibleDep, catalog: CatalogDep) -> list[DatabaseOut]:
+def list_databases(services: ServicesDep, visible: VisibilityDep, catalog: CatalogDep) -> list[DatabaseOut]:
     """Databases of the metastore that have tables."""
     with services.database.reading() as uow:
         uow.catalogs.get(catalog)
@@ -239,7 +239,7 @@ def list_hive_events(
 def show_former(services: ServicesDep, catalog: CatalogDep, full_name: FullName) -> AsideOut:
     """Directories that partitions were at before, with their bytes; no directory is listed for it."""
     with services.database.reading() as uow:
-        return AsideOut.model_validate(aside(uow, catalog, ".".join(split_name(full_name))))
+        return AsideOut.model_validate(list_retired_directories(uow, catalog, ".".join(split_name(full_name))))
 
 
 @router.post("/{full_name}/check", summary="Check whether a table can be upgraded", responses=refusals(400, 404, 503))

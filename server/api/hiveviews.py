@@ -16,7 +16,7 @@ from catalog.names import CatalogName
 from catalog.ports.store import UnitOfWork
 from catalog.tables.relation import Relation, RelationKind
 from server.api.deps import Out
-from server.service.planner import facts_of
+from server.service.planning.planner import load_facts
 
 
 class BlockerOut(Out):
@@ -214,7 +214,7 @@ def column_differences(uow: UnitOfWork, catalog: CatalogName, full_name: str) ->
     link = None if relation is None else uow.baselines.link(relation.id)
     if relation is None or link is None:
         return []
-    policy = facts_of(uow, relation).policy
+    policy = load_facts(uow, relation).policy
     decides, gives = SchemaAuthority(policy["firn.hive.schema-conflict"]), SchemaPush(policy["firn.hive.schema-give"])
     return [
         ColumnDifferenceOut(

@@ -14,9 +14,9 @@ from catalog.access.privileges import Securable
 from catalog.jobs.job import Job, JobId, JobKind, JobOutcome, JobStatus
 from catalog.names import CatalogName
 from catalog.ports.work import JobFilter
-from server.api.deps import Out, PageOut, PagingDep, ServicesDep, VisibleDep
+from server.api.deps import Out, PageOut, PagingDep, ServicesDep, VisibilityDep
 from server.api.errors import refusals
-from server.service.optimizing import HOUR
+from server.service.planning.overview import HOUR
 
 router = APIRouter(prefix="/jobs", tags=["jobs"])
 
@@ -103,7 +103,7 @@ def job_filter(
 
 @router.get("", summary="List jobs, newest first")
 def list_jobs(
-    services: ServicesDep, visible: VisibleDep, page: PagingDep, which: Annotated[JobFilter, Depends(job_filter)]
+    services: ServicesDep, visible: VisibilityDep, page: PagingDep, which: Annotated[JobFilter, Depends(job_filter)]
 ) -> PageOut[JobOut]:
     """All jobs of this server, or of one catalog or group, or of tables with such a name."""
     with services.database.reading() as uow:

@@ -16,7 +16,7 @@ from catalog.launch.fleet import LaunchStatus
 from catalog.launch.settings import DeployMode, Launch, LaunchKind, Scaling
 from server.api.deps import In, Out, ServicesDep
 from server.api.errors import refusals
-from server.service.fleet import GroupFleet
+from server.service.optimizers.fleet import GroupFleet
 
 router = APIRouter(prefix="/groups", tags=["optimizers"])
 

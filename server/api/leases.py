@@ -22,8 +22,8 @@ from server.api.deps import In, LeaseDep, Out, ServicesDep
 from server.api.errors import refusals
 from server.api.jobs import JobOut
 from server.api.optimizers import Memory
-from server.service.jobs import Leased
-from server.service.leased_files import FileFacts, LeasedTable
+from server.service.jobs.leased_files import FileFacts, LeasedTable
+from server.service.jobs.leases import Leased
 
 router = APIRouter(tags=["optimizers"])
 
@@ -213,8 +213,8 @@ def beat(services: ServicesDep, lease: LeaseDep, body: BeatIn) -> BeatOut:
 def list_places(services: ServicesDep, lease: LeaseDep) -> list[PlaceOut]:
     """Where the job's tables have their files, and why none of them may be deleted, if so."""
     return [
-        PlaceOut(parts=[*one.name.namespace, one.name.name], location=one.location, kept_because=one.kept_because)
-        for one in services.own_places.of(lease)
+        PlaceOut(parts=[*one.name.namespace, one.name.name], location=one.location, kept_because=one.keep_reason)
+        for one in services.table_locations.of(lease)
     ]
 
 

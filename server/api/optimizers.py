@@ -13,7 +13,7 @@ from catalog.iceberg.json import HIGHEST_INT, HIGHEST_LONG
 from catalog.jobs.optimizer import Optimizer
 from server.api.deps import In, Out, ServicesDep
 from server.api.errors import refusals
-from server.service.optimizers import Coming, Shown
+from server.service.optimizers.optimizers import OptimizerStatus, Registration
 
 router = APIRouter(prefix="/optimizers", tags=["optimizers"])
 
@@ -56,7 +56,7 @@ class OptimizerOut(Out):
     facts: dict[str, Any]
 
     @classmethod
-    def of(cls, shown: Shown) -> OptimizerOut:
+    def of(cls, shown: OptimizerStatus) -> OptimizerOut:
         """An optimizer as it is shown."""
         return cls(**_same(shown.optimizer), jobs=list(shown.jobs), silent=shown.is_silent)
 
@@ -81,7 +81,7 @@ def register(services: ServicesDep, body: OptimizerIn) -> RegisteredOut:
 
     409 when it talks in another way than this server does: it is of another version.
     """
-    optimizer = services.optimizers.register(Coming(**body.model_dump()))
+    optimizer = services.optimizers.register(Registration(**body.model_dump()))
     times = services.jobs.times
     return RegisteredOut(
         **_same(optimizer),

@@ -13,7 +13,7 @@ from catalog.jobs.queue import FinishedJobs
 from firn.protocol.names import join_name
 from server.api.deps import Out, ServicesDep
 from server.api.groups import GroupOut
-from server.service.optimizing import DAY, HOUR, Load, Overview
+from server.service.planning.overview import DAY, HOUR, Load, Overview
 
 router = APIRouter(tags=["optimizers"])
 
@@ -113,7 +113,7 @@ class OptimizingOut(Out):
 @router.get("/optimizing", summary="Show all background work at a glance")
 def show_optimizing(services: ServicesDep) -> OptimizingOut:
     """The queue, the groups with their slots, what was done, the worst tables and the most overdue jobs."""
-    found = services.optimizing.overview()
+    found = services.overview.load()
     return OptimizingOut(
         at=found.at,
         due_tables=found.due_tables,

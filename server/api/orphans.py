@@ -15,8 +15,8 @@ from catalog.ports.page import Page
 from catalog.removal.orphan_files import BatchState, KeepReason, OrphanBatch
 from server.api.deps import CatalogDep, In, LeaseDep, Out, PageOut, PagingDep, ServicesDep, TableDep
 from server.api.errors import refusals
-from server.service.orphans.orphans import Told
-from server.service.planner import planned_relation
+from server.service.orphans.orphan_removal import BatchDetails
+from server.service.planning.planner import find_planned_relation
 from server.service.services import Services
 
 router = APIRouter()
@@ -109,7 +109,7 @@ def list_quarantine(
 ) -> PageOut[OrphanBatchOut]:
     """Oldest first, batch by batch; what is named here can be put back."""
     with services.database.reading() as uow:
-        relation = planned_relation(uow, catalog, table)
+        relation = find_planned_relation(uow, catalog, table)
         states = [BatchState.ASIDE, BatchState.NOTED]
         found = uow.orphans.list(relation_id=relation.id, states=states, limit=page.size, cursor=page.cursor)
     return _shown(services, found)
@@ -126,7 +126,7 @@ def put_back(services: ServicesDep, catalog: CatalogDep, table: TableDep, body: 
     if body.job_id is not None and body.paths:
         raise Invalid("both a job and paths are named", hint="name one of them, or none for all files")
     with services.database.reading() as uow:
-        relation = planned_relation(uow, catalog, table)
+        relation = find_planned_relation(uow, catalog, table)
     job_id = None if body.job_id is None else JobId(body.job_id)
     found = services.orphans.quarantine.put_back(relation.id, job_id=job_id, paths=body.paths or None)
     return PutBackOut(put_back=found)
@@ -168,11 +168,11 @@ def end_overdue(services: ServicesDep, lease: LeaseDep, body: OverdueIn) -> Ende
 
 
 def _shown(services: Services, found: Page[OrphanBatch]) -> PageOut[OrphanBatchOut]:
-    shown = [_batch_out(told) for told in services.orphans.told(found.items)]
+    shown = [_batch_out(told) for told in services.orphans.describe(found.items)]
     return PageOut(items=shown, next_cursor=found.next_cursor)
 
 
-def _batch_out(told: Told) -> OrphanBatchOut:
+def _batch_out(told: BatchDetails) -> OrphanBatchOut:
     batch = told.batch
     files = [
         OrphanFileOut(

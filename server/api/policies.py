@@ -13,7 +13,7 @@ from catalog.policy.policy import Policy, Sourced
 from catalog.policy.settings import SETTINGS
 from server.api.deps import CatalogDep, In, Out, ServicesDep
 from server.api.errors import refusals
-from server.service.policies import ScopedPolicy
+from server.service.planning.policies import ScopedPolicy
 
 router = APIRouter(prefix="/catalogs/{catalog}/policy", tags=["policies"])
 

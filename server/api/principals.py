@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from catalog.access.privileges import Caller, Grant, Membership, PrincipalKind, RoleName, Securable
 from server.api.deps import CallerDep, In, Out, PageOut, PagingDep, ServicesDep
 from server.api.errors import refusals
-from server.service.access.directory import Known
+from server.service.access.principals import Known
 
 router = APIRouter(tags=["access"])
 USER, SERVICE = PrincipalKind.PERSON, PrincipalKind.SERVICE
@@ -160,31 +160,31 @@ def create_user(request: Request, services: ServicesDep, body: UserIn) -> Princi
     """Somebody with tokens, or with `subject` who signs in by OIDC. Who just signs in there needs no creating."""
     oidc: dict[str, Any] | None = request.app.state.oidc
     issuer = None if oidc is None else oidc["issuer"]
-    return PrincipalOut.of(services.access.directory.add_person(body.name, issuer=issuer, subject=body.subject))
+    return PrincipalOut.of(services.access.principals.add_person(body.name, issuer=issuer, subject=body.subject))
 
 
 @router.get("/users/{name}", summary="Show a user", responses=refusals(404))
 def show_user(services: ServicesDep, name: str) -> PrincipalOut:
     """One, with their roles."""
-    return PrincipalOut.of(services.access.directory.show(name, USER))
+    return PrincipalOut.of(services.access.principals.show(name, USER))
 
 
 @router.delete("/users/{name}", status_code=204, summary="Drop a user", responses=refusals(404, 409))
 def drop_user(services: ServicesDep, name: str) -> None:
     """With their tokens. Whoever can still sign in at the issuer comes back as a new user: disable them instead."""
-    services.access.directory.remove(name, USER)
+    services.access.principals.remove(name, USER)
 
 
 @router.post("/users/{name}/disable", summary="Disable a user", responses=refusals(404, 409))
 def disable_user(services: ServicesDep, name: str) -> PrincipalOut:
     """None of their tokens opens anything until they are enabled again."""
-    return PrincipalOut.of(services.access.directory.set_disabled(name, USER, disabled=True))
+    return PrincipalOut.of(services.access.principals.set_disabled(name, USER, disabled=True))
 
 
 @router.post("/users/{name}/enable", summary="Enable a user", responses=refusals(404))
 def enable_user(services: ServicesDep, name: str) -> PrincipalOut:
     """Undo a disabling."""
-    return PrincipalOut.of(services.access.directory.set_disabled(name, USER, disabled=False))
+    return PrincipalOut.of(services.access.principals.set_disabled(name, USER, disabled=False))
 
 
 @router.get("/services", summary="List services")
@@ -196,55 +196,55 @@ def list_services(services: ServicesDep, page: PagingDep) -> PageOut[PrincipalOu
 @router.post("/services", status_code=201, summary="Create a service", responses=refusals(400, 409))
 def create_service(services: ServicesDep, body: ServiceIn) -> ServiceSecretOut:
     """Its client secret is shown this once; engines take both as `credential=CLIENT_ID:CLIENT_SECRET`."""
-    known, secret = services.access.directory.add_service(body.name)
+    known, secret = services.access.principals.add_service(body.name)
     return _with_secret(known, secret.text)
 
 
 @router.get("/services/{name}", summary="Show a service", responses=refusals(404))
 def show_service(services: ServicesDep, name: str) -> PrincipalOut:
     """One, with its roles."""
-    return PrincipalOut.of(services.access.directory.show(name, SERVICE))
+    return PrincipalOut.of(services.access.principals.show(name, SERVICE))
 
 
 @router.delete("/services/{name}", status_code=204, summary="Drop a service", responses=refusals(404, 409))
 def drop_service(services: ServicesDep, name: str) -> None:
     """With its tokens."""
-    services.access.directory.remove(name, SERVICE)
+    services.access.principals.remove(name, SERVICE)
 
 
 @router.post("/services/{name}/disable", summary="Disable a service", responses=refusals(404, 409))
 def disable_service(services: ServicesDep, name: str) -> PrincipalOut:
     """Neither its secret nor its tokens open anything until it is enabled again."""
-    return PrincipalOut.of(services.access.directory.set_disabled(name, SERVICE, disabled=True))
+    return PrincipalOut.of(services.access.principals.set_disabled(name, SERVICE, disabled=True))
 
 
 @router.post("/services/{name}/enable", summary="Enable a service", responses=refusals(404))
 def enable_service(services: ServicesDep, name: str) -> PrincipalOut:
     """Undo a disabling."""
-    return PrincipalOut.of(services.access.directory.set_disabled(name, SERVICE, disabled=False))
+    return PrincipalOut.of(services.access.principals.set_disabled(name, SERVICE, disabled=False))
 
 
 @router.post("/services/{name}/secret", summary="Give a service another secret", responses=refusals(400, 404))
 def new_client_secret(services: ServicesDep, name: str) -> ServiceSecretOut:
     """The old secret, and every token of the service, end at once."""
-    known, secret = services.access.directory.new_client_secret(name)
+    known, secret = services.access.principals.new_client_secret(name)
     return _with_secret(known, secret.text)
 
 
 @router.put("/roles/{role}/members/{name}", summary="Give somebody a role", responses=refusals(403, 404))
 def assign_role(services: ServicesDep, caller: CallerDep, role: str, name: str) -> PrincipalOut:
     """A user or a service; takes everything that the role gives, and `grant` on all of it."""
-    return PrincipalOut.of(services.access.directory.assign(caller, RoleName(role), name))
+    return PrincipalOut.of(services.access.principals.assign(caller, RoleName(role), name))
 
 
 @router.delete("/roles/{role}/members/{name}", summary="Take a role from somebody", responses=refusals(403, 404, 409))
 def unassign_role(services: ServicesDep, caller: CallerDep, role: str, name: str) -> PrincipalOut:
     """Takes the same as giving it."""
-    return PrincipalOut.of(services.access.directory.unassign(caller, RoleName(role), name))
+    return PrincipalOut.of(services.access.principals.unassign(caller, RoleName(role), name))
 
 
 def _listed(services: ServicesDep, kind: PrincipalKind, page: PagingDep) -> PageOut[PrincipalOut]:
-    found = services.access.directory.list(kind, limit=page.size, cursor=page.cursor)
+    found = services.access.principals.list(kind, limit=page.size, cursor=page.cursor)
     return PageOut(items=[PrincipalOut.of(one) for one in found.items], next_cursor=found.next_cursor)
 
 

@@ -42,5 +42,5 @@ def metrics(request: Request) -> Response:
         counts = uow.jobs.counts()
         optimizers = Counter(one.group for one in uow.optimizers.list())
     jobs = {str(status): counts.get(status, 0) for status in JobStatus if status.is_active}
-    more = [*work_figures(services.optimizing.overview()), fleet_figures(services.fleet.all())]
+    more = [*work_figures(services.overview.load()), fleet_figures(services.fleet.all())]
     return Response(exposition(jobs, optimizers, more), media_type=CONTENT_TYPE_LATEST)

@@ -16,7 +16,7 @@ from catalog.iceberg.reading import MAIN, ref_of, ref_snapshot_id
 from server.api.deps import CatalogDep, In, Out, ServicesDep, TableDep
 from server.api.errors import refusals
 from server.api.history import MovedOut, TotalsOut, moved_out
-from server.service.refs import Seen, Target
+from server.service.tables.refs import Seen, Target
 
 router = APIRouter(prefix="/catalogs/{catalog}/tables/{table}", tags=["history"])
 

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Request
 from catalog.access.privileges import Securable, operation_target
 from catalog.jobs.operation import BatchId, Operation, OperationId, OperationKind, OperationStatus
 from catalog.names import CatalogName
-from server.api.deps import Out, PageOut, PagingDep, ServicesDep, VisibleDep
+from server.api.deps import Out, PageOut, PagingDep, ServicesDep, VisibilityDep
 from server.api.errors import refusals
 from server.api.historyviews import EventOut, events_page
 
@@ -72,7 +72,7 @@ class HealthOut(Out):
 @router.get("/operations", tags=["operations"], summary="List operations, newest first")
 def list_operations(
     services: ServicesDep,
-    visible: VisibleDep,
+    visible: VisibilityDep,
     page: PagingDep,
     catalog: Annotated[str | None, Query()] = None,
     batch: Annotated[UUID | None, Query()] = None,
@@ -131,7 +131,7 @@ def resume_operation(services: ServicesDep, operation_id: UUID) -> OperationOut:
 
 @router.get("/events", tags=["events"], summary="List commits, newest first")
 def list_events(
-    services: ServicesDep, visible: VisibleDep, page: PagingDep, catalog: Annotated[str | None, Query()] = None
+    services: ServicesDep, visible: VisibilityDep, page: PagingDep, catalog: Annotated[str | None, Query()] = None
 ) -> PageOut[EventOut]:
     """Of all tables, or of one catalog's."""
     with services.database.reading() as uow:

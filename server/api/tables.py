@@ -14,7 +14,7 @@ from catalog.keyed.spec import PRIMARY_KEY, SEQUENCE_FIELD, KeySpec
 from catalog.names import TableName
 from catalog.policy.policy import check_policy, check_settings
 from catalog.ports.work import JobFilter
-from server.api.deps import CatalogDep, In, PageOut, PagingDep, ServicesDep, TableDep, VisibleDep
+from server.api.deps import CatalogDep, In, PageOut, PagingDep, ServicesDep, TableDep, VisibilityDep
 from server.api.dropped import DropOut
 from server.api.errors import refusals
 from server.api.historyviews import PinOut, SnapshotOut, VersionOut, pin_out, snapshots_out
@@ -31,8 +31,8 @@ from server.api.tableviews import (
     table_out,
     table_rows,
 )
-from server.service.planner import planned_relation
-from server.service.tables import TableDefinition
+from server.service.planning.planner import find_planned_relation
+from server.service.tables.tables import TableDefinition
 
 router = APIRouter(prefix="/catalogs/{catalog}/tables", tags=["tables"])
 
@@ -66,7 +66,7 @@ class PropertiesIn(In):
 @router.get("", summary="List tables", responses=refusals(404))
 def list_tables(
     services: ServicesDep,
-    visible: VisibleDep,
+    visible: VisibilityDep,
     catalog: CatalogDep,
     page: PagingDep,
     asked: Annotated[TableFilter, Depends(table_filter)],
@@ -161,7 +161,7 @@ def list_versions(
 ) -> list[VersionOut]:
     """Pairs of store heads that readers have been offered, newest first."""
     with services.database.reading() as uow:
-        relation = planned_relation(uow, catalog, table)
+        relation = find_planned_relation(uow, catalog, table)
         return [VersionOut.of(one) for one in uow.keyed.versions(relation.id, limit=100, before=before)]
 
 
@@ -169,7 +169,7 @@ def list_versions(
 def list_table_jobs(services: ServicesDep, catalog: CatalogDep, table: TableDep, page: PagingDep) -> PageOut[JobOut]:
     """Newest first."""
     with services.database.reading() as uow:
-        relation = planned_relation(uow, catalog, table)
+        relation = find_planned_relation(uow, catalog, table)
         found = uow.jobs.list(JobFilter(relation_id=relation.id), limit=page.size, cursor=page.cursor)
     return PageOut(items=[JobOut.of(job) for job in found.items], next_cursor=found.next_cursor)
 

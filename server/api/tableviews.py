@@ -35,11 +35,11 @@ from server.api.deps import Out, PageOut, Paging
 from server.api.jobs import JobOut
 from server.api.keyviews import KeysOut
 from server.api.upkeep import TableBlockerOut
-from server.service.access.visible import Visible
-from server.service.facts import load_metadata
-from server.service.planner import facts_of, past_of, planned_relation
-from server.service.refs import why_no_rollback
+from server.service.access.visibility import Visibility
+from server.service.commit.commit_target import load_metadata
+from server.service.planning.planner import find_planned_relation, load_facts, load_past_jobs
 from server.service.services import Services
+from server.service.tables.refs import explain_no_rollback
 
 
 class TableKind(StrEnum):
@@ -205,7 +205,7 @@ def id_text(snapshot_id: int | None) -> str | None:
 
 def table_rows(
     services: Services,
-    visible: Visible,
+    visible: Visibility,
     catalog: CatalogName,
     page: Paging,
     asked: TableFilter,
@@ -251,7 +251,7 @@ def _listed(uow: UnitOfWork, catalog: CatalogName, listing: Listing, limit: int,
     )
 
 
-def _check_within(services: Services, visible: Visible, catalog: CatalogName, within: Namespace) -> None:
+def _check_within(services: Services, visible: Visibility, catalog: CatalogName, within: Namespace) -> None:
     """NoSuchNamespace unless it is there, and for this reader: a mistyped name would look like an empty one."""
     services.namespaces.catalog(catalog)
     if not (visible.namespace(catalog, within) and services.namespaces.exists(catalog, within)):
@@ -292,13 +292,13 @@ def table_out(services: Services, catalog: CatalogName, name: TableName) -> Tabl
     """One table in full; NoSuchTable when there is none."""
     outlook = services.planner.outlook(catalog, name)
     with services.database.reading() as uow:
-        relation = planned_relation(uow, catalog, name)
-        facts = facts_of(uow, relation)
+        relation = find_planned_relation(uow, catalog, name)
+        facts = load_facts(uow, relation)
         job = uow.jobs.active_of(relation.id)
         stores = stores_of(uow, relation, facts.keyed)
         stats = uow.stats.get_many([store.id for store in stores.values()])
         table_status = uow.table_statuses.get_many([relation.id]).get(relation.id)
-        past = past_of(uow, relation.id)
+        past = load_past_jobs(uow, relation.id)
     metadata = {role: load_metadata(services.metadata, store) for role, store in stores.items()}
     main = metadata.get("base") or metadata["table"]
     keyed = facts.keyed
@@ -394,7 +394,7 @@ def _actions(relation: Relation, keyed: KeyedTable | None, job: Job | None) -> t
     wanted += ["tag", "branch", "rollback"]
     if keyed is not None:
         cannot["branch"] = "a keyed table has no branches: its two stores only move together"
-    refusal = why_no_rollback(relation)
+    refusal = explain_no_rollback(relation)
     if refusal is not None:
         cannot["rollback"] = refusal
     return [action for action in wanted if action not in cannot], cannot

@@ -17,7 +17,7 @@ from firn.protocol.names import join_name
 from server.api.deps import CatalogDep, In, Out, ServicesDep
 from server.api.errors import refusals
 from server.api.historyviews import ChangeOut
-from server.service.viewversions import SeenView
+from server.service.tables.view_versions import SeenView
 
 router = APIRouter(prefix="/catalogs/{catalog}/views/{view}", tags=["views"])
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from catalog.jobs.optimizer_group import GroupName
 from catalog.launch.fleet import LaunchStatus
 from server.prometheus import Figures
-from server.service.fleet import GroupFleet
-from server.service.optimizing import Overview
+from server.service.optimizers.fleet import GroupFleet
+from server.service.planning.overview import Overview
 
 
 def work_figures(found: Overview) -> Sequence[Figures]:

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from server.files.deadlines import Deadlines, store_of
-from server.files.limits import LISTING_SECONDS, READ_SECONDS
+from server.files.read_limits import LISTING_SECONDS, READ_SECONDS
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem

@@ -21,7 +21,7 @@ import fastavro
 from fastavro.schema import SchemaParseException, UnknownType
 
 from server.files.avro_writer import number
-from server.files.limits import BLOCK_BYTES
+from server.files.read_limits import BLOCK_BYTES
 
 MAGIC = b"Obj\x01"
 SYNC = 16

@@ -13,11 +13,10 @@ from thrift.Thrift import TException
 
 from catalog.errors import CatalogError, Denied, Invalid, NotFound
 from catalog.files.data_file import FileFormat, FileStats, Unreadable
-from server.ahead import in_threads
 from server.files import avro_files, orc_files
 from server.files.avro_files import AvroFiles
-from server.files.calendar import check_calendar, old_days
 from server.files.digests import TAIL, digest_of
+from server.files.julian_calendar import check_calendar, old_days
 from server.files.layout import Column, Layout, Layouts, RowsAlone, WrongLayout
 from server.files.orc_files import OrcFiles
 from server.files.parquet import (
@@ -32,6 +31,7 @@ from server.files.parquet import (
     decode_marks,
 )
 from server.files.storage import Storage
+from server.prefetch import run_in_threads
 
 R = TypeVar("R")
 
@@ -88,7 +88,7 @@ class Footers:
         formats: Mapping[str, FileFormat] | None,
     ) -> Iterator[R]:
         others = {} if formats is None else formats
-        return in_threads(
+        return run_in_threads(
             lambda some: [read(location, others.get(location, FileFormat.PARQUET)) for location in some],
             locations,
             threads=self._threads,

@@ -15,11 +15,11 @@ from dataclasses import replace
 from catalog.errors import Denied, NotFound, Unavailable
 from catalog.hive.baseline import NO_DIRECTORY_NS, ListedFile, Listing, Subdirectory, is_hidden
 from catalog.hive.unfinished_writes import is_unfinished_work, may_be_going_on
-from server.ahead import in_threads
 from server.files.arrow import RemoteDirectories, RemoteEntry, has_times
 from server.files.deadlines import Deadlines
 from server.files.locations import local_path
 from server.files.storage import told
+from server.prefetch import run_in_threads
 
 _CHUNK = 16
 _TRIES = 3
@@ -39,7 +39,7 @@ class Listings:
 
     def list_all(self, locations: Sequence[str], *, recursive: bool = False) -> Iterator[Listing]:
         """Listings of these directories, in their order; Unavailable at the first that cannot be listed."""
-        return in_threads(
+        return run_in_threads(
             lambda some: [self.list(one, recursive=recursive) for one in some],
             locations,
             threads=self._threads,
@@ -49,7 +49,7 @@ class Listings:
 
     def list_all_or_why(self, locations: Sequence[str], *, recursive: bool = False) -> Iterator[Listing | Denied]:
         """The same, with directories that may not be listed among the others."""
-        return in_threads(
+        return run_in_threads(
             lambda some: [self._list_or_why(one, recursive=recursive) for one in some],
             locations,
             threads=self._threads,

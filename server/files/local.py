@@ -20,9 +20,9 @@ from typing import BinaryIO, TypeVar
 from catalog.errors import Invalid, LocationRefused
 from catalog.locations.location_rule import FileRule
 from server.files.deadlines import Deadlines
-from server.files.limits import NotRegular, TooLarge
 from server.files.locations import local_path
 from server.files.mounts import Mounts
+from server.files.read_limits import NotRegular, TooLarge
 
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _NO_FILE = {errno.ENXIO, errno.ENODEV}

@@ -19,7 +19,7 @@ from fastavro.schema import SchemaParseException
 
 from catalog.errors import Invalid, Unavailable
 from server.files.avro_container import BadContainer, Most, TooMuch, plain, read_header
-from server.files.limits import LISTED_MANIFESTS
+from server.files.read_limits import LISTED_MANIFESTS
 from server.files.storage import Storage
 
 Entry = dict[str, Any]

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from server.files.limits import FOOTER_BYTES
+from server.files.read_limits import FOOTER_BYTES
 
 MAGIC = b"ORC"
 _NONE, _ZLIB, _SNAPPY, _LZO, _LZ4, _ZSTD = range(6)

@@ -9,7 +9,7 @@ from pyiceberg.io import FileIO
 
 from server.files.arrow import RemoteDirectories
 from server.files.deadlines import Deadlines, store_of
-from server.files.limits import PIECE_BYTES, TooLarge
+from server.files.read_limits import PIECE_BYTES, TooLarge
 
 
 class RemoteFiles:

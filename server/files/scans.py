@@ -21,7 +21,7 @@ from catalog.scan.deletes import Column, DataFile, DeleteFile, DeleteIndex, Dele
 from catalog.scan.expression import FALSE
 from catalog.scan.plan import ManifestSize, Slice, Task
 from catalog.scan.scan import Scan
-from server.files.content import content_json
+from server.files.file_json import content_json
 from server.files.filters import Filter, Statistics
 from server.files.manifest_records import Entry
 from server.files.manifests import Content, ManifestFile, Manifests, Status

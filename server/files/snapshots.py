@@ -18,8 +18,8 @@ from catalog.iceberg.reading import current_snapshot
 from server.files.manifest_records import Entry
 from server.files.manifests import Content, ManifestFile, Manifests, Status, give_row_ids, new_entry, unfold_maps
 from server.files.partitions import Spec
+from server.files.snapshot_summary import Changes, summary
 from server.files.storage import Storage
-from server.files.summary import Changes, summary
 
 ENTRIES_PER_MANIFEST = 5_000
 _FIRST_WITH_ROW_IDS = 3

@@ -24,9 +24,9 @@ from pyiceberg.io import SCHEMA_TO_FILE_IO, load_file_io
 from catalog.errors import AlreadyExists, CatalogError, Denied, Invalid, NotFound, Unavailable
 from catalog.locations.location_rule import FileRule
 from server.files.deadlines import Deadlines
-from server.files.limits import ReadLimits
 from server.files.local import LocalFiles
 from server.files.locations import local_path
+from server.files.read_limits import ReadLimits
 from server.files.remote import RemoteFiles
 
 DEFAULT_LIMITS = ReadLimits()

@@ -9,13 +9,13 @@ from catalog.files.data_file import AddSnapshot, DataFileEntry, FileFormat, File
 from catalog.hive.baseline import Listing
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot
-from server.ahead import in_threads
 from server.files.digests import TAIL, digest_of
 from server.files.footers import Footers
 from server.files.listing import Listings
 from server.files.manifests import Manifests
 from server.files.snapshots import write_snapshot
 from server.files.storage import Storage
+from server.prefetch import run_in_threads
 
 _CHUNK = 16
 
@@ -61,7 +61,7 @@ class TableFiles:
         return self._footers(schema, nulls_of).examine_all(locations, formats)
 
     def digests(self, locations: Sequence[str]) -> Iterator[int | None]:
-        return in_threads(
+        return run_in_threads(
             lambda some: [self._digest(one) for one in some],
             locations,
             threads=self._footer_threads,

@@ -15,11 +15,11 @@ from fastapi.exceptions import RequestValidationError
 from catalog.access.audit_log import AuditEntry, Verdict
 from catalog.access.privileges import Caller, Decision, decide
 from catalog.errors import CatalogError, Forbidden, Invalid, Unauthenticated
-from server.guard.demands import Asked, Demand, Record, Rule
-from server.guard.doubt import refuse
-from server.guard.rules import Rules
+from server.guard.requirements import GuardedRequest, Record, Requirement, Rule
+from server.guard.route_rules import Rules
+from server.guard.unknown_commits import refuse
 from server.logs import request_id
-from server.service.commit import looking
+from server.service.commit.commit_path import raise_unknown_if_unavailable
 from server.service.services import Services
 
 LONGEST_TARGET = 2_000
@@ -59,43 +59,45 @@ def gate(rules: Rules, prefix: str, read: Callable[[Request], Awaitable[object]]
         rule = rules[request.method, template]
         if rule.public:
             return
-        asked = Asked(
+        asked = GuardedRequest(
             path=request.path_params,
             query=request.query_params,
             headers=request.headers,
             _body=body,
             services=cast("Services", request.app.state.services),
         )
-        with looking() if rule.commits else nullcontext():  # its first try may have been applied: see doubt
+        with (
+            raise_unknown_if_unavailable() if rule.commits else nullcontext()
+        ):  # its first try may have been applied: see doubt
             _admit(request, rule, asked, f"{prefix}{template}")
 
     return enter
 
 
-def _admit(request: Request, rule: Rule, asked: Asked, route: str) -> None:
+def _admit(request: Request, rule: Rule, asked: GuardedRequest, route: str) -> None:
     ended: CatalogError | None = getattr(request.state, "ended", None)
     if ended is not None:
         refuse(rule, asked, ended)
     caller: Caller | None = getattr(request.state, "caller", None)
     if caller is None:
         raise Unauthenticated("access to this server needs a token")
-    demands: list[Demand] = []
-    refusal, verdict = _judged(caller, rule.demands(asked), demands)
+    requirements: list[Requirement] = []
+    refusal, verdict = _judged(caller, rule.requirements(asked), requirements)
     entry = replace(
-        _entry(request, caller, demands), route=route, verdict=verdict, changes=rule.record is Record.CHANGE
+        _entry(request, caller, requirements), route=route, verdict=verdict, changes=rule.record is Record.CHANGE
     )
     with suppress(
         CatalogError, RequestValidationError
     ):  # a body that tells nothing is no way around the log: what was demanded is told
-        if rule.about is not None:
-            about = rule.about(asked)
-            entry = replace(entry, target=_loggable(about.target), detail=_loggable(about.detail))
-    trail = asked.access.trail
+        if rule.audit_target is not None:
+            audit_target = rule.audit_target(asked)
+            entry = replace(entry, target=_loggable(audit_target.target), detail=_loggable(audit_target.detail))
+    audit_log = asked.access.audit_log
     if refusal is not None:
-        trail.decided(replace(entry, status=403 if verdict is Verdict.FORBIDDEN else 404))
+        audit_log.decided(replace(entry, status=403 if verdict is Verdict.FORBIDDEN else 404))
         refuse(rule, asked, refusal)
     if rule.record is not Record.ROUTINE:
-        request.state.when_answered = trail.decided(entry)
+        request.state.when_answered = audit_log.decided(entry)
 
 
 def _loggable(text: str) -> str:
@@ -103,26 +105,30 @@ def _loggable(text: str) -> str:
     return "".join(one if one.isprintable() else "\ufffd" for one in text[:LONGEST_TARGET])
 
 
-def _judged(caller: Caller, demands: Iterable[Demand], seen: list[Demand]) -> tuple[CatalogError | None, Verdict]:
+def _judged(
+    caller: Caller, requirements: Iterable[Requirement], seen: list[Requirement]
+) -> tuple[CatalogError | None, Verdict]:
     """The first refusal, if any; what was looked at goes into `seen`."""
-    for demand in demands:
-        seen.append(demand)
-        decision = decide(caller.rights, demand.privilege, demand.on)
+    for requirement in requirements:
+        seen.append(requirement)
+        decision = decide(caller.rights, requirement.privilege, requirement.on)
         if decision is Decision.HIDDEN:
-            return demand.missing, Verdict.HIDDEN
+            return requirement.missing, Verdict.HIDDEN
         if decision is Decision.FORBIDDEN:
             refusal = Forbidden(
-                f"{caller.principal.name} may not {demand.privilege} {demand.on}",
-                hint=f"ask for the privilege `{demand.privilege}` there",
+                f"{caller.principal.name} may not {requirement.privilege} {requirement.on}",
+                hint=f"ask for the privilege `{requirement.privilege}` there",
             )
             return refusal, Verdict.FORBIDDEN
     return None, Verdict.ALLOWED
 
 
-def _entry(request: Request, caller: Caller, demands: list[Demand]) -> AuditEntry:
-    named = list(dict.fromkeys(str(demand.on) for demand in demands if demand.privilege is not None))
-    shown = named or [str(demand.on) for demand in demands[-1:]]
-    catalog = next((demand.on.catalog for demand in demands if demand.on.catalog is not None), None)
+def _entry(request: Request, caller: Caller, requirements: list[Requirement]) -> AuditEntry:
+    named = list(
+        dict.fromkeys(str(requirement.on) for requirement in requirements if requirement.privilege is not None)
+    )
+    shown = named or [str(requirement.on) for requirement in requirements[-1:]]
+    catalog = next((requirement.on.catalog for requirement in requirements if requirement.on.catalog is not None), None)
     return AuditEntry(
         at=datetime.now(UTC),
         verdict=Verdict.ALLOWED,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from catalog.scan.mode import CONFIG
-from server.service.caller import caller
+from server.service.access.caller import caller
 
 _KNOW_PLANNING = ("Apache Iceberg", "PyIceberg")
 """How the names of clients begin that read `scan-planning-mode`, or would not mind it."""

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Response
 from catalog.credentials.storage_config import StorageConfig
 from catalog.errors import Invalid
 from catalog.names import CatalogName
-from server.iceberg.wire import ServicesDep, VisibleDep, json_response
+from server.iceberg.requests import ServicesDep, VisibilityDep, json_response
 
 router = APIRouter()
 
@@ -56,7 +56,7 @@ other way; a client that was given nothing but a token uses that one as long as 
 
 
 @router.get("/config")
-def config(services: ServicesDep, visible: VisibleDep, warehouse: Annotated[str | None, Query()] = None) -> Response:
+def config(services: ServicesDep, visible: VisibilityDep, warehouse: Annotated[str | None, Query()] = None) -> Response:
     """The catalog's prefix and what this server can do; `warehouse` names the catalog."""
     catalogs = [one for one in services.namespaces.catalogs() if visible.catalog(one.name)]
     if warehouse is None and len(catalogs) != 1:

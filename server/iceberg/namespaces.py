@@ -12,15 +12,15 @@ from catalog.errors import NoSuchNamespace
 from catalog.names import Namespace, decode_parent
 from catalog.ports.page import Page
 from firn.protocol.names import join_name
-from server.iceberg.once import OnceDep, OnceWithBodyDep, done
-from server.iceberg.wire import (
+from server.iceberg.idempotency import IdempotentDep, IdempotentWithBodyDep, done
+from server.iceberg.requests import (
     DEFAULT_PAGE,
     CatalogDep,
     JsonBody,
     NamespaceDep,
     PageDep,
     ServicesDep,
-    VisibleDep,
+    VisibilityDep,
     json_response,
     namespace_in,
     strings_in,
@@ -33,7 +33,7 @@ router = APIRouter(prefix="/{catalog}/namespaces")
 @router.get("")
 def list_namespaces(
     services: ServicesDep,
-    visible: VisibleDep,
+    visible: VisibilityDep,
     catalog: CatalogDep,
     page: PageDep,
     parent: Annotated[str | None, Query()] = None,
@@ -60,15 +60,17 @@ def list_namespaces(
 
 
 @router.post("")
-def create_namespace(services: ServicesDep, catalog: CatalogDep, body: JsonBody, once: OnceWithBodyDep) -> Response:
+def create_namespace(
+    services: ServicesDep, catalog: CatalogDep, body: JsonBody, idempotent: IdempotentWithBodyDep
+) -> Response:
     """Create one namespace; its parent has to be there."""
     namespace, properties = namespace_in(body.get("namespace"), "namespace"), strings_in(body, "properties")
 
     def create() -> Response:
-        services.namespaces.create(catalog, namespace, properties, idempotency=once.asked)
+        services.namespaces.create(catalog, namespace, properties, idempotency=idempotent.asked)
         return json_response({"namespace": namespace, "properties": properties})
 
-    return once.run(create, json_response)
+    return idempotent.run(create, json_response)
 
 
 @router.get("/{namespace}")
@@ -85,14 +87,20 @@ def namespace_exists(services: ServicesDep, catalog: CatalogDep, namespace: Name
 
 
 @router.delete("/{namespace}", status_code=204)
-def drop_namespace(services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep, once: OnceDep) -> Response:
+def drop_namespace(
+    services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep, idempotent: IdempotentDep
+) -> Response:
     """Drop an empty namespace."""
-    return once.run(done(lambda: services.namespaces.drop(catalog, namespace, idempotency=once.asked)))
+    return idempotent.run(done(lambda: services.namespaces.drop(catalog, namespace, idempotency=idempotent.asked)))
 
 
 @router.post("/{namespace}/properties")
 def change_properties(
-    services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep, body: JsonBody, once: OnceWithBodyDep
+    services: ServicesDep,
+    catalog: CatalogDep,
+    namespace: NamespaceDep,
+    body: JsonBody,
+    idempotent: IdempotentWithBodyDep,
 ) -> Response:
     """Set and remove properties."""
 
@@ -102,8 +110,8 @@ def change_properties(
             namespace,
             updates=strings_in(body, "updates"),
             removals=texts_in(body, "removals"),
-            idempotency=once.asked,
+            idempotency=idempotent.asked,
         )
         return json_response(asdict(changed))
 
-    return once.run(change, json_response)
+    return idempotent.run(change, json_response)

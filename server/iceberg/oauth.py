@@ -18,7 +18,7 @@ from fastapi.responses import JSONResponse
 
 from catalog.access.audit_log import AuditEntry, Verdict
 from catalog.errors import CatalogError, Unauthenticated, Unavailable
-from server.iceberg.wire import ServicesDep
+from server.iceberg.requests import ServicesDep
 from server.logs import request_id
 from server.service.access.tokens import Issued
 
@@ -87,7 +87,7 @@ def _issued(request: Request, services: ServicesDep, form: dict[str, str], autho
 
 
 def _for_client(request: Request, services: ServicesDep, form: dict[str, str], authorization: str | None) -> Issued:
-    """A secret is not even looked at where too many were wrong: see server.service.access.attempts."""
+    """A secret is not even looked at where too many were wrong: see server.service.access.sign_in_attempts."""
     basic = _basic(authorization)
     client_id, secret = basic or (form.get("client_id", ""), form.get("client_secret", ""))
     attempts, address = services.access.attempts, _address(request)
@@ -114,7 +114,7 @@ def _for_client(request: Request, services: ServicesDep, form: dict[str, str], a
 def _note_failure(request: Request, services: ServicesDep, target: str, detail: str, status: int) -> None:
     """With the next batch, as all requests without a good token: nobody fills the audit log from outside."""
     shown = "".join(one if one.isprintable() else "\ufffd" for one in target[:LONGEST_TOLD])
-    services.access.trail.decided(
+    services.access.audit_log.decided(
         AuditEntry(
             at=datetime.now(UTC),
             verdict=Verdict.UNAUTHENTICATED,

@@ -10,8 +10,8 @@ from fastapi import APIRouter, Response
 from catalog.ports.scan import FileTask
 from catalog.scan.deletes import DeleteFile
 from catalog.scan.expression import to_json
-from server.iceberg.wire import CatalogDep, JsonBody, ServicesDep, TableDep, json_response, text_in
-from server.service.scans import Planned
+from server.iceberg.requests import CatalogDep, JsonBody, ServicesDep, TableDep, json_response, text_in
+from server.service.tables.scan_planning import Planned
 
 router = APIRouter(prefix="/{catalog}/namespaces/{namespace}/tables/{table}")
 

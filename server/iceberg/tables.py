@@ -20,16 +20,24 @@ from catalog.tables.relation import RelationKind
 from firn.protocol.names import join_name
 from server.iceberg.clients import config_told
 from server.iceberg.compression import Compressed, accepts_gzip
-from server.iceberg.delegation import (
+from server.iceberg.credentials import (
     Delegation,
     DelegationDep,
     access_parts,
-    delegation_asked,
     loaded_with_access,
+    requested_delegation,
     tag_of,
 )
-from server.iceberg.once import Once, OnceDep, OnceWithBodyDep, Said, done, no_content, once_of
-from server.iceberg.wire import (
+from server.iceberg.idempotency import (
+    IdempotentDep,
+    IdempotentRequest,
+    IdempotentWithBodyDep,
+    StoredResult,
+    done,
+    idempotent_request,
+    no_content,
+)
+from server.iceberg.requests import (
     CatalogDep,
     EngineDep,
     JsonBody,
@@ -40,7 +48,7 @@ from server.iceberg.wire import (
     TableCall,
     TableCallDep,
     TableDep,
-    VisibleDep,
+    VisibilityDep,
     caller_of,
     commits,
     engine_of,
@@ -58,9 +66,9 @@ from server.iceberg.wire import (
     strings_in,
     text_in,
 )
-from server.service.commit import CommitRequest, reading_back
+from server.service.commit.commit_path import CommitRequest, raise_unknown_after_commit
 from server.service.services import Services
-from server.service.tables import Loaded, TableDefinition
+from server.service.tables.tables import Loaded, TableDefinition
 
 router = APIRouter(prefix="/{catalog}")
 _compressed = Compressed()
@@ -69,7 +77,7 @@ TABLE_KINDS = (RelationKind.TABLE, RelationKind.BASE, RelationKind.CHANGE)
 
 @router.get("/namespaces/{namespace}/tables")
 def list_tables(
-    services: ServicesDep, visible: VisibleDep, catalog: CatalogDep, namespace: NamespaceDep, page: PageDep
+    services: ServicesDep, visible: VisibilityDep, catalog: CatalogDep, namespace: NamespaceDep, page: PageDep
 ) -> Response:
     """The tables of a namespace; a keyed table is listed among the views."""
     return listed_response(services, visible, catalog, namespace, TABLE_KINDS, page)
@@ -82,7 +90,7 @@ def create_table(
     namespace: NamespaceDep,
     body: JsonBody,
     delegation: DelegationDep,
-    once: OnceWithBodyDep,
+    idempotent: IdempotentWithBodyDep,
 ) -> Response:
     """Create or stage a table; the property firn.primary-key makes it a keyed one."""
     definition = TableDefinition(
@@ -105,15 +113,17 @@ def create_table(
 
     def create() -> Response:
         if spec is None:
-            created = services.tables.create(catalog, definition, idempotency=once.asked)
+            created = services.tables.create(catalog, definition, idempotency=idempotent.asked)
             return _made(catalog, name, created, delegation)
-        services.keyed.create(catalog, definition, spec, idempotency=once.asked)
-        with reading_back():
+        services.keyed.create(catalog, definition, spec, idempotency=idempotent.asked)
+        with raise_unknown_after_commit():
             created = services.tables.load(catalog, name)
         return _made(catalog, name, created, delegation)
 
     kind = RelationKind.TABLE if spec is None else RelationKind.BASE
-    return once.run(create, _as_remembered(services, name, kind, lambda made: _made(catalog, name, made, delegation)))
+    return idempotent.run(
+        create, _as_remembered(services, name, kind, lambda made: _made(catalog, name, made, delegation))
+    )
 
 
 def _staged(services: Services, catalog: CatalogName, definition: TableDefinition, delegation: Delegation) -> Response:
@@ -130,7 +140,7 @@ def load_table(call: TableCallDep) -> Response:
     if snapshots not in ("all", "refs"):
         raise Invalid(f"snapshots={snapshots}: expected all or refs")
     loaded = load_any(call.services, catalog, name, refs_only=snapshots == "refs")
-    granted = delegation_asked(call.request).to(catalog, name)
+    granted = requested_delegation(call.request).to(catalog, name)
     etag = tag_of(name, loaded, granted, snapshots)
     if is_known(etag, call.header("if-none-match")):
         return not_modified(etag)
@@ -168,7 +178,7 @@ class CommitCall:
     body: dict[str, Any]
     lease: Lease | None
     engine: str | None
-    once: Once
+    idempotent: IdempotentRequest
 
 
 async def commit_call(request: Request) -> CommitCall:
@@ -176,13 +186,13 @@ async def commit_call(request: Request) -> CommitCall:
     await commits(request)
     body = await json_body(request)
     table = TableCall.of(request)
-    return CommitCall(table, body, await lease_of(request), await engine_of(request), once_of(request, body))
+    return CommitCall(table, body, await lease_of(request), await engine_of(request), idempotent_request(request, body))
 
 
 @router.post("/namespaces/{namespace}/tables/{table}")
 def commit_table(call: Annotated[CommitCall, Depends(commit_call)]) -> Response:
     """Commit to one table, or end a create transaction."""
-    services, catalog, name, once = call.table.services, call.table.catalog, call.table.name, call.once
+    services, catalog, name, idempotent = call.table.services, call.table.catalog, call.table.name, call.idempotent
     change = _change(name, call.body)
 
     def commit() -> Response:
@@ -193,16 +203,16 @@ def commit_table(call: Annotated[CommitCall, Depends(commit_call)]) -> Response:
             made = services.tables.create_by_commit(
                 catalog,
                 change,
-                idempotency=once.asked,
+                idempotency=idempotent.asked,
                 may_read=lambda: services.access.may_read(caller, catalog, name),
             )
             return _loaded(name, replace(made, config={}))
         request = CommitRequest(
-            catalog=catalog, changes=[change], lease=call.lease, engine=call.engine, idempotency=once.asked
+            catalog=catalog, changes=[change], lease=call.lease, engine=call.engine, idempotency=idempotent.asked
         )
         return _as_remembered(services, name)([services.committer.commit(request)[0].metadata_location])
 
-    return once.run(commit, _as_remembered(services, name))
+    return idempotent.run(commit, _as_remembered(services, name))
 
 
 def _pinned_refusal(name: TableName) -> Invalid:
@@ -225,14 +235,14 @@ def commit_transaction(
     body: JsonBody,
     lease: LeaseDep,
     engine: EngineDep,
-    once: OnceWithBodyDep,
+    idempotent: IdempotentWithBodyDep,
 ) -> Response:
     """Commit to several tables, all or none."""
     changes = [_change(name_of(one.get("identifier"), "identifier"), one) for one in objects_in(body, "table-changes")]
     if not changes:
         raise Invalid("table-changes: expected at least one")
-    request = CommitRequest(catalog=catalog, changes=changes, lease=lease, engine=engine, idempotency=once.asked)
-    return once.run(done(lambda: services.committer.commit(request)))
+    request = CommitRequest(catalog=catalog, changes=changes, lease=lease, engine=engine, idempotency=idempotent.asked)
+    return idempotent.run(done(lambda: services.committer.commit(request)))
 
 
 def _change(name: TableName, body: dict[str, Any]) -> TableCommit:
@@ -245,21 +255,21 @@ def drop_table(
     services: ServicesDep,
     catalog: CatalogDep,
     name: TableDep,
-    once: OnceDep,
+    idempotent: IdempotentDep,
     *,
     purge_requested: Annotated[bool, Query(alias="purgeRequested")] = False,
 ) -> Response:
     """Drop a table; with `purgeRequested` its files are deleted once the catalog keeps it no longer."""
-    return once.run(
-        done(lambda: services.tables.drop(catalog, name, purge=purge_requested, idempotency=once.asked)),
+    return idempotent.run(
+        done(lambda: services.tables.drop(catalog, name, purge=purge_requested, idempotency=idempotent.asked)),
     )
 
 
 @router.post("/namespaces/{namespace}/tables/{table}/unregister")
-def unregister_table(services: ServicesDep, catalog: CatalogDep, name: TableDep, once: OnceDep) -> Response:
+def unregister_table(services: ServicesDep, catalog: CatalogDep, name: TableDep, idempotent: IdempotentDep) -> Response:
     """Forget a table, so that another catalog can take it over."""
-    return once.run(
-        lambda: _loaded(name, services.tables.unregister(catalog, name, idempotency=once.asked)),
+    return idempotent.run(
+        lambda: _loaded(name, services.tables.unregister(catalog, name, idempotency=idempotent.asked)),
         _as_remembered(services, name, RelationKind.TABLE),
     )
 
@@ -277,30 +287,32 @@ def register_table(
     namespace: NamespaceDep,
     body: JsonBody,
     delegation: DelegationDep,
-    once: OnceWithBodyDep,
+    idempotent: IdempotentWithBodyDep,
 ) -> Response:
     """Take over a table by its metadata file."""
     name = TableName(namespace, text_in(body, "name"))
     location, overwrite = text_in(body, "metadata-location"), flag_in(body, "overwrite")
 
     def register() -> Response:
-        made = services.tables.register(catalog, name, location, overwrite=overwrite, idempotency=once.asked)
+        made = services.tables.register(catalog, name, location, overwrite=overwrite, idempotency=idempotent.asked)
         return _made(catalog, name, made, delegation)
 
     again = _as_remembered(services, name, RelationKind.TABLE, lambda made: _made(catalog, name, made, delegation))
-    return once.run(register, again)
+    return idempotent.run(register, again)
 
 
 @router.post("/tables/rename", status_code=204)
-def rename_table(services: ServicesDep, catalog: CatalogDep, body: JsonBody, once: OnceWithBodyDep) -> Response:
+def rename_table(
+    services: ServicesDep, catalog: CatalogDep, body: JsonBody, idempotent: IdempotentWithBodyDep
+) -> Response:
     """Give a table another name."""
     source, to = name_of(body.get("source"), "source"), name_of(body.get("destination"), "destination")
-    return once.run(done(lambda: services.tables.rename(catalog, source, to, idempotency=once.asked)))
+    return idempotent.run(done(lambda: services.tables.rename(catalog, source, to, idempotency=idempotent.asked)))
 
 
 def _made(catalog: CatalogName, name: TableName, made: Loaded, delegation: Delegation) -> Response:
     """A table that is there now, whatever becomes of the access to it."""
-    with reading_back():
+    with raise_unknown_after_commit():
         return loaded_with_access(catalog, name, made, delegation.to(catalog, name))
 
 
@@ -314,14 +326,14 @@ def _as_remembered(
     name: TableName,
     kind: RelationKind | None = None,
     answer: Callable[[Loaded], Response] | None = None,
-) -> Callable[[Said], Response]:
+) -> Callable[[StoredResult], Response]:
     """The table as a request has left it: what it is answered, the first time and each time after.
 
     Without a kind it says nothing of the table's configuration: clients take that from loads, not from commits.
     """
 
-    def loaded(locations: Said) -> Response:
-        with reading_back():
+    def loaded(locations: StoredResult) -> Response:
+        with raise_unknown_after_commit():
             document = services.metadata.load(locations[0])
         config = {} if kind is None else build_planning_config(kind, document.parsed)
         then = Loaded(metadata_location=locations[0], text=document.text, config=config)

@@ -15,8 +15,8 @@ from catalog.iceberg.updates import parse_updates
 from catalog.keyed.spec import BASE
 from catalog.names import CatalogName, TableName
 from catalog.tables.relation import RelationKind
-from server.iceberg.once import OnceDep, OnceWithBodyDep, Said, done
-from server.iceberg.wire import (
+from server.iceberg.idempotency import IdempotentDep, IdempotentWithBodyDep, StoredResult, done
+from server.iceberg.requests import (
     CatalogDep,
     EngineDep,
     JsonBody,
@@ -24,7 +24,7 @@ from server.iceberg.wire import (
     PageDep,
     ServicesDep,
     ViewDep,
-    VisibleDep,
+    VisibilityDep,
     commits,
     etag_of,
     is_known,
@@ -38,10 +38,10 @@ from server.iceberg.wire import (
     strings_in,
     text_in,
 )
-from server.service.commit import CommitRequest, reading_back
+from server.service.commit.commit_path import CommitRequest, raise_unknown_after_commit
 from server.service.services import Services
-from server.service.tables import Loaded
-from server.service.views import ViewDefinition
+from server.service.tables.tables import Loaded
+from server.service.tables.views import ViewDefinition
 
 router = APIRouter(prefix="/{catalog}")
 VIEW_KINDS = (RelationKind.VIEW, RelationKind.KEYED)
@@ -50,7 +50,7 @@ _PROPERTY_UPDATES = frozenset({"set-properties", "remove-properties"})
 
 @router.get("/namespaces/{namespace}/views")
 def list_views(
-    services: ServicesDep, visible: VisibleDep, catalog: CatalogDep, namespace: NamespaceDep, page: PageDep
+    services: ServicesDep, visible: VisibilityDep, catalog: CatalogDep, namespace: NamespaceDep, page: PageDep
 ) -> Response:
     """The views of a namespace, keyed tables among them."""
     return listed_response(services, visible, catalog, namespace, VIEW_KINDS, page)
@@ -58,7 +58,11 @@ def list_views(
 
 @router.post("/namespaces/{namespace}/views")
 def create_view(
-    services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep, body: JsonBody, once: OnceWithBodyDep
+    services: ServicesDep,
+    catalog: CatalogDep,
+    namespace: NamespaceDep,
+    body: JsonBody,
+    idempotent: IdempotentWithBodyDep,
 ) -> Response:
     """Create a view."""
     definition = ViewDefinition(
@@ -68,20 +72,24 @@ def create_view(
         location=optional_text_in(body, "location"),
         properties=strings_in(body, "properties"),
     )
-    return once.run(
-        lambda: _stored(definition.name, services.views.create(catalog, definition, idempotency=once.asked)),
+    return idempotent.run(
+        lambda: _stored(definition.name, services.views.create(catalog, definition, idempotency=idempotent.asked)),
         _as_remembered(services, definition.name),
     )
 
 
 @router.post("/namespaces/{namespace}/register-view")
 def register_view(
-    services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep, body: JsonBody, once: OnceWithBodyDep
+    services: ServicesDep,
+    catalog: CatalogDep,
+    namespace: NamespaceDep,
+    body: JsonBody,
+    idempotent: IdempotentWithBodyDep,
 ) -> Response:
     """Take over a view by its metadata file."""
     name, location = TableName(namespace, text_in(body, "name")), text_in(body, "metadata-location")
-    return once.run(
-        lambda: _stored(name, services.views.register(catalog, name, location, idempotency=once.asked)),
+    return idempotent.run(
+        lambda: _stored(name, services.views.register(catalog, name, location, idempotency=idempotent.asked)),
         _as_remembered(services, name),
     )
 
@@ -107,11 +115,11 @@ def _stored(name: TableName, loaded: Loaded) -> Response:
     )
 
 
-def _as_remembered(services: Services, name: TableName) -> Callable[[Said], Response]:
+def _as_remembered(services: Services, name: TableName) -> Callable[[StoredResult], Response]:
     """The view as a request has left it."""
 
-    def loaded(locations: Said) -> Response:
-        with reading_back():
+    def loaded(locations: StoredResult) -> Response:
+        with raise_unknown_after_commit():
             text = services.metadata.load(locations[0]).text
         return _stored(name, Loaded(metadata_location=locations[0], text=text))
 
@@ -147,26 +155,26 @@ def commit_view(
     name: ViewDep,
     body: JsonBody,
     engine: EngineDep,
-    once: OnceWithBodyDep,
+    idempotent: IdempotentWithBodyDep,
 ) -> Response:
     """Replace or alter a stored view; of a keyed table, change the properties."""
     updates, requirements = parse_updates(objects_in(body, "updates")), objects_in(body, "requirements")
     if is_keyed(services, catalog, name):
         base = TableCommit(name=TableName(name.as_namespace, BASE), updates=_property_updates(name, updates))
-        request = CommitRequest(catalog=catalog, changes=[base], engine=engine, idempotency=once.asked)
+        request = CommitRequest(catalog=catalog, changes=[base], engine=engine, idempotency=idempotent.asked)
 
         def commit() -> Response:
             services.committer.commit(request)
             return as_it_is([])
 
-        def as_it_is(_said: Said) -> Response:
-            with reading_back():
+        def as_it_is(_said: StoredResult) -> Response:
+            with raise_unknown_after_commit():
                 return _generated(services, catalog, name)
 
-        return once.run(commit, as_it_is)
+        return idempotent.run(commit, as_it_is)
     change = TableCommit(name=name, requirements=requirements, updates=updates)
-    return once.run(
-        lambda: _stored(name, services.views.commit(catalog, change, idempotency=once.asked)),
+    return idempotent.run(
+        lambda: _stored(name, services.views.commit(catalog, change, idempotency=idempotent.asked)),
         _as_remembered(services, name),
     )
 
@@ -182,15 +190,17 @@ def _property_updates(name: TableName, updates: Sequence[Json]) -> Sequence[Json
 
 
 @router.delete("/namespaces/{namespace}/views/{view}", status_code=204)
-def drop_view(services: ServicesDep, catalog: CatalogDep, name: ViewDep, once: OnceDep) -> Response:
+def drop_view(services: ServicesDep, catalog: CatalogDep, name: ViewDep, idempotent: IdempotentDep) -> Response:
     """Drop a view, or a keyed table with both its stores."""
     drop = services.keyed.drop if is_keyed(services, catalog, name) else services.views.drop
-    return once.run(done(lambda: drop(catalog, name, idempotency=once.asked)))
+    return idempotent.run(done(lambda: drop(catalog, name, idempotency=idempotent.asked)))
 
 
 @router.post("/views/rename", status_code=204)
-def rename_view(services: ServicesDep, catalog: CatalogDep, body: JsonBody, once: OnceWithBodyDep) -> Response:
+def rename_view(
+    services: ServicesDep, catalog: CatalogDep, body: JsonBody, idempotent: IdempotentWithBodyDep
+) -> Response:
     """Give a view or a keyed table another name."""
     source, to = name_of(body.get("source"), "source"), name_of(body.get("destination"), "destination")
     rename = services.keyed.rename if is_keyed(services, catalog, source) else services.views.rename
-    return once.run(done(lambda: rename(catalog, source, to, idempotency=once.asked)))
+    return idempotent.run(done(lambda: rename(catalog, source, to, idempotency=idempotent.asked)))

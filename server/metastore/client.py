@@ -16,13 +16,13 @@ from catalog.hive.baseline import ChangeSignals
 from catalog.hive.model import HiveColumn, HiveDatabase, HivePartition, HiveTable
 from catalog.hive.notification_log import Notification, NotificationBatch
 from catalog.ports.metastore import PartitionLocation, PartitionMove, TableLock
-from server.ahead import in_threads
 from server.metastore.calls import HiveClient
 from server.metastore.convert import column_fields, database_value, partition_value, table_value
+from server.metastore.errors import LOST, asking, changing, said
 from server.metastore.locks import Locks
-from server.metastore.moving import Mover, Movers, shown
-from server.metastore.outcome import LOST, asking, changing, said
 from server.metastore.pool import Connection, MetastoreSettings, Pool
+from server.metastore.repointing import Mover, Movers, shown
+from server.prefetch import run_in_threads
 
 T = TypeVar("T")
 Call = Callable[[HiveClient], T]
@@ -97,7 +97,9 @@ class HiveMetastore:
 
         if len(names) <= _PARTITIONS_PER_CALL:
             return asked([*names]) if names else []
-        return list(in_threads(asked, names, threads=_CALLS_AT_ONCE, at_once=_PARTITIONS_PER_CALL, name="partitions"))
+        return list(
+            run_in_threads(asked, names, threads=_CALLS_AT_ONCE, at_once=_PARTITIONS_PER_CALL, name="partitions")
+        )
 
     def set_table_parameters(
         self, database: str, name: str, parameters: Mapping[str, str], *, remove: Collection[str] = ()

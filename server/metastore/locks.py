@@ -38,7 +38,7 @@ from thrift.Thrift import TApplicationException, TException
 
 from catalog.errors import Unavailable
 from catalog.ports.metastore import TableLock
-from server.metastore.outcome import LOST, said
+from server.metastore.errors import LOST, said
 
 log = logging.getLogger(__name__)
 

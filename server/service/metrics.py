@@ -19,9 +19,9 @@ from catalog.iceberg.json import Json
 from catalog.names import CatalogName, TableName
 from catalog.ports.page import Page
 from catalog.ports.store import Database
-from server.service.caller import caller
-from server.service.keyed import store_name
-from server.service.planner import planned_relation
+from server.service.access.caller import caller
+from server.service.planning.planner import find_planned_relation
+from server.service.tables.keyed_tables import store_name
 
 MOST_WAITING = 10_000
 """Reports that wait for a database that is away; beyond it the oldest are let go."""
@@ -80,7 +80,7 @@ class Reports:
         """Reports of a table, or of a keyed table's stores; newest first."""
         self.flush()
         with self.database.reading() as uow:
-            relation = planned_relation(uow, catalog, name)
+            relation = find_planned_relation(uow, catalog, name)
             ids = [relation.id, *(store.id for store in uow.relations.stores_of(relation.id))]
             return uow.metrics.list(ids, kind, limit=limit, cursor=cursor)
 
@@ -105,7 +105,7 @@ class Reports:
         while len(self._waiting) > self.most_waiting:
             self._waiting.popleft()
 
-    def tidy(self) -> Kept:
+    def remove_expired(self) -> Kept:
         """Forget those that were kept long enough."""
         with self.database.writing() as uow:
             return Kept(written=0, forgotten=uow.metrics.remove_before(uow.now() - self.keep))

@@ -1,4 +1,4 @@
-"""All services of one server, put together by server.assembly and handed to the routes."""
+"""All services of one server, put together by server.container and handed to the routes."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from catalog.policy.policy import PROTECTED
 from catalog.ports.store import Database
 from catalog.removal.drop import Dropped
 from catalog.tables.relation import RelationKind
-from server.service.access.access import Access
-from server.service.blockers import Blockers
-from server.service.commit import CommitRequest, Committer
-from server.service.compare import Comparisons
-from server.service.dryruns.dryruns import DryRuns
-from server.service.file_layouts import FileLayouts
-from server.service.fleet import Fleet
-from server.service.groups import Groups
+from server.service.access.access_control import Access
+from server.service.access.credential_vending import Vending
+from server.service.commit.commit_path import CommitRequest, Committer
+from server.service.drop.purge import Purges
+from server.service.drop.recursive_drop import RecursiveDrops
+from server.service.drop.undrop import Undrops
+from server.service.dry_runs.dry_runs import DryRuns
 from server.service.hive.services import HiveServices
 from server.service.imports.imports import Imports
-from server.service.jobs import Jobs
-from server.service.keeping.places import OwnPlaces
-from server.service.keyed import KeyedTables
-from server.service.layout import Layouts
-from server.service.leased_files import LeasedFiles
-from server.service.looking import Looking
-from server.service.metadata import MetadataFiles
+from server.service.jobs.blockers import Blockers
+from server.service.jobs.leased_files import LeasedFiles
+from server.service.jobs.leases import Jobs
+from server.service.jobs.tasks import Tasks
+from server.service.locations.misplaced_tables import MisplacedTables
 from server.service.metrics import Reports
-from server.service.misplaced import MisplacedTables
-from server.service.namespaces import Namespaces
-from server.service.optimizers import Optimizers
-from server.service.optimizing import Optimizing
-from server.service.orphans.orphans import Orphans
-from server.service.planner import Planner, planned_relation
-from server.service.policies import Policies
-from server.service.purge import Purges
-from server.service.recursive import RecursiveDrops
-from server.service.refs import Refs
-from server.service.scans import Scans
-from server.service.tables import Tables
-from server.service.tasks import Tasks
-from server.service.undrop import Undrops
-from server.service.vending import Vending
-from server.service.views import Views
-from server.service.viewversions import ViewVersions
+from server.service.optimizers.fleet import Fleet
+from server.service.optimizers.groups import Groups
+from server.service.optimizers.optimizers import Optimizers
+from server.service.orphans.orphan_removal import Orphans
+from server.service.planning.file_layouts import FileLayouts
+from server.service.planning.overview import MaintenanceOverview
+from server.service.planning.partition_layout import Layouts
+from server.service.planning.planner import Planner, find_planned_relation
+from server.service.planning.planner_loop import PlannerLoop
+from server.service.planning.policies import Policies
+from server.service.retention.owned_locations import TableLocations
+from server.service.tables.comparison import Comparisons
+from server.service.tables.keyed_tables import KeyedTables
+from server.service.tables.metadata_files import MetadataFiles
+from server.service.tables.namespaces import Namespaces
+from server.service.tables.refs import Refs
+from server.service.tables.scan_planning import Scans
+from server.service.tables.tables import Tables
+from server.service.tables.view_versions import ViewVersions
+from server.service.tables.views import Views
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,15 +68,15 @@ class Services:
     planner: Planner
     policies: Policies
     blockers: Blockers
-    looking: Looking
-    optimizing: Optimizing
+    planner_loop: PlannerLoop
+    overview: MaintenanceOverview
     tasks: Tasks
     hive: HiveServices
     imports: Imports
     layouts: Layouts
     misplaced: MisplacedTables
     file_layouts: FileLayouts
-    own_places: OwnPlaces
+    table_locations: TableLocations
     leased_files: LeasedFiles
     dry_runs: DryRuns
     scans: Scans
@@ -134,4 +134,4 @@ class Services:
 
     def _is_keyed(self, catalog: CatalogName, name: TableName) -> bool:
         with self.database.reading() as uow:
-            return planned_relation(uow, catalog, name).kind is RelationKind.KEYED
+            return find_planned_relation(uow, catalog, name).kind is RelationKind.KEYED

@@ -12,8 +12,8 @@ from sqlalchemy import delete, select
 from catalog.jobs.blocker import Blocker, BlockerId
 from catalog.jobs.job import JobKind
 from catalog.names import RelationId
+from server.store.job_rows import BlockerRow
 from server.store.session import ReadSession
-from server.store.work_rows import BlockerRow
 
 
 @dataclass(frozen=True)

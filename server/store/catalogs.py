@@ -25,12 +25,12 @@ from catalog.ports.page import Page
 from catalog.tables.relation import Away, Catalog
 from firn.protocol.names import join_name
 from server.store import cursor as cursors
-from server.store.prepared import Prepared
+from server.store.prepared_statements import PreparedStatement
 from server.store.rows import CatalogRow, NamespaceRow, RelationRow
 from server.store.session import ReadSession, is_writing
 
 _CATALOGS, _NAMESPACES = CatalogRow.__table__, NamespaceRow.__table__
-_GET = Prepared(select(_CATALOGS).where(_CATALOGS.c.name == bindparam("name")))
+_GET = PreparedStatement(select(_CATALOGS).where(_CATALOGS.c.name == bindparam("name")))
 _EXISTS = select(_NAMESPACES.c.path).where(
     _NAMESPACES.c.catalog == bindparam("catalog"), _NAMESPACES.c.path == bindparam("path")
 )
@@ -86,12 +86,12 @@ class SqlCatalogs:
         if self.session.scalar(query) is None:
             raise NoSuchCatalog(f"catalog {name!r} does not exist", hint="see the catalogs with `firn catalog list`")
 
-    def note_away(self, name: CatalogName, why: str | None, now: datetime) -> None:
+    def note_metastore_down(self, name: CatalogName, why: str | None, now: datetime) -> None:
         """Since the first time, with the newest words."""
-        since = None if why is None else func.coalesce(CatalogRow.away_since, now)
-        stays = CatalogRow.away_why.is_not_distinct_from(why)
+        since = None if why is None else func.coalesce(CatalogRow.metastore_down_since, now)
+        stays = CatalogRow.metastore_down_reason.is_not_distinct_from(why)
         told = update(CatalogRow).where(CatalogRow.name == name, ~stays)
-        self.session.execute(told.values(away_since=since, away_why=why))
+        self.session.execute(told.values(metastore_down_since=since, metastore_down_reason=why))
 
     def hold_all(self) -> None:
         """Wait for those that hold one, and keep others from it until this transaction ends."""
@@ -121,7 +121,9 @@ def _catalog(row: Any) -> Catalog:
         metastore_uri=row.metastore_uri,
         properties=dict(row.properties),
         created_at=row.created_at,
-        away=None if row.away_since is None else Away(since=row.away_since, why=row.away_why),
+        away=None
+        if row.metastore_down_since is None
+        else Away(since=row.metastore_down_since, why=row.metastore_down_reason),
     )
 
 

@@ -18,12 +18,12 @@ from catalog.tables.relation import Relation
 from firn.protocol.names import join_name
 from server.store import cursor as cursors
 from server.store.file_layouts import SqlFileLayouts
-from server.store.hive import SqlGrounds
-from server.store.meeting import kept_relation, places_meeting
-from server.store.relations import SqlKeyedTables, relation_from, relation_values
-from server.store.rows import DroppedRelationRow, DroppedRow, HiveLinkRow, RelationRow, StandingRow, TableStatsRow
+from server.store.hive import SqlBaselines
+from server.store.job_rows import JobRow
+from server.store.overlaps import find_overlaps, stored_relation
+from server.store.relations import SqlKeyedTables, to_relation, to_values
+from server.store.rows import DroppedRelationRow, DroppedRow, HiveLinkRow, RelationRow, TableStatsRow, TableStatusRow
 from server.store.session import ReadSession
-from server.store.work_rows import JobRow
 
 _PLAIN = ("id", "catalog", "kind", "state", "dropped_at", "keep_until", "purge", "within", "error")
 _COLUMNS = RelationRow.__table__.columns
@@ -43,7 +43,7 @@ class SqlDropped:
         if values is None:
             raise NoSuchTable(f"table {relation_id} does not exist any more")
         self._forget_standing(relation_id)
-        return relation_from(RelationRow(**values))
+        return to_relation(RelationRow(**values))
 
     def add(self, entry: Dropped, relations: Sequence[Relation]) -> None:
         """List it."""
@@ -68,7 +68,7 @@ class SqlDropped:
     def relations_of(self, entry_id: UUID) -> Sequence[Relation]:
         """The table itself first."""
         rows = self.session.scalars(select(DroppedRelationRow).where(DroppedRelationRow.dropped_id == entry_id))
-        found = [kept_relation(row) for row in rows]
+        found = [stored_relation(row) for row in rows]
         return sorted(found, key=lambda one: (one.owner_id is not None, one.kind))
 
     def within(self, entry_id: UUID) -> Sequence[Dropped]:
@@ -131,11 +131,11 @@ class SqlDropped:
         SqlFileLayouts(self.session).forget(relation_id)
         self.session.execute(update(JobRow).where(JobRow.relation_id == relation_id).values(superseded=True))
         SqlKeyedTables(self.session).remove(relation_id)
-        SqlGrounds(self.session).forget(relation_id)
+        SqlBaselines(self.session).forget(relation_id)
 
     def _forget_standing(self, relation_id: RelationId) -> None:
         """Once the relation's row is gone nobody brings it back: see SqlRelations.held."""
-        self.session.execute(delete(StandingRow).where(StandingRow.relation_id == relation_id))
+        self.session.execute(delete(TableStatusRow).where(TableStatusRow.relation_id == relation_id))
 
     def overdue(self, now: datetime, *, limit: int) -> Sequence[Dropped]:
         """Oldest first."""
@@ -155,9 +155,9 @@ class SqlDropped:
             .join(HiveLinkRow, HiveLinkRow.relation_id == DroppedRelationRow.id)
         )
         rows = self.session.execute(query.order_by(DroppedRow.number))
-        return [(_entry(row), kept_relation(kept)) for row, kept in rows]
+        return [(_entry(row), stored_relation(kept)) for row, kept in rows]
 
-    def places_meeting(
+    def find_overlaps(
         self,
         locations: Collection[str],
         but_for: Collection[UUID],
@@ -166,9 +166,9 @@ class SqlDropped:
         but_for_hive_of: Relation | None = None,
         only_tables: bool = False,
     ) -> Sequence[UsedLocation]:
-        """See server.store.meeting."""
+        """See server.store.overlaps."""
         return list(
-            places_meeting(
+            find_overlaps(
                 self.session,
                 locations,
                 but_for,
@@ -185,7 +185,7 @@ class SqlDropped:
         query = query.where(DroppedRow.catalog == catalog, DroppedRow.state == DroppedState.DROPPED)
         return [(relation_id, location) for relation_id, location in self.session.execute(query)]
 
-    def places_in_purge(self) -> Sequence[UsedLocation]:
+    def find_purging_locations(self) -> Sequence[UsedLocation]:
         """Few: purges end."""
         query = select(DroppedRow.path, DroppedRelationRow.location).join(
             DroppedRelationRow, DroppedRelationRow.dropped_id == DroppedRow.id
@@ -203,7 +203,7 @@ def _same(entry: Dropped, state: DroppedState) -> tuple[ColumnElement[bool], ...
 
 
 def _kept(entry_id: UUID, relation: Relation) -> DroppedRelationRow:
-    row = relation_values(relation)
+    row = to_values(relation)
     return DroppedRelationRow(
         id=relation.id,
         dropped_id=entry_id,

@@ -10,9 +10,9 @@ from sqlalchemy import delete, select
 
 from catalog.errors import AlreadyExists, NotFound
 from catalog.jobs.optimizer_group import DEFAULT_GROUP, Group, GroupName
+from server.store.job_rows import GroupRow
 from server.store.session import ReadSession
 from server.store.upsert import insert_unless_taken, upsert
-from server.store.work_rows import GroupRow
 
 _FIELDS = tuple(field.name for field in fields(Group))
 

@@ -21,9 +21,16 @@ from catalog.names import CatalogName, RelationId
 from catalog.ports.page import Page
 from server.store import cursor as cursors
 from server.store.catalogs import begins
-from server.store.rows import GroundRow, HiveEventRow, HiveLinkRow, HiveTableRow, RelationRow, StagedGroundRow
+from server.store.job_rows import OperationRow
+from server.store.rows import (
+    HiveEventRow,
+    HiveLinkRow,
+    HiveTableRow,
+    PartitionBaselineRow,
+    RelationRow,
+    StagedBaselinesRow,
+)
 from server.store.session import ReadSession
-from server.store.work_rows import OperationRow
 
 EVENTS_KEPT = 2_000
 """Of each table."""
@@ -178,7 +185,7 @@ def _table(row: HiveTableRow) -> IndexedTable:
 
 
 @dataclass(frozen=True)
-class SqlGrounds:
+class SqlBaselines:
     """See catalog.ports.hive.Grounds. Long listings are packed: there may be 100,000 partitions."""
 
     session: ReadSession
@@ -186,21 +193,23 @@ class SqlGrounds:
     def of(self, relation_id: RelationId) -> Mapping[str, Json]:
         """By partition name."""
         rows = self.session.execute(
-            select(GroundRow.partition, GroundRow.baseline).where(GroundRow.relation_id == relation_id)
+            select(PartitionBaselineRow.partition, PartitionBaselineRow.baseline).where(
+                PartitionBaselineRow.relation_id == relation_id
+            )
         )
         return {partition: _unpacked(baseline) for partition, baseline in rows}
 
     def elsewhere(self, relation_id: RelationId, directories: Collection[str]) -> Sequence[str]:
         """Most partitions lie in their table's directory, and are not fetched."""
-        query = select(GroundRow.location).where(GroundRow.relation_id == relation_id)
-        inside = [begins(GroundRow.location, f"{one.rstrip('/')}/") for one in directories]
+        query = select(PartitionBaselineRow.location).where(PartitionBaselineRow.relation_id == relation_id)
+        inside = [begins(PartitionBaselineRow.location, f"{one.rstrip('/')}/") for one in directories]
         return self.session.scalars(query.where(not_(or_(false(), *inside))).distinct()).all()
 
     def put(self, relation_id: RelationId, baselines: Mapping[str, Json]) -> None:
         """Insert or replace."""
         self.remove(relation_id, baselines.keys())
         self.session.add_all(
-            GroundRow(
+            PartitionBaselineRow(
                 relation_id=relation_id, partition=partition, location=baseline["location"], baseline=_packed(baseline)
             )
             for partition, baseline in baselines.items()
@@ -212,8 +221,8 @@ class SqlGrounds:
         names = list(partitions)
         for start in range(0, len(names), 500):
             some = names[start : start + 500]
-            mine = (GroundRow.relation_id == relation_id, GroundRow.partition.in_(some))
-            self.session.execute(delete(GroundRow).where(*mine))
+            mine = (PartitionBaselineRow.relation_id == relation_id, PartitionBaselineRow.partition.in_(some))
+            self.session.execute(delete(PartitionBaselineRow).where(*mine))
 
     def link(self, relation_id: RelationId) -> HiveLink | None:
         """What the last sync and publish left."""
@@ -279,18 +288,18 @@ class SqlGrounds:
 
     def forget(self, relation_id: RelationId) -> None:
         """The table is no longer linked."""
-        self.session.execute(delete(GroundRow).where(GroundRow.relation_id == relation_id))
+        self.session.execute(delete(PartitionBaselineRow).where(PartitionBaselineRow.relation_id == relation_id))
         self.session.execute(delete(HiveLinkRow).where(HiveLinkRow.relation_id == relation_id))
         self.session.execute(delete(HiveEventRow).where(HiveEventRow.relation_id == relation_id))
 
     def stage(self, job_id: JobId, plan: SyncPlan | PublishPlan) -> None:
         """Keep what a job's commit will make true."""
-        self.session.merge(StagedGroundRow(job_id=job_id, staged=_packed(plan.to_json())))
+        self.session.merge(StagedBaselinesRow(job_id=job_id, staged=_packed(plan.to_json())))
         self.session.flush()
 
     def staged(self, job_id: JobId) -> SyncPlan | PublishPlan | None:
         """What a job's commit will make true."""
-        row = self.session.get(StagedGroundRow, job_id)
+        row = self.session.get(StagedBaselinesRow, job_id)
         return None if row is None else plan_from_json(_unpacked(row.staged))
 
 

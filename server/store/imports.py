@@ -15,9 +15,9 @@ from catalog.names import SEPARATOR, encode_namespace
 from catalog.ports.page import Page
 from firn.protocol.locations import list_spellings
 from server.store import cursor as cursors
+from server.store.job_rows import ImportEntryRow, OperationRow, OperationSecretRow
 from server.store.session import ReadSession
 from server.store.upsert import upsert
-from server.store.work_rows import ImportEntryRow, OperationRow, OperationSecretRow
 
 _CLAIMING = (EntryState.READY, EntryState.REGISTERED, EntryState.REFRESHED, EntryState.THERE)
 

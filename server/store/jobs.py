@@ -18,10 +18,10 @@ from catalog.ports.page import Page
 from catalog.ports.work import JobFilter
 from catalog.removal.orphan_files import BatchState
 from server.store import cursor as cursors
-from server.store.rows import StagedGroundRow
+from server.store.job_rows import JobCommitRow, JobLogRow, JobRow, OrphanBatchRow
+from server.store.rows import StagedBaselinesRow
 from server.store.session import ReadSession
 from server.store.upsert import insert_unless_taken
-from server.store.work_rows import JobCommitRow, JobLogRow, JobRow, OrphanBatchRow
 
 _ACTIVE = [status for status in JobStatus if status.is_active]
 _SAME = [
@@ -100,7 +100,7 @@ class SqlJobs:
     def _found(job_id: JobId, row: JobRow | None) -> Job:
         if row is None:
             raise NotFound(f"job {job_id} does not exist")
-        return job_from(row)
+        return to_job(row)
 
     def put(self, job: Job) -> None:
         """Replace it. What nobody has begun is not remembered; another one that ends takes the oldest one's place."""
@@ -112,40 +112,42 @@ class SqlJobs:
     def active_of(self, relation_id: RelationId) -> Job | None:
         """The one active job of a table."""
         row = self.session.scalar(select(JobRow).where(JobRow.relation_id == relation_id, JobRow.status.in_(_ACTIVE)))
-        return None if row is None else job_from(row)
+        return None if row is None else to_job(row)
 
     def active_of_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, Job]:
         """By table, in one query."""
         query = select(JobRow).where(JobRow.relation_id.in_(relation_ids), JobRow.status.in_(_ACTIVE))
-        return {RelationId(row.relation_id): job_from(row) for row in self.session.scalars(query)}
+        return {RelationId(row.relation_id): to_job(row) for row in self.session.scalars(query)}
 
     def last_of(self, relation_id: RelationId, kind: JobKind) -> Job | None:
         """Withdrawn or not, by an index."""
         query = select(JobRow).where(JobRow.relation_id == relation_id, JobRow.kind == kind)
         row = self.session.scalar(query.order_by(JobRow.number.desc()).limit(1))
-        return None if row is None else job_from(row)
+        return None if row is None else to_job(row)
 
     def last_of_each_kind(self, relation_id: RelationId, *, limit: int) -> Sequence[Job]:
         """Newest first. Each kind is looked up: a table has had many merges since its last look for orphans."""
         given = {"relation_id": relation_id, "most": limit}
-        return [job_from(row) for row in self.session.execute(_LAST_OF_EACH_KIND, given)]
+        return [to_job(row) for row in self.session.execute(_LAST_OF_EACH_KIND, given)]
 
     def next_pending(
         self, group: str, kinds: Collection[JobKind], *, asked: bool, long: bool = True, lock: bool
     ) -> Job | None:
         """By the index of the queue."""
-        query = select(JobRow).where(JobRow.status == JobStatus.PENDING, JobRow.grp == group, JobRow.kind.in_(kinds))
-        query = query.where(JobRow.asked if asked else ~JobRow.asked)
+        query = select(JobRow).where(
+            JobRow.status == JobStatus.PENDING, JobRow.group_name == group, JobRow.kind.in_(kinds)
+        )
+        query = query.where(JobRow.requested if asked else ~JobRow.requested)
         if not long:
             query = query.where(~JobRow.is_long)
         query = query.order_by(JobRow.deadline, JobRow.number).limit(1)
         row = self.session.scalar(query.with_for_update(skip_locked=True) if lock else query)
-        return None if row is None else job_from(row)
+        return None if row is None else to_job(row)
 
     def with_status(self, statuses: Collection[JobStatus]) -> Sequence[Job]:
         """Oldest first."""
         return [
-            job_from(row)
+            to_job(row)
             for row in self.session.scalars(select(JobRow).where(JobRow.status.in_(statuses)).order_by(JobRow.number))
         ]
 
@@ -161,7 +163,7 @@ class SqlJobs:
             query = query.where(JobRow.number < cursors.decode_number(cursor))
         rows = self.session.scalars(query.order_by(JobRow.number.desc()).limit(limit + 1)).all()
         more = cursors.encode(rows[limit - 1].number) if len(rows) > limit else None
-        return Page([job_from(row) for row in rows[:limit]], more)
+        return Page([to_job(row) for row in rows[:limit]], more)
 
     def record_commit(self, job_id: JobId, relation_id: RelationId, record: CommitRecord) -> None:
         """Note the job's commit on this relation; Conflict when its number is noted already."""
@@ -205,7 +207,7 @@ class SqlJobs:
         batches = select(OrphanBatchRow.id, OrphanBatchRow.kept).where(OrphanBatchRow.deleted_by.in_(ids))
         over = [batch for batch, kept in self.session.execute(batches) if not kept]  # what was put back stays known
         self.session.execute(delete(OrphanBatchRow).where(OrphanBatchRow.id.in_(over)))
-        for row in (JobLogRow, JobCommitRow, StagedGroundRow):
+        for row in (JobLogRow, JobCommitRow, StagedBaselinesRow):
             self.session.execute(delete(row).where(row.job_id.in_(ids)))
         self.session.execute(delete(JobRow).where(JobRow.id.in_(ids)))
         return len(ids)
@@ -221,7 +223,7 @@ def _filtered(query: Select[JobRow], which: JobFilter) -> Select[JobRow]:
     if which.kinds:
         query = query.where(JobRow.kind.in_(which.kinds))
     if which.group is not None:
-        query = query.where(JobRow.grp == which.group)
+        query = query.where(JobRow.group_name == which.group)
     if which.search:
         full = func.replace(JobRow.namespace, SEPARATOR, ".") + "." + JobRow.name
         query = query.where(full.icontains(which.search, autoescape=True))
@@ -230,15 +232,15 @@ def _filtered(query: Select[JobRow], which: JobFilter) -> Select[JobRow]:
 
 def _values(job: Job) -> dict[str, Any]:
     values = {name: getattr(job, name) for name in _SAME}
-    values |= {"asked": job.was_requested, "withdrawn": job.was_withdrawn}
+    values |= {"requested": job.was_requested, "withdrawn": job.was_withdrawn}
     values["attempts"] = [one.as_json() for one in job.attempts]
     moved = {"bytes_rewritten": count_bytes_rewritten(job.result), "bytes_freed": count_bytes_freed(job.result)}
-    named = {"namespace": encode_namespace(job.table.namespace), "name": job.table.name, "grp": job.group}
+    named = {"namespace": encode_namespace(job.table.namespace), "name": job.table.name, "group_name": job.group}
     return values | named | moved
 
 
-def job_from(row: Any) -> Job:
+def to_job(row: Any) -> Job:
     values = {name: getattr(row, name) for name in _SAME}
-    values |= {"kind": JobKind(row.kind), "status": JobStatus(row.status), "group": row.grp}
+    values |= {"kind": JobKind(row.kind), "status": JobStatus(row.status), "group": row.group_name}
     values["attempts"] = tuple(Attempt.from_json(one) for one in row.attempts)
     return Job(**values, table=TableName(decode_namespace(row.namespace), row.name))

@@ -13,9 +13,9 @@ from catalog.jobs.optimizer_group import GroupName
 from catalog.launch.fleet import LaunchStatus
 from catalog.launch.record import GroupLaunch, LaunchRecord, Process
 from catalog.launch.settings import DeployMode, Launch, LaunchId, LaunchKind, Scaling
+from server.store.job_rows import GroupLaunchRow, LaunchRow
 from server.store.session import ReadSession
 from server.store.upsert import upsert
-from server.store.work_rows import GroupLaunchRow, LaunchRow
 
 _OVER = [status for status in LaunchStatus if status.is_over]
 _SAME = ("started_at", "busy_at", "asked_at", "ended_at", "why")
@@ -29,26 +29,26 @@ class SqlLaunches:
 
     def settings(self) -> Sequence[GroupLaunch]:
         """By group."""
-        rows = self.session.scalars(select(GroupLaunchRow).order_by(GroupLaunchRow.grp))
+        rows = self.session.scalars(select(GroupLaunchRow).order_by(GroupLaunchRow.group_name))
         return [
-            GroupLaunch(group=GroupName(row.grp), launch=_launch(row.settings), changed_at=row.changed_at)
+            GroupLaunch(group=GroupName(row.group_name), launch=_launch(row.settings), changed_at=row.changed_at)
             for row in rows
         ]
 
     def set(self, settings: GroupLaunch) -> None:
         """Insert or replace."""
-        values = {"grp": settings.group, "settings": asdict(settings.launch), "changed_at": settings.changed_at}
+        values = {"group_name": settings.group, "settings": asdict(settings.launch), "changed_at": settings.changed_at}
         upsert(self.session, GroupLaunchRow, values)
 
     def unset(self, group: GroupName) -> None:
         """As if nothing had been set."""
-        self.session.execute(delete(GroupLaunchRow).where(GroupLaunchRow.grp == group))
+        self.session.execute(delete(GroupLaunchRow).where(GroupLaunchRow.group_name == group))
 
     def put(self, launched: LaunchRecord) -> None:
         """Insert or replace."""
         process = launched.process
         values = {name: getattr(launched, name) for name in _SAME}
-        values |= {"id": launched.id, "grp": launched.group, "kind": launched.kind.value}
+        values |= {"id": launched.id, "group_name": launched.group, "kind": launched.kind.value}
         values |= {"status": launched.status.value, "process": None if process is None else asdict(process)}
         upsert(self.session, LaunchRow, values)
 
@@ -59,7 +59,9 @@ class SqlLaunches:
 
     def newest(self, group: GroupName, limit: int) -> Sequence[LaunchRecord]:
         """Newest first."""
-        query = select(LaunchRow).where(LaunchRow.grp == group).order_by(LaunchRow.started_at.desc(), LaunchRow.id)
+        query = (
+            select(LaunchRow).where(LaunchRow.group_name == group).order_by(LaunchRow.started_at.desc(), LaunchRow.id)
+        )
         return [_launched(row) for row in self.session.scalars(query.limit(limit))]
 
     def find(self, launch_id: LaunchId) -> LaunchRecord | None:
@@ -88,7 +90,7 @@ def _launch(values: Mapping[str, Any]) -> Launch:
 def _launched(row: LaunchRow) -> LaunchRecord:
     return LaunchRecord(
         id=LaunchId(row.id),
-        group=GroupName(row.grp),
+        group=GroupName(row.group_name),
         kind=LaunchKind(row.kind),
         status=LaunchStatus(row.status),
         process=None if row.process is None else Process(**row.process),

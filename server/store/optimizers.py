@@ -11,9 +11,9 @@ from sqlalchemy import delete, select, update
 
 from catalog.jobs.job import OptimizerId
 from catalog.jobs.optimizer import Optimizer
+from server.store.job_rows import OptimizerRow
 from server.store.session import ReadSession
 from server.store.upsert import upsert
-from server.store.work_rows import OptimizerRow
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class SqlOptimizers:
     def put(self, optimizer: Optimizer) -> None:
         """Insert or replace."""
         values = {name: getattr(optimizer, name) for name in Optimizer.__slots__}
-        upsert(self.session, OptimizerRow, {"grp": values.pop("group"), **values})
+        upsert(self.session, OptimizerRow, {"group_name": values.pop("group"), **values})
 
     def find(self, optimizer_id: str) -> Optimizer | None:
         """By its id."""
@@ -49,7 +49,7 @@ class SqlOptimizers:
 
     def list(self) -> Sequence[Optimizer]:
         """All, by group and id."""
-        query = select(OptimizerRow).order_by(OptimizerRow.grp, OptimizerRow.id)
+        query = select(OptimizerRow).order_by(OptimizerRow.group_name, OptimizerRow.id)
         return [_optimizer(row) for row in self.session.scalars(query)]
 
     def remove(self, optimizer_id: str) -> None:
@@ -59,4 +59,4 @@ class SqlOptimizers:
 
 def _optimizer(row: OptimizerRow) -> Optimizer:
     same = {name: getattr(row, name) for name in Optimizer.__slots__ if name not in ("id", "group")}
-    return Optimizer(id=OptimizerId(row.id), group=row.grp, **same)
+    return Optimizer(id=OptimizerId(row.id), group=row.group_name, **same)

@@ -15,8 +15,8 @@ from catalog.names import CatalogName, RelationId
 from catalog.ports.page import Page
 from catalog.removal.orphan_files import BatchState, OrphanBatch
 from server.store import cursor as cursors
+from server.store.job_rows import OrphanBatchRow
 from server.store.session import ReadSession
-from server.store.work_rows import OrphanBatchRow
 
 _FIELDS = tuple(field.name for field in fields(OrphanBatch))
 

@@ -14,10 +14,10 @@ from catalog.jobs.optimizer_group import GroupName
 from catalog.jobs.queue import FinishedInHour, FinishedJobs, QueuedJobs
 from catalog.jobs.scheduling import SlotRun
 from catalog.names import CatalogName, RelationId
-from server.store.jobs import job_from
+from server.store.job_rows import JobRow
+from server.store.jobs import to_job
 from server.store.rows import TableStatsRow
 from server.store.session import ReadSession
-from server.store.work_rows import JobRow
 
 _LEASED = [status for status in JobStatus if status.is_leased]
 _PENDING = JobRow.status == JobStatus.PENDING
@@ -38,13 +38,13 @@ class SqlQueue:
 
     def long_leased(self, group: GroupName) -> int:
         """By the index of the queue."""
-        long = (JobRow.grp == group, JobRow.status.in_(_LEASED), JobRow.is_long)
+        long = (JobRow.group_name == group, JobRow.status.in_(_LEASED), JobRow.is_long)
         return self.session.scalar(select(func.count()).select_from(JobRow).where(*long)) or 0
 
     def ran_since(self, group: GroupName, since: datetime) -> Sequence[SlotRun]:
         """Those that have ended by one index, those that have not by another."""
         columns = select(JobRow.catalog, JobRow.relation_id, JobRow.leased_at, JobRow.ended_at)
-        had_a_slot = columns.where(JobRow.grp == group, JobRow.leased_at.is_not(None))
+        had_a_slot = columns.where(JobRow.group_name == group, JobRow.leased_at.is_not(None))
         ended = self.session.execute(had_a_slot.where(JobRow.ended_at >= since)).all()
         leased = self.session.execute(had_a_slot.where(JobRow.status.in_(_LEASED))).all()
         return [
@@ -55,18 +55,18 @@ class SqlQueue:
 
     def pending_seconds(self, group: GroupName) -> Mapping[CatalogName, float]:
         """By the index of the queue."""
-        query = select(JobRow.catalog, func.sum(JobRow.predicted_seconds)).where(JobRow.grp == group, _PENDING)
+        query = select(JobRow.catalog, func.sum(JobRow.predicted_seconds)).where(JobRow.group_name == group, _PENDING)
         rows = self.session.execute(query.group_by(JobRow.catalog))
         return {CatalogName(catalog): seconds for catalog, seconds in rows}
 
     def last_was_asked(self, group: GroupName) -> bool:
         """By an index of when jobs were leased."""
-        query = select(JobRow.asked).where(JobRow.grp == group, JobRow.leased_at.is_not(None))
+        query = select(JobRow.requested).where(JobRow.group_name == group, JobRow.leased_at.is_not(None))
         return bool(self.session.scalar(query.order_by(JobRow.leased_at.desc()).limit(1)))
 
     def waiting(self) -> Sequence[QueuedJobs]:
         """By group, kind and priority."""
-        by = (JobRow.grp, JobRow.kind, JobRow.priority)
+        by = (JobRow.group_name, JobRow.kind, JobRow.priority)
         query = select(*by, func.count(), func.min(JobRow.created_at), func.min(JobRow.deadline))
         return [
             QueuedJobs(
@@ -79,8 +79,8 @@ class SqlQueue:
 
     def leased(self) -> Mapping[tuple[GroupName, JobKind], int]:
         """By group and kind."""
-        query = select(JobRow.grp, JobRow.kind, func.count()).where(JobRow.status.in_(_LEASED))
-        rows = self.session.execute(query.group_by(JobRow.grp, JobRow.kind))
+        query = select(JobRow.group_name, JobRow.kind, func.count()).where(JobRow.status.in_(_LEASED))
+        rows = self.session.execute(query.group_by(JobRow.group_name, JobRow.kind))
         return {(GroupName(group), JobKind(kind)): count for group, kind, count in rows}
 
     def done(self, since: datetime) -> Sequence[FinishedJobs]:
@@ -125,8 +125,8 @@ class SqlQueue:
     def overdue(self, now: datetime, *, limit: int) -> Sequence[Job]:
         """The most overdue first."""
         query = select(JobRow).where(_PENDING, JobRow.deadline < now)
-        return [job_from(row) for row in self.session.scalars(query.order_by(JobRow.deadline).limit(limit))]
+        return [to_job(row) for row in self.session.scalars(query.order_by(JobRow.deadline).limit(limit))]
 
     def count_due(self, now: datetime) -> int:
         """By their partial index."""
-        return self.session.scalar(select(func.count()).where(TableStatsRow.look_at <= now)) or 0
+        return self.session.scalar(select(func.count()).where(TableStatsRow.plan_after <= now)) or 0

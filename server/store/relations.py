@@ -27,7 +27,7 @@ from catalog.ports.page import Page
 from catalog.tables.relation import ListedRelation, Pointer, Relation, RelationKind
 from server.store import cursor as cursors
 from server.store.catalogs import begins, unique_name
-from server.store.prepared import Prepared
+from server.store.prepared_statements import PreparedStatement
 from server.store.rows import KeyedTableRow, RelationRow, VersionRow
 from server.store.session import ReadSession
 from server.store.upsert import insert_unless_taken, upsert
@@ -37,13 +37,13 @@ _TABLE = cast("Table", RelationRow.__table__)
 _IN_NAMESPACE = select(_TABLE).where(
     _TABLE.c.catalog == bindparam("catalog"), _TABLE.c.namespace == bindparam("namespace")
 )
-_FIND = Prepared(_IN_NAMESPACE.where(_TABLE.c.name == bindparam("name")))
-_HOLDER = Prepared(_IN_NAMESPACE.where(_TABLE.c.folded == bindparam("folded")))
-_GET = Prepared(select(_TABLE).where(_TABLE.c.id == bindparam("id")))
+_FIND = PreparedStatement(_IN_NAMESPACE.where(_TABLE.c.name == bindparam("name")))
+_HOLDER = PreparedStatement(_IN_NAMESPACE.where(_TABLE.c.folded == bindparam("folded")))
+_GET = PreparedStatement(select(_TABLE).where(_TABLE.c.id == bindparam("id")))
 _STORES = select(_TABLE).where(_TABLE.c.owner_id == bindparam("owner_id")).order_by(_TABLE.c.kind)
 _KINDS = {str(kind): kind for kind in RelationKind}
 _KIND_BINDS = [f"kind{number}" for number in range(len(_KINDS))]
-_NAMES = Prepared(
+_NAMES = PreparedStatement(
     select(_TABLE.c.name, _TABLE.c.kind)
     .where(
         _TABLE.c.catalog == bindparam("catalog"),
@@ -55,7 +55,7 @@ _NAMES = Prepared(
     .limit(bindparam("most", type_=Integer))
 )
 _MOVED = ("metadata_location", "location", "former_locations", "version", "updated_at")
-_MOVE = Prepared(
+_MOVE = PreparedStatement(
     update(_TABLE)
     .where(_TABLE.c.id == bindparam("moved_id"), _TABLE.c.version == bindparam("seen_version"))
     .values({name: bindparam(name) for name in _MOVED})
@@ -71,7 +71,7 @@ class SqlRelations:
 
     def add(self, relation: Relation) -> None:
         """AlreadyExists when the name is taken, whatever holds it."""
-        values = relation_values(relation) | {"folded": unique_name(self.session, relation.catalog, relation.name.name)}
+        values = to_values(relation) | {"folded": unique_name(self.session, relation.catalog, relation.name.name)}
         if not insert_unless_taken(self.session, RelationRow, values):
             raise self._taken(relation)
 
@@ -90,12 +90,12 @@ class SqlRelations:
         row = _GET.first(self.session, {"id": relation_id})
         if row is None:
             raise NoSuchTable(f"table {relation_id} does not exist any more")
-        return relation_from(row)
+        return to_relation(row)
 
     def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, Relation]:
         """Those that exist, in one query."""
         rows = self.session.scalars(select(RelationRow).where(RelationRow.id.in_(relation_ids)))
-        return {RelationId(row.id): relation_from(row) for row in rows}
+        return {RelationId(row.id): to_relation(row) for row in rows}
 
     def held(self, relation_ids: Collection[RelationId]) -> Collection[RelationId]:
         """A shared lock on the key, which commits do not meet (SQLite's writers are alone anyway)."""
@@ -107,7 +107,7 @@ class SqlRelations:
         """By its full name."""
         given = {"catalog": catalog, "namespace": encode_namespace(name.namespace), "name": name.name}
         row = _FIND.first(self.session, given)
-        return None if row is None else relation_from(row)
+        return None if row is None else to_relation(row)
 
     def holder(self, catalog: CatalogName, name: TableName) -> Relation | None:
         """What keeps a second relation from having this name: the one that has it, or one like it but for case."""
@@ -117,11 +117,11 @@ class SqlRelations:
             "folded": unique_name(self.session, catalog, name.name),
         }
         row = _HOLDER.first(self.session, given)
-        return None if row is None else relation_from(row)
+        return None if row is None else to_relation(row)
 
     def stores_of(self, owner_id: RelationId) -> Sequence[Relation]:
         """A keyed table's stores."""
-        return [relation_from(row) for row in self.session.execute(_STORES, {"owner_id": owner_id})]
+        return [to_relation(row) for row in self.session.execute(_STORES, {"owner_id": owner_id})]
 
     def list(
         self,
@@ -145,7 +145,7 @@ class SqlRelations:
             query = query.where(tuple_(RelationRow.namespace, RelationRow.name) > tuple_(*after))
         rows = self.session.scalars(query.order_by(RelationRow.namespace, RelationRow.name).limit(limit + 1)).all()
         more = cursors.encode(rows[limit - 1].namespace, rows[limit - 1].name) if len(rows) > limit else None
-        return Page([relation_from(row) for row in rows[:limit]], more)
+        return Page([to_relation(row) for row in rows[:limit]], more)
 
     def names(
         self,
@@ -173,29 +173,29 @@ class SqlRelations:
             or_(RelationRow.namespace == path, begins(RelationRow.namespace, path + SEPARATOR)),
         )
         rows = self.session.scalars(query.order_by(RelationRow.namespace, RelationRow.name).limit(limit))
-        return [relation_from(row) for row in rows]
+        return [to_relation(row) for row in rows]
 
     def linked_to_hive(self, catalog: CatalogName) -> Sequence[Relation]:
         """Relations that were upgraded from Hive tables and are still linked."""
         query = select(RelationRow).where(RelationRow.catalog == catalog, RelationRow.hive_name.is_not(None))
-        return [relation_from(row) for row in self.session.scalars(query.order_by(RelationRow.hive_name))]
+        return [to_relation(row) for row in self.session.scalars(query.order_by(RelationRow.hive_name))]
 
     def of_hives(self, catalog: CatalogName, hive_names: Collection[str]) -> Mapping[str, Relation]:
         """What some of these Hive tables were upgraded to."""
         query = select(RelationRow).where(RelationRow.catalog == catalog, RelationRow.hive_name.in_(hive_names))
-        found = [relation_from(row) for row in self.session.scalars(query)]
+        found = [to_relation(row) for row in self.session.scalars(query)]
         return {one.hive_name: one for one in found if one.hive_name is not None}
 
     def of_hive(self, catalog: CatalogName, hive_name: str) -> Relation | None:
         """What a Hive table was upgraded to."""
         query = select(RelationRow).where(RelationRow.catalog == catalog, RelationRow.hive_name == hive_name)
         row = self.session.scalars(query).first()
-        return None if row is None else relation_from(row)
+        return None if row is None else to_relation(row)
 
     def over(self, locations: Collection[str]) -> Sequence[Relation]:
         """Relations over one of these locations, of all catalogs."""
         query = select(RelationRow).where(RelationRow.location.in_(sorted(locations))).order_by(RelationRow.id)
-        return [relation_from(row) for row in self.session.scalars(query)]
+        return [to_relation(row) for row in self.session.scalars(query)]
 
     def move_pointer(self, relation: Relation, to: Pointer, now: datetime) -> bool:
         """Compare-and-set by version; a location that it leaves is remembered, its older files stay there."""
@@ -229,14 +229,14 @@ class SqlRelations:
             raise self._taken(replace(relation, name=to)) from error
 
 
-def relation_values(relation: Relation) -> dict[str, Any]:
+def to_values(relation: Relation) -> dict[str, Any]:
     """As the columns of the table hold it, but for what only the table knows."""
     values = {name: getattr(relation, name) for name in _PLAIN}
     named = {"namespace": encode_namespace(relation.name.namespace), "name": relation.name.name}
     return values | named | {"former_locations": list(relation.former_locations)}
 
 
-def relation_from(row: Any) -> Relation:
+def to_relation(row: Any) -> Relation:
     """Out of a row of the table, or an object that stands for one."""
     return Relation(
         id=RelationId(row.id),

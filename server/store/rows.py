@@ -27,7 +27,7 @@ BigKey = BigInteger().with_variant(Integer, "sqlite")
 """SQLite numbers rows by itself only in a column of type INTEGER."""
 
 
-TO_LOOK_AT = text("look_at IS NOT NULL")
+TO_PLAN = text("plan_after IS NOT NULL")
 TO_COUNT = text("wanted_at IS NOT NULL")
 
 
@@ -85,8 +85,8 @@ class CatalogRow(Row):
     metastore_uri: Mapped[str | None] = mapped_column(Text)
     properties: Mapped[dict[str, str]]
     created_at: Mapped[datetime]
-    away_since: Mapped[datetime | None]
-    away_why: Mapped[str | None] = mapped_column(Text)
+    metastore_down_since: Mapped[datetime | None]
+    metastore_down_reason: Mapped[str | None] = mapped_column(Text)
 
 
 class NamespaceRow(Row):
@@ -132,7 +132,7 @@ class TableStatsRow(Row):
     """Counters of one table, advanced by each commit."""
 
     __tablename__ = "table_stats"
-    __table_args__ = (Index("ix_table_stats_look_at", "look_at", sqlite_where=TO_LOOK_AT, postgresql_where=TO_LOOK_AT),)
+    __table_args__ = (Index("ix_table_stats_plan_after", "plan_after", sqlite_where=TO_PLAN, postgresql_where=TO_PLAN),)
     relation_id: Mapped[UUID] = mapped_column(primary_key=True)
     snapshot_id: Mapped[int | None]
     sequence_number: Mapped[int]
@@ -152,8 +152,8 @@ class TableStatsRow(Row):
     last_operation: Mapped[str | None] = mapped_column(String(32))
     oldest_superseded_at: Mapped[datetime | None]
     properties: Mapped[dict[str, str]]
-    look_at: Mapped[datetime | None]
-    asked: Mapped[int]
+    plan_after: Mapped[datetime | None]
+    plan_requests: Mapped[int]
 
 
 class FileLayoutRow(Row):
@@ -167,17 +167,17 @@ class FileLayoutRow(Row):
     wanted_at: Mapped[datetime | None]
 
 
-class StandingRow(Row):
+class TableStatusRow(Row):
     """How a table stood when the planner last looked; an index for each order of the list of tables."""
 
-    __tablename__ = "standing"
+    __tablename__ = "table_status"
     __table_args__ = (
         *(
-            Index(f"ix_standing_{column}", "catalog", column, "relation_id")
+            Index(f"ix_table_status_{column}", "catalog", column, "relation_id")
             for column in ("health", "bytes", "data_files", "pending_rows", "last_commit_at")
         ),
-        Index("ix_standing_worst", "health", "relation_id"),
-        Index("ix_standing_looked_at", "looked_at"),
+        Index("ix_table_status_worst", "health", "relation_id"),
+        Index("ix_table_status_looked_at", "looked_at"),
     )
     relation_id: Mapped[UUID] = mapped_column(primary_key=True)
     catalog: Mapped[str] = mapped_column(String(255))
@@ -270,10 +270,10 @@ class PolicyRow(Row):
     properties: Mapped[dict[str, str]]
 
 
-class AnswerRow(Row):
+class IdempotencyKeyRow(Row):
     """What a request was answered under its idempotency key."""
 
-    __tablename__ = "answer"
+    __tablename__ = "idempotency_key"
     key: Mapped[str] = mapped_column(String(255), primary_key=True)
     fingerprint: Mapped[str] = mapped_column(String(64))
     status: Mapped[int]
@@ -309,12 +309,12 @@ class HiveTableRow(Row):
     seen_at: Mapped[datetime]
 
 
-class GroundRow(Row):
+class PartitionBaselineRow(Row):
     """One partition of a linked table as it was last synced (docs/protocols.md#hive-sync-and-publish); `partition`
     '' is the whole table.
     """
 
-    __tablename__ = "hive_ground"
+    __tablename__ = "hive_baseline"
     relation_id: Mapped[UUID] = mapped_column(primary_key=True)
     partition: Mapped[str] = mapped_column(String(2048), primary_key=True)
     location: Mapped[str] = mapped_column(Text)
@@ -349,10 +349,10 @@ class HiveEventRow(Row):
     at: Mapped[datetime]
 
 
-class StagedGroundRow(Row):
+class StagedBaselinesRow(Row):
     """What a sync job's commit will make the ground: taken over in that commit's own transaction."""
 
-    __tablename__ = "hive_staged_ground"
+    __tablename__ = "hive_staged_baseline"
     job_id: Mapped[UUID] = mapped_column(primary_key=True)
     staged: Mapped[bytes] = mapped_column(LargeBinary)
 

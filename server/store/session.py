@@ -15,7 +15,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session, sessionmaker
 
 from catalog.errors import CommitUnknown, Invalid, Unavailable
-from server.store.group import GroupCommit, first_line
+from server.store.group_commit import GroupCommit, first_line
 
 ReadSession = NewType("ReadSession", Session)
 WriteSession = NewType("WriteSession", ReadSession)  # a writer may read; a reader may not write

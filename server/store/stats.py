@@ -15,23 +15,23 @@ from catalog.names import SEPARATOR, CatalogName, Namespace, RelationId, encode_
 from catalog.tables.relation import TableStats
 from catalog.tables.table_status import PlanRequest, PlanResult
 from server.store.catalogs import begins
-from server.store.prepared import Prepared
-from server.store.rows import KeyedTableRow, RelationRow, StandingRow, TableStatsRow
+from server.store.prepared_statements import PreparedStatement
+from server.store.rows import KeyedTableRow, RelationRow, TableStatsRow, TableStatusRow
 from server.store.session import ReadSession
 
 _TABLE = cast("Table", TableStatsRow.__table__)
-_GET = Prepared(select(_TABLE).where(_TABLE.c.relation_id == bindparam("relation_id")))
+_GET = PreparedStatement(select(_TABLE).where(_TABLE.c.relation_id == bindparam("relation_id")))
 _COUNTERS = tuple(TableStats.__slots__)
 _LOOKED = (
     update(_TABLE)
     .where(_TABLE.c.relation_id == bindparam("of"))
     .values(
-        look_at=case(
+        plan_after=case(
             (
-                _TABLE.c.asked == bindparam("seen", type_=_TABLE.c.asked.type),
-                bindparam("next_at", type_=_TABLE.c.look_at.type),
+                _TABLE.c.plan_requests == bindparam("seen", type_=_TABLE.c.plan_requests.type),
+                bindparam("next_at", type_=_TABLE.c.plan_after.type),
             ),
-            else_=bindparam("now", type_=_TABLE.c.look_at.type),
+            else_=bindparam("now", type_=_TABLE.c.plan_after.type),
         )
     )
 )
@@ -53,10 +53,12 @@ class SqlStats:
         rows = self.session.scalars(select(TableStatsRow).where(TableStatsRow.relation_id.in_(relation_ids)))
         return {RelationId(row.relation_id): _stats(row) for row in rows}
 
-    def put(self, stats: TableStats, *, look_at: datetime) -> None:
+    def put(self, stats: TableStats, *, plan_after: datetime) -> None:
         """Insert or replace. A look that is due earlier stays due: who commits all the time does not put it off."""
         values = {name: getattr(stats, name) for name in _COUNTERS}
-        _putting(self.session.get_bind().dialect.name).all(self.session, values | {"look_at": look_at, "asked": 1})
+        _putting(self.session.get_bind().dialect.name).all(
+            self.session, values | {"plan_after": plan_after, "plan_requests": 1}
+        )
 
     def look_again(self, relation_ids: Collection[RelationId], at: datetime) -> None:
         """Rows are locked in one order for all, or two who want the same two would wait for each other."""
@@ -72,35 +74,35 @@ class SqlStats:
             scope.append(or_(RelationRow.namespace == path, begins(RelationRow.namespace, path + SEPARATOR)))
         self._ask(TableStatsRow.relation_id.in_(select(RelationRow.id).where(*scope)), at)
 
-    def look_at_unseen(self, at: datetime) -> None:
+    def plan_unassessed(self, at: datetime) -> None:
         """Stores have no standing of their own: their table's counts."""
         seen = exists().where(
             RelationRow.id == TableStatsRow.relation_id,
-            or_(StandingRow.relation_id == RelationRow.id, StandingRow.relation_id == RelationRow.owner_id),
+            or_(TableStatusRow.relation_id == RelationRow.id, TableStatusRow.relation_id == RelationRow.owner_id),
         )
-        self._ask((TableStatsRow.look_at.is_(None)) & ~seen, at)
+        self._ask((TableStatsRow.plan_after.is_(None)) & ~seen, at)
 
     def _ask(self, which: ColumnElement[bool], at: datetime) -> None:
         ids = select(TableStatsRow.relation_id).where(which).order_by(TableStatsRow.relation_id).with_for_update()
         asked = update(TableStatsRow).where(TableStatsRow.relation_id.in_(ids.scalar_subquery()))
-        values = {"look_at": _earlier(_TABLE.c.look_at, at), "asked": TableStatsRow.asked + 1}
+        values = {"plan_after": _earlier(_TABLE.c.plan_after, at), "plan_requests": TableStatsRow.plan_requests + 1}
         self.session.execute(asked.values(**values).execution_options(synchronize_session=False))
 
     def due(self, until: datetime, *, limit: int) -> Sequence[RelationId]:
         """Longest due first, by the index alone."""
-        query = select(TableStatsRow.relation_id).where(TableStatsRow.look_at <= until)
-        return [RelationId(one) for one in self.session.scalars(query.order_by(TableStatsRow.look_at).limit(limit))]
+        query = select(TableStatsRow.relation_id).where(TableStatsRow.plan_after <= until)
+        return [RelationId(one) for one in self.session.scalars(query.order_by(TableStatsRow.plan_after).limit(limit))]
 
     def looks(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, PlanRequest]:
         """How often each was asked for so far."""
-        query = select(TableStatsRow.relation_id, TableStatsRow.asked)
+        query = select(TableStatsRow.relation_id, TableStatsRow.plan_requests)
         rows = self.session.execute(query.where(TableStatsRow.relation_id.in_(relation_ids)))
-        return {RelationId(one): PlanRequest(relation_id=RelationId(one), asked=asked) for one, asked in rows}
+        return {RelationId(one): PlanRequest(relation_id=RelationId(one), plan_requests=count) for one, count in rows}
 
     def looked(self, done: Collection[PlanResult], now: datetime) -> None:
         """What was asked for since it was read stays due, behind all that has waited longer."""
         given = [
-            {"of": one.look.relation_id, "seen": one.look.asked, "next_at": one.next_at, "now": now}
+            {"of": one.look.relation_id, "seen": one.look.plan_requests, "next_at": one.next_at, "now": now}
             for one in sorted(done, key=lambda one: one.look.relation_id)
         ]
         if given:
@@ -112,16 +114,16 @@ def _earlier(column: ColumnElement[Any], at: Any) -> ColumnElement[Any]:
 
 
 @cache
-def _putting(dialect: str) -> Prepared:
-    names = (*_COUNTERS, "look_at", "asked")
+def _putting(dialect: str) -> PreparedStatement:
+    names = (*_COUNTERS, "plan_after", "plan_requests")
     insert = sqlite.insert if dialect == "sqlite" else postgresql.insert
     statement: Any = insert(_TABLE).values({name: bindparam(name) for name in names})
     replaced = {name: statement.excluded[name] for name in _COUNTERS if name != "relation_id"}
     replaced |= {
-        "look_at": _earlier(_TABLE.c.look_at, statement.excluded["look_at"]),
-        "asked": _TABLE.c.asked + statement.excluded["asked"],
+        "plan_after": _earlier(_TABLE.c.plan_after, statement.excluded["plan_after"]),
+        "plan_requests": _TABLE.c.plan_requests + statement.excluded["plan_requests"],
     }
-    return Prepared(statement.on_conflict_do_update(index_elements=["relation_id"], set_=replaced))
+    return PreparedStatement(statement.on_conflict_do_update(index_elements=["relation_id"], set_=replaced))
 
 
 def _stats(row: Any) -> TableStats:

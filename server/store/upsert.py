@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Table, bindparam
 from sqlalchemy.dialects import postgresql, sqlite
 
-from server.store.prepared import Prepared
+from server.store.prepared_statements import PreparedStatement
 from server.store.rows import Row
 from server.store.session import ReadSession
 
@@ -28,17 +28,17 @@ def insert_unless_taken(session: ReadSession, row: type[Row], values: Mapping[st
 
 
 @cache
-def _upserting(row: type[Row], dialect: str, names: tuple[str, ...]) -> Prepared:
+def _upserting(row: type[Row], dialect: str, names: tuple[str, ...]) -> PreparedStatement:
     table, statement = _insert(row, dialect, names)
     keys = [column.name for column in table.primary_key]
     replaced = {name: statement.excluded[name] for name in names if name not in keys}
-    return Prepared(statement.on_conflict_do_update(index_elements=keys, set_=replaced))
+    return PreparedStatement(statement.on_conflict_do_update(index_elements=keys, set_=replaced))
 
 
 @cache
-def _inserting(row: type[Row], dialect: str, names: tuple[str, ...]) -> Prepared:
+def _inserting(row: type[Row], dialect: str, names: tuple[str, ...]) -> PreparedStatement:
     table, statement = _insert(row, dialect, names)
-    return Prepared(statement.on_conflict_do_nothing().returning(*table.primary_key))
+    return PreparedStatement(statement.on_conflict_do_nothing().returning(*table.primary_key))
 
 
 def _insert(row: type[Row], dialect: str, names: tuple[str, ...]) -> tuple[Table, Any]:

@@ -12,7 +12,7 @@ from optimizer.jobs import JOBS
 from server.api.table_jobs import StartJobIn
 from server.store.schema import upgrade_schema
 from server.store.session import Sessions, open_engine
-from server.store.uow import SqlDatabase
+from server.store.unit_of_work import SqlDatabase
 from tests.server.lake import PLAIN, Lake, a_lake
 
 TABLE = "/api/v1/catalogs/lake/tables/db.plain"

@@ -23,14 +23,14 @@ NAMED_ELSEWHERE = {
     # What a count of keys has found is shown with the table.
     "catalog/keyed/uniqueness.py": {"KEYS"},
     # What Hive's kinds need besides: scans, staged plans, and a link whose state the commit moves on.
-    "server/assembly.py": {"SYNC", "PUBLISH", "ORPHANS", "CONVERT"},
-    "server/service/leased_files.py": {"CONVERT", "SYNC"},
-    "server/service/hive/convert.py": {"CONVERT"},
+    "server/container.py": {"SYNC", "PUBLISH", "ORPHANS", "CONVERT"},
+    "server/service/jobs/leased_files.py": {"CONVERT", "SYNC"},
+    "server/service/hive/conversion.py": {"CONVERT"},
     "server/service/hive/downgrade.py": {"SYNC", "MERGE", "PUBLISH"},
     "server/service/hive/publish.py": {"MERGE", "PUBLISH", "KEYS"},
-    "server/service/hive/published.py": {"PUBLISH"},
+    "server/service/hive/publish_commit.py": {"PUBLISH"},
     "server/service/hive/sync.py": {"SYNC"},
-    "server/service/hive/wishes.py": {"PUBLISH", "MERGE"},
+    "server/service/hive/publish_requests.py": {"PUBLISH", "MERGE"},
 }
 """Modules outside of catalog/maintenance that name kinds, because their own rules are about these. A new kind needs no
 line here, unless such a rule is about it.

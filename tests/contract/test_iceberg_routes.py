@@ -8,7 +8,7 @@ from pathlib import Path
 from server.iceberg.config import ENDPOINTS
 from server.store.schema import upgrade_schema
 from server.store.session import Sessions, open_engine
-from server.store.uow import SqlDatabase
+from server.store.unit_of_work import SqlDatabase
 from tests.server.lake import a_lake
 
 HERE = Path(__file__).parent

@@ -15,7 +15,7 @@ from optimizer.retention_tasks import ExpireTask
 from optimizer.wire import CleanTask, MergeTask, Wire
 from server.store.schema import upgrade_schema
 from server.store.session import Sessions, open_engine
-from server.store.uow import SqlDatabase
+from server.store.unit_of_work import SqlDatabase
 from tests.server.lake import CHANGE, PLAIN, Lake, a_lake
 
 

@@ -10,7 +10,7 @@ from anyio.from_thread import start_blocking_portal
 from starlette.types import ASGIApp
 
 from server.app import create_app
-from server.schedule import build_background
+from server.background.registry import build_background
 from server.service.services import Services
 from server.settings import Settings
 

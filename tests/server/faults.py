@@ -59,8 +59,8 @@ class FaultyDatabase:
     def truncate_log(self) -> bool:
         return self.real.truncate_log()
 
-    def turn(self, tables: Collection[str]) -> AbstractContextManager[None]:
-        return self.real.turn(tables)
+    def lock_commits(self, tables: Collection[str]) -> AbstractContextManager[None]:
+        return self.real.lock_commits(tables)
 
     @contextmanager
     def writing(self) -> Iterator[UnitOfWork]:

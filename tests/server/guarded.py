@@ -19,11 +19,11 @@ from catalog.keyed.spec import KeySpec
 from catalog.names import TableName
 from catalog.ports.store import Database
 from server.app import create_app
-from server.assembly import build_services
-from server.schedule import build_background
+from server.background.registry import build_background
+from server.container import build_services
 from server.service.access.tokens import TokenRequest
 from server.service.services import Services
-from server.service.views import ViewDefinition
+from server.service.tables.views import ViewDefinition
 from server.settings import Settings
 from tests.factories import LAKE, an_operation
 from tests.server.lake import COLUMNS, definition
@@ -59,7 +59,7 @@ class Guarded:
         return token_for(self.services, self.admin, name, *grants)
 
     def another_token(self, owner: str, **more: Any) -> Secret:
-        admin = self.services.access.identities.of(self.admin.text)
+        admin = self.services.access.token_checker.of(self.admin.text)
         return self.services.access.tokens.create(admin, TokenRequest(name="test", owner=owner, **more)).secret
 
 
@@ -68,9 +68,9 @@ def token_for(services: Services, admin: Secret, name: str, *grants: Grant) -> S
     role = RoleName(f"role-of-{name}")
     with services.database.writing() as uow:
         uow.roles.add(Role(name=role, description="", created_at=uow.now(), grants=frozenset(grants)))
-    services.access.directory.add_person(name)
-    giver = services.access.identities.of(admin.text)
-    services.access.directory.assign(giver, role, name)
+    services.access.principals.add_person(name)
+    giver = services.access.token_checker.of(admin.text)
+    services.access.principals.assign(giver, role, name)
     return services.access.tokens.create(giver, TokenRequest(name="test", owner=name)).secret
 
 
@@ -94,7 +94,7 @@ def guarded(database: Database, directory: Path, **access: Any) -> Guarded:
     operation = an_operation(id=operation_id, catalog=LAKE, target=str(SECRET), batch=BatchId(operation_id))
     with database.writing() as uow:
         uow.operations.add(operation)
-    admin = services.access.directory.first_admin()
+    admin = services.access.principals.first_admin()
     assert admin is not None
     app = create_app(settings, services, build_background(settings, services))
     gone = TableName(("secret",), "gone")

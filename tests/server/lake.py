@@ -18,11 +18,11 @@ from catalog.jobs.optimizer import PROTOCOL
 from catalog.keyed.spec import KeyedTable, KeySpec
 from catalog.names import TableName
 from catalog.ports.store import Database
-from server.assembly import build_services
-from server.service.commit import CommitRequest, Committed
-from server.service.optimizers import Coming
+from server.container import build_services
+from server.service.commit.commit_path import CommitRequest, Committed
+from server.service.optimizers.optimizers import Registration
 from server.service.services import Services
-from server.service.tables import TableDefinition
+from server.service.tables.tables import TableDefinition
 from server.settings import Settings
 from tests.factories import LAKE
 from tests.server.asgi import Client, client_of
@@ -105,7 +105,7 @@ class Lake:
 
     def optimizer(self) -> str:
         return self.services.optimizers.register(
-            Coming(group="default", host="host", pid=1, version="0", protocol=PROTOCOL)
+            Registration(group="default", host="host", pid=1, version="0", protocol=PROTOCOL)
         ).id
 
     def metadata_files(self) -> set[str]:

@@ -13,9 +13,9 @@ from starlette.types import ASGIApp, Message
 
 from server import body_limits
 from server.app import create_app
+from server.background.registry import build_background
 from server.body_limits import COMMIT, DOCUMENT, FILTER, FORM, METADATA, MIB
-from server.guard import rules
-from server.schedule import build_background
+from server.guard import route_rules
 from server.settings import Settings
 from tests.databases import open_database
 from tests.server.asgi import Client
@@ -53,9 +53,11 @@ def server(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 @pytest.mark.parametrize(
-    ("needed", "limits"), [(rules.ICEBERG, body_limits.ICEBERG), (rules.API, body_limits.API)], ids=["iceberg", "api"]
+    ("needed", "limits"),
+    [(route_rules.ICEBERG, body_limits.ICEBERG), (route_rules.API, body_limits.API)],
+    ids=["iceberg", "api"],
 )
-def test_every_route_with_a_body_has_a_limit_of_its_own(needed: rules.Rules, limits: body_limits.Limits) -> None:
+def test_every_route_with_a_body_has_a_limit_of_its_own(needed: route_rules.Rules, limits: body_limits.Limits) -> None:
     with_bodies = {(method, path) for method, path in needed if method in ("POST", "PUT", "PATCH")}
     assert set(limits) == with_bodies
 
@@ -64,7 +66,7 @@ def test_only_commits_may_be_as_large_as_the_setting_allows() -> None:
     largest = {
         path for limits in (body_limits.ICEBERG, body_limits.API) for path, most in limits.items() if most is COMMIT
     }
-    assert largest == {path for path, rule in rules.ICEBERG.items() if rule.commits}
+    assert largest == {path for path, rule in route_rules.ICEBERG.items() if rule.commits}
 
 
 class Body:

@@ -13,9 +13,9 @@ from catalog.errors import LeaseLost, Unauthenticated
 from catalog.iceberg.json import Json
 from catalog.jobs.job import JobKind, JobStatus
 from catalog.ports.store import Database
+from server.background.cleanup import Cleanup
 from server.background.leadership import Leadership
-from server.background.tidy import Tidy
-from server.store.uow import SqlUnitOfWork
+from server.store.unit_of_work import SqlUnitOfWork
 from tests.server.guarded import guarded
 from tests.server.lake import CHANGE, PLAIN, Lake, a_lake, altered, appended, set_property, snapshot_ids
 
@@ -81,7 +81,7 @@ def test_an_idempotency_key_is_known_after_a_jump(lake: Lake, clock: Clock, jump
     first = lake.client.post(path, json=body, headers=headers)
     lake.commit(altered(PLAIN, set_property("since", "then")))
     clock.wrong = jump
-    Tidy(lake.services.database).activate()
+    Cleanup(lake.services.database).activate()
     again = lake.client.post(path, json=body, headers=headers)
     assert (again.status_code, again.content) == (200, first.content)
 
@@ -93,12 +93,12 @@ def test_a_token_is_good_after_the_clock_went_back_and_ends_when_it_says(
     short = made.another_token("admin", lasts=timedelta(minutes=30))
     for wrong, good in ((-HOUR, True), (timedelta(), True), (HOUR, False), (-HOUR, True)):
         clock.wrong = wrong
-        made.services.access.identities.forget()
+        made.services.access.token_checker.forget()
         if good:
-            assert made.services.access.identities.of(short.text).principal.name == "admin"
+            assert made.services.access.token_checker.of(short.text).principal.name == "admin"
         else:
             with pytest.raises(Unauthenticated):
-                made.services.access.identities.of(short.text)
+                made.services.access.token_checker.of(short.text)
 
 
 def test_a_dead_leaders_claim_does_not_last_until_a_clock_set_back_has_caught_up(lake: Lake, clock: Clock) -> None:

@@ -13,9 +13,9 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from server.app import create_app
-from server.assembly import build_services
+from server.background.registry import build_background
+from server.container import build_services
 from server.loopback_only import LoopbackOnly, is_loopback_host
-from server.schedule import build_background
 from server.settings import Settings
 from tests.databases import OpenDatabase, open_database
 from tests.server.asgi import Client

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
-from server.guard import rules
+from server.guard import route_rules
 from tests.databases import open_database
 from tests.server.asgi import Client
 from tests.server.guard.test_every_route import BODIES, QUERIES, ROUTES
@@ -83,7 +83,7 @@ def test_no_text_in_a_query_is_a_crash(server: Guarded, app: str, method: str, t
 @pytest.mark.parametrize("written", sorted(BODIES))
 def test_no_value_in_a_body_is_a_crash(server: Guarded, written: str) -> None:
     method, template = written.split(" ")
-    app = "/api/v1" if (method, template) in rules.API else "/iceberg/v1"
+    app = "/api/v1" if (method, template) in route_rules.API else "/iceberg/v1"
     for odd in [*TEXTS, *NUMBERS]:
         for body in with_each_value_odd(BODIES[written], odd):
             check(server, method, path_of(app, template), content=json.dumps(body).encode())

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from server.app import create_app
-from server.assembly import build_services
+from server.background.registry import build_background
 from server.console import built_console
-from server.schedule import build_background
+from server.container import build_services
 from server.security_headers import console_policy
 from server.settings import Settings
 from tests.databases import OpenDatabase

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from catalog.access.privileges import Caller, Grant, Privilege, Role, RoleName, Securable, parse_identifier
 from catalog.errors import Conflict, Forbidden, NotFound
 from catalog.ports.store import Database, UnitOfWork
-from server.service.access.identities import Identities
-from server.service.access.visible import Visible
+from server.service.access.token_check import TokenChecker
+from server.service.access.visibility import Visibility
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Roles:
     """The roles of one server."""
 
     database: Database
-    identities: Identities
+    token_checker: TokenChecker
 
     def create(self, name: str, description: str) -> Role:
         """A role that gives nothing yet; AlreadyExists when the name is taken."""
@@ -32,7 +32,7 @@ class Roles:
         All of them for who may grant something somewhere, as they may grant it to any role; others see their own.
         """
         with self.database.reading() as uow:
-            return [_shown(role, Visible.to(caller)) for role in uow.roles.list() if _is_shown_to(caller, role.name)]
+            return [_shown(role, Visibility.to(caller)) for role in uow.roles.list() if _is_shown_to(caller, role.name)]
 
     def show(self, name: RoleName, caller: Caller | None) -> tuple[Role, Sequence[str] | None]:
         """One, and the names of those who have it: None for who may not give it. NotFound for one that is not shown."""
@@ -41,14 +41,14 @@ class Roles:
                 raise no_such_role(name)
             role = uow.roles.get(name)
             members = uow.principals.names(uow.roles.members(name)) if knows_members(caller, role) else None
-        return _shown(role, Visible.to(caller)), None if members is None else sorted(members.values())
+        return _shown(role, Visibility.to(caller)), None if members is None else sorted(members.values())
 
     def remove(self, name: RoleName) -> None:
         """Take it from all who have it; Conflict for one that came with the server."""
         with self.database.writing() as uow:
             _check_own(uow.roles.get(name))
             uow.roles.remove(name)
-        self.identities.forget()
+        self.token_checker.forget()
 
     def grant(self, caller: Caller, name: RoleName, on: Securable, privileges: Collection[Privilege]) -> Role:
         """Forbidden unless the caller has `grant` there and each privilege, whether there is the role or not."""
@@ -62,8 +62,8 @@ class Roles:
                 _check_own(before)
                 uow.roles.grant(name, grant)
             role = uow.roles.get(name)
-        self.identities.forget()
-        return _shown(role, Visible(caller.rights))
+        self.token_checker.forget()
+        return _shown(role, Visibility(caller.rights))
 
     def revoke(self, caller: Caller, name: RoleName, on: Securable, privileges: Collection[Privilege]) -> Role:
         """Forbidden unless the caller has `grant` there, whether there is the role or not."""
@@ -75,8 +75,8 @@ class Roles:
             for privilege in privileges:
                 uow.roles.revoke(name, Grant(on, privilege))
             role = uow.roles.get(name)
-        self.identities.forget()
-        return _shown(role, Visible(caller.rights))
+        self.token_checker.forget()
+        return _shown(role, Visibility(caller.rights))
 
 
 def find_to_give(uow: UnitOfWork, caller: Caller, name: RoleName) -> Role:
@@ -124,6 +124,6 @@ def _check_own(role: Role) -> None:
         raise Conflict(f"the role {role.name} came with the server and stays as it is", hint="make one of your own")
 
 
-def _shown(role: Role, visible: Visible) -> Role:
+def _shown(role: Role, visible: Visibility) -> Role:
     grants = frozenset(grant for grant in role.grants if visible.sees(grant.on))
     return Role(name=role.name, description=role.description, created_at=role.created_at, grants=grants)

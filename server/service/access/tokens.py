@@ -13,7 +13,7 @@ from catalog.errors import Forbidden, Invalid, NoSuchCatalog, NotFound, Unauthen
 from catalog.names import CatalogName
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
-from server.service.access.identities import Identities, check_lives, enabled, good_token
+from server.service.access.token_check import TokenChecker, check_lives, check_token, enabled
 
 T = TypeVar("T", RoleName, CatalogName)
 
@@ -55,7 +55,7 @@ class Tokens:
     """Tokens of one server."""
 
     database: Database
-    identities: Identities
+    token_checker: TokenChecker
     times: TokenTimes
 
     def create(self, caller: Caller, request: TokenRequest) -> Issued:
@@ -110,7 +110,7 @@ class Tokens:
             if token is None or (others and not caller.rights.administers):
                 raise NotFound(f"there is no token {token_id}", hint="see yours with `firn token list`")
             uow.tokens.revoke(token_id, uow.now())
-        self.identities.forget()
+        self.token_checker.forget()
 
     def for_client(self, client_id: str, client_secret: str) -> Issued:
         """A short-lived token for a service; Unauthenticated when its secret is not this one."""
@@ -128,13 +128,13 @@ class Tokens:
         """
         given = parse_secret(subject_token)
         if given is None:
-            caller = self.identities.of(subject_token)
+            caller = self.token_checker.of(subject_token)
             with self.database.writing() as uow:
                 until = compute_exchange_end(uow.now(), self.times.exchanges, None, caller.expires_at)
                 return self._short_lived(uow, enabled(uow.principals.find(caller.principal.id)), None, until)
         with self.database.writing() as uow:
             now = uow.now()
-            token = good_token(uow, given, now)
+            token = check_token(uow, given, now)
             check_lives(uow.tokens.find_parent(token.id), now)
             until = compute_exchange_end(now, self.times.exchanges, token)
             return self._short_lived(uow, enabled(uow.principals.find(token.owner)), token, until)

@@ -23,11 +23,11 @@ from catalog.hive.partition_names import to_partition_records
 from catalog.hive.publish_decisions import (
     candidates_of,
     decide,
+    explain_never,
     filter_unnameable,
     filters_by_format,
     formats_to_write,
     held_back,
-    why_never,
 )
 from catalog.hive.publishing import PublishComparison, compare_partitions
 from catalog.iceberg.json import Json
@@ -40,22 +40,22 @@ from catalog.ports.files import TableFiles
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation
 from firn.protocol.locations import lies_in, normalize_location
-from server.service.blockers import put_blocker
-from server.service.caller import caller
-from server.service.facts import load_metadata
-from server.service.hive.attempt import Canceled, Overtaken, running
-from server.service.hive.books import Linked, linked_table
-from server.service.hive.index import HiveIndex
+from server.service.access.caller import caller
+from server.service.commit.commit_target import load_metadata
+from server.service.drop.drop import DropOptions, check_unprotected, drop_relation
+from server.service.hive.hive_state import read_some, split_name
+from server.service.hive.link_state import LinkedTable, load_linked_table
 from server.service.hive.operations import check_unworked
-from server.service.hive.places import published_place
 from server.service.hive.publish import Publishes
+from server.service.hive.publish_locations import get_publish_directory
 from server.service.hive.results import PublishOutcome, SyncOutcome
-from server.service.hive.state import read_some, split_name
 from server.service.hive.sync import Syncs
-from server.service.hive.unheld import unheld
-from server.service.metadata import MetadataFiles
-from server.service.planner import facts_of
-from server.service.retire import Drop, check_unprotected, retire
+from server.service.hive.table_index import HiveIndex
+from server.service.hive.unrepresentable import find_unrepresentable
+from server.service.hive.upgrade_attempt import Canceled, Overtaken, running
+from server.service.jobs.blockers import put_blocker
+from server.service.planning.planner import load_facts
+from server.service.tables.metadata_files import MetadataFiles
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class DowngradeStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftToDo:
+class DowngradePreview:
     """What a downgrade has to do, as far as it can be known before."""
 
     table: str
@@ -106,7 +106,7 @@ class _Waits(Exception):
 class _Compared:
     """A table's books, and what Hive has to be given by them."""
 
-    linked: Linked
+    linked: LinkedTable
     found: PublishComparison
     never: str | None
     """What of it cannot be given, in words."""
@@ -159,15 +159,15 @@ class Downgrades:
             put_blocker(uow, blocker, now)
         return operation
 
-    def left_to_do(self, catalog: CatalogName, full_name: str) -> LeftToDo:
+    def left_to_do(self, catalog: CatalogName, full_name: str) -> DowngradePreview:
         """What there is to do; changes nothing. NotFound without a linked table, Unavailable without the metastore."""
         with self.database.reading() as uow:
             relation = _linked_relation(uow, catalog, ".".join(split_name(full_name)))
-            keyed = facts_of(uow, relation).keyed
+            keyed = load_facts(uow, relation).keyed
         compared_with = self._compared(relation)
         linked, found = compared_with.linked, compared_with.found
         watched = _watched(linked)
-        return LeftToDo(
+        return DowngradePreview(
             table=str(relation.name),
             partitions=sum(not baseline.is_dropped for baseline in linked.baselines.values()),
             pending_rows=0 if keyed is None else keyed.pending_rows,
@@ -260,7 +260,7 @@ class Downgrades:
         if swept.outcome is not SyncOutcome.UNCHANGED:
             raise _Waits("taking over what Hive has changed")
         linked = self._table_status(operation, relation)
-        self.publishes.switches.owners.release(relation)  # should the last step not come, the next publish marks again
+        self.publishes.repointer.owners.release(relation)  # should the last step not come, the next publish marks again
         self._let_go(operation, linked)
 
     def _relation(self, operation: Operation) -> Relation:
@@ -286,7 +286,7 @@ class Downgrades:
             )
         return relation
 
-    def _table_status(self, operation: Operation, relation: Relation) -> Linked:
+    def _table_status(self, operation: Operation, relation: Relation) -> LinkedTable:
         """The books with which the table can be let go of; Conflict when it never can."""
         compared_with = self._compared(relation)
         linked, found = compared_with.linked, compared_with.found
@@ -305,13 +305,13 @@ class Downgrades:
 
     def _compared(self, relation: Relation) -> _Compared:
         with self.database.reading() as uow:
-            linked = linked_table(uow, uow.relations.get(relation.id))
+            linked = load_linked_table(uow, uow.relations.get(relation.id))
         table, metadata = self.index.table(relation), load_metadata(self.metadata, linked.target)
         records = to_partition_records(table.partition_columns, linked.baselines)
         found = compare_partitions(self.files.live_files(metadata), linked.baselines, records)
         return _Compared(linked, found, self._why_never(linked, table, metadata, found))
 
-    def _why_never(self, linked: Linked, table: HiveTable, metadata: Json, found: PublishComparison) -> str | None:
+    def _why_never(self, linked: LinkedTable, table: HiveTable, metadata: Json, found: PublishComparison) -> str | None:
         """Why Hive cannot be given some partition as it is, whatever a sync or time brings."""
         metastore, columns = self.index.metastore(linked.relation.catalog), table.partition_columns
         in_hive = read_some(metastore, table.database, table.name, [*found.differing]).units
@@ -319,10 +319,10 @@ class Downgrades:
         formats = formats_to_write(named, {unit.name: unit.format for unit in in_hive}, table.file_format)
         differing = {name: named[name].record for name in formats}
         live, schema = self.files.live_files(metadata), metadata["current-schema-id"]
-        known = unheld(linked.link, live, differing, table, schema, formats)
-        return why_never(held_back(nameless | decide(named, filters_by_format(formats, metadata, known.why))))
+        known = find_unrepresentable(linked.link, live, differing, table, schema, formats)
+        return explain_never(held_back(nameless | decide(named, filters_by_format(formats, metadata, known.why))))
 
-    def _let_go(self, operation: Operation, linked: Linked) -> None:
+    def _let_go(self, operation: Operation, linked: LinkedTable) -> None:
         """Drop the table, unless anything has moved since it was seen to be what Hive lists."""
         relation = linked.relation
         with self.database.writing() as uow:
@@ -333,7 +333,7 @@ class Downgrades:
                 raise _Waits("others have changed the table meanwhile")
             _release(uow, current)
             result = _told(uow, linked)
-            entry = retire(uow, self.metadata, relation, Drop(purge=operation.params["purge"]))
+            entry = drop_relation(uow, self.metadata, relation, DropOptions(purge=operation.params["purge"]))
             now, count = uow.now(), result["partitions"]
             done = replace(current, status=OperationStatus.SUCCEEDED, phase="done", done=count, total=count)
             result |= {"kept_until": entry.keep_until.isoformat()}
@@ -384,11 +384,11 @@ def _linked_relation(uow: UnitOfWork, catalog: CatalogName, target: str) -> Rela
     return relation
 
 
-def _watched(linked: Linked) -> list[WatchedDirectory]:
+def _watched(linked: LinkedTable) -> list[WatchedDirectory]:
     return [one for baseline in linked.baselines.values() for one in baseline.watched]
 
 
-def _watched_until(linked: Linked) -> datetime:
+def _watched_until(linked: LinkedTable) -> datetime:
     left = max(one.since_ns for one in _watched(linked))
     return datetime.fromtimestamp((left + linked.when.watch_ns) / 1e9, UTC)
 
@@ -405,10 +405,10 @@ def _blocker(relation: Relation, now: datetime) -> Blocker:
     )
 
 
-def _is_unmoved(uow: UnitOfWork, before: Linked) -> bool:
+def _is_unmoved(uow: UnitOfWork, before: LinkedTable) -> bool:
     """Whether nothing has come since the table was seen to be what Hive lists: no commit, sync, publish or job."""
-    now = linked_table(uow, uow.relations.get(before.relation.id))
-    keyed = facts_of(uow, now.relation).keyed
+    now = load_linked_table(uow, uow.relations.get(before.relation.id))
+    keyed = load_facts(uow, now.relation).keyed
     return (
         now.busy is None
         and now.link.generation == before.link.generation
@@ -419,9 +419,9 @@ def _is_unmoved(uow: UnitOfWork, before: Linked) -> bool:
     )
 
 
-def _told(uow: UnitOfWork, linked: Linked) -> dict[str, Any]:
+def _told(uow: UnitOfWork, linked: LinkedTable) -> dict[str, Any]:
     """What people want to know at the end: where Hive's rows lie now."""
-    place = published_place(uow, linked.relation)
+    place = get_publish_directory(uow, linked.relation)
     there = [one for one in linked.baselines.values() if not one.is_dropped]
     published = sum(lies_in(normalize_location(one.location), normalize_location(place)) for one in there)
     where = {"place": place} if published else {}

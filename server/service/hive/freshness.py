@@ -16,15 +16,15 @@ from catalog.names import CatalogName
 from catalog.ports.files import TableFiles
 from catalog.ports.store import Database
 from firn.protocol.locations import normalize_location
-from server.service.facts import load_metadata
-from server.service.hive.books import linked_table
-from server.service.hive.index import HiveIndex
-from server.service.hive.state import split_name
-from server.service.metadata import MetadataFiles
+from server.service.commit.commit_target import load_metadata
+from server.service.hive.hive_state import split_name
+from server.service.hive.link_state import load_linked_table
+from server.service.hive.table_index import HiveIndex
+from server.service.tables.metadata_files import MetadataFiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Behind:
+class PublishPreview:
     """What Hive has not of a table, merged or without a key; pending changes of a keyed one are beside it."""
 
     table: str
@@ -43,7 +43,7 @@ class Freshness:
     index: HiveIndex
     files: TableFiles
 
-    def behind(self, catalog: CatalogName, full_name: str) -> Behind:
+    def behind(self, catalog: CatalogName, full_name: str) -> PublishPreview:
         """As the books have Hive; changes nothing.
 
         NotFound when no table is linked to that Hive table, Unavailable without the metastore.
@@ -55,13 +55,13 @@ class Freshness:
                 raise NotFound(
                     f"{catalog} has no table over {full_name}", hint="only an upgraded table can be published"
                 )
-            linked = linked_table(uow, relation)
+            linked = load_linked_table(uow, relation)
         columns = self.index.metastore(catalog).table(*names).partition_columns
         records = to_partition_records(columns, linked.baselines)
         metadata = load_metadata(self.metadata, linked.target)
         found = compare_partitions(self.files.live_files(metadata), linked.baselines, records)
         since = self._since(metadata, found, [*linked.baselines.values()]) if found.count else None
-        return Behind(table=str(relation.name), differing=found.count, since=since)
+        return PublishPreview(table=str(relation.name), differing=found.count, since=since)
 
     def _since(
         self, metadata: Json, found: PublishComparison, baselines: Collection[PartitionBaseline]

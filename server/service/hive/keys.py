@@ -12,7 +12,7 @@ from catalog.hive.partition_names import to_partition_record
 from catalog.hive.upgrade_check import find_key_blockers
 from catalog.iceberg.json import Json
 from catalog.keyed.spec import KeySpec
-from server.service.hive.state import HiveState
+from server.service.hive.hive_state import HiveState
 
 _REMOVE = "Remove these rows, or write them again with a value."
 

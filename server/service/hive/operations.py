@@ -28,9 +28,9 @@ from catalog.names import CatalogName
 from catalog.policy.policy import check_settings
 from catalog.ports.store import Database, UnitOfWork
 from catalog.ports.store import Operations as Stored
-from server.service.hive.check import Checks, check_eligible
-from server.service.hive.state import read_state, split_name
-from server.service.locations import check_properties
+from server.service.hive.hive_state import read_state, split_name
+from server.service.hive.upgrade_check import Checks, check_eligible
+from server.service.locations.location_rule import check_properties
 
 PATTERN = "*?["
 _PAGE = 1000

@@ -20,18 +20,18 @@ from catalog.planning import Due, find_failure_backoff
 from catalog.ports.files import TableFiles
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation
-from server.service.hive.columns import Columns
 from server.service.hive.freshness import Freshness
-from server.service.hive.index import HiveIndex
+from server.service.hive.hive_state import split_name
 from server.service.hive.publish_planner import PublishPlanner
+from server.service.hive.publish_requests import PublishRequests
+from server.service.hive.repoint import Repointer
 from server.service.hive.results import PublishResult
-from server.service.hive.state import split_name
-from server.service.hive.switch import Switches
-from server.service.hive.wishes import Wishes
-from server.service.metadata import MetadataFiles
-from server.service.permits import blocked_by
-from server.service.planner import facts_of, past_of
-from server.service.queueing import added, queued
+from server.service.hive.schema_sync import SchemaSync
+from server.service.hive.table_index import HiveIndex
+from server.service.jobs.admission import find_blocker
+from server.service.jobs.job_queue import enqueue, make_job
+from server.service.planning.planner import load_facts, load_past_jobs
+from server.service.tables.metadata_files import MetadataFiles
 
 log = logging.getLogger(__name__)
 
@@ -52,13 +52,13 @@ class Publishes:
     metadata: MetadataFiles
     index: HiveIndex
     files: TableFiles
-    switches: Switches
-    columns: Columns
+    repointer: Repointer
+    columns: SchemaSync
 
     @property
     def planner(self) -> PublishPlanner:
         """What plans one publish."""
-        return PublishPlanner(self.database, self.metadata, self.index, self.files, self.switches, self.columns)
+        return PublishPlanner(self.database, self.metadata, self.index, self.files, self.repointer, self.columns)
 
     @property
     def freshness(self) -> Freshness:
@@ -93,8 +93,8 @@ class Publishes:
         return link is not None and link.publish_request is not None and link.publish_request.is_open
 
     @property
-    def _wishes(self) -> Wishes:
-        return Wishes(self.database, lambda relation: self.planner.plan(relation, asked=True))
+    def _wishes(self) -> PublishRequests:
+        return PublishRequests(self.database, lambda relation: self.planner.plan(relation, asked=True))
 
     def activate(self) -> PublishStatus:
         """Publish every table whose policy wants it and whose interval is over, merging first what waits that long.
@@ -143,7 +143,7 @@ class Publishes:
             return request if request is not None and request.is_open else self._due(uow, relation, link)
 
     def _due(self, uow: UnitOfWork, relation: Relation, link: HiveLink) -> JobKind | None:
-        facts, now = facts_of(uow, relation), uow.now()
+        facts, now = load_facts(uow, relation), uow.now()
         interval: timedelta | None = facts.policy["firn.hive.publish.interval"]
         if interval is None or not facts.policy["firn.optimize.enabled"]:
             return None
@@ -153,9 +153,9 @@ class Publishes:
             return None
         if last is not None and now - last < interval:
             return None
-        if uow.jobs.active_of(relation.id) is not None or blocked_by(uow, relation.id, JobKind.PUBLISH):
+        if uow.jobs.active_of(relation.id) is not None or find_blocker(uow, relation.id, JobKind.PUBLISH):
             return None
-        past = past_of(uow, relation.id)
+        past = load_past_jobs(uow, relation.id)
         if any(find_failure_backoff(kind, past, now) for kind in (JobKind.PUBLISH, JobKind.MERGE)):
             return None
         if keyed is None:
@@ -168,12 +168,12 @@ class Publishes:
 
     def _merge_planned(self, relation: Relation) -> None:
         with self.database.writing() as uow:
-            facts, now = facts_of(uow, relation), uow.now()
-            if facts.keyed is None or blocked_by(uow, relation.id, JobKind.MERGE):
+            facts, now = load_facts(uow, relation), uow.now()
+            if facts.keyed is None or find_blocker(uow, relation.id, JobKind.MERGE):
                 return
             why = "changes wait to be published to Hive (firn.hive.publish.interval)"
             due = Due(kind=JobKind.MERGE, why=why, state=f"publish {facts.keyed.change_sequence}")
-            added(uow, queued(relation, due, facts, now), now)
+            enqueue(uow, make_job(relation, due, facts, now), now)
 
 
 def _resolved_since(past: Sequence[Job], moment: datetime | None) -> bool:

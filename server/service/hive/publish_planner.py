@@ -20,13 +20,13 @@ from catalog.hive.publish_decisions import (
     PublishDecisions,
     candidates_of,
     decide,
+    explain_never,
     filters_by_link,
     filters_by_look,
     formats_to_write,
     held_back,
     partitions_to_write,
     same_partitions,
-    why_never,
 )
 from catalog.hive.publishing import compare_partitions, fingerprint_files
 from catalog.hive.schema_diff import is_beginning
@@ -43,25 +43,25 @@ from catalog.planning import Due
 from catalog.ports.files import TableFiles
 from catalog.ports.store import Database
 from catalog.tables.relation import Relation, RelationKind
-from server.service.allowed import check_published
-from server.service.facts import load_metadata
-from server.service.hive.books import Linked, linked_table, note_all_given, note_published
-from server.service.hive.columns import Columns, Followed
-from server.service.hive.index import HiveIndex
-from server.service.hive.locking import check_lockable
-from server.service.hive.look import why_unfit
-from server.service.hive.places import own_place, publish_location
-from server.service.hive.present import Present
-from server.service.hive.register import Moved
+from server.service.commit.commit_target import load_metadata
+from server.service.hive.align_snapshot_schema import SnapshotSchemaAligner
+from server.service.hive.detect_changes import explain_unfit
+from server.service.hive.file_registration import Moved
+from server.service.hive.hive_state import read_some
+from server.service.hive.link_state import LinkedTable, load_linked_table, note_all_published, note_published
+from server.service.hive.publish_locations import own_place, publish_location
+from server.service.hive.repoint import Repointer
 from server.service.hive.results import PublishOutcome, PublishResult
-from server.service.hive.state import read_some
-from server.service.hive.switch import Switches
-from server.service.hive.task import current_names, told_column, told_values
-from server.service.hive.unheld import Unheld, forget_unheld, unheld
-from server.service.metadata import MetadataFiles
-from server.service.permits import check_not_blocked
-from server.service.planner import facts_of
-from server.service.queueing import added, queued
+from server.service.hive.schema_sync import SchemaSync, SchemaSyncResult
+from server.service.hive.sync_task import current_names, told_column, told_values
+from server.service.hive.table_index import HiveIndex
+from server.service.hive.table_lock import check_lockable
+from server.service.hive.unrepresentable import Unrepresentable, find_unrepresentable, forget_unrepresentable
+from server.service.jobs.admission import check_not_blocked
+from server.service.jobs.job_queue import enqueue, make_job
+from server.service.locations.allowed_locations import check_published
+from server.service.planning.planner import load_facts
+from server.service.tables.metadata_files import MetadataFiles
 
 NOTHING = "nothing to publish"
 
@@ -74,9 +74,9 @@ class Waits(Exception):
 class Detected:
     """A table beside what Hive lists of it."""
 
-    linked: Linked
+    linked: LinkedTable
     table: HiveTable
-    followed: Followed
+    followed: SchemaSyncResult
     metadata: Json
     candidates: Mapping[str, Candidate]
     lost_since_ns: int
@@ -101,8 +101,8 @@ class PublishPlanner:
     metadata: MetadataFiles
     index: HiveIndex
     files: TableFiles
-    switches: Switches
-    columns: Columns
+    repointer: Repointer
+    columns: SchemaSync
 
     def plan(self, relation: Relation, *, asked: bool) -> PublishResult:
         """A job for what differs, unless nothing does or another job is at work."""
@@ -118,19 +118,19 @@ class PublishPlanner:
 
     def _detect(self, relation: Relation) -> Detected:
         """Compare the table with what Hive lists, once both sides' columns are in step."""
-        if (still_open := self.switches.finish(relation)).left:
+        if (still_open := self.repointer.finish(relation)).left:
             raise Waits(still_open.why_left)
         with self.database.reading() as uow:
-            linked, now_ns = linked_table(uow, relation), int(uow.now().timestamp() * 1e9)
+            linked, now_ns = load_linked_table(uow, relation), int(uow.now().timestamp() * 1e9)
         table = self.index.table(relation)
-        if unfit := why_unfit(linked.link, table):
+        if unfit := explain_unfit(linked.link, table):
             raise Conflict(unfit)
         try:
             followed = self.columns.follow(linked, table, publishing=True)
         except Moved as error:
             raise Waits("a sync came first") from error
         with self.database.reading() as uow:
-            linked = linked_table(uow, uow.relations.get(relation.id))
+            linked = load_linked_table(uow, uow.relations.get(relation.id))
         if linked.link.read_again:
             raise Waits("a sync builds partitions anew with a column that came back")
         metadata = load_metadata(self.metadata, linked.target)
@@ -169,7 +169,7 @@ class PublishPlanner:
 
     def _unrepresentable(
         self, detected: Detected, early: PublishDecisions, formats: Mapping[str, FileFormat]
-    ) -> Unheld:
+    ) -> Unrepresentable:
         """What jobs have noted of partitions in Avro; notes that hold no longer are forgotten."""
         linked, metadata = detected.linked, detected.metadata
         differing = {
@@ -178,13 +178,13 @@ class PublishPlanner:
             if not decision.facts.is_same and decision.held_by != UNNAMEABLE
         }
         live, schema_id = self.files.live_files(metadata), metadata["current-schema-id"]
-        known = unheld(linked.link, live, differing, detected.table, schema_id, formats)
+        known = find_unrepresentable(linked.link, live, differing, detected.table, schema_id, formats)
         if known.stale:
             with self.database.writing() as uow:
-                forget_unheld(uow, linked.relation.id, known.stale)
+                forget_unrepresentable(uow, linked.relation.id, known.stale)
         return known
 
-    def _changed_by_hive(self, linked: Linked, differing: Sequence[str]) -> set[str]:
+    def _changed_by_hive(self, linked: LinkedTable, differing: Sequence[str]) -> set[str]:
         """Partitions of a plain table that Hive has changed, which no sync has taken over yet, or can.
 
         Those of a keyed table are rebuilt whatever they were: its publish finds out in time that they have changed.
@@ -192,7 +192,7 @@ class PublishPlanner:
         if linked.is_keyed or not differing:
             return set()
         baselines = {name: linked.baselines[name] for name in differing}
-        return self.switches.overtaken(linked.relation, baselines, linked.subdirectories)
+        return self.repointer.overtaken(linked.relation, baselines, linked.subdirectories)
 
     def _apply(self, detected: Detected, classified: Classified, *, asked: bool) -> PublishResult:
         """Queue the job, or note that Hive has everything."""
@@ -204,7 +204,7 @@ class PublishPlanner:
             outcome = PublishOutcome.HELD_BACK if held else PublishOutcome.UP_TO_DATE
             return _result(linked.relation, outcome, NOTHING, classified)
         try:
-            metadata = Present(self.database, self.metadata, self.columns.committer, self.files).readable(
+            metadata = SnapshotSchemaAligner(self.database, self.metadata, self.columns.committer, self.files).readable(
                 linked, detected.metadata
             )
         except RequirementFailed as error:
@@ -212,22 +212,22 @@ class PublishPlanner:
         plan = self._plan(replace(detected, metadata=metadata), classified)
         check_lockable(self.index.metastore(linked.relation.catalog), table.database, table.name, [*to_write])
         try:
-            self.switches.owners.claim(linked.relation, table)
+            self.repointer.owners.claim(linked.relation, table)
         except CommitUnknown as error:
             raise Waits(str(error)) from error
         message = f"partitions that differ from what Hive lists: {len(to_write)}"
         job = self._queue(linked, plan, message, asked=asked)
         return replace(_result(linked.relation, PublishOutcome.PUBLISHING, message, classified), job=job)
 
-    def _note_given(self, linked: Linked, metadata: Json, same: tuple[str, ...], *, is_all: bool) -> None:
+    def _note_given(self, linked: LinkedTable, metadata: Json, same: tuple[str, ...], *, is_all: bool) -> None:
         with self.database.writing() as uow:
-            now = linked_table(uow, linked.relation)
+            now = load_linked_table(uow, linked.relation)
             # What a sync has taken over meanwhile, Hive's side may have made without knowing any change.
             if now.link.generation != linked.link.generation:
                 return
             note_published(uow, linked, {}, same, read_watermark(metadata))
             if is_all and now.baselines == linked.baselines:
-                note_all_given(uow, linked, ref_snapshot_id(metadata, "main"))
+                note_all_published(uow, linked, ref_snapshot_id(metadata, "main"))
 
     def _plan(self, detected: Detected, classified: Classified) -> PublishPlan:
         """What the job does, and what its commit is judged by."""
@@ -246,16 +246,16 @@ class PublishPlanner:
             files=files,
         )
 
-    def _queue(self, linked: Linked, plan: PublishPlan, why: str, *, asked: bool) -> Job:
+    def _queue(self, linked: LinkedTable, plan: PublishPlan, why: str, *, asked: bool) -> Job:
         relation = linked.relation
         with self.database.writing() as uow:
-            if linked_table(uow, relation).link.generation != linked.link.generation:
+            if load_linked_table(uow, relation).link.generation != linked.link.generation:
                 raise Waits("a sync came first")
             check_not_blocked(uow, relation.id, JobKind.PUBLISH)
             due = Due(kind=JobKind.PUBLISH, why=why, state=f"publish {linked.link.generation}")
             now = uow.now()
-            job = queued(relation, due, facts_of(uow, relation), now, asked=asked)
-            if not added(uow, job, now):
+            job = make_job(relation, due, load_facts(uow, relation), now, asked=asked)
+            if not enqueue(uow, job, now):
                 raise Waits("another job came first")
             root = f"{own_place(uow, relation, _counted(linked))}/{job.id}"
             location = publish_location(uow, relation) or ""
@@ -271,7 +271,7 @@ def _result(relation: Relation, outcome: PublishOutcome, message: str, classifie
         outcome=outcome,
         message="; ".join([message, *(one.message for one in held)]),
         held_back=tuple(held),
-        never=why_never(held),
+        never=explain_never(held),
     )
 
 
@@ -285,7 +285,7 @@ def _under_way(relation: Relation, busy: Job, *, asked: bool) -> PublishResult:
     return PublishResult(table=name, outcome=PublishOutcome.WAITING, message=message)
 
 
-def _counted(linked: Linked) -> set[str]:
+def _counted(linked: LinkedTable) -> set[str]:
     """Directories below which every file counts as a partition's."""
     if linked.subdirectories is not Subdirectories.READ:
         return set()
@@ -326,7 +326,7 @@ def _check_none_lost(relation: Relation, table: HiveTable, columns: list[Json]) 
         )
 
 
-def _written(table: HiveTable, followed: Followed) -> Iterator[HiveColumn]:
+def _written(table: HiveTable, followed: SchemaSyncResult) -> Iterator[HiveColumn]:
     """Hive's columns, by types that hold all that is here; Conflict when its readers would read something else."""
     if waiting := [one for one in followed.drift.conflicts if one.check is not None]:
         raise Conflict(f"{table.full_name} cannot be published while both sides differ: {waiting[0].what}")

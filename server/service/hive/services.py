@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from server.service.hive.check import Checks
-from server.service.hive.convert import Conversions
+from server.service.hive.conversion import Conversions
 from server.service.hive.downgrade import Downgrades
-from server.service.hive.hearing import Hearing
-from server.service.hive.index import HiveIndex
+from server.service.hive.notification_listener import NotificationListener
 from server.service.hive.operations import Operations
-from server.service.hive.owners import Marks
 from server.service.hive.publish import Publishes
-from server.service.hive.published import PublishedFiles
+from server.service.hive.publish_commit import PublishedFiles
+from server.service.hive.publisher import PublisherMarks
 from server.service.hive.sync import Syncs
+from server.service.hive.table_index import HiveIndex
 from server.service.hive.upgrade import Upgrades
+from server.service.hive.upgrade_check import Checks
 
 
 @dataclass(slots=True, kw_only=True)
@@ -27,12 +27,12 @@ class HiveServices:
     operations: Operations
     upgrades: Upgrades
     syncs: Syncs
-    hearing: Hearing
+    notification_listener: NotificationListener
     publishes: Publishes
     published: PublishedFiles
     downgrades: Downgrades
     conversions: Conversions
-    marks: Marks
+    marks: PublisherMarks
     poke: Callable[[], None] = field(default=lambda: None)
     poke_publishes: Callable[[], None] = field(default=lambda: None)
     poke_downgrades: Callable[[], None] = field(default=lambda: None)

@@ -36,35 +36,35 @@ from catalog.ports.files import TableFiles
 from catalog.ports.metastore import PartitionLocation
 from catalog.ports.store import Database
 from catalog.tables.relation import Relation, RelationKind
-from server.service.commit import Committer
-from server.service.facts import load_metadata
-from server.service.hive.books import (
-    Linked,
+from server.service.commit.commit_path import Committer
+from server.service.commit.commit_target import load_metadata
+from server.service.hive.detect_changes import ChangeSet, SubdirectoryRule, detect_changes, explain_unfit
+from server.service.hive.file_check import FileCheckRunner, ReadableFiles
+from server.service.hive.file_registration import FileRegistration, Moved
+from server.service.hive.hive_state import HiveState, read_state, split_name
+from server.service.hive.link_state import (
+    LinkedTable,
     advance,
     is_due,
     is_sweep_due,
-    linked_table,
+    load_linked_table,
     next_checkpoint,
     note_drift,
 )
-from server.service.hive.columns import Columns, Followed
-from server.service.hive.foreign import foreign_directories
-from server.service.hive.hints import Hints
-from server.service.hive.index import HiveIndex
-from server.service.hive.locking import why_busy
-from server.service.hive.look import Depth, Looked, look, why_unfit
-from server.service.hive.owners import what_to_do, why_not
-from server.service.hive.places import published_place
-from server.service.hive.readable import Readable, Reading
-from server.service.hive.register import Moved, Registering
+from server.service.hive.other_tables import find_other_tables
+from server.service.hive.publish_locations import get_publish_directory
+from server.service.hive.publisher import advise_on_publisher, explain_other_publisher
+from server.service.hive.repoint import Repointer
 from server.service.hive.results import SyncOutcome, SyncResult
-from server.service.hive.state import HiveState, read_state, split_name
-from server.service.hive.switch import Switches
-from server.service.hive.task import Taken, sync_task
-from server.service.metadata import MetadataFiles
-from server.service.permits import blocked_by, check_not_blocked
-from server.service.planner import facts_of, past_of
-from server.service.queueing import queued
+from server.service.hive.schema_sync import SchemaSync, SchemaSyncResult
+from server.service.hive.sync_hints import Hints
+from server.service.hive.sync_task import Taken, build_sync_task
+from server.service.hive.table_index import HiveIndex
+from server.service.hive.table_lock import explain_busy
+from server.service.jobs.admission import check_not_blocked, find_blocker
+from server.service.jobs.job_queue import make_job
+from server.service.planning.planner import load_facts, load_past_jobs
+from server.service.tables.metadata_files import MetadataFiles
 
 log = logging.getLogger(__name__)
 
@@ -99,18 +99,18 @@ class Syncs:
     committer: Committer
     index: HiveIndex
     files: TableFiles
-    switches: Switches
+    repointer: Repointer
     hints: Hints = field(default_factory=Hints)
 
     @property
-    def columns(self) -> Columns:
+    def columns(self) -> SchemaSync:
         """What becomes of columns."""
-        return Columns(self.database, self.metadata, self.committer, self.index, self.files)
+        return SchemaSync(self.database, self.metadata, self.committer, self.index, self.files)
 
     @property
-    def registering(self) -> Registering:
+    def registering(self) -> FileRegistration:
         """What becomes of plain tables."""
-        return Registering(self.database, self.committer, self.files)
+        return FileRegistration(self.database, self.committer, self.files)
 
     def activate(self) -> SyncStatus:
         """Sync every linked table whose interval is over or that is hinted at; one that fails holds up no other.
@@ -194,14 +194,14 @@ class Syncs:
     def _has_failed(self, relation: Relation) -> bool:
         """Whether the last job did: files that it needed may have gone where no signal tells of it."""
         with self.database.reading() as uow:
-            past = [job for job in past_of(uow, relation.id) if job.kind is JobKind.SYNC]
+            past = [job for job in load_past_jobs(uow, relation.id) if job.kind is JobKind.SYNC]
         return bool(past) and past[0].status is JobStatus.FAILED
 
     def _held_back(self, relation: Relation) -> str | None:
         """Why the schedule passes the table over, and lets people know: for a keyed one a sync is a job."""
         with self.database.reading() as uow:
-            held = find_failure_backoff(JobKind.SYNC, past_of(uow, relation.id), uow.now())
-            blocker = blocked_by(uow, relation.id, JobKind.SYNC) if relation.kind is RelationKind.KEYED else None
+            held = find_failure_backoff(JobKind.SYNC, load_past_jobs(uow, relation.id), uow.now())
+            blocker = find_blocker(uow, relation.id, JobKind.SYNC) if relation.kind is RelationKind.KEYED else None
         if held is None and blocker is None:
             return None
         why = held.why if held is not None else f"the table is {blocker}"
@@ -211,24 +211,24 @@ class Syncs:
 
     def _round(self, relation: Relation, *, everything: bool, only_schema: bool, may_leave: bool) -> SyncResult:
         with self.database.reading() as uow:
-            linked = linked_table(uow, uow.relations.get(relation.id))
+            linked = load_linked_table(uow, uow.relations.get(relation.id))
         if linked.busy is not None:
             return _result(relation, SyncOutcome.WAITING, f"a {linked.busy.kind} job is {linked.busy.status}")
         full_name = relation.hive_name or ""
         try:
             if any(baseline.publishing for baseline in linked.baselines.values()):
-                open_still = self.switches.finish(relation)
-                if self.switches.still_waits(relation, open_still):
+                open_still = self.repointer.finish(relation)
+                if self.repointer.still_waits(relation, open_still):
                     return _result(relation, SyncOutcome.WAITING, open_still.why_left)
                 if open_still.left:
-                    self.switches.give_up(relation)
+                    self.repointer.give_up(relation)
                 raise Moved
             state = read_state(self.index.metastore(relation.catalog), *split_name(full_name))
         except Unavailable as error:
             raise MetastoreAway(error.message, hint=error.hint) from error
         except NotFound:
             return self._conflict(linked, f"the Hive table {full_name} is gone; {_GONE}")
-        if unfit := why_unfit(linked.link, state.table):
+        if unfit := explain_unfit(linked.link, state.table):
             return self._conflict(linked, unfit, state.table)
         followed = self.columns.follow(linked, state.table)
         if only_schema:
@@ -236,21 +236,21 @@ class Syncs:
         return self._taken_over(relation, state, followed, everything=everything, may_leave=may_leave)
 
     def _taken_over(
-        self, relation: Relation, state: HiveState, followed: Followed, *, everything: bool, may_leave: bool
+        self, relation: Relation, state: HiveState, followed: SchemaSyncResult, *, everything: bool, may_leave: bool
     ) -> SyncResult:
         """Look at partitions and files, and take over what has changed."""
         with self.database.reading() as uow:
-            linked = linked_table(uow, uow.relations.get(relation.id))
-            own_places = uow.catalogs.get(relation.catalog).warehouse, published_place(uow, relation)
-            foreign = foreign_directories(uow, linked, state)
+            linked = load_linked_table(uow, uow.relations.get(relation.id))
+            own_places = uow.catalogs.get(relation.catalog).warehouse, get_publish_directory(uow, relation)
+            foreign = find_other_tables(uow, linked, state)
         linked = _as_pointed_at(linked, state)
-        found = look(
+        found = detect_changes(
             state,
             linked.baselines,
             self.files,
             everything=everything,
             when=linked.when,
-            depth=Depth(
+            depth=SubdirectoryRule(
                 subdirectories=linked.subdirectories, may_leave=may_leave, own_places=own_places, foreign=foreign
             ),
             given=linked.given,
@@ -260,24 +260,28 @@ class Syncs:
         as_read = replace(state, table=table)
         base = load_metadata(self.metadata, linked.target)
         found = replace(found, lost_late=self._lost(linked, found, base))
-        readable = Reading(self.files, linked, as_read, base).readable(found, followed.drift.checks)
+        readable = FileCheckRunner(self.files, linked, as_read, base).readable(found, followed.drift.checks)
         if readable.found.overwritten and not readable.found.rebuilds:
             return self._gone_back(linked, state, readable.found)
         return self._take_over(linked, as_read, readable, base, list(followed.did))
 
-    def _lost(self, linked: Linked, found: Looked, base: Json) -> frozenset[str]:
+    def _lost(self, linked: LinkedTable, found: ChangeSet, base: Json) -> frozenset[str]:
         """Files of late writers that a plain table stands on, and that they have taken away again."""
         if linked.is_keyed or not found.lost_late:
             return frozenset()
         return found.lost_late & {file.location for file in self.files.live_files(base)}
 
-    def _gone_back(self, linked: Linked, state: HiveState, found: Looked) -> SyncResult:
+    def _gone_back(self, linked: LinkedTable, state: HiveState, found: ChangeSet) -> SyncResult:
         """A writer has overwritten a directory that it did not know to be old: Hive is to see what it wrote.
 
         The metastore is pointed there again, and Moved tells that the next look finds the partition there, overwritten.
         """
-        if (other := self.switches.owners.other(state.table, linked.relation.id)) is not None:
-            return self._conflict(linked, f"{why_not(state.table, other)}. {what_to_do(state.table)}", state.table)
+        if (other := self.repointer.owners.other(state.table, linked.relation.id)) is not None:
+            return self._conflict(
+                linked,
+                f"{explain_other_publisher(state.table, other)}. {advise_on_publisher(state.table)}",
+                state.table,
+            )
         metastore, table = self.index.metastore(linked.relation.catalog), state.table
         with metastore.lock(table.database, table.name, [*found.overwritten], wait=False) as lock:
             for name, location in found.overwritten.items():
@@ -293,11 +297,11 @@ class Syncs:
                         {},
                     )
         if lock.busy:
-            return _result(linked.relation, SyncOutcome.WAITING, why_busy(lock.busy))
+            return _result(linked.relation, SyncOutcome.WAITING, explain_busy(lock.busy))
         raise Moved
 
     def _take_over(
-        self, linked: Linked, state: HiveState, readable: Readable, base: Json, altered: list[str]
+        self, linked: LinkedTable, state: HiveState, readable: ReadableFiles, base: Json, altered: list[str]
     ) -> SyncResult:
         found = readable.found
         held = [found.trouble] if found.trouble else []
@@ -320,7 +324,9 @@ class Syncs:
             return self._conflict(linked, sentence, state.table)
         return _result(linked.relation, SyncOutcome.SYNCED, sentence, conflict=bool(held))
 
-    def _take_over_rows(self, linked: Linked, state: HiveState, found: Looked, base: Json, sentence: str) -> SyncResult:
+    def _take_over_rows(
+        self, linked: LinkedTable, state: HiveState, found: ChangeSet, base: Json, sentence: str
+    ) -> SyncResult:
         """Rebuilds first, and alone: what is only added is newer than all changes there are, a rebuild is older.
 
         A partition that is still being overwritten holds rebuilds up, for base's files in it may be gone already.
@@ -338,39 +344,41 @@ class Syncs:
             _result(linked.relation, SyncOutcome.PLANNED, sentence, conflict=found.trouble is not None), job=job
         )
 
-    def _conflict(self, linked: Linked, sentence: str, table: HiveTable | None = None) -> SyncResult:
+    def _conflict(self, linked: LinkedTable, sentence: str, table: HiveTable | None = None) -> SyncResult:
         """Say what differs and leave both sides as they are."""
         with self.database.writing() as uow:
             author = None if table is None else describe_owner(table)
             note_drift(uow, linked.relation.id, Drift(kind=DriftKind.TABLE, message=sentence, likely_author=author))
         return _result(linked.relation, SyncOutcome.CONFLICT, sentence, conflict=True)
 
-    def _books_alone(self, linked: Linked, state: HiveState, found: Looked) -> None:
+    def _books_alone(self, linked: LinkedTable, state: HiveState, found: ChangeSet) -> None:
         with self.database.writing() as uow:
             try:
                 advance(uow, linked.relation.id, next_checkpoint(linked, state, found, {}))
             except RequirementFailed as error:
                 raise Moved from error
 
-    def _plan(self, linked: Linked, state: HiveState, taken: Taken, base: Json, why: str) -> Job | None:
+    def _plan(self, linked: LinkedTable, state: HiveState, taken: Taken, base: Json, why: str) -> Job | None:
         """A sync job, with what its commit will make of the books; None when another job or sync came first."""
         checkpoint = next_checkpoint(linked, state, taken.found, taken.changed, taken.late)
         if taken.found.rebuilds and linked.is_published:
             taken = replace(taken, again=self._read_again(linked, state, base, taken))
-        task = sync_task(linked, state, taken, base)
+        task = build_sync_task(linked, state, taken, base)
         with self.database.writing() as uow:
-            if linked_table(uow, linked.relation).link.generation != checkpoint.since:
+            if load_linked_table(uow, linked.relation).link.generation != checkpoint.since:
                 return None
-            facts = facts_of(uow, linked.relation)
+            facts = load_facts(uow, linked.relation)
             check_not_blocked(uow, linked.relation.id, JobKind.SYNC)
             due = Due(kind=JobKind.SYNC, why=why, state=f"sync {checkpoint.generation}")
-            job = queued(linked.relation, due, facts, uow.now())
+            job = make_job(linked.relation, due, facts, uow.now())
             if not uow.relations.held([linked.relation.id]) or not uow.jobs.add(job):  # dropped, or another one came
                 return None
             uow.baselines.stage(job.id, SyncPlan(checkpoint=checkpoint, task=task))
         return job
 
-    def _read_again(self, linked: Linked, state: HiveState, base: Json, taken: Taken) -> dict[str, PartitionBaseline]:
+    def _read_again(
+        self, linked: LinkedTable, state: HiveState, base: Json, taken: Taken
+    ) -> dict[str, PartitionBaseline]:
         """Partitions whose files Hive lists and base does not stand on any more.
 
         A row of theirs may have lost its key to a row that vanishes now. Publishing base without it would take it from
@@ -384,7 +392,7 @@ class Syncs:
         return {name: baselines[name] for name in differing.keys() - taken.changed.keys()}
 
 
-def _read_again(found: Looked, linked: Linked) -> Looked:
+def _read_again(found: ChangeSet, linked: LinkedTable) -> ChangeSet:
     """With partitions to be built anew because a column came back that rows of theirs have lost."""
     waiting = found.held.keys() | found.postponed.keys()
     again = {
@@ -413,7 +421,7 @@ def _settled(relation: Relation, altered: Sequence[str], trouble: str | None) ->
     return _result(relation, outcome, message, conflict=trouble is not None)
 
 
-def _as_pointed_at(linked: Linked, state: HiveState) -> Linked:
+def _as_pointed_at(linked: LinkedTable, state: HiveState) -> LinkedTable:
     """The books, with partitions that the metastore points at a former directory of theirs there
     (docs/protocols.md, rule 3.6).
     """

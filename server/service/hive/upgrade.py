@@ -35,16 +35,16 @@ from catalog.names import RelationId, TableName
 from catalog.ports.files import TableFiles
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import RelationKind
-from server.service.hive.attempt import LISTING, Attempt, Canceled, Halted, Overtaken, Paused
-from server.service.hive.carrying import Carrying, UpgradeStatus
-from server.service.hive.check import Checks, all_columns, check_eligible, of_subdirectories, target_name
-from server.service.hive.index import HiveIndex
+from server.service.hive.hive_state import HiveState, Unit, formats_of, join, list_units, read_state, split_name
 from server.service.hive.keys import KeyNulls, needed
-from server.service.hive.state import HiveState, Unit, formats_of, join, list_units, read_state, split_name
-from server.service.keyed import KeyedTables, new_base
-from server.service.namespaces import Namespaces
-from server.service.relations import NewTable
-from server.service.tables import TableDefinition, Tables, default_location
+from server.service.hive.operation_runner import OperationRunner, UpgradeStatus
+from server.service.hive.table_index import HiveIndex
+from server.service.hive.upgrade_attempt import LISTING, Canceled, Halted, Overtaken, Paused, UpgradeAttempt
+from server.service.hive.upgrade_check import Checks, all_columns, check_eligible, of_subdirectories, target_name
+from server.service.tables.keyed_tables import KeyedTables, new_base
+from server.service.tables.namespaces import Namespaces
+from server.service.tables.relations import NewTable
+from server.service.tables.tables import TableDefinition, Tables, default_location
 
 T = TypeVar("T")
 
@@ -100,11 +100,11 @@ class Upgrades:
 
         ExceptionGroup at the end when there were errors that leave an upgrade to the next activation.
         """
-        return Carrying(self.database, self.at_once, leads, self.halted, self._carried_out_or_overtaken).all()
+        return OperationRunner(self.database, self.at_once, leads, self.halted, self._carried_out_or_overtaken).all()
 
     def _carried_out_or_overtaken(self, operation: Operation) -> bool | None:
         """Whether it has succeeded; None when it goes on later, or another server has gone on with it."""
-        attempt = Attempt(self.database, self.files, operation, self._new_root(operation), self.halted)
+        attempt = UpgradeAttempt(self.database, self.files, operation, self._new_root(operation), self.halted)
         try:
             return self._carried_out(attempt)
         except (Overtaken, Paused):
@@ -119,7 +119,7 @@ class Upgrades:
         database, name = split_name(operation.target)
         return default_location(warehouse, TableName((database,), name))
 
-    def _carried_out(self, attempt: Attempt) -> bool:
+    def _carried_out(self, attempt: UpgradeAttempt) -> bool:
         """Whether it has succeeded. What cannot be known now, the operation's row tells the next activation."""
         try:
             try:
@@ -139,14 +139,14 @@ class Upgrades:
             return False
         return True
 
-    def _check(self, attempt: Attempt) -> None:
+    def _check(self, attempt: UpgradeAttempt) -> None:
         spec = _spec_of(attempt.operation)
         key = () if spec is None else spec.primary_key
         operation = attempt.operation
         report = self.checks.report(operation.catalog, operation.target, key, operation.params["properties"])
         attempt.tell(ELIGIBLE if report.eligible else BLOCKED, report.to_json())
 
-    def _run(self, attempt: Attempt) -> None:
+    def _run(self, attempt: UpgradeAttempt) -> None:
         operation = attempt.operation
         state = read_state(self.index.metastore(operation.catalog), *split_name(operation.target))
         spec = _spec_of(operation)
@@ -154,7 +154,7 @@ class Upgrades:
         schema = hive_schema(state.table)
         settled = self._settled(attempt, state)
         tally = _Tally(nulls=KeyNulls.of(state, spec, schema))
-        empty = self._empty(attempt, spec, definition_of(state.table, schema, operation.params["properties"]))
+        empty = self._empty(attempt, spec, make_definition(state.table, schema, operation.params["properties"]))
         entries = self._entries(attempt, state, schema, needed(state, spec, schema), settled, tally)
         try:
             metadata = self._registered(attempt, empty, entries, tally)
@@ -165,7 +165,7 @@ class Upgrades:
         attempt.step("adding the table", tally.files, tally.files)
         self._add(attempt, state, spec, metadata, tally, {unit.name: baseline for unit, baseline in settled})
 
-    def _refuse_blocked(self, attempt: Attempt, state: HiveState, spec: KeySpec | None) -> None:
+    def _refuse_blocked(self, attempt: UpgradeAttempt, state: HiveState, spec: KeySpec | None) -> None:
         """What the metastore says against it; the listings and footers to come may say more."""
         operation = attempt.operation
         key = spec.primary_key if spec else ()
@@ -177,7 +177,7 @@ class Upgrades:
         except CatalogError as error:
             raise Ineligible(error) from error
 
-    def _settled(self, attempt: Attempt, state: HiveState) -> list[tuple[Unit, PartitionBaseline]]:
+    def _settled(self, attempt: UpgradeAttempt, state: HiveState) -> list[tuple[Unit, PartitionBaseline]]:
         """All directories when no file in them can still be replaced by one that looks the same
         (docs/protocols.md, rule 3.7).
         """
@@ -202,7 +202,7 @@ class Upgrades:
 
     def _entries(
         self,
-        attempt: Attempt,
+        attempt: UpgradeAttempt,
         state: HiveState,
         schema: Json,
         nulls_of: Collection[int],
@@ -235,14 +235,16 @@ class Upgrades:
                     attempt.step("reading footers", tally.files, total)
                 yield DataFileEntry(stats=one, partition=record)
 
-    def _empty(self, attempt: Attempt, spec: KeySpec | None, definition: TableDefinition) -> Json:
+    def _empty(self, attempt: UpgradeAttempt, spec: KeySpec | None, definition: TableDefinition) -> Json:
         """The metadata of a table that nothing is in yet."""
         now_ms = self._now_ms()
         if spec:
             return new_base(definition, spec, location=f"{attempt.root}/base", now_ms=now_ms)
         return _plain(definition, location=attempt.root, now_ms=now_ms)
 
-    def _registered(self, attempt: Attempt, empty: Json, entries: Iterator[DataFileEntry], tally: _Tally) -> Json:
+    def _registered(
+        self, attempt: UpgradeAttempt, empty: Json, entries: Iterator[DataFileEntry], tally: _Tally
+    ) -> Json:
         """The metadata with a snapshot of these files, whose manifests are written while the footers are read."""
         said = {"firn.reason": f"upgrade of {attempt.operation.target}"}
         said |= {MERGED_THROUGH: "0"} if attempt.operation.params["key"] else {}
@@ -267,7 +269,7 @@ class Upgrades:
 
     def _add(
         self,
-        attempt: Attempt,
+        attempt: UpgradeAttempt,
         state: HiveState,
         spec: KeySpec | None,
         metadata: Json,
@@ -297,7 +299,7 @@ class Upgrades:
         self.keyed.add(operation.catalog, name, spec, metadata, root=root, hive_name=hive_name, also=finish)
 
 
-def counted(attempt: Attempt, listed: Iterable[T], total: int) -> Iterator[T]:
+def counted(attempt: UpgradeAttempt, listed: Iterable[T], total: int) -> Iterator[T]:
     """The same; people are told how far it is, and may stop it."""
     attempt.step(LISTING, 0, total)
     told = time.monotonic()
@@ -320,7 +322,7 @@ def hive_schema(table: HiveTable) -> Json:
     return {"type": "struct", "schema-id": 0, "fields": iceberg_fields(all_columns(table), lambda: next(counter))}
 
 
-def definition_of(table: HiveTable, schema: Json, properties: Mapping[str, str]) -> TableDefinition:
+def make_definition(table: HiveTable, schema: Json, properties: Mapping[str, str]) -> TableDefinition:
     """A table of that schema, partitioned as Hive's is."""
     ids = {field["name"]: field["id"] for field in schema["fields"]}
     parts = [

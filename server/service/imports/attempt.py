@@ -33,7 +33,7 @@ class Overtaken(Exception):
 
 
 @dataclass(frozen=True)
-class Attempt:
+class ImportAttempt:
     """The right to carry out one import, as long as its journal names this attempt."""
 
     database: Database
@@ -48,7 +48,7 @@ class Attempt:
                 raise Overtaken
             taken = replace(current, journal=current.journal | {"attempt": self.token}, error=None, hint=None)
             uow.operations.put(taken)
-        if taken.cancel_asked:
+        if taken.cancel_requested:
             raise Canceled
         return taken
 
@@ -123,14 +123,14 @@ class Attempt:
 def is_due(operation: Operation, now: datetime) -> bool:
     """Whether it is to be carried on now: it does not wait, has waited, or is to be canceled."""
     retry_at = operation.journal.get("retry_at")
-    return operation.cancel_asked or retry_at is None or datetime.fromisoformat(retry_at) <= now
+    return operation.cancel_requested or retry_at is None or datetime.fromisoformat(retry_at) <= now
 
 
 def _running(uow: UnitOfWork, operation_id: OperationId) -> Operation:
     current = uow.operations.lock(operation_id)
     if current.status.is_final:
         raise Overtaken
-    if current.cancel_asked:
+    if current.cancel_requested:
         raise Canceled
     return current
 

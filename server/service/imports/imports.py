@@ -16,11 +16,11 @@ from catalog.names import CatalogName
 from catalog.ports.imports import Sealer
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
-from server.service.allowed import allow_locations, allowed_locations
-from server.service.imports.attempt import Attempt, Canceled, Overtaken, is_due
-from server.service.imports.carrier import Carrier, Halted, SourceAway
+from server.service.imports.attempt import Canceled, ImportAttempt, Overtaken, is_due
 from server.service.imports.register import Registrar
+from server.service.imports.runner import Halted, ImportRunner, SourceAway
 from server.service.imports.sources import Sources
+from server.service.locations.allowed_locations import allow_locations, load_allowed_locations
 
 AGAIN = "start the same import again later: what is registered stays and is not registered twice"
 
@@ -91,7 +91,7 @@ class Imports:
         if spec.kind is SourceKind.WAREHOUSE:
             links = self.registrar.metadata.files
             try:
-                allowed_locations(uow, links, catalog).check_source(spec.address, links)
+                load_allowed_locations(uow, links, catalog).check_source(spec.address, links)
             except LocationRefused as error:
                 hint = f"an administrator allows it: `firn catalog allow {catalog} {spec.address}`, or --allow-source"
                 raise LocationRefused(error.message, hint=hint) from error
@@ -147,7 +147,7 @@ class Imports:
 
     def _carried_on(self, operation: Operation) -> bool | None:
         """Whether it has succeeded; None when it goes on later, here or elsewhere."""
-        attempt = Attempt(self.database, operation.id, random.token_hex(8))
+        attempt = ImportAttempt(self.database, operation.id, random.token_hex(8))
         try:
             try:
                 self._run(attempt)
@@ -168,7 +168,7 @@ class Imports:
             return None
         return True
 
-    def _run(self, attempt: Attempt) -> None:
+    def _run(self, attempt: ImportAttempt) -> None:
         operation = attempt.begin()
         spec = ImportSpec.from_json(operation.params)
         with self.database.reading() as uow:
@@ -177,7 +177,7 @@ class Imports:
         secrets = Secrets() if sealed is None else self.sealer.unseal(operation.id, sealed)
         source = self.sources.of(spec, secrets)
         try:
-            carrier = Carrier(attempt, spec, catalog, source, self.registrar, self.signals.halted)
+            carrier = ImportRunner(attempt, spec, catalog, source, self.registrar, self.signals.halted)
             if not operation.journal.get("listed"):
                 carrier.list()
             carrier.settle_all()

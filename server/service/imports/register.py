@@ -22,19 +22,19 @@ from catalog.imports.spec import check_source_location
 from catalog.names import CatalogName, TableName
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Pointer, Relation, RelationKind
-from server.service.facts import check_namespace
-from server.service.locations import check_readable, check_registered, dropped_around, kin
-from server.service.metadata import MetadataFiles
-from server.service.relations import (
+from server.service.commit.commit_target import check_namespace
+from server.service.locations.location_rule import check_readable, check_registered, find_dropped_around, find_kin
+from server.service.tables.metadata_files import MetadataFiles
+from server.service.tables.relations import (
     NewTable,
     add_relation,
     first_stats,
     forget_relation,
-    new_relation,
-    plain_event,
+    make_event,
+    make_relation,
     refuse_worked_on,
 )
-from server.service.views import add_view
+from server.service.tables.views import add_view
 
 ROUNDS = 5
 AlsoThen = Callable[[UnitOfWork, Verdict], Verdict]
@@ -46,7 +46,7 @@ def _as_judged(_uow: UnitOfWork, verdict: Verdict) -> Verdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Seen:
+class _Target:
     """What a verdict rests on; when it has changed, there is another verdict."""
 
     present: Relation | None
@@ -69,7 +69,10 @@ class Registrar:
         check_source_location(metadata_location)
         with self.database.reading() as uow:
             present = uow.relations.holder(catalog, name)
-            known = [*dropped_around(uow, catalog, metadata_location), *([] if present is None else kin(present))]
+            known = [
+                *find_dropped_around(uow, catalog, metadata_location),
+                *([] if present is None else find_kin(present)),
+            ]
             check_readable(uow, self.metadata.files, catalog, metadata_location, known)
         metadata = self.metadata.load(metadata_location).parsed
         try:
@@ -139,7 +142,7 @@ class Registrar:
 
     def judged(
         self, catalog: CatalogName, name: TableName, candidate: Candidate, rules: ImportOptions
-    ) -> tuple[_Seen, Verdict]:
+    ) -> tuple[_Target, Verdict]:
         """What would be done now, and what that rests on; nothing is done."""
         with self.database.reading() as uow:
             seen = self._seen(uow, catalog, name, candidate)
@@ -148,9 +151,9 @@ class Registrar:
         )
         return seen, decide_import(candidate, present, seen.misplaced, rules)
 
-    def _seen(self, uow: UnitOfWork, catalog: CatalogName, name: TableName, candidate: Candidate) -> _Seen:
+    def _seen(self, uow: UnitOfWork, catalog: CatalogName, name: TableName, candidate: Candidate) -> _Target:
         present = uow.relations.holder(catalog, name)
-        return _Seen(present=present, misplaced=self._misplaced(uow, catalog, name, candidate, present))
+        return _Target(present=present, misplaced=self._misplaced(uow, catalog, name, candidate, present))
 
     def _misplaced(
         self, uow: UnitOfWork, catalog: CatalogName, name: TableName, candidate: Candidate, present: Relation | None
@@ -158,8 +161,11 @@ class Registrar:
         if present is not None and present.metadata_location == candidate.metadata_location:
             return None  # it is there
         new = NewTable(name=name, kind=candidate.kind, metadata=candidate.metadata)
-        relation = new_relation(catalog, new, candidate.metadata_location, uow.now())
-        known = [*dropped_around(uow, catalog, candidate.metadata_location), *([] if present is None else kin(present))]
+        relation = make_relation(catalog, new, candidate.metadata_location, uow.now())
+        known = [
+            *find_dropped_around(uow, catalog, candidate.metadata_location),
+            *([] if present is None else find_kin(present)),
+        ]
         try:
             check_registered(uow, self.metadata.files, relation, candidate.metadata, candidate.metadata_location, known)
         except LocationRefused as error:
@@ -183,7 +189,7 @@ def _follow(uow: UnitOfWork, present: Relation, candidate: Candidate) -> None:
     to = Pointer(candidate.metadata_location, candidate.header.location)
     if not uow.relations.move_pointer(present, to, now):
         raise Conflict(f"{present.name} has just been committed to", hint="try again")
-    event = plain_event(present, "refresh", now)
+    event = make_event(present, "refresh", now)
     uow.events.add(event)
     epoch = uow.stats.get(present.id).epoch + 1  # what was counted of the files until now holds no more
-    uow.stats.put(first_stats(present, candidate.metadata, event, epoch=epoch), look_at=now)
+    uow.stats.put(first_stats(present, candidate.metadata, event, epoch=epoch), plan_after=now)

@@ -16,7 +16,7 @@ from catalog.ports.hive import Metastores
 from catalog.ports.imports import ForeignCatalog, ForeignCatalogs
 from catalog.ports.metastore import Metastore
 from server.service.imports.warehouse import WarehouseSource
-from server.service.metadata import MetadataFiles
+from server.service.tables.metadata_files import MetadataFiles
 
 DEEPEST_NAMESPACE = 64
 TABLES_PER_CALL = 200
@@ -173,7 +173,7 @@ def _told(others: Sequence[str]) -> str:
     )
 
 
-def checked_found(found: FoundEntry) -> FoundEntry:
+def check_entry(found: FoundEntry) -> FoundEntry:
     """The same; failed, under a name that can be stored, when no such name can be here."""
     parts = (*found.namespace, *([found.name] if found.kind is not EntryKind.NAMESPACE else []))
     try:

@@ -21,7 +21,7 @@ from catalog.imports.newest_metadata import (
 from catalog.imports.spec import ImportSpec
 from catalog.names import Namespace
 from catalog.ports.files import TableFiles
-from server.service.metadata import MetadataFiles
+from server.service.tables.metadata_files import MetadataFiles
 
 METADATA = "metadata"
 HINT = "version-hint.text"

@@ -25,8 +25,8 @@ from catalog.ports.store import Database, UnitOfWork
 from catalog.removal.orphan_files import BatchState, OrphanBatch, ReportedFile, SeenFile
 from catalog.tables.relation import Relation
 from firn.protocol.locations import normalize_location
-from server.service.orphans.moment import Moment
-from server.service.ownership import SHARED, why_published_not_its_own
+from server.service.locations.ownership import SHARED, explain_published_not_own
+from server.service.orphans.context import OrphanContext
 
 log = logging.getLogger(__name__)
 
@@ -48,40 +48,42 @@ class Quarantine:
     files: QuarantineFiles
     reports: Files
 
-    def take(self, lease: Lease, moment: Moment, files: Sequence[SeenFile], *, moves: bool, needed: Check) -> None:
+    def take(
+        self, lease: Lease, context: OrphanContext, files: Sequence[SeenFile], *, moves: bool, needed: Check
+    ) -> None:
         """Set one batch aside, or note it where the store cannot rename.
 
         LeaseLost or Conflict, and nothing more is moved, when the lease has ended or the place is not the table's own
         any more. While files are moved nobody can add a table anywhere, nor take the lease away.
         """
-        directory = f"{moment.directory}/{uuid4()}"
+        directory = f"{context.directory}/{uuid4()}"
         reported = [
             ReportedFile(file, f"{directory}/{at:04d}-{_last(file.location)}" if moves else None)
             for at, file in enumerate(files)
         ]
-        batch = self._begin(lease, moment, directory)
-        self.reports.write_new(batch.report, _report(moment, reported))
+        batch = self._begin(lease, context, directory)
+        self.reports.write_new(batch.report, _report(context, reported))
         with self.database.writing() as uow:
             uow.catalogs.hold_all()
             check_lease(uow.jobs.lock(lease.job_id), lease)
             batch = _in_state(uow, batch, BatchState.MOVING)
-            tables = [uow.relations.get(one.id) for one in moment.tables]
-            _refuse_neighbours(uow, moment)
+            tables = [uow.relations.get(one.id) for one in context.tables]
+            _refuse_neighbours(uow, context)
             still = needed(tables, [one.location for one in files])
             taken = [one for one in reported if one.file.location not in still and self._set_aside(one)]
             self._mark(uow, batch, reported, taken)
 
-    def _begin(self, lease: Lease, moment: Moment, directory: str) -> OrphanBatch:
+    def _begin(self, lease: Lease, context: OrphanContext, directory: str) -> OrphanBatch:
         batch = OrphanBatch(
             id=uuid4(),
-            catalog=moment.relation.catalog,
-            relation_id=moment.relation.id,
-            job_id=moment.job.id,
+            catalog=context.relation.catalog,
+            relation_id=context.relation.id,
+            job_id=context.job.id,
             state=BatchState.MOVING,
             report=f"{directory}/report.json",
             files=0,
             bytes=0,
-            taken_at=moment.now,
+            taken_at=context.now,
         )
         with self.database.writing() as uow:
             check_lease(uow.jobs.lock(lease.job_id), lease)
@@ -238,7 +240,7 @@ class Quarantine:
         (now,) = self.files.look([line.file.location])
         return now is not None and now.same_as(line.file)
 
-    def delete(self, lease: Lease, moment: Moment, batch: OrphanBatch, needed: Check) -> OrphanBatch:
+    def delete(self, lease: Lease, context: OrphanContext, batch: OrphanBatch, needed: Check) -> OrphanBatch:
         """Delete for good what a batch holds, but for what turns out to be needed: that is put back for good.
 
         From the mark on nothing of it is put back any more; killed after it, the next run goes on.
@@ -249,8 +251,8 @@ class Quarantine:
             batch = uow.orphans.lock(batch.id)
             if batch.state not in (BatchState.ASIDE, BatchState.NOTED, BatchState.DELETING):
                 raise Conflict(f"batch {batch.id} is {batch.state}")
-            _refuse_neighbours(uow, moment)
-            tables = [uow.relations.get(one.id) for one in moment.tables]
+            _refuse_neighbours(uow, context)
+            tables = [uow.relations.get(one.id) for one in context.tables]
             lines = [line for line in self.report(batch) if line.file.location not in batch.kept]
             still = needed(tables, [line.file.location for line in lines])
             kept = [line.file.location for line in lines if self._must_stay(line, still)]
@@ -296,15 +298,15 @@ def _side_by_side(do: Callable[[T], R], many: Sequence[T]) -> Iterator[R]:
         yield from pool.map(do, many)
 
 
-def _refuse_neighbours(uow: UnitOfWork, moment: Moment) -> None:
+def _refuse_neighbours(uow: UnitOfWork, context: OrphanContext) -> None:
     """Conflict when a table has come to the place since it was proved to be this one's alone."""
-    own = [moment.relation.id, *(one.id for one in moment.tables)]
-    for place in uow.dropped.places_meeting(moment.own, but_for=own):
+    own = [context.relation.id, *(one.id for one in context.tables)]
+    for place in uow.dropped.find_overlaps(context.own, but_for=own):
         log.warning("no orphans are taken: %s uses %s by now", place.used_by, place.location)
-        raise Conflict(f"{SHARED}: nothing more of {moment.relation.name} is taken")
-    for published in moment.places[len(moment.own) :]:
-        if reason := why_published_not_its_own(uow, moment.relation, published):
-            raise Conflict(f"{reason}: nothing more of {moment.relation.name} is taken")
+        raise Conflict(f"{SHARED}: nothing more of {context.relation.name} is taken")
+    for published in context.places[len(context.own) :]:
+        if reason := explain_published_not_own(uow, context.relation, published):
+            raise Conflict(f"{reason}: nothing more of {context.relation.name} is taken")
 
 
 def _in_state(uow: UnitOfWork, batch: OrphanBatch, state: BatchState) -> OrphanBatch:
@@ -315,9 +317,9 @@ def _in_state(uow: UnitOfWork, batch: OrphanBatch, state: BatchState) -> OrphanB
     return found
 
 
-def _report(moment: Moment, reported: Sequence[ReportedFile]) -> bytes:
-    why = f"nothing of {moment.relation.name} refers to them, and they are older than {moment.min_age}"
-    told = {"job": str(moment.job.id), "table": str(moment.relation.name), "at": moment.now.isoformat(), "why": why}
+def _report(context: OrphanContext, reported: Sequence[ReportedFile]) -> bytes:
+    why = f"nothing of {context.relation.name} refers to them, and they are older than {context.min_age}"
+    told = {"job": str(context.job.id), "table": str(context.relation.name), "at": context.now.isoformat(), "why": why}
     return orjson.dumps(told | {"files": [one.to_json() for one in reported]})
 
 

@@ -14,13 +14,13 @@ from catalog.hive.publish_decisions import (
     PublishKind,
     candidates_of,
     decide,
+    explain_never,
     filters_by_link,
     filters_by_look,
     formats_to_write,
     held_back,
     partitions_to_write,
     same_partitions,
-    why_never,
 )
 from catalog.hive.publishing import PublishComparison
 from catalog.iceberg.json import Json
@@ -90,7 +90,7 @@ def test_a_format_that_cannot_hold_a_column_stops_what_is_stored_in_it_for_good(
     assert (held.filter, held.kind, held.example) == ("avro-columns", PublishKind.NEVER, "p=a")
     assert "column v (a uuid)" in held.message
     assert "have Hive write it in Parquet or ORC" in held.message
-    assert (why_never([held]) or "").startswith("partition p=a cannot be published, because Hive has Avro there")
+    assert (explain_never([held]) or "").startswith("partition p=a cannot be published, because Hive has Avro there")
     assert decide({"p=a": A}, filters_by_look(formats, metadata("long"), {}, ()))["p=a"].kind is PublishKind.WRITE
 
 
@@ -103,7 +103,7 @@ def test_of_several_reasons_the_one_that_lasts_is_told() -> None:
         ("avro-values", PublishKind.NEVER),
         ("changed-in-hive", PublishKind.WAIT),
     ]
-    assert why_never(held[1:]) is None
+    assert explain_never(held[1:]) is None
 
 
 def test_partitions_of_one_reason_are_counted_together() -> None:

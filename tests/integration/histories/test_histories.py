@@ -139,7 +139,7 @@ class Histories(RuleBasedStateMachine):
     def request(self, want: Any) -> Request | None:
         """A wish made into a request by what its client has read; None when there is nothing to wish it of."""
         state = self.states[0]
-        if isinstance(want, Wish):
+        if isinstance(want, PublishRequest):
             return want.made(state)
         request: Request = want
         return request
@@ -252,7 +252,7 @@ class Histories(RuleBasedStateMachine):
 
 
 @dataclass(frozen=True)
-class Wish:
+class PublishRequest:
     """A request that depends on what its client reads first."""
 
     kind: str
@@ -299,7 +299,12 @@ wanted: st.SearchStrategy[Any] = st.one_of(
     st.builds(RenameView, names, names),
     st.builds(SetProperty, names, st.sampled_from("xyz")),
     st.builds(SetViewProperty, names, st.sampled_from("xyz")),
-    *[st.builds(Wish, st.sampled_from(["append", "append", "together", "undrop"]), names, names, st.booleans())] * 3,
+    *[
+        st.builds(
+            PublishRequest, st.sampled_from(["append", "append", "together", "undrop"]), names, names, st.booleans()
+        )
+    ]
+    * 3,
 )
 
 

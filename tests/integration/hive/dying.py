@@ -6,21 +6,21 @@ from __future__ import annotations
 from tests.integration.keyed import dying
 
 STEPS = (
-    "server.service.hive.attempt:Attempt.begin",
-    "server.service.hive.attempt:Attempt.step",
+    "server.service.hive.upgrade_attempt:Attempt.begin",
+    "server.service.hive.upgrade_attempt:Attempt.step",
     "server.files.table_files:TableFiles.write_snapshot",
-    "server.service.metadata:MetadataFiles.write",
-    "server.service.namespaces:Namespaces.ensure",
-    "server.service.tables:Tables.add",
-    "server.service.jobs:Jobs.take",
-    "server.service.jobs:Jobs.committing",
-    "server.service.jobs:Jobs.report",
-    "server.service.commit:Committer._move",
+    "server.service.tables.metadata_files:MetadataFiles.write",
+    "server.service.tables.namespaces:Namespaces.ensure",
+    "server.service.tables.tables:Tables.add",
+    "server.service.jobs.leases:Jobs.take",
+    "server.service.jobs.leases:Jobs.committing",
+    "server.service.jobs.leases:Jobs.report",
+    "server.service.commit.commit_path:Committer._move",
     "server.service.hive.sync:Syncs._plan",
-    "server.service.hive.published:PublishedFiles.accept",
-    "server.service.hive.switch:Switches.finish",
-    "server.service.hive.switch:Switches._moved",
-    "server.service.hive.switch:Switches._note",
+    "server.service.hive.publish_commit:PublishedFiles.accept",
+    "server.service.hive.repoint:Switches.finish",
+    "server.service.hive.repoint:Switches._moved",
+    "server.service.hive.repoint:Switches._note",
 )
 
 if __name__ == "__main__":

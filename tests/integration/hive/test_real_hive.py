@@ -43,7 +43,7 @@ TYPES = {
         "map('l', TIMESTAMP '1900-01-01 00:00:00')",
     ),
 }
-LOOKS = {
+DRY_RUNS = {
     "ch": ["rtrim(ch)"],  # Hive pads as it reads
     "bin": ["hex(bin)"],
     "st": ["st.a", "st.b.c", "st.b.d[0]"],
@@ -52,7 +52,7 @@ LOOKS = {
 }
 # Hive shows the directory's name where a text partition is null.
 SHOWN = ["id", "coalesce(nullif(p, '__HIVE_DEFAULT_PARTITION__'), 'null')"]
-SHOWN += [one for name in TYPES for one in LOOKS.get(name, [name])]
+SHOWN += [one for name in TYPES for one in DRY_RUNS.get(name, [name])]
 READERS: tuple[dict[str, str], ...] = (
     {},
     {"hive__fetch__task__conversion": "none"},

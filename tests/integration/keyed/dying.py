@@ -19,11 +19,11 @@ from typing import Any
 
 POINTS: dict[str, tuple[str, ...]] = {
     "server": (
-        "server.service.jobs:Jobs.take",
-        "server.service.jobs:Jobs.committing",
-        "server.service.jobs:Jobs.report",
-        "server.service.metadata:MetadataFiles.write",
-        "server.service.commit:Committer._move",
+        "server.service.jobs.leases:Jobs.take",
+        "server.service.jobs.leases:Jobs.committing",
+        "server.service.jobs.leases:Jobs.report",
+        "server.service.tables.metadata_files:MetadataFiles.write",
+        "server.service.commit.commit_path:Committer._move",
     ),
     "optimizer": (
         "optimizer.client:ServerApi.take_lease",

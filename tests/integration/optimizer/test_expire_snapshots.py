@@ -18,7 +18,7 @@ from optimizer.lease_keeper import LeaseKeeper
 from optimizer.spark import open_job_session
 from optimizer.wire import Outcome, Result
 from optimizer.worker import Worker
-from server.service.ownership import SHARED
+from server.service.locations.ownership import SHARED
 from tests.keyed_tables import KeyedTable, change_row
 from tests.spark_fixtures import RunningServer
 

@@ -27,7 +27,7 @@ from schemathesis.openapi import from_dict
 
 from catalog.access.tokens import Secret
 from server.app import create_iceberg
-from server.guard import rules
+from server.guard import route_rules
 from server.service.services import Services
 from tests.contract import iceberg_document
 from tests.databases import open_database
@@ -44,7 +44,7 @@ POINTLESS_HEADERS = {"x-firn-lease", "idempotency-key"}
 """Hardly any text is a good one of these, and with a bad one nothing else is looked at."""
 MANAGEMENT = json.loads((Path(__file__).parents[2] / "contract" / "openapi.json").read_text(encoding="utf-8"))
 OPERATIONS = [f"{method.upper()} {path}" for path, methods in MANAGEMENT["paths"].items() for method in methods]
-ROUTES = [f"{method} {path}" for method, path in rules.ICEBERG]
+ROUTES = [f"{method} {path}" for method, path in route_rules.ICEBERG]
 Operation = APIOperation[Any, Any, Any, Any]
 Request = Case[Any]
 ENDS_SOMETHING = ("/cancel", "/disable", "/rename", "/report", "/undrop", "/unregister")

@@ -10,8 +10,8 @@ import pytest
 
 from catalog.ports.store import Database
 from server.app import create_app
-from server.assembly import build_services
-from server.schedule import build_background
+from server.background.registry import build_background
+from server.container import build_services
 from server.settings import Settings
 from tests.server.api.client import Api
 from tests.server.guarded import bearer
@@ -25,7 +25,7 @@ def administered(database: Database, tmp_path: Path) -> Iterator[Api]:
     lake = a_lake(database, tmp_path)
     configured = Settings(data_dir=tmp_path / "data", access={"enabled": True})
     services = build_services(configured, lake.database.real)
-    admin = services.access.directory.first_admin()
+    admin = services.access.principals.first_admin()
     assert admin is not None
     app = create_app(configured, services, build_background(configured, services))
     with listening(app) as url, httpx.Client(base_url=url, headers=bearer(admin), trust_env=False) as client:

@@ -6,7 +6,7 @@ from typing import Any
 
 from catalog.jobs.job import JobKind
 from catalog.jobs.optimizer import PROTOCOL
-from server.service.optimizers import Coming
+from server.service.optimizers.optimizers import Registration
 from tests.factories import LAKE
 from tests.server.api.client import Api, good
 from tests.server.lake import PLAIN
@@ -85,7 +85,7 @@ def test_a_group_that_is_waited_for_or_worked_in_is_not_dropped(api: Api) -> Non
     assert refused(api, "DELETE", "/nightly") == (409, "1 jobs of group nightly have not ended")
     api.lake.services.jobs.cancel(job.id)
     at_work = api.lake.services.optimizers.register(
-        Coming(group="nightly", host="h", pid=1, version="0", protocol=PROTOCOL)
+        Registration(group="nightly", host="h", pid=1, version="0", protocol=PROTOCOL)
     )
     assert refused(api, "DELETE", "/nightly") == (409, "1 optimizers are registered in group nightly")
     api.lake.services.optimizers.unregister(at_work.id)

@@ -117,7 +117,7 @@ def test_reports_are_forgotten_after_their_time(api: Api) -> None:
     send(api, SCAN)
     assert len(reports(api)) == 1
     kept = api.lake.services.reports
-    assert kept.tidy().forgotten == 0
+    assert kept.remove_expired().forgotten == 0
     kept.keep = timedelta(seconds=-1)
-    assert kept.tidy().forgotten == 1
+    assert kept.remove_expired().forgotten == 1
     assert reports(api) == []

@@ -80,7 +80,7 @@ def test_a_row_says_how_its_table_stands(api: Api) -> None:
     api.lake.create()
     (row,) = page_of(api)["items"]
     assert (row["health"], row["why"]) == (None, None)
-    api.lake.services.looking.round()
+    api.lake.services.planner_loop.run_once()
     (row,) = page_of(api)["items"]
     assert (row["health"], row["health_parts"], bool(row["why"])) == (100, {}, True)
 

@@ -15,13 +15,13 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from catalog.errors import Invalid, Unavailable
 from server.files.deadlines import Deadlines
-from server.files.limits import NotRegular, ReadLimits, TooLarge
 from server.files.local import LocalFiles
 from server.files.mounts import Mounts
 from server.files.orc import NotOrc, decode_tail
+from server.files.read_limits import NotRegular, ReadLimits, TooLarge
 from server.files.remote import RemoteFiles
 from server.files.storage import Storage
-from server.service.metadata import MetadataFiles
+from server.service.tables.metadata_files import MetadataFiles
 
 ONE_READING: dict[str, Callable[[Storage, str], Any]] = {
     "read": lambda storage, location: storage.read(location),

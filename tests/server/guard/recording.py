@@ -17,10 +17,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from catalog.access.privileges import Caller
 from catalog.errors import CatalogError
 from server import app as server_app
-from server.guard import rules
-from server.guard.demands import Asked, Demand, Rule
+from server.guard import route_rules
 from server.guard.gate import gate, model_body
-from server.iceberg.wire import body_value
+from server.guard.requirements import GuardedRequest, Requirement, Rule
+from server.iceberg.requests import body_value
 from server.middleware import SlashesInNames, restore_slashes
 from server.service.services import Services
 
@@ -32,8 +32,8 @@ REACHED = 299
 class Record:
     """What the guard and the route have seen of one request."""
 
-    asked: Asked | None = None
-    demands: list[Demand] = field(default_factory=list)
+    asked: GuardedRequest | None = None
+    requirements: list[Requirement] = field(default_factory=list)
     values: dict[str, Any] | None = None
     """The arguments of the endpoint; None when it was not reached."""
 
@@ -47,7 +47,7 @@ class Recording:
 
     async def send(self, method: str, path: str, **how: Any) -> Record:
         self.record.asked, self.record.values = None, None
-        self.record.demands.clear()
+        self.record.requirements.clear()
         transport = httpx.ASGITransport(self.app)
         async with httpx.AsyncClient(transport=transport, base_url="http://firn", trust_env=False) as client:
             answer = await client.request(method, path, **how)
@@ -60,9 +60,9 @@ def recording(services: Services, caller: Caller, prefix: str) -> Recording:
     record = Record()
     modules: tuple[Any, ...]
     if prefix == "/api/v1":
-        modules, needed, read = server_app._API, rules.API, model_body
+        modules, needed, read = server_app._API, route_rules.API, model_body
     else:
-        modules, needed, read = server_app._ICEBERG, rules.ICEBERG, body_value
+        modules, needed, read = server_app._ICEBERG, route_rules.ICEBERG, body_value
     spied = {route: _spied(rule, record) for route, rule in needed.items()}
     enter = [Depends(restore_slashes), Depends(gate(spied, prefix, read))]
     app = FastAPI(redirect_slashes=False)
@@ -99,13 +99,13 @@ def _recorder(route: APIRoute, record: Record) -> Any:
 
 
 def _spied(rule: Rule, record: Record) -> Rule:
-    def demands(asked: Asked) -> Iterator[Demand]:
+    def requirements(asked: GuardedRequest) -> Iterator[Requirement]:
         record.asked = asked
-        for demand in rule.demands(asked):
-            record.demands.append(demand)
-            yield demand
+        for requirement in rule.requirements(asked):
+            record.requirements.append(requirement)
+            yield requirement
 
-    return replace(rule, demands=demands)
+    return replace(rule, requirements=requirements)
 
 
 def _refused(_request: object, _error: Exception) -> Response:

@@ -16,9 +16,9 @@ from catalog.access.audit_log import AuditEntry, AuditFilter, Verdict
 from catalog.access.privileges import Grant, Privilege
 from catalog.errors import Unavailable
 from catalog.ports.store import Database
-from server.service.access import trail as module
-from server.service.access.trail import Trail
-from server.service.access.upkeep import Upkeep
+from server.service.access import audit_log as module
+from server.service.access.audit_log import AuditLog
+from server.service.access.cleanup import AccessCleanup
 from tests.databases import OpenDatabase
 from tests.server.faults import FaultyDatabase
 from tests.server.guarded import Guarded, bearer, client_of, guarded, on
@@ -98,7 +98,7 @@ def test_reads_and_how_changes_ended_come_with_the_next_batch(server: Guarded, h
     assert [one.status for one in logged(database)] == [None, None]
     expected = {("GET", 401, 1), ("GET", 200, 1), ("POST", 409, 1), ("POST", 201, 1)}
     while counted(database) != expected:  # an answer reaches its client before the server has noted that it was sent
-        server.services.access.trail.flush()
+        server.services.access.audit_log.flush()
 
 
 def counted(database: Database) -> set[tuple[str, int | None, int]]:
@@ -195,20 +195,20 @@ def test_reads_that_were_allowed_are_left_out_on_request(database: Database) -> 
 
 def test_a_change_that_cannot_be_logged_is_not_made(database: Database) -> None:
     faulty = FaultyDatabase(database)
-    trail = Trail(cast("Database", faulty))
+    audit_log = AuditLog(cast("Database", faulty))
     faulty.refuse()
     with pytest.raises(Unavailable):
-        trail.decided(ENTRY)
-    trail.decided(replace(ENTRY, principal="bob"))
+        audit_log.decided(ENTRY)
+    audit_log.decided(replace(ENTRY, principal="bob"))
     assert [one.principal for one in logged(database)] == ["bob"]
 
 
 def test_changes_at_the_same_time_each_have_an_entry_of_their_own(database: Database) -> None:
-    trail = Trail(database)
+    audit_log = AuditLog(database)
     ended = []
 
     def one(number: int) -> None:
-        done = trail.decided(replace(ENTRY, principal=f"p{number}"))
+        done = audit_log.decided(replace(ENTRY, principal=f"p{number}"))
         ended.append((number, done))
 
     threads = [threading.Thread(target=one, args=(number,)) for number in range(16)]
@@ -218,16 +218,16 @@ def test_changes_at_the_same_time_each_have_an_entry_of_their_own(database: Data
         thread.join()
     for number, done in ended:
         done(200 + number)
-    trail.flush()
+    audit_log.flush()
     assert {(one.principal, one.status) for one in logged(database)} == {(f"p{n}", 200 + n) for n in range(16)}
 
 
 def test_strangers_cannot_fill_the_log(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_STRANGERS", 3)
-    trail = Trail(database)
+    audit_log = AuditLog(database)
     for _ in range(5):
-        trail.decided(replace(ENTRY, verdict=Verdict.UNAUTHENTICATED, status=401))
-    assert trail.flush().strangers_not_written == 2
+        audit_log.decided(replace(ENTRY, verdict=Verdict.UNAUTHENTICATED, status=401))
+    assert audit_log.flush().strangers_not_written == 2
     assert len(logged(database)) == 3
 
 
@@ -236,5 +236,7 @@ def test_old_entries_are_forgotten(server: Guarded) -> None:
     with database.writing() as uow:
         now = uow.now()
         uow.audit.add([replace(ENTRY, at=now - timedelta(days=age)) for age in (1, 3)])
-    assert Upkeep(database, access.identities, access.trail, timedelta(days=2)).tidy().entries == 1
+    assert (
+        AccessCleanup(database, access.token_checker, access.audit_log, timedelta(days=2)).remove_expired().entries == 1
+    )
     assert len(logged(database)) == 1

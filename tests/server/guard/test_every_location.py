@@ -17,8 +17,8 @@ from catalog.iceberg.json import Json
 from catalog.jobs.job import JobKind, Lease
 from catalog.names import TableName
 from server.files.storage import Storage
-from server.guard import rules
-from server.service.tables import TableDefinition
+from server.guard import route_rules
+from server.service.tables.tables import TableDefinition
 from tests.databases import open_database
 from tests.factories import LAKE
 from tests.server.guarded import SQL
@@ -293,7 +293,7 @@ OF_ADMINISTRATORS = {
 }
 OF_OPTIMIZERS = {
     # What they send is compared with the job's own directories, whose rule is the table's: server.service.orphans,
-    # server.service.hive.published.
+    # server.service.hive.publish_commit.
     "POST /leases/{lease}/orphans",
     "POST /leases/{lease}/orphans/overdue",
     "POST /leases/{lease}/published",
@@ -358,7 +358,7 @@ WITHOUT = {
 }
 WITH_BODIES = {
     f"{method} {path}"
-    for needed in (rules.ICEBERG, rules.API, rules.SERVER)
+    for needed in (route_rules.ICEBERG, route_rules.API, route_rules.SERVER)
     for method, path in needed
     if method in ("POST", "PUT", "PATCH")
 }

@@ -19,9 +19,9 @@ from catalog.access.privileges import SERVER, Grant, Privilege
 from catalog.access.tokens import create_secret
 from catalog.jobs.optimizer import PROTOCOL
 from server.app import create_api, create_iceberg, create_site
-from server.assembly import build_services
-from server.guard import rules
-from server.guard.authenticate import OPEN as OPEN_PATHS
+from server.container import build_services
+from server.guard import route_rules
+from server.guard.authentication import OPEN as OPEN_PATHS
 from server.settings import Settings
 from tests.databases import open_database
 from tests.factories import LAKE
@@ -29,7 +29,7 @@ from tests.server.guarded import SQL, Guarded, bearer, client_of, guarded, on
 from tests.server.lake import COLUMNS
 from tests.server.listening import listening
 
-RULES = {"/iceberg/v1": rules.ICEBERG, "/api/v1": rules.API, "": rules.SERVER}
+RULES = {"/iceberg/v1": route_rules.ICEBERG, "/api/v1": route_rules.API, "": route_rules.SERVER}
 ROUTES = [(app, method, path) for app, needed in RULES.items() for method, path in needed]
 GUARDED = [(app, method, path) for app, method, path in ROUTES if not RULES[app][method, path].public]
 
@@ -265,9 +265,9 @@ def test_the_rules_are_for_exactly_the_routes_that_there_are(tmp_path: Path, mig
     settings = Settings(data_dir=tmp_path)
     with open_database(f"sqlite:///{migrated_sqlite}") as opened:
         services = build_services(settings, opened.database)
-        assert routes_of(create_iceberg(services)) == set(rules.ICEBERG)
-        assert routes_of(create_api(settings, services, None)) == set(rules.API)
-        assert routes_of(create_site(services, lambda _app: nullcontext())) == set(rules.SERVER)
+        assert routes_of(create_iceberg(services)) == set(route_rules.ICEBERG)
+        assert routes_of(create_api(settings, services, None)) == set(route_rules.API)
+        assert routes_of(create_site(services, lambda _app: nullcontext())) == set(route_rules.SERVER)
 
 
 def test_what_is_open_to_everybody_is_what_the_rules_say_and_documents() -> None:

@@ -14,7 +14,7 @@ from catalog.access.privileges import Grant, PrincipalKind, Privilege, Role, Rol
 from catalog.errors import Unauthenticated, Unavailable
 from catalog.ports.store import Database
 from server.identity import oidc
-from server.service.access.identities import Identities
+from server.service.access.token_check import TokenChecker
 from tests.databases import OpenDatabase
 from tests.oidc_issuer import Issuer, issuer_process
 from tests.server.asgi import Client
@@ -50,31 +50,31 @@ def server(opened_sqlite: OpenDatabase, tmp_path: Path, issuer: Issuer) -> Guard
 
 
 @pytest.fixture
-def identities(server: Guarded) -> Identities:
-    return server.services.access.identities
+def token_checker(server: Guarded) -> TokenChecker:
+    return server.services.access.token_checker
 
 
-def test_a_person_comes_with_name_and_roles_of_the_claims(identities: Identities, issuer: Issuer) -> None:
-    caller = identities.of(issuer.token(preferred_username="ada", groups=["readers", "no role here"]))
+def test_a_person_comes_with_name_and_roles_of_the_claims(token_checker: TokenChecker, issuer: Issuer) -> None:
+    caller = token_checker.of(issuer.token(preferred_username="ada", groups=["readers", "no role here"]))
     assert caller.principal.name == "ada"
     assert caller.roles == {"readers"}
     assert caller.rights.has(Privilege.READ, on("secret", table="t"))
-    assert identities.of(issuer.token(preferred_username="ada2")).principal.id == caller.principal.id
+    assert token_checker.of(issuer.token(preferred_username="ada2")).principal.id == caller.principal.id
 
 
-def test_a_group_that_was_left_takes_its_role_along(identities: Identities, issuer: Issuer) -> None:
-    identities.of(issuer.token(groups=["readers", "writers"]))
-    assert identities.of(issuer.token(groups=["writers"], jti="2")).roles == {"writers"}
-    assert identities.of(issuer.token(jti="3")).roles == frozenset()
+def test_a_group_that_was_left_takes_its_role_along(token_checker: TokenChecker, issuer: Issuer) -> None:
+    token_checker.of(issuer.token(groups=["readers", "writers"]))
+    assert token_checker.of(issuer.token(groups=["writers"], jti="2")).roles == {"writers"}
+    assert token_checker.of(issuer.token(jti="3")).roles == frozenset()
 
 
 def test_a_role_that_people_gave_stays_whatever_the_claims_say(
-    server: Guarded, identities: Identities, issuer: Issuer
+    server: Guarded, token_checker: TokenChecker, issuer: Issuer
 ) -> None:
-    identities.of(issuer.token(preferred_username="ada", groups=["readers"]))
-    admin = identities.of(server.admin.text)
-    server.services.access.directory.assign(admin, RoleName("writers"), "ada")
-    assert identities.of(issuer.token(jti="2")).roles == {"writers"}
+    token_checker.of(issuer.token(preferred_username="ada", groups=["readers"]))
+    admin = token_checker.of(server.admin.text)
+    server.services.access.principals.assign(admin, RoleName("writers"), "ada")
+    assert token_checker.of(issuer.token(jti="2")).roles == {"writers"}
 
 
 def test_groups_are_mapped_and_found_inside_objects(
@@ -88,7 +88,7 @@ def test_groups_are_mapped_and_found_inside_objects(
         oidc_roles={"analysts of ours": "readers"},
     )
     token = issuer.token(realm_access={"roles": ["analysts of ours", "writers"]})
-    assert server.services.access.identities.of(token).roles == {"readers"}
+    assert server.services.access.token_checker.of(token).roles == {"readers"}
 
 
 @pytest.mark.parametrize(
@@ -104,13 +104,13 @@ def test_groups_are_mapped_and_found_inside_objects(
     ids=str,
 )
 def test_tokens_for_others_or_of_others_are_no_good(
-    identities: Identities, issuer: Issuer, claims: dict[str, Any]
+    token_checker: TokenChecker, issuer: Issuer, claims: dict[str, Any]
 ) -> None:
     with pytest.raises(Unauthenticated):
-        identities.of(issuer.token(**claims))
+        token_checker.of(issuer.token(**claims))
 
 
-def test_whoever_signs_with_another_key_is_nobody(identities: Identities, issuer: Issuer) -> None:
+def test_whoever_signs_with_another_key_is_nobody(token_checker: TokenChecker, issuer: Issuer) -> None:
     good = issuer.token()
     claims = jwt.decode(good, options={"verify_signature": False})
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -123,74 +123,76 @@ def test_whoever_signs_with_another_key_is_nobody(identities: Identities, issuer
     ]
     for token in forged:
         with pytest.raises(Unauthenticated):
-            identities.of(token)
+            token_checker.of(token)
 
 
 def test_a_new_key_is_looked_for_and_a_withdrawn_one_no_good(
-    identities: Identities, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
+    token_checker: TokenChecker, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = issuer.token()
-    identities.of(old)
+    token_checker.of(old)
     issuer.rotate("ES256")
-    assert identities.of(issuer.token()).principal is not None
-    assert identities.of(old).principal is not None
+    assert token_checker.of(issuer.token()).principal is not None
+    assert token_checker.of(old).principal is not None
     issuer.rotate(withdraw=True)
     monkeypatch.setattr(oidc, "KEYS_FRESH_SECONDS", 0.0)
     with pytest.raises(Unauthenticated):
-        identities.of(old)
+        token_checker.of(old)
 
 
 def test_made_up_keys_do_not_make_the_server_ask_again_and_again(
-    identities: Identities, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
+    token_checker: TokenChecker, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(oidc, "PAUSE_SECONDS", 60.0)
-    identities.of(issuer.token())
+    token_checker.of(issuer.token())
     before = issuer.asked
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     for number in range(5):
         with pytest.raises(Unauthenticated):
-            identities.of(jwt.encode({"sub": "1"}, key, "RS256", headers={"kid": str(number)}))
+            token_checker.of(jwt.encode({"sub": "1"}, key, "RS256", headers={"kid": str(number)}))
     assert issuer.asked == before
 
 
 def test_known_keys_go_on_while_the_issuer_is_away(
-    server: Guarded, identities: Identities, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
+    server: Guarded, token_checker: TokenChecker, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token = issuer.token()
-    identities.of(token)
+    token_checker.of(token)
     issuer.fail(failing=True)
     monkeypatch.setattr(oidc, "KEYS_FRESH_SECONDS", 0.0)
-    identities.forget()
-    assert identities.of(token).principal.name == "1"
+    token_checker.forget()
+    assert token_checker.of(token).principal.name == "1"
 
 
-def test_an_issuer_that_never_answered_is_no_reason_to_call_a_token_bad(identities: Identities, issuer: Issuer) -> None:
+def test_an_issuer_that_never_answered_is_no_reason_to_call_a_token_bad(
+    token_checker: TokenChecker, issuer: Issuer
+) -> None:
     token = issuer.token()
     issuer.fail(failing=True)
     with pytest.raises(Unavailable, match="issuer"):
-        identities.of(token)
+        token_checker.of(token)
 
 
-def test_nobody_takes_a_name_that_is_anothers(server: Guarded, identities: Identities, issuer: Issuer) -> None:
+def test_nobody_takes_a_name_that_is_anothers(server: Guarded, token_checker: TokenChecker, issuer: Issuer) -> None:
     with pytest.raises(Unauthenticated, match="another"):
-        identities.of(issuer.token(preferred_username="admin"))
+        token_checker.of(issuer.token(preferred_username="admin"))
 
 
 def test_a_person_who_was_expected_is_known_by_their_subject(
-    server: Guarded, identities: Identities, issuer: Issuer
+    server: Guarded, token_checker: TokenChecker, issuer: Issuer
 ) -> None:
-    server.services.access.directory.add_person("ada", issuer=issuer.url, subject="77")
-    assert identities.of(issuer.token("77", preferred_username="someone")).principal.name == "ada"
+    server.services.access.principals.add_person("ada", issuer=issuer.url, subject="77")
+    assert token_checker.of(issuer.token("77", preferred_username="someone")).principal.name == "ada"
 
 
 def test_a_disabled_person_stays_out_and_so_does_an_unknown_token(
-    server: Guarded, identities: Identities, issuer: Issuer
+    server: Guarded, token_checker: TokenChecker, issuer: Issuer
 ) -> None:
     token = issuer.token(preferred_username="ada")
-    caller = identities.of(token)
-    server.services.access.directory.set_disabled(caller.principal.name, PrincipalKind.PERSON, disabled=True)
+    caller = token_checker.of(token)
+    server.services.access.principals.set_disabled(caller.principal.name, PrincipalKind.PERSON, disabled=True)
     with pytest.raises(Unauthenticated):
-        identities.of(token)
+        token_checker.of(token)
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,11 @@ from catalog.names import TableName, parse_namespace
 from server import app as server_app
 from server.api.deps import In
 from server.api.upgrades import UpgradeManyIn
-from server.guard import rules
-from server.guard.demands import Asked
-from server.iceberg.wire import flag_in, name_of
+from server.guard import route_rules
+from server.guard.requirements import GuardedRequest
+from server.iceberg.requests import flag_in, name_of
+from server.service.hive.hive_state import split_name
 from server.service.hive.operations import database_of
-from server.service.hive.state import split_name
 from tests.databases import open_database
 from tests.factories import LAKE
 from tests.server.guard.recording import Record, Recording, endpoints, named, recording
@@ -222,7 +222,7 @@ def apis(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
     shutil.copy(migrated_sqlite, directory / "firn.db")
     with open_database(f"sqlite:///{directory / 'firn.db'}") as opened:
         made = guarded(opened.database, directory)
-        caller = made.services.access.identities.of(made.admin.text)
+        caller = made.services.access.token_checker.of(made.admin.text)
         fixed = {
             "job_id": str(made.job_id),
             "operation_id": str(made.operation_id),
@@ -250,19 +250,19 @@ def test_every_route_whose_rule_looks_at_its_body_or_query_is_in_this_test(
     current = ""
 
     def noting(read: Callable[..., Any]) -> Callable[..., Any]:
-        def noted(asked: Asked, *args: Any) -> Any:
+        def noted(asked: GuardedRequest, *args: Any) -> Any:
             looked.add(current)
             return read(asked, *args)
 
         return noted
 
-    monkeypatch.setattr(Asked, "json", property(noting(vars(Asked)["json"].fget)))
-    monkeypatch.setattr(Asked, "optional_model", noting(Asked.optional_model))
-    monkeypatch.setattr(Asked, "parameter", noting(Asked.parameter))
-    for prefix, needed in (("/api/v1", rules.API), ("/iceberg/v1", rules.ICEBERG)):
+    monkeypatch.setattr(GuardedRequest, "json", property(noting(vars(GuardedRequest)["json"].fget)))
+    monkeypatch.setattr(GuardedRequest, "optional_model", noting(GuardedRequest.optional_model))
+    monkeypatch.setattr(GuardedRequest, "parameter", noting(GuardedRequest.parameter))
+    for prefix, needed in (("/api/v1", route_rules.API), ("/iceberg/v1", route_rules.ICEBERG)):
         for (method, path), rule in needed.items():
             current = f"{prefix} {method} {path}"
-            if rule.public or rule.about is not None:  # what the audit log says is no demand
+            if rule.public or rule.audit_target is not None:  # what the audit log says is no demand
                 continue
             apis.send(current, {}, **_plain(current))
     assert looked == set(BY_CONTENT)
@@ -279,7 +279,7 @@ def _agree(key: str, record: Record) -> None:
         assert asked.model(type(body)) == body
     elif body is not None:
         assert body is asked._body
-    demanded = {(demand.privilege, demand.on) for demand in record.demands}
+    demanded = {(requirement.privilege, requirement.on) for requirement in record.requirements}
     assert BY_CONTENT[key](values) <= demanded
 
 

@@ -10,8 +10,8 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 from catalog.access.audit_log import AuditFilter, Verdict
-from server.service.access import attempts as module
-from server.service.access.attempts import (
+from server.service.access import sign_in_attempts as module
+from server.service.access.sign_in_attempts import (
     MOST_AT_AN_ADDRESS,
     MOST_KEPT,
     MOST_OF_ONE_CLIENT,
@@ -130,7 +130,7 @@ class Site:
 @pytest.fixture
 def site(opened_sqlite: OpenDatabase, tmp_path: Path) -> Site:
     made, clock = guarded(opened_sqlite.database, tmp_path), Clock()
-    _, secret = made.services.access.directory.add_service("spark")
+    _, secret = made.services.access.principals.add_service("spark")
     made.services.access.attempts.clock = clock
     return Site(made, clock, secret.text)
 
@@ -138,7 +138,7 @@ def site(opened_sqlite: OpenDatabase, tmp_path: Path) -> Site:
 def test_wrong_client_secrets_are_in_the_audit_log(site: Site) -> None:
     site.ask("wrong", client="no\nbody")
     site.ask(f"{site.secret[:-1]}x")
-    site.guarded.services.access.trail.flush()
+    site.guarded.services.access.audit_log.flush()
     with site.guarded.services.database.reading() as uow:
         found = uow.audit.list(AuditFilter(), limit=9).items
     assert [(one.verdict, one.target, one.address, one.status) for one in found] == [

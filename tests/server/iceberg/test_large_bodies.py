@@ -10,7 +10,7 @@ import pytest
 
 from catalog.names import TableName
 from server.app import create_app
-from server.schedule import build_background
+from server.background.registry import build_background
 from server.settings import Settings
 from tests.databases import OpenDatabase
 from tests.server.lake import Lake, a_lake

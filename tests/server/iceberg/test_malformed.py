@@ -20,8 +20,8 @@ from catalog.history.commit import TableCommit
 from catalog.iceberg.json import Json
 from catalog.names import TableName
 from server.app import create_app
-from server.schedule import build_background
-from server.service.metadata import Document, MetadataFiles
+from server.background.registry import build_background
+from server.service.tables.metadata_files import Document, MetadataFiles
 from server.settings import Settings
 from tests.databases import OpenDatabase
 from tests.factories import LAKE

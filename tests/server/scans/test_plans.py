@@ -14,8 +14,8 @@ from catalog.errors import Invalid, NoSuchPlan, NoSuchPlanTask, NoSuchTable
 from catalog.iceberg.json import Json
 from catalog.names import TableName
 from catalog.ports.scan import FileTask
-from server.background.tidy import Tidy
-from server.service.scans import Planned, Scans
+from server.background.cleanup import Cleanup
+from server.service.tables.scan_planning import Planned, Scans
 from tests.factories import LAKE
 from tests.server.lake import BASE, CHANGE, ORDERS, PLAIN, Lake, a_lake
 from tests.server.scans.lake_table import LakeTable, a_row
@@ -65,7 +65,7 @@ def test_a_small_scan_is_answered_whole_and_nothing_is_kept_for_it(lake: Lake) -
     scans.cancel(LAKE, PLAIN, planned.plan_id)  # as Java's client does after each scan
     with pytest.raises(NoSuchPlan):
         scans.result(LAKE, PLAIN, planned.plan_id)
-    assert Tidy(lake.services.database).activate().plans == 0
+    assert Cleanup(lake.services.database).activate().plans == 0
 
 
 def test_a_large_scan_is_handed_out_in_tasks_that_any_server_answers(lake: Lake, tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_an_expired_plan_is_over_and_forgotten(lake: Lake) -> None:
     with pytest.raises(NoSuchPlan):
         scans.cancel(LAKE, PLAIN, planned.plan_id)
     alive = in_tasks(lake).plan(LAKE, PLAIN, {})
-    assert Tidy(lake.services.database).activate().plans == 1
+    assert Cleanup(lake.services.database).activate().plans == 1
     assert in_tasks(lake).fetch(LAKE, PLAIN, alive.tasks[0])
 
 

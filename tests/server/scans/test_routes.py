@@ -13,7 +13,7 @@ import pytest
 from catalog.ports.store import Database
 from catalog.scan.mode import CONFIG, PROPERTY
 from server.app import create_app
-from server.schedule import build_background
+from server.background.registry import build_background
 from server.settings import Settings
 from tests.factories import LAKE
 from tests.server.iceberg.malformed import spoiled, text_of

@@ -24,8 +24,8 @@ from catalog.removal.drop import Dropped
 from server.files.reachable import Reachable
 from server.files.snapshots import write_snapshot
 from server.files.storage import Storage
-from server.service.metadata import MetadataFiles
-from server.service.purge import Purges
+from server.service.drop.purge import Purges
+from server.service.tables.metadata_files import MetadataFiles
 from tests.factories import LAKE
 from tests.server.faults import Killed
 from tests.server.lake import PLAIN, Lake

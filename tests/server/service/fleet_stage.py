@@ -13,12 +13,12 @@ from catalog.launch.fleet import LaunchStatus
 from catalog.launch.record import LaunchRecord, Process
 from catalog.launch.settings import Launch, LaunchId, LaunchKind, Scaling
 from catalog.ports.launch import Seen
-from server.service.fleet import Fleet, Ground
-from server.service.hearing import Hearing
-from server.service.optimizers import Coming, Shown
+from server.service.optimizers.fleet import Fleet, LaunchEnvironment
+from server.service.optimizers.liveness import Liveness
+from server.service.optimizers.optimizers import OptimizerStatus, Registration
 from tests.server.lake import Lake
 
-GROUND = Ground(server="http://s", python="py", spark_submit="submit", application="app", directory="/d")
+GROUND = LaunchEnvironment(server="http://s", python="py", spark_submit="submit", application="app", directory="/d")
 ONE = Launch(kind=LaunchKind.LOCAL, scaling=Scaling(minimum=1, maximum=1))
 
 
@@ -94,16 +94,16 @@ class Stage:
         return [one.status for one in self.launches]
 
     def registers(self, launched: LaunchRecord) -> str:
-        coming = Coming(group=DEFAULT_GROUP, host="h", pid=1, version="0", protocol=PROTOCOL, launch=launched.id)
+        coming = Registration(group=DEFAULT_GROUP, host="h", pid=1, version="0", protocol=PROTOCOL, launch=launched.id)
         return self.lake.services.optimizers.register(coming).id
 
-    def shown(self) -> Shown:
+    def shown(self) -> OptimizerStatus:
         (one,) = self.lake.services.optimizers.list()
         return one
 
     def next_server(self) -> Stage:
         """After the death of the one that started all."""
-        return a_stage(self.lake, self.fleet.ground)
+        return a_stage(self.lake, self.fleet.environment)
 
     def hears_nothing(self, seconds: float) -> None:
         """The server looks every five seconds meanwhile."""
@@ -117,9 +117,9 @@ class Stage:
             uow.optimizers.saw(optimizer_id, uow.now() - ago, {})
 
 
-def a_stage(lake: Lake, ground: Ground = GROUND) -> Stage:
+def a_stage(lake: Lake, environment: LaunchEnvironment = GROUND) -> Stage:
     launcher, watch, services = FakeLauncher(), Watch(), lake.services
     with services.database.reading() as uow:
         began = uow.now()
-    fleet = Fleet(services.database, services.optimizers, launcher, ground, Hearing(watch), began)
+    fleet = Fleet(services.database, services.optimizers, launcher, environment, Liveness(watch), began)
     return Stage(lake, launcher, fleet, watch)

@@ -58,8 +58,8 @@ class JumpingDatabase:
     def truncate_log(self) -> bool:
         return self.real.truncate_log()
 
-    def turn(self, tables: Collection[str]) -> AbstractContextManager[None]:
-        return self.real.turn(tables)
+    def lock_commits(self, tables: Collection[str]) -> AbstractContextManager[None]:
+        return self.real.lock_commits(tables)
 
     def _ahead(self, uow: UnitOfWork) -> UnitOfWork:
         now, ahead = uow.now, timedelta(seconds=self.ahead)

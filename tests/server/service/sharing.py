@@ -7,7 +7,7 @@ from collections.abc import Callable
 from catalog.hive.table_index import IndexedTable
 from catalog.names import TableName
 from catalog.ports.store import UnitOfWork
-from server.service.tables import TableDefinition
+from server.service.tables.tables import TableDefinition
 from tests.factories import LAKE, NOW, a_relation, an_operation
 from tests.server.lake import COLUMNS, PLAIN, Lake, altered
 from tests.server.older_tables import before_the_location_rule

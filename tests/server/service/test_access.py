@@ -13,10 +13,10 @@ from catalog.access.tokens import Secret, TokenKind
 from catalog.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
 from catalog.names import CatalogName
 from catalog.ports.store import Database
-from server.assembly import build_access
-from server.service.access.access import Access
+from server.container import build_access
+from server.service.access.access_control import Access
+from server.service.access.cleanup import AccessCleanup
 from server.service.access.tokens import TokenRequest
-from server.service.access.upkeep import Upkeep
 from server.settings import AccessSettings, Settings
 from tests.factories import LAKE, a_catalog
 
@@ -33,37 +33,37 @@ def access(database: Database) -> Access:
 
 @pytest.fixture
 def admin(access: Access) -> Caller:
-    return called(access, access.directory.first_admin())
+    return called(access, access.principals.first_admin())
 
 
 def called(access: Access, secret: Secret | None) -> Caller:
     assert secret is not None
-    return access.identities.of(secret.text)
+    return access.token_checker.of(secret.text)
 
 
 def a_user(access: Access, admin: Caller, name: str, *grants: Grant) -> Secret:
     """With a token and a role of these grants."""
-    access.directory.add_person(name)
+    access.principals.add_person(name)
     access.roles.create(f"of-{name}", "")
     for grant in grants:
         access.roles.grant(admin, RoleName(f"of-{name}"), grant.on, [grant.privilege])
-    access.directory.assign(admin, RoleName(f"of-{name}"), name)
+    access.principals.assign(admin, RoleName(f"of-{name}"), name)
     return access.tokens.create(admin, TokenRequest(name="test", owner=name)).secret
 
 
 def test_the_first_administrator_is_made_once(access: Access) -> None:
-    first = called(access, access.directory.first_admin())
+    first = called(access, access.principals.first_admin())
     assert first.rights.administers
-    assert access.directory.first_admin() is None
+    assert access.principals.first_admin() is None
 
 
 def test_a_lost_admin_token_is_replaced_and_the_old_ones_end(access: Access) -> None:
-    old = access.directory.first_admin()
+    old = access.principals.first_admin()
     assert old is not None
-    again = called(access, access.directory.new_admin_token())
+    again = called(access, access.principals.new_admin_token())
     assert again.rights.administers
     with pytest.raises(Unauthenticated, match="revoked"):
-        access.identities.of(old.text)
+        access.token_checker.of(old.text)
 
 
 def test_a_token_cannot_be_guessed_from_what_is_kept(access: Access, admin: Caller, database: Database) -> None:
@@ -75,7 +75,7 @@ def test_a_token_cannot_be_guessed_from_what_is_kept(access: Access, admin: Call
     assert len(kept.hash) == 32
     assert secret.text not in repr(kept) + repr(secret)
     with pytest.raises(Unauthenticated):
-        access.identities.of(f"{secret.text[:-1]}{'0' if secret.text[-1] != '0' else '1'}")
+        access.token_checker.of(f"{secret.text[:-1]}{'0' if secret.text[-1] != '0' else '1'}")
 
 
 def test_what_is_revoked_or_taken_away_counts_at_once_here(access: Access, admin: Caller) -> None:
@@ -83,22 +83,22 @@ def test_what_is_revoked_or_taken_away_counts_at_once_here(access: Access, admin
     assert called(access, secret).rights.has(Privilege.READ, DB)
     access.roles.revoke(admin, RoleName("of-ada"), DB, [Privilege.READ])
     assert not called(access, secret).rights.sees(DB)
-    access.directory.set_disabled("ada", PERSON, disabled=True)
+    access.principals.set_disabled("ada", PERSON, disabled=True)
     with pytest.raises(Unauthenticated):
         called(access, secret)
-    access.directory.set_disabled("ada", PERSON, disabled=False)
+    access.principals.set_disabled("ada", PERSON, disabled=False)
     access.tokens.revoke(admin, secret.id)
     with pytest.raises(Unauthenticated):
         called(access, secret)
 
 
 def test_another_server_hears_of_a_revocation_when_it_has_forgotten(database: Database, access: Access) -> None:
-    here = called(access, access.directory.first_admin())
+    here = called(access, access.principals.first_admin())
     there = build_access(AccessSettings(enabled=True, remember_seconds=0.001), database)
     secret = a_user(access, here, "ada")
     assert called(there, secret).principal.name == "ada"
     access.tokens.revoke(here, secret.id)
-    while there.identities.recall(secret.text) is not None:
+    while there.token_checker.recall(secret.text) is not None:
         pass
     with pytest.raises(Unauthenticated):
         called(there, secret)
@@ -108,7 +108,7 @@ def test_a_caller_that_was_read_before_a_change_is_not_remembered_after_it(
     access: Access, admin: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret = a_user(access, admin, "ada")
-    looks = access.identities._by_token
+    looks = access.token_checker._by_token
 
     def revoked_meanwhile(given: Secret) -> object:
         found = looks(given)
@@ -116,10 +116,10 @@ def test_a_caller_that_was_read_before_a_change_is_not_remembered_after_it(
         return found
 
     with monkeypatch.context() as slow:
-        slow.setattr(access.identities, "_by_token", revoked_meanwhile)
-        access.identities.of(secret.text)
+        slow.setattr(access.token_checker, "_by_token", revoked_meanwhile)
+        access.token_checker.of(secret.text)
     with pytest.raises(Unauthenticated):
-        access.identities.of(secret.text)
+        access.token_checker.of(secret.text)
 
 
 def test_a_token_gives_some_roles_in_some_catalogs_and_never_more_than_its_owner(access: Access, admin: Caller) -> None:
@@ -171,24 +171,24 @@ def test_who_has_grant_somewhere_passes_on_what_they_have_there_and_nothing_else
     for grant in (Grant(DB, Privilege.WRITE), Grant(Securable(LAKE), Privilege.READ), Grant(SERVER, Privilege.READ)):
         with pytest.raises(Forbidden):
             access.roles.grant(lead, team, grant.on, [grant.privilege])
-    access.directory.add_person("bob")
-    assert [one.role for one in access.directory.assign(lead, team, "bob").roles] == ["team"]
+    access.principals.add_person("bob")
+    assert [one.role for one in access.principals.assign(lead, team, "bob").roles] == ["team"]
     for role in (ADMIN, RoleName("optimizer")):
         with pytest.raises(Forbidden):
-            access.directory.assign(lead, role, "bob")
+            access.principals.assign(lead, role, "bob")
 
 
 def test_somebody_always_administers_the_server(access: Access, admin: Caller) -> None:
     for attempt in (
-        lambda: access.directory.remove("admin", PERSON),
-        lambda: access.directory.set_disabled("admin", PERSON, disabled=True),
-        lambda: access.directory.unassign(admin, ADMIN, "admin"),
+        lambda: access.principals.remove("admin", PERSON),
+        lambda: access.principals.set_disabled("admin", PERSON, disabled=True),
+        lambda: access.principals.unassign(admin, ADMIN, "admin"),
     ):
         with pytest.raises(Conflict, match="administer"):
             attempt()
-    access.directory.add_person("ada")
-    access.directory.assign(admin, ADMIN, "ada")
-    access.directory.remove("admin", PERSON)
+    access.principals.add_person("ada")
+    access.principals.assign(admin, ADMIN, "ada")
+    access.principals.remove("admin", PERSON)
 
 
 def test_roles_that_came_with_the_server_stay_as_they_are(access: Access, admin: Caller) -> None:
@@ -209,15 +209,15 @@ def test_dropping_a_role_takes_it_from_all_who_have_it(access: Access, admin: Ca
 def test_a_tokens_last_use_is_known_to_the_minute(access: Access, admin: Caller, database: Database) -> None:
     secret = a_user(access, admin, "ada")
     called(access, secret)
-    upkeep = Upkeep(database, access.identities, access.trail, timedelta(days=1))
-    upkeep.flush()
+    access_cleanup = AccessCleanup(database, access.token_checker, access.audit_log, timedelta(days=1))
+    access_cleanup.flush()
     with database.reading() as uow:
         used = uow.tokens.find(secret.id)
     assert used is not None
     assert used.last_used_at is not None
-    access.identities.forget()
+    access.token_checker.forget()
     called(access, secret)
-    assert secret.id not in access.identities.take_used()
+    assert secret.id not in access.token_checker.take_used()
 
 
 def test_tokens_that_ended_long_ago_are_forgotten(access: Access, admin: Caller, database: Database) -> None:
@@ -225,8 +225,10 @@ def test_tokens_that_ended_long_ago_are_forgotten(access: Access, admin: Caller,
     with database.writing() as uow:
         now = uow.now()
         uow.tokens.revoke(secret.id, now - timedelta(days=31))
-    assert Upkeep(database, access.identities, access.trail, timedelta(days=1)).tidy().tokens == 1
-    assert called(access, access.directory.new_admin_token()).rights.administers
+    assert (
+        AccessCleanup(database, access.token_checker, access.audit_log, timedelta(days=1)).remove_expired().tokens == 1
+    )
+    assert called(access, access.principals.new_admin_token()).rights.administers
 
 
 def test_settings_let_nobody_in_from_outside_without_access_control(tmp_path: Path) -> None:

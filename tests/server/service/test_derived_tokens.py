@@ -15,10 +15,10 @@ from catalog.errors import Forbidden, NoSuchCatalog, TokenEnded, Unauthenticated
 from catalog.names import CatalogName
 from catalog.ports.access import Claims
 from catalog.ports.store import Database
-from server.assembly import build_access
-from server.service.access.access import Access
+from server.container import build_access
+from server.service.access.access_control import Access
+from server.service.access.cleanup import AccessCleanup
 from server.service.access.tokens import Issued, TokenRequest
-from server.service.access.upkeep import Upkeep
 from server.settings import AccessSettings
 from tests.factories import a_catalog
 
@@ -35,22 +35,22 @@ def access(database: Database) -> Access:
 
 @pytest.fixture
 def admin(access: Access) -> Caller:
-    secret = access.directory.first_admin()
+    secret = access.principals.first_admin()
     assert secret is not None
-    return access.identities.of(secret.text)
+    return access.token_checker.of(secret.text)
 
 
 @pytest.fixture
 def service(access: Access) -> Issued:
     """The first access token of a service."""
-    _, secret = access.directory.add_service("spark")
+    _, secret = access.principals.add_service("spark")
     return access.tokens.for_client("spark", secret.text)
 
 
 def is_good(access: Access, secret: Secret) -> bool:
-    access.identities.forget()
+    access.token_checker.forget()
     try:
-        return access.identities.of(secret.text) is not None
+        return access.token_checker.of(secret.text) is not None
     except Unauthenticated:
         return False
 
@@ -85,8 +85,8 @@ def test_a_chain_of_exchanges_ends_where_its_first_token_says() -> None:
 
 def test_no_token_of_a_chain_outlives_the_chain(database: Database) -> None:
     access = build_access(AccessSettings(enabled=True, access_token_seconds=60, exchange_seconds=60), database)
-    access.directory.first_admin()
-    _, secret = access.directory.add_service("spark")
+    access.principals.first_admin()
+    _, secret = access.principals.add_service("spark")
     first = access.tokens.for_client("spark", secret.text)
     issued = first
     for _ in range(3):
@@ -112,9 +112,9 @@ def test_what_was_exchanged_ends_when_any_token_before_it_is_revoked(
 
 
 def test_a_token_made_with_another_ends_when_that_one_is_revoked(access: Access, admin: Caller) -> None:
-    access.directory.add_person("ada")
+    access.principals.add_person("ada")
     first = access.tokens.create(admin, TokenRequest(name="first", owner="ada"))
-    made = access.tokens.create(access.identities.of(first.secret.text), TokenRequest(name="made with it"))
+    made = access.tokens.create(access.token_checker.of(first.secret.text), TokenRequest(name="made with it"))
     exchanged = access.tokens.exchanged(made.secret.text)
     assert (made.token.origin, exchanged.token.origin) == (first.token.id, made.token.id)
     access.tokens.revoke(admin, first.token.id)
@@ -123,7 +123,7 @@ def test_a_token_made_with_another_ends_when_that_one_is_revoked(access: Access,
 
 
 def test_a_token_that_is_given_to_somebody_stays_when_the_administrators_ends(access: Access, admin: Caller) -> None:
-    access.directory.add_person("ada")
+    access.principals.add_person("ada")
     given = access.tokens.create(admin, TokenRequest(name="x", owner="ada"))
     assert admin.token_id is not None
     access.tokens.revoke(admin, admin.token_id)
@@ -131,9 +131,9 @@ def test_a_token_that_is_given_to_somebody_stays_when_the_administrators_ends(ac
 
 
 def test_a_revoked_token_that_is_still_remembered_makes_no_other(access: Access, admin: Caller) -> None:
-    access.directory.add_person("ada")
+    access.principals.add_person("ada")
     first = access.tokens.create(admin, TokenRequest(name="first", owner="ada"))
-    remembered = access.identities.of(first.secret.text)
+    remembered = access.token_checker.of(first.secret.text)
     access.tokens.revoke(admin, first.token.id)
     with pytest.raises(TokenEnded, match="revoked"):
         access.tokens.create(remembered, TokenRequest(name="second"))
@@ -141,7 +141,7 @@ def test_a_revoked_token_that_is_still_remembered_makes_no_other(access: Access,
 
 def test_derived_tokens_end_with_their_owner(access: Access, service: Issued) -> None:
     exchanged = access.tokens.exchanged(service.secret.text)
-    access.directory.set_disabled("spark", PrincipalKind.SERVICE, disabled=True)
+    access.principals.set_disabled("spark", PrincipalKind.SERVICE, disabled=True)
     assert not is_good(access, exchanged.secret)
     with pytest.raises(Unauthenticated):
         access.tokens.exchanged(exchanged.secret.text)
@@ -180,7 +180,7 @@ def test_a_token_of_the_issuer_ends_what_was_exchanged_for_it(access: Access, da
         def verified(self, token: str) -> Claims | None:
             return claims if token == "theirs" else None
 
-    access.identities.issuer = Always()
+    access.token_checker.issuer = Always()
     issued = access.tokens.exchanged("theirs")
     again = access.tokens.exchanged(issued.secret.text)
     assert issued.token.expires_at == again.token.expires_at == again.token.renewable_until == ends
@@ -194,15 +194,15 @@ def test_a_token_stays_findable_until_its_chain_is_over(access: Access, database
         uow.tokens.add(
             replace(row(database, service), id="b" * 12, expires_at=now - 2 * HOUR, renewable_until=now - 2 * HOUR)
         )
-    Upkeep(database, access.identities, access.trail, DAY).tidy()
+    AccessCleanup(database, access.token_checker, access.audit_log, DAY).remove_expired()
     with database.reading() as uow:
         assert uow.tokens.find("a" * 12) is not None
         assert uow.tokens.find("b" * 12) is None
 
 
 def test_making_a_token_tells_nobody_which_roles_and_catalogs_there_are(access: Access, admin: Caller) -> None:
-    access.directory.add_person("ada")
-    ada = access.identities.of(access.tokens.create(admin, TokenRequest(name="x", owner="ada")).secret.text)
+    access.principals.add_person("ada")
+    ada = access.token_checker.of(access.tokens.create(admin, TokenRequest(name="x", owner="ada")).secret.text)
     said = set()
     for role in ("admin", "no-such-role"):
         with pytest.raises(Forbidden) as refused:

@@ -90,31 +90,31 @@ def test_no_new_job_is_planned_for_a_dropped_table_and_one_is_after_the_undrop(l
     lake.create_keyed(ORDERS, **{"firn.merge.max-pending-commits": "1"})
     lake.append(CHANGE)
     lake.append(CHANGE)
-    lake.services.looking.round()
+    lake.services.planner_loop.run_once()
     (waiting,) = active(lake)
     drop(lake, ORDERS)
-    lake.services.looking.round()
-    lake.services.looking.look_at_unseen()
-    lake.services.looking.round()
+    lake.services.planner_loop.run_once()
+    lake.services.planner_loop.plan_unassessed()
+    lake.services.planner_loop.run_once()
     assert active(lake) == []
     with pytest.raises(NoSuchTable):
         lake.services.planner.run_now(LAKE, ORDERS, JobKind.MERGE, {})
     bring_back(lake)
-    lake.services.looking.round()
+    lake.services.planner_loop.run_once()
     (again,) = active(lake)
     assert (again.kind, again.id != waiting.id) == (waiting.kind, True)
 
 
 def test_a_job_that_was_decided_upon_before_the_drop_is_not_added_after_it(lake: Lake) -> None:
-    from server.service.planner import asked_for, facts_of, planned_relation  # noqa: PLC0415 (what the race consists of)
+    from server.service.planning.planner import create_requested_job, find_planned_relation, load_facts  # noqa: PLC0415 (what the race consists of)
 
     lake.create()
     with lake.services.database.reading() as uow:
-        relation = planned_relation(uow, LAKE, PLAIN)
-        facts = facts_of(uow, relation)
+        relation = find_planned_relation(uow, LAKE, PLAIN)
+        facts = load_facts(uow, relation)
     drop(lake, PLAIN)
     with pytest.raises(Conflict, match="dropped"), lake.services.database.writing() as uow:
-        asked_for(uow, relation, facts, JobKind.REWRITE, {}, "asked for")
+        create_requested_job(uow, relation, facts, JobKind.REWRITE, {}, "asked for")
     assert active(lake) == []
 
 
@@ -142,7 +142,7 @@ def all_that_a_lease_allows(lake: Lake, lease: Lease) -> list[Callable[[], objec
         lambda: jobs.beat(lease, {}, []),
         lambda: jobs.committing(lease),
         lambda: jobs.report(lease, Outcome.COMMITTED, error=None, result={}),
-        lambda: lake.services.own_places.of(lease),
+        lambda: lake.services.table_locations.of(lease),
         lambda: lake.services.orphans.take(lease, [], []),
         lambda: lake.services.orphans.end_overdue(lease),
         lambda: lake.services.hive.published.accept(lease, "file:///nowhere", rows=0),
@@ -301,7 +301,7 @@ def test_an_optimizer_that_is_given_a_job_while_its_table_is_dropped_gets_none(
         drop(lake, PLAIN)
         raise error
 
-    monkeypatch.setattr("server.service.tasks.Tasks.leased", dropped_meanwhile)
+    monkeypatch.setattr("server.service.jobs.tasks.Tasks.leased", dropped_meanwhile)
     body = {"optimizer_id": lake.optimizer(), "kinds": ["rewrite"], "wait_seconds": 0}
     assert lake.client.post("/api/v1/leases", json=body).status_code == 204
     assert active(lake) == []

@@ -21,10 +21,10 @@ from catalog.names import TableName
 from server.files.manifests import Content, Manifests, Status
 from server.files.snapshots import write_snapshot
 from server.files.storage import Storage
-from server.service.tables import TableDefinition
+from server.service.tables.tables import TableDefinition
 from tests.factories import LAKE
 from tests.server.lake import PLAIN, Lake
-from tests.server.service.dryruns.test_dryruns import BY_DAY, FIELDS, MIB, TODAY, WHOLE, a_file, make, write
+from tests.server.service.dry_runs.test_dry_runs import BY_DAY, FIELDS, MIB, TODAY, WHOLE, a_file, make, write
 
 _ids = count(7_000_000)
 TARGET, SMALL, LARGE, PLANNED, ASKED = 128 * MIB, 96 * MIB, int(1.8 * 128 * MIB), 5, 2
@@ -33,9 +33,9 @@ URL = "/api/v1/catalogs/lake/tables"
 
 def settle(lake: Lake) -> None:
     """What the background does within seconds of a commit."""
-    lake.services.looking.round()
+    lake.services.planner_loop.run_once()
     lake.services.file_layouts.round()
-    lake.services.looking.round()
+    lake.services.planner_loop.run_once()
 
 
 def health(lake: Lake) -> str:
@@ -113,7 +113,7 @@ def test_a_count_that_a_commit_has_overtaken_plans_nothing_and_is_made_again(lak
     make(lake)
     files = [a_file(TODAY) for _ in range(30)]
     write(lake, files)
-    lake.services.looking.round()
+    lake.services.planner_loop.run_once()
     held = lake.services.file_layouts
     subject = held._subject(listed_id(lake))
     assert subject is not None
@@ -121,7 +121,7 @@ def test_a_count_that_a_commit_has_overtaken_plans_nothing_and_is_made_again(lak
     write(lake, [], files[5:])  # meanwhile somebody else deletes
     with lake.services.database.writing() as uow:
         uow.layouts.put(listed_id(lake), layout, uow.now())
-    assert lake.services.looking.round().planned == 0
+    assert lake.services.planner_loop.run_once().planned == 0
     assert "its files are being counted" in why(lake)
     settle(lake)
     assert health(lake).startswith("5 of 5 files small, 5 can be packed")
@@ -130,16 +130,16 @@ def test_a_count_that_a_commit_has_overtaken_plans_nothing_and_is_made_again(lak
 def test_a_hot_table_is_planned_for_by_what_was_counted_before_its_last_appends(lake: Lake) -> None:
     make(lake)
     write(lake, [a_file(TODAY) for _ in range(30)])
-    lake.services.looking.round()
+    lake.services.planner_loop.run_once()
     lake.services.file_layouts.round()
     write(lake, [a_file(TODAY)])
-    assert lake.services.looking.round().planned == 1
+    assert lake.services.planner_loop.run_once().planned == 1
 
 
 def test_a_server_that_dies_before_it_has_stored_a_count_leaves_it_to_be_made(lake: Lake) -> None:
     make(lake)
     write(lake, [a_file(TODAY)])
-    lake.services.looking.round()
+    lake.services.planner_loop.run_once()
     subject = lake.services.file_layouts._subject(listed_id(lake))
     assert subject is not None
     lake.services.file_layouts._layout(subject)  # and is killed
@@ -153,7 +153,7 @@ def test_manifests_that_cannot_be_read_stop_no_other_tables_count(lake: Lake) ->
     lake.append(other)  # whose manifest list nobody has written
     make(lake)
     write(lake, [a_file(TODAY)])
-    lake.services.looking.round()
+    lake.services.planner_loop.run_once()
     done = lake.services.file_layouts.round()
     assert (done.counted, done.unreadable) == (1, 1)
     assert lake.services.file_layouts.round() == type(done)()
@@ -175,7 +175,7 @@ def test_a_dropped_table_has_no_count_any_more_and_none_is_made(lake: Lake) -> N
     write(lake, [a_file(TODAY)])
     settle(lake)
     write(lake, [a_file(TODAY)])
-    lake.services.looking.round()
+    lake.services.planner_loop.run_once()
     lake.services.drop(LAKE, PLAIN)
     assert lake.services.file_layouts.round().counted == 0
     with lake.services.database.reading() as uow:

@@ -15,7 +15,7 @@ from catalog.launch.fleet import LaunchStatus
 from catalog.launch.record import Process
 from catalog.launch.settings import Launch, LaunchKind, Scaling, check_launch
 from catalog.ports.launch import Seen
-from server.service import fleet
+from server.service.optimizers import fleet
 from tests.factories import LAKE
 from tests.server.lake import CHANGE, ORDERS
 from tests.server.service.fleet_stage import GROUND, ONE, Stage, a_stage
@@ -37,7 +37,7 @@ def test_a_minimum_is_started_once_and_counted_when_it_registers(stage: Stage) -
 
 
 def test_the_default_group_has_local_ones_by_a_setting_alone_while_jobs_wait(stage: Stage) -> None:
-    fleet = replace(stage.fleet, ground=replace(GROUND, local=1))
+    fleet = replace(stage.fleet, environment=replace(GROUND, local=1))
     fleet.activate()
     assert stage.launcher.commands == []
     stage.lake.create_keyed()
@@ -162,12 +162,12 @@ def test_for_a_group_that_was_dropped_none_is_started(stage: Stage) -> None:
 
 def test_where_access_control_is_on_nothing_is_started_without_a_token(stage: Stage) -> None:
     stage.fleet.set(DEFAULT_GROUP, ONE)
-    replace(stage.fleet, ground=replace(GROUND, needs_token=True)).activate()
+    replace(stage.fleet, environment=replace(GROUND, needs_token=True)).activate()
     assert stage.launcher.commands == []
     assert "optimizers.token" in (stage.launches[0].why or "")
     with_token = replace(GROUND, needs_token=True, token="t")
     stage.fleet.set(DEFAULT_GROUP, ONE)
-    replace(stage.fleet, ground=with_token).activate()
+    replace(stage.fleet, environment=with_token).activate()
     assert stage.launcher.commands[0].environment == {"FIRN_TOKEN": "t"}
 
 
@@ -223,11 +223,11 @@ def test_what_is_set_while_bounds_change_is_not_undone(stage: Stage, monkeypatch
 
 
 def test_local_ones_by_a_setting_are_tried_again_by_the_next_server(stage: Stage) -> None:
-    ground = replace(GROUND, local=1)
+    environment = replace(GROUND, local=1)
     stage.lake.create_keyed()
     stage.lake.append(CHANGE)
     stage.lake.services.planner.run_now(LAKE, ORDERS, JobKind.MERGE, {})
-    old = a_stage(stage.lake, ground)
+    old = a_stage(stage.lake, environment)
     old.launcher.refuses = "java cannot be started"
     for _ in range(5):
         old.fleet.activate()

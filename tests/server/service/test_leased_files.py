@@ -10,14 +10,14 @@ import pytest
 from catalog.errors import LeaseLost, LocationRefused
 from catalog.jobs.job import JobKind, Lease
 from catalog.names import TableName
-from server.service.leased_files import FileFacts
+from server.service.jobs.leased_files import FileFacts
 from tests.factories import LAKE
 from tests.server.lake import PLAIN, Lake
 
 HIDDEN = TableName(("db",), "hidden")
 
 
-def facts_of(lake: Lake, lease: Lease) -> FileFacts:
+def load_facts(lake: Lake, lease: Lease) -> FileFacts:
     leased = lake.services.tasks.leased(lake.job(lease))
     return lake.services.leased_files.facts(leased.context, leased.task)
 
@@ -34,7 +34,7 @@ def lease(lake: Lake) -> Lease:
 
 
 def test_a_lease_tells_where_the_tables_own_files_are(lake: Lake, lease: Lease) -> None:
-    facts = facts_of(lake, lease)
+    facts = load_facts(lake, lease)
     assert (facts.own_locations[0], facts.hive_table, facts.delegation) == (directory_of(lake, PLAIN), None, [])
     assert [one.name for one in facts.tables] == [PLAIN]
 
@@ -42,7 +42,7 @@ def test_a_lease_tells_where_the_tables_own_files_are(lake: Lake, lease: Lease) 
 def test_both_stores_of_a_keyed_table_are_told(lake: Lake) -> None:
     lake.create_keyed()
     lease = lake.lease(JobKind.EXPIRE, TableName(("db",), "orders"))
-    facts = facts_of(lake, lease)
+    facts = load_facts(lake, lease)
     assert sorted(one.name.name for one in facts.tables) == ["base", "change"]
     lake.services.leased_files.check(lease, [f"{place}/data/" for place in facts.own_locations])
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from catalog.jobs.job import JobKind
-from server.store.uow import SqlUnitOfWork
+from server.store.unit_of_work import SqlUnitOfWork
 from tests.factories import LAKE
 from tests.server.lake import CHANGE, ORDERS, Lake
 
@@ -23,7 +23,7 @@ def days(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def told(lake: Lake, kind: JobKind = JobKind.CLEAN) -> object:
-    task = lake.services.tasks.if_asked(LAKE, ORDERS, kind, {}).task
+    task = lake.services.tasks.build_unqueued_task(LAKE, ORDERS, kind, {}).task
     return task.get("clean", task)["deletes_through"]
 
 

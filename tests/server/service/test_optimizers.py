@@ -9,8 +9,8 @@ import pytest
 from catalog.errors import Conflict, Dismissed, NotFound
 from catalog.jobs.job import JobKind
 from catalog.jobs.optimizer import PROTOCOL
-from server.background.tidy import Tidy
-from server.service.optimizers import Coming, Optimizers, Shown
+from server.background.cleanup import Cleanup
+from server.service.optimizers.optimizers import Optimizers, OptimizerStatus, Registration
 from tests.server.lake import CHANGE, Lake
 
 
@@ -21,11 +21,11 @@ def orders(lake: Lake) -> Lake:
     return lake
 
 
-def coming(protocol: int = PROTOCOL, version: str = "0") -> Coming:
-    return Coming(group="default", host="h", pid=1, version=version, protocol=protocol, slots=2)
+def coming(protocol: int = PROTOCOL, version: str = "0") -> Registration:
+    return Registration(group="default", host="h", pid=1, version=version, protocol=protocol, slots=2)
 
 
-def the_one(optimizers: Optimizers) -> Shown:
+def the_one(optimizers: Optimizers) -> OptimizerStatus:
     (one,) = optimizers.list()
     return one
 
@@ -94,9 +94,9 @@ def test_an_optimizer_that_is_not_heard_is_silent_and_forgotten_after_a_while(la
     assert the_one(Optimizers(database, "0", timedelta(seconds=-1))).is_silent
     with database.writing() as uow:
         uow.optimizers.saw(heard.optimizer.id, uow.now() - timedelta(minutes=9), {})
-    assert Tidy(database).activate().optimizers == 0
+    assert Cleanup(database).activate().optimizers == 0
     assert the_one(lake.services.optimizers).is_silent
     with database.writing() as uow:
         uow.optimizers.saw(heard.optimizer.id, uow.now() - timedelta(minutes=11), {})
-    assert Tidy(database).activate().optimizers == 1
+    assert Cleanup(database).activate().optimizers == 1
     assert lake.services.optimizers.list() == []

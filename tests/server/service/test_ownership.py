@@ -9,8 +9,8 @@ import pytest
 from catalog.locations.location_rule import QUARANTINE
 from catalog.names import CatalogName
 from catalog.removal.drop import DroppedState
-from server.service.ownership import SHARED, tables_of, why_not_its_own
-from server.service.tables import TableDefinition
+from server.service.locations.ownership import SHARED, explain_not_own, list_stores
+from server.service.tables.tables import TableDefinition
 from tests.factories import LAKE
 from tests.server.lake import BASE, COLUMNS, ORDERS, PLAIN, Lake, altered, set_property
 from tests.server.older_tables import before_the_location_rule
@@ -22,9 +22,9 @@ def why(lake: Lake, *, by_listing: bool = True) -> str | None:
     with lake.services.database.reading() as uow:
         relation = uow.relations.find(LAKE, PLAIN) or uow.relations.find(LAKE, ORDERS)
         assert relation is not None
-        tables = tables_of(uow, relation)
+        tables = list_stores(uow, relation)
         properties = {one.id: lake.metadata(one.name).get("properties", {}) for one in tables}
-        return why_not_its_own(uow, relation, properties, by_listing=by_listing)
+        return explain_not_own(uow, relation, properties, by_listing=by_listing)
 
 
 def test_a_table_alone_at_its_place_owns_it(lake: Lake) -> None:

@@ -12,9 +12,9 @@ import pytest
 from catalog.errors import Conflict, LocationRefused, NotFound
 from catalog.names import TableName
 from catalog.removal.drop import DroppedState
-from server.service.ownership import SHARED
-from server.service.purge import PurgeStatus
-from server.service.tables import TableDefinition
+from server.service.drop.purge import PurgeStatus
+from server.service.locations.ownership import SHARED
+from server.service.tables.tables import TableDefinition
 from tests.factories import LAKE
 from tests.server.faults import Killed
 from tests.server.lake import CHANGE, COLUMNS, ORDERS, PLAIN, Lake, altered, set_property
@@ -248,8 +248,8 @@ def test_a_table_whose_files_are_gone_already_is_forgotten(lake: Lake) -> None:
 
 
 def test_a_large_purge_goes_on_where_the_run_before_has_stopped(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("server.service.purge.FILES_PER_RUN", 2)
-    monkeypatch.setattr("server.service.purge.BATCH", 1)
+    monkeypatch.setattr("server.service.drop.purge.FILES_PER_RUN", 2)
+    monkeypatch.setattr("server.service.drop.purge.BATCH", 1)
     location = filled(lake)
     dropped(lake)
     seen = [len(files_below(location))]

@@ -7,7 +7,7 @@ import pytest
 from catalog.errors import Conflict, NamespaceNotEmpty, NoSuchNamespace, Protected
 from catalog.jobs.job import JobKind, JobStatus
 from catalog.names import Namespace, TableName
-from server.service.views import ViewDefinition
+from server.service.tables.views import ViewDefinition
 from tests.factories import LAKE
 from tests.server.lake import CHANGE, COLUMNS, ORDERS, PLAIN, Lake
 from tests.server.service.dropping import append_files, keep, listed
@@ -113,7 +113,7 @@ def test_a_job_on_one_of_its_tables_ends_with_it(full: Lake) -> None:
 
 
 def test_more_than_one_transaction_should_drop_is_refused(full: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("server.service.recursive.MOST", 3)
+    monkeypatch.setattr("server.service.drop.recursive_drop.MOST", 3)
     with pytest.raises(Conflict, match="more than 3"):
         full.services.recursive_drops.drop(LAKE, DB)
 

@@ -8,7 +8,7 @@ import pytest
 
 from catalog.errors import CatalogError, CommitUnknown, DuplicateBatch, RequirementFailed, Unavailable
 from catalog.iceberg.json import Json
-from server.service.refs import Target
+from server.service.tables.refs import Target
 from tests.factories import LAKE
 from tests.server.lake import PLAIN, Lake, altered, appended, snapshot_ids, snapshot_of, void
 

@@ -70,11 +70,11 @@ def test_a_metastore_is_away_since_the_first_time_and_for_its_newest_reason(data
         uow.catalogs.add(a_catalog(name=CatalogName("pond")))
     for why, now in (("refused", NOW), ("timed out", LATER), ("timed out", LATER)):
         with database.writing() as uow:
-            uow.catalogs.note_away(LAKE, why, now)
+            uow.catalogs.note_metastore_down(LAKE, why, now)
     with database.reading() as uow:
         assert [one.away for one in uow.catalogs.list()] == [Away(since=NOW, why="timed out"), None]
     with database.writing() as uow:
-        uow.catalogs.note_away(LAKE, None, LATER)
+        uow.catalogs.note_metastore_down(LAKE, None, LATER)
     with database.reading() as uow:
         assert uow.catalogs.get(LAKE).away is None
 
@@ -262,7 +262,7 @@ def test_stats_are_zeros_until_they_are_put(database: Database) -> None:
     with database.writing() as uow:
         assert uow.stats.get(relation_id) == TableStats(relation_id=relation_id)
         for stats in (TableStats(relation_id=relation_id, records=1), full):
-            uow.stats.put(stats, look_at=NOW)
+            uow.stats.put(stats, plan_after=NOW)
             assert uow.stats.get(relation_id) == stats
 
 
@@ -485,7 +485,7 @@ def test_operations_of_a_batch_move_together(database: Database) -> None:
             ]
         )
     )
-    other = an_operation(target="db.other", cancel_asked=True)
+    other = an_operation(target="db.other", cancel_requested=True)
     alone = an_operation(target="db.alone")
     with database.writing() as uow:
         uow.operations.add_all([waiting, running, paused, ended, check])
@@ -506,7 +506,7 @@ def test_operations_of_a_batch_move_together(database: Database) -> None:
         assert uow.operations.tally(batch).outcomes == {"waiting": 1, "running": 2, **ended_ones}
         assert uow.operations.cancel_all(batch, LATER) == 3
         assert uow.operations.tally(batch).outcomes == {"canceled": 1, "running": 2, **ended_ones}
-        assert uow.operations.get(running.id).cancel_asked
+        assert uow.operations.get(running.id).cancel_requested
         assert uow.operations.get(alone.id) == alone
         with pytest.raises(NotFound):
             uow.operations.tally(BatchId(alone.id))
@@ -538,13 +538,13 @@ def test_policies_belong_to_one_scope(database: Database) -> None:
 def test_an_answer_is_kept_once_and_forgotten_by_age(database: Database) -> None:
     answer = StoredResponse(key="k", fingerprint="f", status=200, body=b"\x00\xff", created_at=NOW)
     with database.writing() as uow:
-        uow.answers.add(answer)
+        uow.idempotency_keys.add(answer)
         with pytest.raises(Conflict):
-            uow.answers.add(answer)
-        assert uow.answers.find("k") == answer
-        assert uow.answers.remove_before(NOW) == 0
-        assert uow.answers.remove_before(LATER) == 1
-        assert uow.answers.find("k") is None
+            uow.idempotency_keys.add(answer)
+        assert uow.idempotency_keys.find("k") == answer
+        assert uow.idempotency_keys.remove_before(NOW) == 0
+        assert uow.idempotency_keys.remove_before(LATER) == 1
+        assert uow.idempotency_keys.find("k") is None
 
 
 def test_one_server_leads_until_its_claim_lapses(database: Database) -> None:

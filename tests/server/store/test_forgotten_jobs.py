@@ -14,8 +14,8 @@ from catalog.jobs.job import REMEMBERED_JOBS, CommitRecord, Job, JobId, JobKind,
 from catalog.names import RelationId
 from catalog.ports.store import Database, UnitOfWork
 from catalog.removal.orphan_files import BatchState, OrphanBatch
-from server.background import tidy
-from server.background.tidy import Tidy
+from server.background import cleanup
+from server.background.cleanup import Cleanup
 from tests.factories import LAKE, NOW, a_job
 
 LONG_AGO = NOW - timedelta(days=400)
@@ -135,11 +135,11 @@ def test_of_a_table_that_is_gone_nothing_is_remembered(database: Database) -> No
 def test_old_jobs_are_forgotten_in_small_transactions_as_many_as_a_run_may(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tidy, "JOBS_AT_ONCE", 2)
-    monkeypatch.setattr(tidy, "MOST_BATCHES", 3)
+    monkeypatch.setattr(cleanup, "JOBS_AT_ONCE", 2)
+    monkeypatch.setattr(cleanup, "MOST_BATCHES", 3)
     table = RelationId(uuid4())
     with database.writing() as uow:
         jobs = [ended(uow, table, ended_at=LONG_AGO + timedelta(days=day)) for day in range(REMEMBERED_JOBS + 7)]
     kept = timedelta(days=30)
-    assert [Tidy(database, kept).activate().jobs for _ in range(3)] == [6, 1, 0]
+    assert [Cleanup(database, kept).activate().jobs for _ in range(3)] == [6, 1, 0]
     assert left(database) == [job.id for job in jobs[7:]]

@@ -18,10 +18,10 @@ from sqlalchemy import event, text
 from catalog.errors import AlreadyExists, CommitUnknown, NamespaceNotEmpty, Unavailable
 from catalog.jobs.job import JobKind, JobStatus
 from catalog.ports.store import Database, UnitOfWork
-from server.service.namespaces import Namespaces
+from server.service.tables.namespaces import Namespaces
 from server.store.schema import upgrade_schema
 from server.store.session import Sessions, open_engine
-from server.store.uow import SqlDatabase
+from server.store.unit_of_work import SqlDatabase
 from tests.databases import OpenDatabase
 from tests.factories import LAKE, LATER, NOW, a_catalog, a_job, a_keyed_table, a_relation, an_optimizer
 from tests.postgres_fixtures import PostgresServer

@@ -11,9 +11,9 @@ import pytest
 
 from catalog.ports.store import Database
 from server.app import create_app
-from server.assembly import build_services
+from server.background.registry import build_background
+from server.container import build_services
 from server.files.aws import Aws
-from server.schedule import build_background
 from server.settings import Settings
 from tests.s3_fixtures import client_of_s3, s3_server
 from tests.server.vending.vault import OTHER, SERVERS_KEYS, STATIC_KEYS, TABLE, VAULT, Recorded, Vault
@@ -48,7 +48,7 @@ def vault(database: Database, tmp_path: Path, s3: str, bucket: str) -> Vault:
     storage = {"firn.storage.s3.endpoint": s3, "firn.storage.s3.region": "us-east-1"}
     services.namespaces.create_catalog(VAULT, f"s3://{bucket}/wh", None, storage)
     services.namespaces.create(VAULT, ("db",), {})
-    admin = services.access.directory.first_admin()
+    admin = services.access.principals.first_admin()
     assert admin is not None
     app = create_app(settings, services, build_background(settings, services))
     found = Vault(app=app, services=services, cloud=cloud, s3=s3, bucket=bucket, admin=admin)

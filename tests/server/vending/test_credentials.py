@@ -19,9 +19,9 @@ from catalog.credentials.session_policy import build_session_policy
 from catalog.history.commit import TableCommit
 from catalog.keyed.spec import KeySpec
 from catalog.names import TableName
-from server.guard import rules
-from server.iceberg.delegation import REFUSED
-from server.service.commit import CommitRequest
+from server.guard import route_rules
+from server.iceberg.credentials import REFUSED
+from server.service.commit.commit_path import CommitRequest
 from tests.server.guarded import on, token_for
 from tests.server.lake import definition
 from tests.server.older_tables import before_the_location_rule
@@ -331,7 +331,7 @@ def test_a_stores_credentials_open_the_store_and_a_pinned_one_is_read(vault: Vau
 def test_no_management_route_tells_the_servers_keys(vault: Vault, url: str) -> None:
     vault.configure(STS)
     client = vault.client(url)
-    paths = [path for method, path in rules.API if method == "GET" and path.count("{") == path.count("{catalog}")]
+    paths = [path for method, path in route_rules.API if method == "GET" and path.count("{") == path.count("{catalog}")]
     told = [client.get(f"/api/v1{path.format(catalog='lake')}").text for path in paths]
     assert any(ROLE in text for text in told)
     secrets = [SERVERS_KEYS["s3.secret-access-key"], STATIC_KEYS["read_key_secret"], STATIC_KEYS["write_key_secret"]]

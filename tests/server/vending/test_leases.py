@@ -9,10 +9,10 @@ import pytest
 
 from catalog.jobs.job import JobKind, Lease
 from catalog.jobs.optimizer import PROTOCOL
-from server.iceberg.delegation import REFUSED
-from server.service.leased_files import FileFacts
-from server.service.optimizers import Coming
-from server.service.vending import Mechanism
+from server.iceberg.credentials import REFUSED
+from server.service.access.credential_vending import Mechanism
+from server.service.jobs.leased_files import FileFacts
+from server.service.optimizers.optimizers import Registration
 from tests.server.vending.vault import PATH, SIGNS, STS, TABLE, VAULT, VENDED, Vault
 
 DENIED = 403
@@ -30,7 +30,7 @@ def client(vault: Vault) -> Iterator[httpx.Client]:
 def lease(vault: Vault) -> Lease:
     """Of a job on db.orders."""
     services = vault.services
-    coming = Coming(group="default", host="here", pid=1, version="0", protocol=PROTOCOL)
+    coming = Registration(group="default", host="here", pid=1, version="0", protocol=PROTOCOL)
     services.planner.run_now(VAULT, TABLE, JobKind.EXPIRE, {})
     taken = services.jobs.take(services.optimizers.register(coming).id, list(JobKind))
     assert taken is not None
@@ -41,7 +41,7 @@ def by(lease: Lease) -> dict[str, str]:
     return {**VENDED, "X-Firn-Lease": str(lease)}
 
 
-def facts_of(vault: Vault, lease: Lease) -> FileFacts:
+def load_facts(vault: Vault, lease: Lease) -> FileFacts:
     with vault.services.database.reading() as uow:
         job = uow.jobs.get(lease.job_id)
     leased = vault.services.tasks.leased(job)
@@ -81,4 +81,4 @@ def test_a_lease_tells_how_the_catalog_gives_access(
     vault: Vault, lease: Lease, properties: dict[str, str], delegation: list[Mechanism]
 ) -> None:
     vault.configure(properties)
-    assert facts_of(vault, lease).delegation == delegation
+    assert load_facts(vault, lease).delegation == delegation

@@ -13,7 +13,7 @@ from pyiceberg.catalog.rest import RestCatalog
 
 from catalog.access.privileges import Privilege
 from catalog.access.tokens import Secret
-from server.iceberg.delegation import REFUSED
+from server.iceberg.credentials import REFUSED
 from tests.s3_fixtures import client_of_s3
 from tests.server.lake import definition
 from tests.server.older_tables import before_the_location_rule

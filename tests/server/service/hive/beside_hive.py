@@ -24,26 +24,26 @@ from catalog.names import CatalogName, TableName
 from catalog.ports.metastore import Metastore
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import LocatedRelation, RelationKind
-from server.assembly import build_services
+from server.container import build_services
 from server.files.listing import Listings
 from server.files.locations import local_path
 from server.files.storage import Storage
 from server.files.table_files import TableFiles
-from server.service.hive.check import Checks
-from server.service.hive.convert import Conversions
+from server.service.hive.conversion import Conversions
 from server.service.hive.downgrade import Downgrades
-from server.service.hive.index import HiveIndex
 from server.service.hive.operations import Operations
 from server.service.hive.publish import Publishes
-from server.service.hive.published import PublishedFiles
+from server.service.hive.publish_commit import PublishedFiles
+from server.service.hive.repoint import Repointer
 from server.service.hive.results import SyncResult
-from server.service.hive.switch import Switches
 from server.service.hive.sync import Syncs
+from server.service.hive.table_index import HiveIndex
 from server.service.hive.upgrade import Upgrades
-from server.service.metadata import MetadataFiles
-from server.service.permits import blocked_by
+from server.service.hive.upgrade_check import Checks
+from server.service.jobs.admission import find_blocker
 from server.service.services import Services
-from server.service.tables import Tables
+from server.service.tables.metadata_files import MetadataFiles
+from server.service.tables.tables import Tables
 from server.settings import Settings
 from tests.factories import LAKE
 from tests.hive_tables import a_hive_partition, a_hive_table, a_storage
@@ -97,8 +97,8 @@ class MortalDatabase:
     def truncate_log(self) -> bool:
         return self.real.truncate_log()
 
-    def turn(self, tables: Collection[str]) -> AbstractContextManager[None]:
-        return self.real.turn(tables)
+    def lock_commits(self, tables: Collection[str]) -> AbstractContextManager[None]:
+        return self.real.lock_commits(tables)
 
     @contextmanager
     def writing(self) -> Iterator[UnitOfWork]:
@@ -242,7 +242,7 @@ class BesideHive:
         """What keeps such jobs from the table over a Hive table."""
         with self.database.reading() as uow:
             relation = uow.relations.of_hive(LAKE, table.name)
-            return None if relation is None else blocked_by(uow, relation.id, kind)
+            return None if relation is None else find_blocker(uow, relation.id, kind)
 
     def operation(self, operation: Operation) -> Operation:
         with self.database.reading() as uow:
@@ -374,11 +374,11 @@ def _composed(real: Database, directory: Path, metastore: FakeMetastore, numbers
         services.hive.upgrades, database=database, tables=tables, keyed=keyed, index=index, checks=checks, files=files
     )
     operations = Operations(database, checks, storage)
-    switches = Switches(database, index, files)
+    repointer = Repointer(database, index, files)
     committer = replace(services.committer, metadata=metadata)
-    syncs = Syncs(database, metadata, committer, index, files, switches)
-    publishes = Publishes(database, metadata, index, files, switches, syncs.columns)
-    published = PublishedFiles(database, metadata, committer, index, files, switches)
+    syncs = Syncs(database, metadata, committer, index, files, repointer)
+    publishes = Publishes(database, metadata, index, files, repointer, syncs.columns)
+    published = PublishedFiles(database, metadata, committer, index, files, repointer)
     return BesideHive(
         services,
         operations,

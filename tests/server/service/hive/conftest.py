@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from server.store.session import Sessions, open_engine
-from server.store.uow import SqlDatabase
+from server.store.unit_of_work import SqlDatabase
 from tests.server.service.hive.beside_hive import BesideHive, beside_hive
 
 

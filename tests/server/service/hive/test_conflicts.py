@@ -12,7 +12,7 @@ from catalog.files.data_file import DataFileEntry
 from catalog.history.commit import TableCommit
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
-from server.service.commit import CommitRequest
+from server.service.commit.commit_path import CommitRequest
 from server.service.hive.results import SyncOutcome
 from tests.factories import LAKE
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles, uri

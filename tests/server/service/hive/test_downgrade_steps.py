@@ -22,8 +22,8 @@ from catalog.jobs.operation import Operation, OperationStatus
 from catalog.keyed.spec import CHANGE
 from catalog.names import TableName
 from server.files.locations import local_path
-from server.service.commit import CommitRequest
-from server.service.facts import existing_table, load_metadata
+from server.service.commit.commit_path import CommitRequest
+from server.service.commit.commit_target import get_table, load_metadata
 from tests.factories import LAKE
 from tests.server.faults import Killed
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
@@ -61,7 +61,7 @@ def appended(
     name = beside.table_name(table)
     name = name if store is None else TableName(name.as_namespace, store)
     with beside.database.reading() as uow:
-        relation = existing_table(uow, LAKE, name)
+        relation = get_table(uow, LAKE, name)
     metadata = load_metadata(beside.services.metadata, relation)
     files = beside.upgrades.files
     location = f"{beside.warehouse.as_uri()}/written-{secrets.token_hex(4)}.parquet"

@@ -20,8 +20,8 @@ from server.files.storage import Storage
 from tests.factories import LAKE
 from tests.hive_tables import AVRO, ORC, a_hive_partition, a_storage
 from tests.server.service.hive.beside_hive import LONG_AGO_NS, BesideHive, HiveFiles, uri
-from tests.server.service.hive.test_columns import added, alter_here
 from tests.server.service.hive.test_publish_steps import merged, set_property
+from tests.server.service.hive.test_schema_sync import added, alter_here
 
 SCHEMA = {
     "type": "record",

@@ -9,15 +9,15 @@ import pytest
 from catalog.errors import NotFound
 from catalog.history.commit import TableCommit
 from catalog.iceberg.reading import current_snapshot
-from server.service.commit import CommitRequest
-from server.service.hive.freshness import Behind
+from server.service.commit.commit_path import CommitRequest
+from server.service.hive.freshness import PublishPreview
 from tests.factories import LAKE
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles, uri
 from tests.server.service.hive.test_downgrade_steps import appended, published
 from tests.server.service.hive.test_sync_steps import upgraded
 
 
-def behind(beside: BesideHive, table: HiveFiles) -> Behind:
+def behind(beside: BesideHive, table: HiveFiles) -> PublishPreview:
     return beside.publishes.freshness.behind(LAKE, table.name)
 
 

@@ -12,8 +12,8 @@ from catalog.iceberg.table import current_schema
 from catalog.jobs.job import JobKind, Lease
 from catalog.jobs.optimizer import PROTOCOL
 from catalog.keyed.keys_task import KeepRule
-from server.service.commit import CommitRequest
-from server.service.optimizers import Coming
+from server.service.commit.commit_path import CommitRequest
+from server.service.optimizers.optimizers import Registration
 from tests.factories import LAKE
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
 from tests.server.service.hive.test_publish_steps import active, note, write
@@ -23,7 +23,7 @@ from tests.server.service.hive.test_sync_steps import relation_of, upgraded
 def leased(beside: BesideHive, table: HiveFiles) -> Lease:
     name = beside.table_name(table)
     beside.services.planner.run_now(LAKE, name, JobKind.KEYS, KeepRule().as_params())
-    about = Coming(group="default", host="here", pid=1, version=version("firn"), protocol=PROTOCOL)
+    about = Registration(group="default", host="here", pid=1, version=version("firn"), protocol=PROTOCOL)
     taken = beside.services.jobs.take(beside.services.optimizers.register(about).id, [JobKind.KEYS])
     assert taken is not None
     assert beside.services.tasks.of(taken.job)["by_time"]

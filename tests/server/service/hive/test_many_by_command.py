@@ -12,16 +12,16 @@ import pytest
 from catalog.keyed.spec import KeySpec
 from firn.client import connect
 from server.app import create_app
-from server.schedule import build_background
+from server.background.registry import build_background
 from server.settings import Settings
 from tests.command_line import Command
 from tests.factories import LAKE
 from tests.fingerprints import fingerprint
 from tests.server.listening import listening
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
-from tests.server.service.hive.test_columns import hive_has
 from tests.server.service.hive.test_many_upgrades import a_text_table
 from tests.server.service.hive.test_publish_steps import leased, merged
+from tests.server.service.hive.test_schema_sync import hive_has
 
 
 @dataclass

@@ -21,7 +21,7 @@ from catalog.jobs.job import JobKind
 from catalog.ports.metastore import PartitionLocation
 from firn.protocol.locations import normalize_location
 from server.files.locations import local_path
-from server.service.commit import CommitRequest
+from server.service.commit.commit_path import CommitRequest
 from server.service.hive.results import PublishOutcome, SyncOutcome
 from tests.factories import LAKE
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles, uri

@@ -9,9 +9,9 @@ import pytest
 from catalog.errors import CommitUnknown, Conflict, Unavailable
 from catalog.hive.baseline import ChangeSignals, PartitionBaseline
 from catalog.hive.publisher import PUBLISHER
-from server.service.hive import switch
+from server.service.hive import repoint
 from server.service.hive.link_store import load_link
-from server.service.hive.published import Published
+from server.service.hive.publish_commit import Published
 from server.service.hive.results import SyncOutcome
 from tests.factories import LAKE
 from tests.hive_tables import a_hive_partition, a_storage
@@ -105,7 +105,7 @@ def test_a_lock_that_lasts_holds_up_no_sync_for_ever(beside: BesideHive, monkeyp
         assert accepted(beside, job).left == 4
         table.add("y", 12)
         assert beside.sync(table).waits
-        monkeypatch.setattr(switch, "LONGEST_LOCKED_NS", 0)
+        monkeypatch.setattr(repoint, "LONGEST_LOCKED_NS", 0)
         outcome = beside.sync(table)
     assert outcome.job is not None, outcome.message
     assert at(beside, table, job) == set()

@@ -26,11 +26,11 @@ from catalog.ports.metastore import PartitionLocation
 from catalog.tables.relation import Relation
 from firn.protocol.locations import normalize_location
 from server.files.locations import local_path
-from server.service.commit import CommitRequest
-from server.service.hive.books import advance
+from server.service.commit.commit_path import CommitRequest
+from server.service.hive.link_state import advance
 from server.service.hive.link_store import update_link
 from server.service.hive.results import SyncOutcome, SyncResult
-from server.service.optimizers import Coming
+from server.service.optimizers.optimizers import Registration
 from tests.factories import LAKE
 from tests.hive_tables import a_hive_partition, a_storage
 from tests.server.faults import Killed
@@ -81,7 +81,7 @@ def leased(beside: BesideHive, table: HiveFiles, **rows: tuple[int, ...]) -> Lea
     """A publish up to asking the server, its optimizer having written these ids by partition."""
     outcome = beside.publishes.publish(LAKE, table.name)
     assert outcome.job is not None, outcome.message
-    about = Coming(group="default", host="here", pid=1, version=version("firn"), protocol=PROTOCOL)
+    about = Registration(group="default", host="here", pid=1, version=version("firn"), protocol=PROTOCOL)
     taken = beside.services.jobs.take(beside.services.optimizers.register(about).id, [JobKind.PUBLISH])
     assert taken is not None
     beside.services.jobs.committing(taken.lease)

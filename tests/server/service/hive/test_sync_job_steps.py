@@ -19,10 +19,10 @@ from catalog.jobs.optimizer import PROTOCOL
 from catalog.keyed.spec import BASE, CHANGE
 from catalog.names import TableName
 from catalog.tables.relation import Relation
-from server.service.commit import CommitRequest
-from server.service.facts import load_metadata
+from server.service.commit.commit_path import CommitRequest
+from server.service.commit.commit_target import load_metadata
 from server.service.hive.results import SyncOutcome
-from server.service.optimizers import Coming
+from server.service.optimizers.optimizers import Registration
 from tests.factories import LAKE
 from tests.server.faults import Killed
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
@@ -104,7 +104,7 @@ def ended_as_if_silent(beside: BesideHive, table: HiveFiles) -> None:
 
 @pytest.mark.parametrize("act", [appended, overwritten, dropped])
 def test_a_killed_sync_job_is_made_good(beside: BesideHive, act: Callable[[HiveFiles], None]) -> None:
-    about = Coming(group="default", host="here", pid=1, version=version("firn"), protocol=PROTOCOL)
+    about = Registration(group="default", host="here", pid=1, version=version("firn"), protocol=PROTOCOL)
     optimizer_id = beside.services.optimizers.register(about).id
     died = 0
     while True:

@@ -19,7 +19,7 @@ from catalog.jobs.blocker import Blocker, BlockerId
 from catalog.jobs.job import JobKind, JobStatus, cancel_job
 from catalog.tables.relation import Away, Relation
 from server.files.listing import Listings
-from server.service.hive.books import advance
+from server.service.hive.link_state import advance
 from server.service.hive.link_store import load_link, update_link
 from server.service.hive.results import SyncOutcome, SyncResult
 from server.service.hive.sync import Syncs

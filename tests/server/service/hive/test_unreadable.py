@@ -17,11 +17,11 @@ from catalog.jobs.job import Job
 from catalog.jobs.optimizer import PROTOCOL
 from server.files.storage import Storage
 from server.service.hive.results import SyncOutcome, SyncResult
-from server.service.optimizers import Coming
+from server.service.optimizers.optimizers import Registration
 from tests.server.service.hive.beside_hive import LONG_AGO_NS, BesideHive, HiveFiles, aged
-from tests.server.service.hive.test_columns import staged_for
 from tests.server.service.hive.test_held_back import drift_of
 from tests.server.service.hive.test_publish_steps import merged, set_property
+from tests.server.service.hive.test_schema_sync import staged_for
 from tests.server.service.hive.test_sync_job_steps import Optimizer
 from tests.server.service.hive.test_sync_steps import make_due, upgraded
 from tests.server.service.hive.test_trouble import meanwhile, refusing
@@ -69,7 +69,7 @@ def carried_out(beside: BesideHive, table: HiveFiles, outcome: SyncResult) -> se
     if outcome.job is None:
         return set()
     read = split_name(beside, outcome.job)
-    about = Coming(group="default", host="here", pid=1, version=version("firn"), protocol=PROTOCOL)
+    about = Registration(group="default", host="here", pid=1, version=version("firn"), protocol=PROTOCOL)
     Optimizer(table, beside.services.optimizers.register(about).id).work(beside)
     return read
 

@@ -10,8 +10,8 @@ import pytest
 from catalog.errors import CommitUnknown, Conflict
 from catalog.jobs.operation import OperationStatus
 from server.service.hive import upgrade
-from server.service.hive.attempt import LISTING, Attempt, Paused
 from server.service.hive.results import SyncOutcome
+from server.service.hive.upgrade_attempt import LISTING, Paused, UpgradeAttempt
 from tests.fingerprints import fingerprint
 from tests.server.faults import FaultyDatabase, Killed
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
@@ -154,7 +154,7 @@ def test_how_far_a_listing_is_counts_directories_and_a_pause_meanwhile_is_heard(
 ) -> None:
     monkeypatch.setattr(upgrade, "REPORT_EVERY_SECONDS", 0)
     operation = beside.start(beside.hive_table(), "id")
-    attempt = Attempt(beside.database, beside.upgrades.files, operation, root="nowhere")
+    attempt = UpgradeAttempt(beside.database, beside.upgrades.files, operation, root="nowhere")
     attempt.begin()
     listed = upgrade.counted(attempt, iter(range(3)), 3)
     next(listed)

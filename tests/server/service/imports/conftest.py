@@ -6,7 +6,7 @@ import pytest
 
 from catalog.ports.store import Database
 from server.store.session import Sessions, open_engine
-from server.store.uow import SqlDatabase
+from server.store.unit_of_work import SqlDatabase
 from tests.server.service.imports.importing import Importing, importing
 
 

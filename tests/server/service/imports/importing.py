@@ -22,7 +22,7 @@ from catalog.names import Namespace, TableName
 from catalog.ports.imports import ForeignCatalog
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation
-from server.assembly import build_services
+from server.container import build_services
 from server.service.imports.imports import Imports
 from server.service.services import Services
 from server.settings import Settings

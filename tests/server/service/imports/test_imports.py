@@ -19,9 +19,9 @@ from catalog.imports.entry import EntryState
 from catalog.imports.spec import Secrets
 from catalog.jobs.operation import OperationId, OperationStatus
 from catalog.names import TableName
-from server.background.tidy import IMPORTS_KEPT, Tidy
+from server.background.cleanup import IMPORTS_KEPT, Cleanup
 from server.identity.sealing import KEY_FILE, Sealer
-from server.service.commit import CommitRequest
+from server.service.commit.commit_path import CommitRequest
 from tests.factories import LAKE
 from tests.hive_tables import a_hive_table
 from tests.server.lake import PLAIN, set_property
@@ -262,8 +262,11 @@ def test_what_an_import_has_found_is_forgotten_a_month_after_its_end_and_its_cou
         long_ago = uow.now() - IMPORTS_KEPT
         for operation, ended_at in ((old, long_ago), (young, long_ago + timedelta(minutes=5)), (running, None)):
             uow.operations.put(replace(uow.operations.get(operation.id), ended_at=ended_at))
-    tidy = Tidy(here.database)
-    assert (tidy.activate().import_entries, tidy.activate().import_entries) == (2, 0)  # the namespace and the table
+    remove_expired = Cleanup(here.database)
+    assert (remove_expired.activate().import_entries, remove_expired.activate().import_entries) == (
+        2,
+        0,
+    )  # the namespace and the table
     assert [list(here.entries(one)) for one in operations] == [[], ["x.a"], ["x.a"]]
     assert here.operation(old).result["counts"] == {"registered": 1}
 

@@ -16,9 +16,9 @@ from server.files.locations import local_path
 from server.files.quarantine import QuarantineFiles
 from server.files.reachable import Reachable
 from server.files.storage import Storage
-from server.service.metadata import MetadataFiles
-from server.service.orphans.orphans import Orphans
+from server.service.orphans.orphan_removal import Orphans
 from server.service.orphans.quarantine import Quarantine
+from server.service.tables.metadata_files import MetadataFiles
 from tests.server.lake import Lake
 from tests.server.service.dropping import DyingDatabase, Fuse
 

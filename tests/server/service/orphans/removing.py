@@ -17,7 +17,7 @@ from catalog.names import TableName
 from catalog.removal.orphan_files import BatchState, OrphanBatch, is_metadata
 from server.files.snapshots import write_snapshot
 from server.files.storage import Storage
-from server.service.orphans.orphans import Ended, Judged, Orphans
+from server.service.orphans.orphan_removal import DeletedFiles, Orphans, TakenFiles
 from tests.factories import LAKE
 from tests.server.lake import PLAIN, Lake
 from tests.server.service.dropping import files_below, path_of
@@ -33,14 +33,14 @@ def age(paths: Iterable[Path], seconds: float = OLD) -> None:
         os.utime(path, (then, then))
 
 
-def place_of(lake: Lake, name: TableName = PLAIN) -> str:
+def find_published_location(lake: Lake, name: TableName = PLAIN) -> str:
     found: str = lake.metadata(name)["location"]
     return found
 
 
 def stray(lake: Lake, file: str, name: TableName = PLAIN, *, seconds: float = OLD) -> Path:
     """A file at the table's place that nothing refers to."""
-    path = path_of(place_of(lake, name)) / file
+    path = path_of(find_published_location(lake, name)) / file
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(f"rows of {file}".encode())
     age([path], seconds)
@@ -48,7 +48,7 @@ def stray(lake: Lake, file: str, name: TableName = PLAIN, *, seconds: float = OL
 
 
 def everything(lake: Lake, name: TableName = PLAIN) -> list[Path]:
-    return sorted(files_below(place_of(lake, name)))
+    return sorted(files_below(find_published_location(lake, name)))
 
 
 def begun(lake: Lake, name: TableName = PLAIN, **params: Any) -> Lease:
@@ -64,7 +64,7 @@ def job_of(lake: Lake, lease: Lease) -> Job:
         return uow.jobs.get(lease.job_id)
 
 
-def proposed(lake: Lake, lease: Lease, paths: Sequence[Path | str], orphans: Orphans | None = None) -> Judged:
+def proposed(lake: Lake, lease: Lease, paths: Sequence[Path | str], orphans: Orphans | None = None) -> TakenFiles:
     """All that an optimizer sends."""
     locations = [one if isinstance(one, str) else f"file://{one}" for one in paths]
     odd = [one for one in locations if is_metadata(one) and "/metadata/" not in one]
@@ -75,7 +75,7 @@ def ended(lake: Lake, lease: Lease) -> None:
     lake.services.jobs.report(lease, None, error=None, result={})
 
 
-def removed(lake: Lake, name: TableName = PLAIN, **params: Any) -> Judged:
+def removed(lake: Lake, name: TableName = PLAIN, **params: Any) -> TakenFiles:
     """One whole job, as an optimizer would do it that thinks of nothing."""
     lease = begun(lake, name, **params)
     lake.services.orphans.end_overdue(lease)
@@ -84,7 +84,7 @@ def removed(lake: Lake, name: TableName = PLAIN, **params: Any) -> Judged:
     return judged
 
 
-def overdue(lake: Lake, name: TableName = PLAIN) -> Ended:
+def overdue(lake: Lake, name: TableName = PLAIN) -> DeletedFiles:
     """The next job after the quarantine's time is over."""
     with lake.services.database.writing() as uow:
         for batch in uow.orphans.of_table(relation_id(lake, name), list(BatchState)):
@@ -96,7 +96,7 @@ def overdue(lake: Lake, name: TableName = PLAIN) -> Ended:
         done = lake.services.orphans.end_overdue(lease, done.next_cursor)
         files, size = files + done.deleted_files, size + done.deleted_bytes
     ended(lake, lease)
-    return Ended(deleted_files=files, deleted_bytes=size)
+    return DeletedFiles(deleted_files=files, deleted_bytes=size)
 
 
 def relation_id(lake: Lake, name: TableName = PLAIN) -> Any:
@@ -117,7 +117,7 @@ def aside(lake: Lake) -> set[bytes]:
     return {path.read_bytes() for path in root.rglob("*") if path.is_file() and not path.name.startswith("report")}
 
 
-def names(judged: Judged) -> set[str]:
+def names(judged: TakenFiles) -> set[str]:
     return {file.location.rpartition("/")[2] for file in judged.taken}
 
 

@@ -31,7 +31,7 @@ from tests.server.service.orphans.removing import (
     batches,
     begun,
     everything,
-    place_of,
+    find_published_location,
     proposed,
     refer_to,
     relation_id,
@@ -196,6 +196,6 @@ def test_no_needed_and_no_young_file_is_ever_moved_and_none_is_lost(lake: Lake, 
 def test_the_model_sees_a_needed_file_that_is_gone(lake: Lake) -> None:
     world = World(lake, Random(0))
     world.note()
-    next(path for path in files_below(place_of(lake)) if path.suffix == ".parquet").unlink()
+    next(path for path in files_below(find_published_location(lake)) if path.suffix == ".parquet").unlink()
     with pytest.raises((AssertionError, FileNotFoundError)):
         world.check()

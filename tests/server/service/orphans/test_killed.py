@@ -14,7 +14,7 @@ import pytest
 from catalog.jobs.job import Lease
 from catalog.names import TableName
 from catalog.removal.orphan_files import BatchState
-from server.service.orphans.orphans import Orphans
+from server.service.orphans.orphan_removal import Orphans
 from tests.server.faults import Killed
 from tests.server.lake import Lake
 from tests.server.service.dropping import Fuse, append_files

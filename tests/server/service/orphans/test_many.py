@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from catalog.removal.orphan_files import BatchState
-from server.service.orphans import orphans
+from server.service.orphans import orphan_removal
 from tests.server.lake import Lake
 from tests.server.service.orphans.removing import aside, batches, begun, overdue, removed, stray
 from tests.server.service.sharing import filled
@@ -15,7 +15,7 @@ BATCHES = 3
 
 @pytest.fixture(autouse=True)
 def _one_batch_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(orphans, "LOOKED_AT_TOGETHER", 1)
+    monkeypatch.setattr(orphan_removal, "LOOKED_AT_TOGETHER", 1)
 
 
 def with_batches(lake: Lake) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from catalog.errors import CommitUnknown, RequirementFailed, Unavailable
-from server.service.once import Idempotency
+from server.service.commit.idempotency import Idempotency
 from tests.server.appending import an_append, avro_files, entries_in, ids_in
 from tests.server.faults import Killed
 from tests.server.lake import PLAIN, Lake, a_lake, altered, void
@@ -224,7 +224,7 @@ def test_the_answer_under_a_key_is_the_rebased_table(table: Lake) -> None:
     mine = overtaken(table)
     (done,) = table.commit(mine.change, idempotency=Idempotency(key="k", fingerprint="f"))
     with table.services.database.reading() as uow:
-        stored = uow.answers.find("k")
+        stored = uow.idempotency_keys.find("k")
     assert stored is not None
     assert done.metadata_location in stored.body.decode()
     assert table.services.metadata.load(done.metadata_location).parsed["snapshots"][-1] == head(table)

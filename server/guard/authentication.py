@@ -1,0 +1,110 @@
+"""Who is asking: before anything of a request is looked at, its body included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from anyio.to_thread import run_sync
+from fastapi import Request
+from fastapi.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from catalog.access.audit_log import AuditEntry, Verdict
+from catalog.access.privileges import Caller
+from catalog.errors import CatalogError, CommitUnknown, TokenEnded, Unauthenticated, Unavailable
+from server.api import errors as api_errors
+from server.iceberg import errors as iceberg_errors
+from server.logs import request_id
+from server.service.access.access_control import Access
+from server.service.access.caller import caller
+
+OPEN = frozenset(
+    {
+        "/healthz",
+        "/readyz",
+        "/docs",
+        "/iceberg/v1/oauth/tokens",
+        "/iceberg/v1/openapi.json",
+        "/api/v1/login",
+        "/api/v1/openapi.json",
+        "/api/v1/docs",
+    }
+)
+"""What is answered without a token, beside the console's files: how to get in, whether the server lives, and documents
+that are the same on every server."""
+_GUARDED = ("/api/", "/iceberg/", "/metrics")
+
+
+class Authenticate:
+    """ASGI middleware: puts the caller into the request's state, or answers 401."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self.app = app
+        self.access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Judge one request by its Authorization header."""
+        if scope["type"] != "http" or is_open(scope["path"]):
+            await self.app(scope, receive, send)
+            return
+        request = Request(scope)
+        try:
+            request.state.caller = await self._caller(request.headers.get("authorization"))
+            caller.set(replace(caller.get(), principal=request.state.caller.principal.name))
+        except (CatalogError, CommitUnknown) as error:
+            if isinstance(error, Unauthenticated):
+                self.access.audit_log.decided(_stranger(request))
+            if isinstance(error, TokenEnded) and request.method == "POST" and _of_engines(request):
+                request.state.ended = error  # the gate refuses it, unless it repeats a commit that was applied
+                await self.app(scope, receive, send)
+                return
+            await _answer(request, error)(scope, receive, send)
+            return
+        await self.app(scope, receive, send)
+
+    async def _caller(self, header: str | None) -> Caller:
+        scheme, _, token = (header or "").partition(" ")
+        if scheme.lower() != "bearer" or not token:
+            raise Unauthenticated("access to this server needs a token", hint="send Authorization: Bearer TOKEN")
+        recalled = self.access.token_checker.recall(token)
+        return await run_sync(self.access.token_checker.of, token) if recalled is None else recalled
+
+
+def is_open(path: str) -> bool:
+    """Whether a path is answered without a token."""
+    return path in OPEN or not path.startswith(_GUARDED)
+
+
+def _of_engines(request: Request) -> bool:
+    return request.url.path.startswith("/iceberg/")
+
+
+def _answer(request: Request, error: CatalogError | CommitUnknown) -> JSONResponse:
+    of_engines = _of_engines(request)
+    if of_engines and isinstance(error, Unavailable) and request.method not in ("GET", "HEAD"):
+        error = CommitUnknown(f"whether an earlier try was applied cannot be seen: {error.message}")
+    errors = iceberg_errors if of_engines else api_errors
+    answer: Callable[[Request, Exception], JSONResponse] = (
+        errors.unknown if isinstance(error, CommitUnknown) else errors.refused
+    )
+    return answer(request, error)
+
+
+def _stranger(request: Request) -> AuditEntry:
+    return AuditEntry(
+        at=datetime.now(UTC),
+        verdict=Verdict.UNAUTHENTICATED,
+        principal=None,
+        principal_id=None,
+        token_id=None,
+        method=request.method[:8],
+        route=request.url.path[:255],
+        catalog=None,
+        target="",
+        changes=request.method not in ("GET", "HEAD"),
+        request_id=request_id.get() or "",
+        address="" if request.client is None else request.client.host,
+        status=401,
+    )

@@ -1,0 +1,37 @@
+"""Work that threads do ahead of whoever takes the results, and not further ahead than that needs."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
+from typing import TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_PER_THREAD = 2
+"""Pieces of work that are begun or wait to be taken, for each thread: enough that none is ever idle."""
+
+
+def run_in_threads(
+    work: Callable[[list[T]], Iterable[R]], items: Iterable[T], *, threads: int, at_once: int, name: str
+) -> Iterator[R]:
+    """What `work` makes of so many items `at_once`, in their order; its first error ends it.
+
+    Items are taken as they are needed and results are kept only until they are: there may be more of both than fit into
+    memory, and whoever takes the results may be slower than the threads.
+    """
+    left = iter(items)
+    with ThreadPoolExecutor(threads, thread_name_prefix=name) as pool:
+        begun: deque[Future[Iterable[R]]] = deque()
+        try:
+            while some := list(islice(left, at_once)):
+                begun.append(pool.submit(work, some))
+                if len(begun) >= threads * _PER_THREAD:
+                    yield from begun.popleft().result()
+            while begun:
+                yield from begun.popleft().result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,227 @@
+"""What a commit's own transaction writes besides the pointer: lease, statistics, event, watermark, version.
+
+Everything that was read before is read again under lock; a difference means that somebody was faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from catalog.commits.commit_rules import list_added_snapshots
+from catalog.errors import LeaseLost
+from catalog.history.commit import CommitEvent, digest_request
+from catalog.history.lineage import Lineage, MainMove, classify_main_move
+from catalog.history.table_stats import advance_stats, describe_snapshots
+from catalog.history.tables import compare_tables, read_table_state
+from catalog.iceberg.reading import MAIN
+from catalog.iceberg.table import current_snapshot, ref_snapshot_id
+from catalog.jobs.job import SEVERAL_COMMITS, CommitRecord, Job, JobKind, JobStatus, Lease, check_lease
+from catalog.keyed.spec import KeyedTable, Version
+from catalog.keyed.store_commit import read_watermark
+from catalog.locations.links import Links
+from catalog.locations.paths import list_data_paths
+from catalog.ports.store import UnitOfWork
+from catalog.tables.relation import Pointer, Relation, RelationKind
+from server.service.access.caller import caller
+from server.service.commit.planned_commit import PlannedCommit
+from server.service.locations.location_rule import check_moved
+
+OnJobCommit = Callable[[UnitOfWork, Job, Relation], None]
+
+
+class ConcurrentCommit(Exception):
+    """A table is no longer as the commit was judged on: look again."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenMetadata:
+    """New metadata of one table, lying at `location`, not yet pointed at."""
+
+    change: PlannedCommit
+    location: str
+
+
+def record_commit(
+    uow: UnitOfWork,
+    links: Links,
+    written: Sequence[WrittenMetadata],
+    *,
+    lease: Lease | None,
+    engine: str | None,
+    on_job_commit: Mapping[JobKind, OnJobCommit],
+) -> None:
+    """Move every pointer and write the books; MovedMeanwhile or the refusal rolls all of it back."""
+    now = uow.now()
+    job = None if lease is None else _current_job(uow, lease)
+    keyed = _locked_keyed(uow, written)
+    for one in written:
+        check_moved(uow, links, one.change.relation, one.change.before, one.change.after)
+    for one in sorted(written, key=lambda one: one.change.relation.id):  # one order for all, or two would deadlock
+        to = Pointer(one.location, one.change.after["location"], list_data_paths(one.change.after))
+        if not uow.relations.move_pointer(one.change.relation, to, now):
+            raise ConcurrentCommit
+        event = _event(one, job, engine, now)
+        uow.events.add(event)
+        _settle_batches(uow, one.change)
+        stats = uow.stats.get(one.change.relation.id)
+        uow.stats.put(advance_stats(stats, one.change.after, event), plan_after=now)
+    for table in keyed:
+        _record_keyed_commit(uow, table, written, now)
+    if job is not None and lease is not None:
+        _record_job_commit(uow, job, lease, written, on_job_commit)
+
+
+def _current_job(uow: UnitOfWork, lease: Lease) -> Job:
+    """The fence inside the compare-and-set (docs/protocols.md, rule 2.2)."""
+    job = check_lease(uow.jobs.lock(lease.job_id), lease)
+    if job.status is not JobStatus.COMMITTING:
+        raise LeaseLost(f"job {job.id} is {job.status}, not committing")
+    return job
+
+
+def _locked_keyed(uow: UnitOfWork, written: Sequence[WrittenMetadata]) -> list[KeyedTable]:
+    judged = {one.change.target.keyed for one in written if one.change.target.keyed is not None}
+    for keyed in sorted(judged, key=lambda one: one.relation_id):
+        if uow.keyed.lock(keyed.relation_id) != keyed:
+            raise ConcurrentCommit
+    return sorted(judged, key=lambda one: one.relation_id)
+
+
+def _event(one: WrittenMetadata, job: Job | None, engine: str | None, now: datetime) -> CommitEvent:
+    relation = one.change.relation
+    schema_id, head_id = read_table_state(one.change.after)
+    event = CommitEvent(
+        relation_id=relation.id,
+        catalog=relation.catalog,
+        table=relation.name,
+        committed_at=now,
+        operation=_what(one.change),
+        job_id=None if job is None else str(job.id),
+        engine=engine or caller.get().engine,
+        principal=caller.get().principal,
+        changes=compare_tables(one.change.before, one.change.after),
+        schema_id=schema_id,
+        head_id=head_id,
+    )
+    added = {snapshot["snapshot-id"] for snapshot in list_added_snapshots(one.change.updates)}
+    stored = [snapshot for snapshot in one.change.after.get("snapshots", ()) if snapshot["snapshot-id"] in added]
+    return describe_snapshots(event, stored) if stored else event
+
+
+_NAMED = {
+    "add-schema": "alter",
+    "set-current-schema": "alter",
+    "remove-snapshots": "expire",
+    "add-spec": "partition",
+    "set-default-spec": "partition",
+    "add-sort-order": "sort order",
+    "set-snapshot-ref": "reference",
+    "remove-snapshot-ref": "reference",
+    "set-properties": "properties",
+    "remove-properties": "properties",
+    "upgrade-format-version": "format",
+}
+
+
+def _what(one: PlannedCommit) -> str:
+    """A word for a commit without a snapshot."""
+    moved = _moved(one)
+    if moved is not MainMove.NONE:
+        return str(moved)
+    return next((_NAMED[update["action"]] for update in one.updates if update.get("action") in _NAMED), "update")
+
+
+def _moved(one: PlannedCommit) -> MainMove:
+    return classify_main_move(
+        one.before, one.after, {snapshot["snapshot-id"] for snapshot in list_added_snapshots(one.updates)}
+    )
+
+
+def _settle_batches(uow: UnitOfWork, one: PlannedCommit) -> None:
+    """What main does not stand on any more may be sent again, or a writer would be told that it is in the table.
+
+    It holds whoever sets main back, this server or an engine's procedure (docs/protocols.md, rule 1.4 says it of keyed
+    tables); what main stands on again when that is undone may not.
+    """
+    if _moved(one) is MainMove.NONE:
+        return
+    was, now = ref_snapshot_id(one.before, MAIN), ref_snapshot_id(one.after, MAIN)
+    lineage = Lineage.of(one.before)
+    uow.events.forget_batches(one.relation.id, lineage.only_in(was, now))
+    uow.events.recall_batches(one.relation.id, lineage.only_in(now, was))
+
+
+def _record_keyed_commit(uow: UnitOfWork, keyed: KeyedTable, written: Sequence[WrittenMetadata], now: datetime) -> None:
+    mine = {one.change.relation.kind: one for one in written if one.change.target.keyed == keyed}
+    target = next(iter(mine.values())).change.target
+    store = target.facts.store
+    assert store is not None  # a keyed table's commits carry their store
+    base = mine[RelationKind.BASE].change.after if RelationKind.BASE in mine else store.base
+    change = mine[RelationKind.CHANGE].change.after if RelationKind.CHANGE in mine else store.change
+    watermark = read_watermark(base)
+    head = current_snapshot(change)
+    rows, size, commits, since = uow.events.pending(keyed.change_id, above=watermark)
+    after = replace(
+        keyed,
+        watermark=watermark,
+        change_sequence=0 if head is None else head["sequence-number"],
+        pending_rows=rows,
+        pending_bytes=size,
+        pending_commits=commits,
+        pending_since=since,
+        version=keyed.version + 1,
+    )
+    uow.keyed.put(after)
+    _forget_expired(uow, keyed, mine)
+    uow.keyed.add_version(
+        Version(
+            relation_id=keyed.relation_id,
+            version=after.version,
+            base_snapshot_id=ref_snapshot_id(base, "main"),
+            change_snapshot_id=ref_snapshot_id(change, "main"),
+            committed_at=now,
+        ),
+    )
+
+
+def _forget_expired(uow: UnitOfWork, keyed: KeyedTable, mine: Mapping[RelationKind, WrittenMetadata]) -> None:
+    def removed(kind: RelationKind) -> set[int]:
+        updates = mine[kind].change.updates if kind in mine else ()
+        expired = (update["snapshot-ids"] for update in updates if update.get("action") == "remove-snapshots")
+        return {snapshot_id for ids in expired for snapshot_id in ids}
+
+    base, change = removed(RelationKind.BASE), removed(RelationKind.CHANGE)
+    if base or change:
+        uow.keyed.forget_versions(keyed.relation_id, base=base, change=change)
+
+
+def _record_job_commit(
+    uow: UnitOfWork,
+    job: Job,
+    lease: Lease,
+    written: Sequence[WrittenMetadata],
+    on_job_commit: Mapping[JobKind, OnJobCommit],
+) -> None:
+    for one in written:
+        relation = one.change.relation
+        added = list_added_snapshots(one.change.updates)
+        snapshot_id = added[-1]["snapshot-id"] if added else None
+        digest = digest_request(one.change.target.facts.change)
+        number = _next_number(uow, job, relation)
+        record = CommitRecord(token=lease.token, snapshot_id=snapshot_id, digest=digest, number=number)
+        uow.jobs.record_commit(job.id, relation.id, record)
+        if job.committed_by is None:
+            job = replace(job, committed_by=lease.token, committed_snapshot_id=snapshot_id)
+            uow.jobs.put(job)
+        if job.kind in on_job_commit:
+            on_job_commit[job.kind](uow, job, relation)
+
+
+def _next_number(uow: UnitOfWork, job: Job, relation: Relation) -> int:
+    """The number of this commit; the job's row is locked, so no other commit of it takes the same one.
+
+    A kind that commits once always asks for the first: what came between judging and now is refused by the record.
+    """
+    return len(uow.jobs.recorded_commits(job.id, relation.id)) + 1 if job.kind in SEVERAL_COMMITS else 1

@@ -1,0 +1,1 @@
+"""Drop, undrop and purge of tables, views and namespaces."""

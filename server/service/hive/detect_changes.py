@@ -1,0 +1,428 @@
+"""A linked table compared with what Hive has now: three-way, against the ground of the last sync."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from catalog.errors import Denied
+from catalog.hive.baseline import (
+    ListedFile,
+    Listing,
+    PartitionBaseline,
+    Subdirectories,
+    Subdirectory,
+    WatchedDirectory,
+    find_listing_reason,
+)
+from catalog.hive.drift import (
+    Additions,
+    Drift,
+    DroppedPartition,
+    Held,
+    LateChanges,
+    NewPartition,
+    Postponed,
+    Rebuild,
+    Unchanged,
+    classify_drift,
+    describe_unclear_directory,
+    detect_late_changes,
+)
+from catalog.hive.link import DriftKind, HiveLink
+from catalog.hive.model import HiveTable
+from catalog.hive.path_prefix import find_innermost
+from catalog.hive.publishing import count_given_directories
+from catalog.hive.upgrade_check import UpgradeBlockerCode, find_blocked_partitions, find_blockers
+from catalog.ports.files import TableFiles
+from firn.protocol.locations import normalize_location
+from server.service.hive.hive_state import HiveState, Unit, join
+from server.service.hive.moved_files import MoveDetection
+
+Changed = Additions | NewPartition | Rebuild | DroppedPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GracePeriods:
+    """How long things last on Hive's side: no matter to a plain table that was never published."""
+
+    overwrite_ns: int = 0
+    """An overwrite, during which what comes into a partition belongs to what went."""
+    watch_ns: int = 0
+    """A writer that knows where a partition was before it was published elsewhere."""
+
+    def is_over(self, directory: WatchedDirectory, now_ns: int) -> bool:
+        """Whether nobody can know a directory any more that was left."""
+        return now_ns - directory.since_ns > self.watch_ns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubdirectoryRule:
+    """Which files count: those of sub-directories as the owner has said."""
+
+    subdirectories: Subdirectories = Subdirectories.ASK
+    may_leave: bool = False
+    """Whether somebody has asked for what was read in sub-directories to go if they are to be ignored now."""
+    own_places: tuple[str, ...] = ()
+    """Where Firn's own files are, which nobody may take for Hive's."""
+    foreign: tuple[str, ...] = ()
+    """Directories of this Hive table that are other tables' of Firn's: their files are not taken over."""
+
+    @property
+    def reads(self) -> bool:
+        """Whether files in sub-directories count."""
+        return self.subdirectories is Subdirectories.READ
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LateChange:
+    """Files that came to a directory which a partition was at before."""
+
+    name: str
+    files: tuple[ListedFile, ...]
+    directory: WatchedDirectory
+    """As it is known once they are taken over."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeSet:
+    """What one look at all partitions has found."""
+
+    changed: dict[str, Changed] = field(default_factory=dict)
+    refreshed: dict[str, PartitionBaseline] = field(default_factory=dict)
+    """Grounds to be renewed though nothing is to be taken over: their signals moved, or they have settled."""
+    postponed: dict[str, str] = field(default_factory=dict)
+    young: dict[str, str] = field(default_factory=dict)
+    """Partitions to which files came that wait for the next look, the others being taken over; and why."""
+    held: dict[str, str] = field(default_factory=dict)
+    """Partitions that cannot be taken over as they are, and why; the others are."""
+    units: dict[str, Unit] = field(default_factory=dict)
+    listed: int = 0
+    began_ns: int = 0
+    forgotten: tuple[str, ...] = ()
+    """Dropped partitions that need not be remembered any more."""
+    asleep: frozenset[str] = frozenset()
+    """Dropped ones of which nothing is remembered but what they were given: that is less than others were."""
+    is_sweep: bool = False
+    """Whether every directory was listed, whatever the signals say."""
+    late: list[LateChange] = field(default_factory=list)
+    """Files that came to directories which the metastore does not point at any more."""
+    lost_late: frozenset[str] = frozenset()
+    """Files that such directories have lost, by location: no matter but where a table stands on them."""
+    unwatched: list[str] = field(default_factory=list)
+    """Such directories that need not be looked at again."""
+    differs: str | None = None
+    """What of the columns differs that somebody has to decide."""
+    differs_in: DriftKind = DriftKind.COLUMNS
+    overwritten: dict[str, str] = field(default_factory=dict)
+    """Partitions of which such a directory was overwritten, each with the directory."""
+
+    @property
+    def is_all_quiet(self) -> bool:
+        """Whether there is nothing to take over."""
+        return not (self.changed or self.late or self.lost_late or self.overwritten)
+
+    @property
+    def rebuilds(self) -> dict[str, Changed]:
+        """Partitions that saw more than additions (docs/protocols.md, rule 3.1): until they are built anew, base
+        may lack files.
+        """
+        return {name: one for name, one in self.changed.items() if isinstance(one, Rebuild | DroppedPartition)}
+
+    @property
+    def sentence(self) -> str | None:
+        """The difference in words; None when there is none."""
+        if not (self.changed or self.late or self.lost_late):
+            return None
+        words = {
+            Additions: "new files",
+            NewPartition: "new",
+            Rebuild: "rewritten or moved",
+            DroppedPartition: "dropped",
+        }
+        counts = {word: sum(isinstance(one, kind) for one in self.changed.values()) for kind, word in words.items()}
+        said = [f"{word}: {count}" for word, count in counts.items() if count]
+        late = [f"written to where they were before: {len({one.name for one in self.late})}"] if self.late else []
+        lost = [f"lost files where they were before: {len(self.lost_late)}"] if self.lost_late else []
+        return "partitions " + ", ".join([*said, *late, *lost])
+
+    @property
+    def trouble(self) -> str | None:
+        """All that is not taken over, in words; None when there is nothing."""
+        return "; ".join(one for one in (self.differs, self.held_back) if one) or None
+
+    @property
+    def held_back(self) -> str | None:
+        """What is not taken over until somebody has mended it, in words; None when there is nothing."""
+        if not self.held:
+            return None
+        name, why = next(iter(self.held.items()))
+        partition = f"partition {name}" if name else "the table"
+        more = len(self.held) - 1
+        others = f"; {more} more {'partition waits' if more == 1 else 'partitions wait'} too" if more else ""
+        return f"{partition} is not taken over: {why}{others}"
+
+
+def explain_unfit(link: HiveLink, table: HiveTable) -> str | None:
+    """Why the Hive table cannot be followed at all as it is now; None when it can.
+
+    What was asked before the upgrade may have become true since, and the table may have been made anew.
+    """
+    before = [(column.name.lower(), column.type) for column in link.partition_columns]
+    now = [(column.name.lower(), column.type) for column in table.partition_columns]
+    if before != now:
+        return (
+            f"Hive partitions {table.full_name} by {_columns(now)}, the table here is partitioned by "
+            f"{_columns(before)}; nothing was changed. "
+            "Give the Hive table the partition columns that it had, or another name."
+        )
+    # A column's type is a matter of its column alone.
+    found = [one for one in find_blockers(table, ()) if one.code is not UpgradeBlockerCode.COLUMN_TYPE]
+    return f"{found[0].message}; nothing is taken over until the Hive table is as it was" if found else None
+
+
+def _columns(columns: Sequence[tuple[str, str]]) -> str:
+    return f"({', '.join(f'{name} {kind}' for name, kind in columns)})" if columns else "nothing"
+
+
+def detect_changes(
+    state: HiveState,
+    baselines: Mapping[str, PartitionBaseline],
+    files: TableFiles,
+    *,
+    everything: bool,
+    when: GracePeriods = GracePeriods(),
+    depth: SubdirectoryRule = SubdirectoryRule(),
+    given: int = 0,
+) -> ChangeSet:
+    """Compare every partition, listing only those that some signal speaks for, or all if `everything`.
+
+    Signals can lie still while files come (docs/hive/sync.md#how-a-sync-detects-changes): a directory's own time is
+    asked where it has one. `given` is the change sequence that Hive has been given. Of a dropped partition that was
+    given less than others it is remembered what that was, until it is published or has nothing to be given: rows may
+    wait for it here.
+    """
+    began_ns = time.time_ns()
+    known = {
+        name: one
+        for name, baseline in baselines.items()
+        if (one := baseline.at(began_ns, overwrite_ns=when.overwrite_ns))
+    }
+    most = count_given_directories(baselines.values(), given)
+    asleep = {name: one for name, one in baselines.items() if name not in known and one.published_through < most}
+    found = ChangeSet(
+        units={unit.name: unit for unit in state.units},
+        held=dict(_held(state, depth)),
+        began_ns=began_ns,
+        is_sweep=everything,
+        forgotten=tuple(baselines.keys() - known.keys() - asleep.keys()),
+        asleep=frozenset(asleep),
+        refreshed={name: one.without_losses() for name, one in asleep.items() if one.lost_ns is not None},
+    )
+    to_list = [
+        unit
+        for unit in found.units.values()
+        if unit.name not in found.held and (everything or _speaks(unit, known.get(unit.name), files, depth))
+    ]
+    results: dict[str, Drift | None] = {}
+    copying: set[str] = set()
+    listings = files.listings_or_why([unit.location for unit in to_list], recursive=depth.reads)
+    for unit, listing in zip(to_list, listings, strict=True):
+        if isinstance(listing, Denied):
+            results[unit.name] = Held(reason=_denied(listing))
+            continue
+        copying |= set() if listing.keeps_times else {unit.name}
+        results[unit.name] = result = classify_drift(
+            known.get(unit.name),
+            unit.signals,
+            listing,
+            given=asleep[unit.name].published_through if unit.name in asleep else given,
+            subdirectories=depth.subdirectories,
+            may_leave=depth.may_leave,
+        )
+        if isinstance(result, Unchanged | Additions) and (fresh := len(listing.files) - len(result.baseline.files)):
+            found.young[unit.name] = f"{fresh} files are too young to be told from what may replace them"
+    for name in known.keys() - found.units.keys():
+        results[name] = classify_drift(known[name], None, None)
+        if results[name] is None and known[name] != baselines[name]:
+            found.refreshed[name] = known[name]  # it stays dropped, and no overwrite of it can go on
+    moving = MoveDetection(files, known, results)
+    if when.overwrite_ns:
+        places = {name: unit.location for name, unit in found.units.items()}
+        results = moving.with_moves(places, copying, began_ns)
+    for name, result in results.items():
+        _note(found, name, result, baselines)
+    lost_late = _look_back(found, known, files, when, depth, moving)
+    return replace(found, listed=len(to_list), lost_late=lost_late)
+
+
+def _held(state: HiveState, depth: SubdirectoryRule) -> Iterator[tuple[str, str]]:
+    """Partitions that cannot be taken over whatever their directories hold, and why."""
+    for name, one in find_blocked_partitions(state.table, state.partitions, reads_below=depth.reads).items():
+        yield name, f"{one.message}. {one.advice}"
+    foreign = {normalize_location(one) for one in depth.foreign}
+    for unit in state.units if foreign else ():
+        if unit.location and find_innermost(normalize_location(unit.location), foreign) is not None:
+            yield unit.name, f"{unit.location} lies in the directory of another table of Firn's"
+    for place in depth.own_places if depth.reads else ():
+        if (around := state.unit_around(place)) is not None:
+            yield around.name, own_place_words(around, place)
+
+
+def own_place_words(unit: Unit, place: str) -> str:
+    """What is told where Firn's files would count as Hive's."""
+    return f"{place}, where Firn writes, lies in {unit.location}, below which all files count"
+
+
+def _look_back(
+    found: ChangeSet,
+    known: Mapping[str, PartitionBaseline],
+    files: TableFiles,
+    when: GracePeriods,
+    depth: SubdirectoryRule,
+    moving: MoveDetection,
+) -> frozenset[str]:
+    """What writers did that knew a directory before its partition was published elsewhere
+    (docs/protocols.md, rule 3.5); what has gone.
+
+    Nobody can know it any more once it was watched for long enough; a last listing has shown that nothing came.
+    """
+    over = {
+        one.location for baseline in known.values() for one in baseline.watched if when.is_over(one, found.began_ns)
+    }
+    watched = [
+        (name, one)
+        for name, baseline in known.items()
+        for one in baseline.watched
+        if found.is_sweep or one.location in over or _is_written(one, files)
+    ]
+    lost = set[str]()
+    for name, one, listing in _listed_back(found, watched, files, depth):
+        if isinstance(listing, Denied):
+            found.held.setdefault(name, _denied(listing))
+            continue
+        news = detect_late_changes(one, listing)
+        baseline = found.refreshed.get(name, known[name])
+        new = set(listing.subdirectories) - set(one.subdirectories)
+        if depth.subdirectories is Subdirectories.ASK and (unclear := describe_unclear_directory(one.location, new)):
+            found.held.setdefault(name, f"{unclear}; it was at that directory before it was published")
+            continue  # with the time that it had before, so that it is looked at again
+        if news.is_overwritten and name in found.units:
+            found.overwritten.setdefault(name, one.location)
+            continue
+        if name in found.units and (why := _moved_back(one, news, listing, moving)):
+            found.held.setdefault(name, f"{why}: move it to {found.units[name].location}, where Hive reads")
+            continue
+        lost |= {join(one.location, file.path) for file in news.gone}
+        if news.come:
+            found.late.append(LateChange(name=name, files=news.come, directory=news.directory))
+        elif _is_over(one, listing, over) and name not in found.changed:
+            found.refreshed[name] = baseline.without_watched(one.location)
+            found.unwatched.append(one.location)
+        elif news.directory != one:
+            found.refreshed[name] = baseline.with_watched(news.directory)
+    return frozenset(lost)
+
+
+def _is_over(directory: WatchedDirectory, listing: Listing, over: Collection[str]) -> bool:
+    """Whether a directory was watched for long enough, and nobody is writing to it."""
+    has_news = len(listing.files) > len(directory.files) or listing.is_being_written
+    return directory.location in over and not has_news
+
+
+def _moved_back(directory: WatchedDirectory, news: LateChanges, listing: Listing, moving: MoveDetection) -> str | None:
+    """Why what came to a directory that was left is no news of rows: Hive shows it nowhere, and it may be old."""
+    moved = moving.moved_to(directory.location, news.come, is_copy=not listing.keeps_times)
+    if not moved:
+        return None
+    return (
+        f"{len(moved)} files that were known elsewhere, for example {moved[0]}, were moved to {directory.location}, "
+        "where it was before it was published"
+    )
+
+
+def _listed_back(
+    found: ChangeSet, watched: Sequence[tuple[str, WatchedDirectory]], files: TableFiles, depth: SubdirectoryRule
+) -> Iterator[tuple[str, WatchedDirectory, Listing | Denied]]:
+    """Directories that were left, with what counts in them: by what counted when they were.
+
+    Files that lie where a partition is now are that partition's; sub-directories that were ignored there stay so.
+    """
+    deep = [(name, one) for name, one in watched if depth.reads or one.below]
+    flat = [(name, one) for name, one in watched if not (depth.reads or one.below)]
+    taken = {normalize_location(unit.location) for unit in found.units.values()} if deep else set[str]()
+    for some, recursive in ((deep, True), (flat, False)):
+        listings = files.listings_or_why([one.location for _, one in some], recursive=recursive)
+        for (name, one), listing in zip(some, listings, strict=True):
+            if recursive and isinstance(listing, Listing):
+                yield name, one, _but_for(listing, one.subdirectories, taken)
+            else:
+                yield name, one, listing
+
+
+def _but_for(listing: Listing, ignored: Collection[str], taken: Collection[str]) -> Listing:
+    """What a directory and those below it hold, without these sub-directories and what lies in a place of others."""
+    directories = {"", *(one.path for one in listing.below)}
+    counting = {
+        one
+        for one in directories
+        if one.partition("/")[0] not in ignored
+        and find_innermost(normalize_location(join(listing.location, one)), taken) is None
+    }
+    files = tuple(file for file in listing.files if file.path.rpartition("/")[0] in counting)
+    return replace(listing, files=files, below=tuple(one for one in listing.below if one.path in counting))
+
+
+def _is_written(directory: WatchedDirectory, files: TableFiles) -> bool:
+    time = _modified_ns(directory.location, files)
+    return time is None or time != directory.directory_mtime_ns or _is_moved(directory.location, directory.below, files)
+
+
+def _is_moved(location: str, below: Sequence[Subdirectory], files: TableFiles) -> bool:
+    """Whether one of these directories below another shows that something came or went in it."""
+    return any(
+        one.mtime_ns is not None and _modified_ns(join(location, one.path), files) != one.mtime_ns for one in below
+    )
+
+
+def _denied(error: Denied) -> str:
+    return f"{error.message}. {error.hint}" if error.hint else error.message
+
+
+def _modified_ns(location: str, files: TableFiles) -> int | None:
+    """None also where nobody lets this server ask: listing the directory tells why."""
+    try:
+        return files.modified_ns(location)
+    except Denied:
+        return None
+
+
+def _speaks(unit: Unit, baseline: PartitionBaseline | None, files: TableFiles, depth: SubdirectoryRule) -> bool:
+    if baseline is None or baseline.is_dropped or (baseline.subdirectories if depth.reads else baseline.below):
+        return True  # new to us, or its sub-directories count since, or do no more
+    if find_listing_reason(baseline, unit.signals, _modified_ns(unit.location, files)) is not None:
+        return True
+    return _is_moved(unit.location, baseline.below, files)
+
+
+def _note(found: ChangeSet, name: str, result: Drift | None, baselines: Mapping[str, PartitionBaseline]) -> None:
+    match result:
+        case Additions() | NewPartition() | Rebuild() | DroppedPartition():
+            found.changed[name] = result
+        case Unchanged(baseline=baseline) if baseline != baselines.get(name):
+            found.refreshed[name] = baseline
+        case Postponed(reason=reason):
+            found.postponed[name] = reason
+            _list_again(found, name, baselines)
+        case Held(reason=reason):
+            found.held[name] = reason
+            _list_again(found, name, baselines)
+        case _:
+            pass
+
+
+def _list_again(found: ChangeSet, name: str, baselines: Mapping[str, PartitionBaseline]) -> None:
+    """Whatever the signals say: where directories have no times, nothing else would tell of it until a sweep."""
+    if name in baselines:
+        found.refreshed[name] = replace(baselines[name], settled=False)

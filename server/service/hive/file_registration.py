@@ -1,0 +1,151 @@
+"""A table follows Hive by one snapshot: files are registered and removed, no row is read.
+
+So do plain tables, and keyed ones that trust Hive's side to add rows of new keys only.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from catalog.errors import CatalogError, CommitUnknown, RequirementFailed
+from catalog.files.data_file import AddSnapshot, DataFileEntry, order_partition
+from catalog.history.commit import TableCommit
+from catalog.hive.drift import DroppedPartition, Rebuild
+from catalog.hive.mapping import PROPERTY as NAME_MAPPING
+from catalog.hive.mapping import build_name_mapping, read_aliases
+from catalog.hive.partition_names import parse_partition_name, to_partition_record
+from catalog.iceberg.json import Json
+from catalog.iceberg.table import current_schema
+from catalog.ports.files import TableFiles
+from catalog.ports.store import Database
+from server.service.commit.commit_path import CommitRequest, Committer, InSameTransaction
+from server.service.hive.detect_changes import ChangeSet, LateChange
+from server.service.hive.file_check import ReadableFiles
+from server.service.hive.hive_state import HiveState, Unit, join
+from server.service.hive.link_state import LinkedTable, advance, next_checkpoint
+
+
+class Moved(Exception):
+    """Somebody else has committed to the table, or written to its files, since it was looked at: look again."""
+
+
+def apply(committer: Committer, linked: LinkedTable, change: TableCommit, also: InSameTransaction) -> None:
+    """Commit; Moved when the table is not as it was looked at any more."""
+    catalog = linked.relation.catalog
+    try:
+        request = CommitRequest(catalog=catalog, changes=[change], engine="firn sync", also=also, follows_hive=True)
+        committer.commit(request)
+    except RequirementFailed as error:
+        raise Moved from error
+
+
+@dataclass(slots=True)
+class _Files:
+    """Which files come, each with its partition, and which go; all by location."""
+
+    come: list[str] = field(default_factory=list)
+    partitions: list[tuple[Any, ...]] = field(default_factory=list)
+    go: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class FileRegistration:
+    """Makes plain tables follow; safe to be interrupted anywhere."""
+
+    database: Database
+    committer: Committer
+    files: TableFiles
+
+    def register(self, linked: LinkedTable, state: HiveState, readable: ReadableFiles, metadata: Json) -> None:
+        """One snapshot with all that was found, and the books with it.
+
+        RequirementFailed when Hive has removed files that this side has removed or rewritten before, unless Hive is to
+        win: then such a partition becomes what Hive lists, without what was written to it here.
+        """
+        found = readable.found
+        files = self._files(linked, state, found, metadata)
+        come = zip(files.come, files.partitions, strict=True)
+        added = [DataFileEntry(stats=readable.stats[location], partition=part) for location, part in come]
+        added.sort(key=lambda entry: order_partition(entry.partition))
+        with self.database.reading() as uow:
+            now_ms = int(uow.now().timestamp() * 1000)
+        snapshot = self.files.write_snapshot(
+            metadata,
+            added,
+            files.go,
+            snapshot_id=secrets.randbits(62) + 1,
+            now_ms=now_ms,
+            summary_extra={"firn.reason": f"sync of {linked.relation.hive_name}: {found.sentence}"},
+        )
+        try:
+            self._commit(linked, state, found, metadata, snapshot, added)
+        except CommitUnknown:
+            raise
+        except (CatalogError, Moved):
+            for location in snapshot.written:
+                self.files.delete(location)
+            raise
+
+    def _commit(
+        self,
+        linked: LinkedTable,
+        state: HiveState,
+        found: ChangeSet,
+        metadata: Json,
+        snapshot: AddSnapshot,
+        added: list[DataFileEntry],
+    ) -> None:
+        spelled = {alias for entry in added for alias in entry.stats.aliases}
+        known = read_aliases(metadata["properties"][NAME_MAPPING])
+        mapping = build_name_mapping(current_schema(metadata), {*known, *spelled})
+        renamed: list[Json] = [{"action": "set-properties", "updates": {NAME_MAPPING: mapping}}]
+        change = TableCommit(
+            name=linked.target.name,
+            requirements=snapshot.requirements(),
+            updates=[*snapshot.updates(), *(renamed if spelled else [])],
+        )
+        checkpoint = next_checkpoint(linked, state, found, found.changed, _late(linked, found), as_changes=False)
+        apply(self.committer, linked, change, lambda uow: advance(uow, linked.relation.id, checkpoint))
+
+    def _files(self, linked: LinkedTable, state: HiveState, found: ChangeSet, metadata: Json) -> _Files:
+        files = _Files()
+        live = self._live(metadata) if linked.overwrite_wins else None
+        columns = state.table.partition_columns
+        for name, change in found.changed.items():
+            unit = found.units.get(name)
+            record = to_partition_record(columns, unit.values if unit else parse_partition_name(columns, name))
+            gone = change.removed if isinstance(change, Rebuild | DroppedPartition) else ()
+            go = [join(linked.baselines[name].location, file.path) for file in gone]
+            come = () if isinstance(change, DroppedPartition) else change.files
+            if live is not None and not live.keys() >= set(go):
+                go = [location for location, partition in live.items() if partition == record]
+            elif isinstance(change, Rebuild):
+                come = change.added
+            files.go += go
+            if unit is not None:
+                files.come += [join(unit.location, file.path) for file in come]
+                files.partitions += [record] * len(come)
+        files.go += found.lost_late
+        for one in _late(linked, found):
+            self._add_late(files, one, state, found.units.get(one.name))
+        return files
+
+    def _add_late(self, files: _Files, late: LateChange, state: HiveState, unit: Unit | None) -> None:
+        """Rows that came where a partition was before: they are here at once, and in Hive with the next publish."""
+        columns = state.table.partition_columns
+        record = to_partition_record(columns, unit.values if unit else parse_partition_name(columns, late.name))
+        come = [join(late.directory.location, file.path) for file in late.files]
+        files.come += come
+        files.partitions += [record] * len(come)
+
+    def _live(self, metadata: Json) -> dict[str, tuple[Any, ...]]:
+        """The head's data files, each with its partition."""
+        return {file.location: file.partition for file in self.files.live_files(metadata) if file.content == 0}
+
+
+def _late(linked: LinkedTable, found: ChangeSet) -> Sequence[LateChange]:
+    """What came where partitions were before; of a keyed table that trusts Hive these rows are changes all the same."""
+    return () if linked.is_keyed else found.late

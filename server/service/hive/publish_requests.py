@@ -1,0 +1,199 @@
+"""Publishes that somebody has asked for: merged first where changes are pending, then published, without a second wish.
+
+A wish is in the table's books from the transaction that plans its merge, so whoever dies between the merge and the
+publish leaves it to the next round. It says how far it is, and at the end what Hive has now: people look at it.
+Everything after the merge is found out anew at each step, so a step that is done twice finds the first one's job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from catalog.errors import CatalogError, CommitUnknown, NotFound, Unavailable
+from catalog.hive.publish_request import PublishRequest, Step
+from catalog.jobs.job import Job, JobKind, JobStatus
+from catalog.names import RelationId
+from catalog.planning import TableFacts
+from catalog.planning.trigger_result import format_count
+from catalog.ports.store import Database, UnitOfWork
+from catalog.tables.relation import Relation
+from server.service.hive.link_store import update_link
+from server.service.hive.results import PublishOutcome, PublishResult
+from server.service.planning.planner import create_requested_job, load_facts
+
+LASTS = timedelta(days=1)
+"""So long is tried what others keep from being done: a metastore that is away, a table that is worked on all day."""
+
+
+def waiting_for(relation: Relation, message: str) -> PublishResult:
+    """Something else has to end first."""
+    return PublishResult(table=str(relation.name), outcome=PublishOutcome.WAITING, message=message)
+
+
+@dataclass(frozen=True)
+class PublishRequests:
+    """Carries wishes out; `plan` makes a publish job of what differs now. Safe to be interrupted anywhere."""
+
+    database: Database
+    plan: Callable[[Relation], PublishResult]
+
+    def ask(self, relation: Relation, *, merge: bool, remember: bool) -> PublishResult:
+        """Merge what is pending, or publish; what is left to do then is remembered.
+
+        Conflict where it may not be merged or published: nothing is remembered of that.
+        """
+        with self.database.writing() as uow:
+            facts = load_facts(uow, relation)
+            through = _through(facts) if merge else 0
+            wish = PublishRequest(at=uow.now(), step=Step.WAITS, message="", through=through)
+            before = _request(uow, relation.id)
+            if before is not None and before.is_open:  # whoever asks again means that one too
+                wish = replace(wish, at=before.at, through=max(wish.through, before.through))
+            if merge and facts.keyed is not None and facts.keyed.pending_commits:
+                outcome = self._merged(uow, relation, facts)
+                if remember:
+                    _note(uow, relation.id, _after(wish, outcome, facts))
+                return outcome
+        outcome = self.plan(relation)
+        if remember:
+            self._note(relation.id, _after(wish, outcome, facts))
+        return outcome
+
+    def carry_on(self, relation: Relation, wish: PublishRequest) -> bool:
+        """The next step of one that is open; whether that planned a job."""
+        try:
+            then = self._next(relation, wish)
+        except (Unavailable, CommitUnknown) as error:
+            then = replace(wish, step=Step.WAITS, message=str(error), job=None)
+        except CatalogError as error:
+            hint = f"; {error.hint}" if error.hint else ""
+            then = replace(wish, step=Step.FAILED, message=f"{error.message}{hint}")
+        if then != wish:
+            self._note(relation.id, then, instead_of=wish)
+        return then.job is not None and then.job != wish.job
+
+    def _next(self, relation: Relation, wish: PublishRequest) -> PublishRequest:
+        with self.database.writing() as uow:
+            job, facts = _job(uow, wish), load_facts(uow, relation)
+            if job is not None and job.status.is_active:
+                return wish
+            if job is not None and job.status is not JobStatus.SUCCEEDED and not job.was_withdrawn:
+                return replace(wish, step=Step.FAILED, message=_why_not(job))
+            if job is not None and job.kind is JobKind.PUBLISH and job.status is JobStatus.SUCCEEDED:
+                return replace(wish, step=Step.DONE, message=_what_hive_has(uow, relation, facts, job, wish))
+            if uow.now() - wish.at > LASTS:
+                return replace(wish, step=Step.FAILED, message=f"not done within a day: {wish.message}")
+            if facts.keyed is not None and facts.keyed.pending_commits and facts.keyed.watermark < wish.through:
+                if job is not None and facts.keyed.watermark <= wish.merged:
+                    message = "its merge has ended and left the changes that it was asked for"
+                    return replace(wish, step=Step.FAILED, message=message)
+                outcome = self._merged(uow, relation, facts)
+                then = _after(wish, outcome, facts)
+                _note(uow, relation.id, then)
+                return then
+        return _after(wish, self.plan(relation), facts)
+
+    def _merged(self, uow: UnitOfWork, relation: Relation, facts: TableFacts) -> PublishResult:
+        """A merge of all that is pending: one that nobody has begun will do, for it reads then what there is.
+
+        Conflict while the table takes no merge.
+        """
+        active = uow.jobs.active_of(relation.id)
+        if active is not None and not active.is_preemptible:
+            if active.kind is not JobKind.MERGE or active.status is not JobStatus.PENDING or active.attempt:
+                return waiting_for(relation, f"a {active.kind} job is {active.status}")
+            return _merging(relation, active)
+        job = create_requested_job(uow, relation, facts, JobKind.MERGE, {}, "asked for, to publish it")
+        return _merging(relation, job)
+
+    def _note(self, relation_id: RelationId, wish: PublishRequest, *, instead_of: PublishRequest | None = None) -> None:
+        """Unless somebody has asked again since it was read."""
+        with self.database.writing() as uow:
+            if instead_of is None or _request(uow, relation_id) == instead_of:
+                _note(uow, relation_id, wish)
+
+
+def _merging(relation: Relation, job: Job) -> PublishResult:
+    message = "merges what is pending first"
+    return PublishResult(table=str(relation.name), outcome=PublishOutcome.MERGING, message=message, job=job)
+
+
+def _note(uow: UnitOfWork, relation_id: RelationId, wish: PublishRequest) -> None:
+    update_link(uow, relation_id, lambda link: replace(link, publish_request=wish))
+
+
+def _request(uow: UnitOfWork, relation_id: RelationId) -> PublishRequest | None:
+    link = uow.baselines.link(relation_id)
+    return None if link is None else link.publish_request
+
+
+def _job(uow: UnitOfWork, wish: PublishRequest) -> Job | None:
+    """Its job, unless that ended so long ago that it is forgotten."""
+    try:
+        return None if wish.job is None else uow.jobs.get(wish.job)
+    except NotFound:
+        return None
+
+
+def _through(facts: TableFacts) -> int:
+    return 0 if facts.keyed is None else facts.keyed.change_sequence
+
+
+_STEPS = {
+    PublishOutcome.UP_TO_DATE: Step.DONE,
+    PublishOutcome.HELD_BACK: Step.DONE,
+    PublishOutcome.MERGING: Step.MERGES,
+    PublishOutcome.PUBLISHING: Step.PUBLISHES,
+    PublishOutcome.WAITING: Step.WAITS,
+}
+
+
+def _after(request: PublishRequest, result: PublishResult, facts: TableFacts) -> PublishRequest:
+    """What becomes of a request by what was done for it."""
+    is_done = result.outcome is PublishOutcome.UP_TO_DATE
+    noted = replace(
+        request,
+        step=_STEPS[result.outcome],
+        message="Hive has everything already" if is_done else result.message,
+        held_back="; ".join(held.message for held in result.held_back),
+    )
+    if result.job is None:
+        return replace(noted, job=None)
+    return replace(noted, job=result.job.id, merged=0 if facts.keyed is None else facts.keyed.watermark)
+
+
+def _why_not(job: Job) -> str:
+    if job.status is JobStatus.CANCELED:
+        return f"its {job.kind} job was canceled: Hive has what it had before"
+    return f"its {job.kind} job has failed: {job.error}"
+
+
+def _what_hive_has(uow: UnitOfWork, relation: Relation, facts: TableFacts, job: Job, wish: PublishRequest) -> str:
+    return "; ".join([*_given(job), *_still_waits(uow, relation, facts, job), *filter(None, [wish.held_back])])
+
+
+def _given(job: Job) -> Iterator[str]:
+    """What a publish job says of itself; of one whose optimizer died before its report nothing is known."""
+    result = job.result
+    waits = result.get("waits")
+    if (switched := result.get("switched")) is not None and (switched or not waits):
+        yield f"Hive now sees {format_count(switched, 'partition')} as readers here do"
+    if given_up := result.get("given_up"):
+        yield f"{format_count(given_up, 'partition')} given up, because Hive has changed something there meanwhile"
+    if waits:
+        yield str(waits)
+    if left := result.get("left"):
+        yield f"at {left} the metastore is still to be pointed: each sync tries it again"
+
+
+def _still_waits(uow: UnitOfWork, relation: Relation, facts: TableFacts, job: Job) -> Iterator[str]:
+    """Changes that Hive has not: those that came since, and those of partitions that the job had to leave out."""
+    link = uow.baselines.link(relation.id)
+    if facts.keyed is not None and link is not None:
+        rows, _, commits, _ = uow.events.pending_of_writers(facts.keyed.change_id, above=link.published_through)
+        if commits:
+            yield f"{format_count(rows, 'change')} not in Hive yet"
+        elif not job.result.get("waits"):
+            yield "it has every change"

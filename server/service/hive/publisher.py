@@ -1,0 +1,143 @@
+"""A Hive table is published by one Firn: the first that does so marks it, and every other is refused.
+
+The mark is written before the first publish is planned and looked at again before partitions are switched, which is
+much later: of two that mark a table at the same moment one finds the other's mark then, and switches nothing. A server
+that dies between the two has marked a table that it publishes with the next try.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from catalog.errors import CatalogError, CommitUnknown, Conflict, NotFound
+from catalog.hive.model import HiveTable
+from catalog.hive.publisher import PUBLISHER, Publisher, make_publisher, read_publisher
+from catalog.names import RelationId
+from catalog.ports.store import Database, UnitOfWork
+from catalog.removal.drop import Dropped
+from catalog.tables.relation import Relation
+from server.service.hive.hive_state import split_name
+from server.service.hive.link_store import update_link
+from server.service.hive.table_index import HiveIndex
+from server.service.hive.table_lock import locked
+
+
+@dataclass(frozen=True)
+class Publishers:
+    """Who may publish to a Hive table."""
+
+    database: Database
+    index: HiveIndex
+
+    def other(self, table: HiveTable, relation_id: RelationId | None = None) -> Publisher | None:
+        """Who publishes to the table, unless it is that relation or one that this server knows to do so no more."""
+        owner = read_publisher(table.parameters)
+        if owner is None or (owner.relation_id is not None and owner.relation_id == relation_id):
+            return None
+        return None if self._has_ended(owner, table.full_name) else owner
+
+    def claim(self, relation: Relation, table: HiveTable) -> None:
+        """Mark the table as published by this relation, once.
+
+        Conflict when another one publishes to it, Unavailable while others have locked it; else errors as of
+        `Metastore.set_table_parameters`.
+        """
+        if (other := self.other(table, relation.id)) is not None:
+            raise Conflict(explain_other_publisher(table, other), hint=advise_on_publisher(table))
+        with self.database.reading() as uow:
+            own = str(make_publisher(relation, uow.catalogs.get(relation.catalog).warehouse))
+        if table.parameters.get(PUBLISHER) != own:
+            metastore = self.index.metastore(relation.catalog)
+            with locked(metastore, table.database, table.name):
+                if (other := self.other(metastore.table(table.database, table.name), relation.id)) is not None:
+                    raise Conflict(explain_other_publisher(table, other), hint=advise_on_publisher(table))
+                metastore.set_table_parameters(table.database, table.name, {PUBLISHER: own})
+
+    def release(self, relation: Relation) -> bool:
+        """Take this relation's mark away, and say whether it was there; errors as of `Metastore.set_table_parameters`.
+
+        NotFound when the Hive table is gone.
+        """
+        metastore, (database, name) = self.index.metastore(relation.catalog), split_name(relation.hive_name or "")
+        owner = read_publisher(metastore.table(database, name).parameters)
+        if owner is None or owner.relation_id != relation.id:
+            return False
+        with locked(metastore, database, name):
+            metastore.set_table_parameters(database, name, {}, remove=[PUBLISHER])
+        return True
+
+    def _has_ended(self, owner: Publisher, full_name: str) -> bool:
+        """Whether it is a table of this server that was dropped, or is over a Hive table of another name."""
+        if owner.relation_id is None:
+            return False
+        with self.database.reading() as uow:
+            live = uow.relations.get_many([owner.relation_id]).get(owner.relation_id)
+            is_known = uow.baselines.link(owner.relation_id) is not None
+        return is_known if live is None else live.hive_name != full_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublisherMarksStatus:
+    """What one round over all dropped tables did."""
+
+    taken_away: int = 0
+    unavailable: int = 0
+
+
+@dataclass(frozen=True)
+class PublisherMarks:
+    """Takes away the marks of tables that were dropped here; safe to run at any time, any number of times.
+
+    A drop asks no metastore, so this goes by the list of what was dropped. A table that is brought back gets its mark
+    again with its next publish, also where the two have met.
+    """
+
+    database: Database
+    owners: Publishers
+
+    def activate(self) -> PublisherMarksStatus:
+        """Ask of each drop once, as soon as its metastore answers."""
+        status = PublisherMarksStatus()
+        with self.database.reading() as uow:
+            linked = uow.dropped.over_hive()
+            dropped = [(entry, one) for entry, one in linked if not _is_asked(uow, entry, one)]
+        for entry, relation in dropped:
+            try:
+                taken = self._take_away(relation)
+            except (CatalogError, CommitUnknown):
+                status = replace(status, unavailable=status.unavailable + 1)
+                continue
+            self._note(entry, relation)
+            status = replace(status, taken_away=status.taken_away + taken)
+        return status
+
+    def _take_away(self, relation: Relation) -> bool:
+        with self.database.reading() as uow:
+            if uow.relations.get_many([relation.id]):  # it was brought back meanwhile
+                return False
+        try:
+            return self.owners.release(relation)
+        except NotFound:
+            return False
+
+    def _note(self, entry: Dropped, relation: Relation) -> None:
+        with self.database.writing() as uow:
+            update_link(uow, relation.id, lambda link: replace(link, released_after_drop=entry.dropped_at))
+
+
+def _is_asked(uow: UnitOfWork, entry: Dropped, relation: Relation) -> bool:
+    link = uow.baselines.link(relation.id)
+    return link is None or link.released_after_drop == entry.dropped_at
+
+
+def explain_other_publisher(table: HiveTable, other: Publisher) -> str:
+    """Why nobody else may publish there."""
+    return f"{table.full_name} is published by another table: {other.words}"
+
+
+def advise_on_publisher(table: HiveTable) -> str:
+    """What its owner may do about it."""
+    return (
+        "Two that publish would undo each other's work: use that one. Where it is no more, take its mark away: "
+        f"ALTER TABLE {table.full_name} UNSET TBLPROPERTIES ('{PUBLISHER}')"
+    )

@@ -1,0 +1,320 @@
+"""The metastore is pointed at what was published: the end of every publish, and the beginning of every sync.
+
+Base stands on the new files already, and the ground says so: whatever dies here, the next server sees from both how far
+it was (docs/protocols.md, rule 3.4). A partition that Hive has changed meanwhile stays where it is: its publish is
+given up, and a sync takes over what Hive made of it.
+
+The last look and the switch happen under a lock of Hive's own where the metastore has any: writers that ask for locks
+come before both or after both. What such a writer holds waits, and holds up nothing but itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from catalog.errors import CatalogError, CommitUnknown, Unavailable
+from catalog.hive.baseline import ChangeSignals, PartitionBaseline, Subdirectories, WatchedDirectory
+from catalog.hive.link import HiveLink
+from catalog.hive.model import HiveTable
+from catalog.hive.partition_names import parse_partition_name
+from catalog.hive.publishing import list_given_directories
+from catalog.hive.repoint_decisions import (
+    InHive,
+    RepointDecision,
+    RepointKind,
+    decide_repoints,
+    is_written_to,
+    moved_or_made,
+)
+from catalog.names import RelationId
+from catalog.planning.trigger_result import format_count
+from catalog.ports.files import TableFiles
+from catalog.ports.metastore import Metastore, PartitionLocation, PartitionMove, TableLock
+from catalog.ports.store import Database
+from catalog.tables.relation import Relation
+from server.service.hive.detect_changes import explain_unfit
+from server.service.hive.hive_state import read_some, split_name
+from server.service.hive.publisher import Publishers, explain_other_publisher
+from server.service.hive.table_index import HiveIndex
+from server.service.planning.planner import load_facts
+
+log = logging.getLogger(__name__)
+
+TOGETHER = 200
+"""Partitions that are locked together, and whose switches are noted in one transaction, which reads all grounds."""
+AT_ONCE = 20
+"""Partitions that are moved together: each was read a moment before, which is all that tools without locks leave us."""
+LONGEST_LOCKED_NS = 600 * 10**9
+"""How long a publish waits for what others have locked, before a sync gives it up to see what they did."""
+UNCOUNTED = ("rawDataSize", "COLUMN_STATS_ACCURATE")
+"""Engines that answer from statistics must not believe these: nobody has counted them anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switched:
+    """What became of a table's open publishes."""
+
+    done: int = 0
+    given_up: int = 0
+    left: int = 0
+    """Those that are open still, because others have locked them or the metastore did not answer."""
+    locked: int = 0
+    """Those of them that others have locked."""
+    who: str = ""
+    """Who has locked one of these."""
+
+    def __add__(self, other: Switched) -> Switched:
+        return Switched(
+            done=self.done + other.done,
+            given_up=self.given_up + other.given_up,
+            left=self.left + other.left,
+            locked=self.locked + other.locked,
+            who=self.who or other.who,
+        )
+
+    @property
+    def why_left(self) -> str:
+        """What the open ones wait for."""
+        if self.locked:
+            return f"{format_count(self.locked, 'partition')}, which others have locked in the metastore: {self.who}"
+        return f"the metastore does not say whether the publish of {format_count(self.left, 'partition')} has landed"
+
+
+@dataclass(frozen=True)
+class Repointer:
+    """Points the metastore at what was published; safe to run at any time, by any number of servers."""
+
+    database: Database
+    index: HiveIndex
+    files: TableFiles
+
+    @property
+    def owners(self) -> Publishers:
+        """Who may point the metastore anywhere."""
+        return Publishers(self.database, self.index)
+
+    def finish(self, relation: Relation) -> Switched:
+        """Switch, or give up, all that is open of a table; Unavailable when the metastore is away."""
+        with self.database.reading() as uow:
+            link = uow.baselines.link(relation.id)
+            names = [name for name, stored in uow.baselines.of(relation.id).items() if stored["publishing"]]
+            if link is None:
+                return Switched()
+            subdirectories = Subdirectories(load_facts(uow, relation).policy["firn.hive.subdirectories"])
+        total = Switched()
+        for some in [names[at : at + TOGETHER] for at in range(0, len(names), TOGETHER)]:
+            # Others are waited for once: what they have locked then, they will hold for longer.
+            total += self._some(relation, link, some, subdirectories, wait=not total.locked)
+        return total
+
+    def still_waits(self, relation: Relation, switched: Switched) -> bool:
+        """Whether what is left is only locked, and not for long."""
+        if not switched.locked:
+            return False
+        with self.database.reading() as uow:
+            stored = uow.baselines.of(relation.id).values()
+            since = [
+                one.publishing.since_ns
+                for one in map(PartitionBaseline.from_json, stored)
+                if one.publishing is not None
+            ]
+        return time.time_ns() - min(since, default=0) < LONGEST_LOCKED_NS
+
+    def give_up(self, relation: Relation) -> None:
+        """Wait no longer for a metastore that does not say whether it was pointed there; a sync will see where it is.
+
+        Nothing is lost by it: what was published is known, wherever the metastore turns out to point.
+        """
+        with self.database.writing() as uow:
+            stored, now_ns = uow.baselines.of(relation.id), time.time_ns()
+            baselines = {name: PartitionBaseline.from_json(one) for name, one in stored.items()}
+            up = {name: one.given_up(now_ns).to_json() for name, one in baselines.items() if one.publishing is not None}
+            uow.baselines.put(relation.id, up)
+
+    def overtaken(
+        self, relation: Relation, baselines: Mapping[str, PartitionBaseline], subdirectories: Subdirectories
+    ) -> set[str]:
+        """Those partitions that Hive has changed since, which no sync has taken over; Unavailable without metastore."""
+        metastore, names = self.index.metastore(relation.catalog), split_name(relation.hive_name or "")
+        now = {unit.name: unit.signals for unit in read_some(metastore, *names, [*baselines]).units}
+        return self._overtaken(baselines, now, subdirectories)
+
+    def _some(
+        self,
+        relation: Relation,
+        link: HiveLink,
+        partitions: Sequence[str],
+        subdirectories: Subdirectories,
+        *,
+        wait: bool,
+    ) -> Switched:
+        metastore, names = self.index.metastore(relation.catalog), split_name(relation.hive_name or "")
+        with metastore.lock(*names, partitions, wait=wait) as lock:
+            table, hive, baselines = self._detect(relation, link, partitions, lock, subdirectories)
+            decisions = decide_repoints(baselines, hive)
+            ended = {} if table is None else dict(self._apply(_Locked(metastore, table, lock), decisions, hive.signals))
+        self._note(relation.id, baselines, ended, unlocked=lock.without)
+        locked = [decision for decision in decisions.values() if decision.kind is RepointKind.WAIT]
+        done = sum(_is_switched(one, baselines[name]) for name, one in ended.items())
+        return Switched(
+            done=done,
+            given_up=len(ended) - done,
+            left=len(baselines) - len(ended),
+            locked=len(locked),
+            who=locked[0].reason if locked else "",
+        )
+
+    def _detect(
+        self,
+        relation: Relation,
+        link: HiveLink,
+        partitions: Sequence[str],
+        lock: TableLock,
+        subdirectories: Subdirectories,
+    ) -> tuple[HiveTable | None, InHive, dict[str, PartitionBaseline]]:
+        """The table, what Hive has of it, and what is open now: another server may have ended some while we waited.
+
+        Without a table where all is locked that is open.
+        """
+        baselines = self._open(relation.id, partitions)
+        free = {name: baseline for name, baseline in baselines.items() if name not in lock.busy}
+        if not free:
+            return None, InHive(signals={}, locked=lock.busy), baselines
+        metastore, names = self.index.metastore(relation.catalog), split_name(relation.hive_name or "")
+        state = read_some(metastore, *names, [*free])
+        unfit = explain_unfit(link, state.table)  # made anew, perhaps: none of it is where it was
+        if unfit is None and (other := self.owners.other(state.table, relation.id)) is not None:
+            unfit = explain_other_publisher(state.table, other)
+        signals = {unit.name: unit.signals for unit in state.units}
+        overtaken = set[str]() if unfit else self._overtaken(free, signals, subdirectories)
+        return state.table, InHive(signals=signals, locked=lock.busy, unfit=unfit, overtaken=overtaken), baselines
+
+    def _open(self, relation_id: RelationId, names: Sequence[str]) -> dict[str, PartitionBaseline]:
+        with self.database.reading() as uow:
+            stored = uow.baselines.of(relation_id)
+        return {
+            name: PartitionBaseline.from_json(stored[name])
+            for name in names
+            if name in stored and stored[name]["publishing"]
+        }
+
+    def _apply(
+        self, locked: _Locked, decisions: Mapping[str, RepointDecision], signals: Mapping[str, ChangeSignals]
+    ) -> Iterator[tuple[str, PartitionBaseline]]:
+        """The grounds of those that have ended."""
+        moved: dict[bool, list[str]] = {True: [], False: []}
+        for name, decision in decisions.items():
+            baseline = decision.facts
+            if decision.kind is RepointKind.DONE:
+                yield name, baseline.switched(signals[name], time.time_ns())
+            elif decision.kind is RepointKind.GIVE_UP:
+                yield name, baseline.given_up(time.time_ns())
+            elif decision.kind is RepointKind.MOVE:
+                moved[baseline.is_dropped].append(name)
+        # Without a lock each is read right before it is moved.
+        size = AT_ONCE if locked.lock.without is None else 1
+        for names in moved.values():  # those that are there, and those that are made
+            for at in range(0, len(names), size):
+                yield from self._moved(locked, {name: decisions[name].facts for name in names[at : at + size]})
+
+    def _overtaken(
+        self,
+        baselines: Mapping[str, PartitionBaseline],
+        now: Mapping[str, ChangeSignals],
+        subdirectories: Subdirectories,
+    ) -> set[str]:
+        """Partitions that Hive has dropped, made, moved or written to since the publish began."""
+        found = moved_or_made(baselines, now)
+        listed = [name for name in baselines if name not in found and name in now]
+        places = [baselines[name].location for name in listed]
+        listings = self.files.listings(places, recursive=subdirectories is Subdirectories.READ)
+        written = zip(listed, listings, strict=True)
+        return found | {name for name, listing in written if is_written_to(baselines[name], listing, subdirectories)}
+
+    def _moved(
+        self, locked: _Locked, baselines: Mapping[str, PartitionBaseline]
+    ) -> Iterator[tuple[str, PartitionBaseline]]:
+        """The grounds once the metastore was pointed there, or refused; without those of which nobody knows."""
+        table = locked.table
+        moves = {name: _move(table, name, baseline) for name, baseline in baselines.items()}
+        try:
+            locked.lock.keep()
+            signals = locked.move(list(moves.values()))
+        except (CommitUnknown, Unavailable) as error:
+            log.warning("%s: %s", table.full_name, error)
+        except CatalogError as error:  # it says that nothing has moved: changed meanwhile, gone, or not allowed
+            if len(baselines) > 1:  # about one of them
+                for name, baseline in baselines.items():
+                    yield from self._moved(locked, {name: baseline})
+                return
+            log.warning("%s: not published: %s", table.full_name, error)
+            yield from ((name, baseline.given_up(time.time_ns())) for name, baseline in baselines.items())
+        else:
+            for (name, baseline), one in zip(baselines.items(), signals, strict=True):
+                yield name, baseline.switched(one, time.time_ns())
+
+    def _note(
+        self,
+        relation_id: RelationId,
+        before: Mapping[str, PartitionBaseline],
+        ended: Mapping[str, PartitionBaseline],
+        *,
+        unlocked: str | None,
+    ) -> None:
+        """Write what has ended, unless somebody else has written it meanwhile."""
+        if not ended:
+            return
+        with self.database.writing() as uow:
+            link = uow.baselines.link(relation_id)
+            if link is None:
+                return
+            stored = uow.baselines.of(relation_id)
+            current = {name: PartitionBaseline.from_json(one) for name, one in stored.items()}
+            mine = {name: one for name, one in ended.items() if current.get(name) == before[name]}
+            uow.baselines.put(relation_id, {name: one.to_json() for name, one in mine.items()})
+            through = list_given_directories((current | mine).values(), link.published_through)
+            uow.baselines.put_link(relation_id, link.repointed(through, unlocked))
+
+
+@dataclass(frozen=True, slots=True)
+class _Locked:
+    """A table in the metastore while some of its partitions are locked, or cannot be."""
+
+    metastore: Metastore
+    table: HiveTable
+    lock: TableLock
+
+    def move(self, moves: Sequence[PartitionMove]) -> Sequence[ChangeSignals]:
+        """See Metastore.move and move_all: one alone may be the table itself."""
+        database, name = self.table.database, self.table.name
+        if len(moves) > 1:
+            return self.metastore.move_all(database, name, moves, columns_of_table=True)
+        [one] = moves
+        move = self.metastore.move
+        return [move(database, name, one.place, one.location, one.parameters, columns_of_table=True)]
+
+
+def _move(table: HiveTable, name: str, baseline: PartitionBaseline) -> PartitionMove:
+    to = baseline.publishing
+    assert to is not None  # it is among those that are open
+    values = parse_partition_name(table.partition_columns, name) if table.partition_columns else ()
+    place = PartitionLocation(values=values, location=None if baseline.is_dropped else baseline.location)
+    return PartitionMove(place=place, location=to.location, parameters=_parameters(to))
+
+
+def _is_switched(baseline: PartitionBaseline, before: PartitionBaseline) -> bool:
+    return before.publishing is not None and baseline.files == before.publishing.files and not baseline.is_dropped
+
+
+def _parameters(directory: WatchedDirectory) -> dict[str, str | None]:
+    """What the metastore is to say of a partition's files."""
+    counted: dict[str, str | None] = {
+        "numFiles": str(len(directory.files)),
+        "totalSize": str(sum(file.size for file in directory.files)),
+        "numRows": None if directory.rows is None else str(directory.rows),
+        "transient_lastDdlTime": str(time.time_ns() // 10**9),
+    }
+    return counted | dict.fromkeys(UNCOUNTED)

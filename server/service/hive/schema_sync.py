@@ -1,0 +1,222 @@
+"""Columns of a linked table follow Hive's, and Hive's follow the table's, as far as a policy lets them.
+
+What is taken from Hive is one commit, and what both sides have in step moves on in its transaction. What Hive is given
+needs no journal: where the metastore was altered and nobody noted it, both sides have the same, which is no change.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from catalog.errors import CatalogError, CommitUnknown, Conflict, RequirementFailed, Unavailable
+from catalog.history.commit import TableCommit
+from catalog.hive.columns import SchemaDrift, SchemaPush, SchemaSides
+from catalog.hive.link import DriftKind
+from catalog.hive.mapping import PROPERTY as NAME_MAPPING
+from catalog.hive.mapping import build_name_mapping, read_aliases
+from catalog.hive.model import PROVIDER, HiveColumn, HiveTable, to_stored_columns
+from catalog.hive.partition_names import to_partition_records
+from catalog.hive.publishing import compare_partitions
+from catalog.hive.schema_sync import compare_schemas
+from catalog.iceberg.json import Json
+from catalog.iceberg.table import current_schema
+from catalog.names import RelationId
+from catalog.ports.files import TableFiles
+from catalog.ports.store import Database, UnitOfWork
+from catalog.tables.relation import Relation
+from server.service.commit.commit_path import Committer
+from server.service.commit.commit_target import load_metadata
+from server.service.hive.file_registration import Moved, apply
+from server.service.hive.link_state import LinkedTable
+from server.service.hive.table_index import HiveIndex
+from server.service.hive.table_lock import locked
+from server.service.tables.metadata_files import MetadataFiles
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaSyncResult:
+    """What became of a table's columns, and of Hive's."""
+
+    drift: SchemaDrift
+    did: tuple[str, ...] = ()
+    refused: str | None = None
+    """Why Hive has not what it was to be given."""
+    hive: tuple[HiveColumn, ...] = ()
+    """Hive's columns now."""
+
+    @property
+    def drift_kind(self) -> DriftKind:
+        """Where the trouble lies: what the metastore refuses concerns the table."""
+        return DriftKind.COLUMNS if self.refused is None else DriftKind.TABLE
+
+    @property
+    def trouble(self) -> str | None:
+        """What somebody has to decide or to mend, in words."""
+        return "; ".join(one for one in (self.drift.sentence, self.refused) if one) or None
+
+
+@dataclass(frozen=True)
+class SchemaSync:
+    """Brings both sides' columns into step; safe to run at any time, by any number of servers."""
+
+    database: Database
+    metadata: MetadataFiles
+    committer: Committer
+    index: HiveIndex
+    files: TableFiles
+
+    def follow(self, linked: LinkedTable, table: HiveTable, *, publishing: bool = False) -> SchemaSyncResult:
+        """Take what Hive has changed, and give it what it may be given; Moved when others were faster.
+
+        Nothing that was never published is given, unless it is being `publishing`, or the policy is `all`.
+        """
+        metadata = load_metadata(self.metadata, linked.target)
+        drift = _compared(linked, table, metadata)
+        if drift.changes:
+            self._take(linked, table, metadata, drift)
+        else:
+            self._note(linked.relation.id, linked.link.columns, drift)
+        found = SchemaSyncResult(drift=drift, did=tuple(drift.changes), hive=table.columns)
+        if linked.gives is SchemaPush.ALL or (
+            linked.gives is SchemaPush.ADDITIONS and (linked.is_published or publishing)
+        ):
+            return self._give(linked, table, found)
+        return found
+
+    def _take(self, linked: LinkedTable, table: HiveTable, metadata: Json, drift: SchemaDrift) -> None:
+        again = self._rewritten(linked, table, metadata) if drift.revived and linked.is_keyed else []
+        mapping = build_name_mapping(drift.schema, drift.aliases)
+        updates: list[Json] = [
+            {"action": "add-schema", "schema": drift.schema, "last-column-id": drift.last_column_id},
+            {"action": "set-current-schema", "schema-id": -1},
+            {"action": "set-properties", "updates": {NAME_MAPPING: mapping}},
+        ]
+        unmoved = {"type": "assert-current-schema-id", "current-schema-id": metadata["current-schema-id"]}
+        change = TableCommit(name=linked.target.name, requirements=[unmoved], updates=updates)
+        before = linked.link.columns
+        apply(
+            self.committer,
+            linked,
+            change,
+            lambda uow: note_schema(uow, linked.relation.id, before, drift, read_again=again),
+        )
+
+    def _rewritten(self, linked: LinkedTable, table: HiveTable, metadata: Json) -> list[str]:
+        """Partitions that do not stand on Hive's own files: rows that were rewritten lack a column that comes back."""
+        records = to_partition_records(table.partition_columns, linked.baselines)
+        return sorted(compare_partitions(self.files.live_files(metadata), linked.baselines, records).differing)
+
+    def _give(self, linked: LinkedTable, table: HiveTable, found: SchemaSyncResult) -> SchemaSyncResult:
+        """First what harms nobody: what the metastore refuses of the rest does not hold it up."""
+        drift, given = found.drift, table.columns
+        provider = table.parameters.get(PROVIDER, "hive").lower()
+        refused: str | None = None
+        for gives in (
+            (SchemaPush.ADDITIONS, SchemaPush.ALL) if linked.gives is SchemaPush.ALL else (SchemaPush.ADDITIONS,)
+        ):
+            columns = drift.given[gives]
+            if columns == given:
+                continue
+            if provider != "hive":
+                refused = f"Spark keeps the columns of {table.full_name} itself: alter them there"
+                break
+            try:
+                self._alter(linked, table, given, columns)
+            except (CommitUnknown, Unavailable) as error:  # a later sync sees whether it has them
+                refused = str(error)
+                break
+            except Conflict as error:
+                raise Moved from error
+            except CatalogError as error:
+                refused = error.message
+                continue
+            given = columns
+        if given != table.columns:
+            altered = replace(table, storage=replace(table.storage, columns=given))
+            with self.database.reading() as uow:
+                link = uow.baselines.link(linked.relation.id) or linked.link
+            drift = _compared(replace(linked, link=link), altered, load_metadata(self.metadata, self._target(linked)))
+            self._note(linked.relation.id, link.columns, drift)
+        did = (*found.did, *_said(table.columns, given))
+        return SchemaSyncResult(drift=drift, did=did, refused=refused, hive=given)
+
+    def _target(self, linked: LinkedTable) -> Relation:
+        with self.database.reading() as uow:
+            return uow.relations.get(linked.target.id)
+
+    def _alter(
+        self, linked: LinkedTable, table: HiveTable, before: Sequence[HiveColumn], columns: Sequence[HiveColumn]
+    ) -> None:
+        """Partitions get the columns too where they had the table's: others are as their owner left them."""
+        metastore = self.index.metastore(linked.relation.catalog)
+        database, name = table.database, table.name
+        names = metastore.partition_names(database, name) if table.partition_columns else []
+        partitions = metastore.partitions(database, name, names)
+        cascade = bool(partitions) and all(_alike(one.storage.columns, to_stored_columns(before)) for one in partitions)
+        with locked(metastore, database, name):
+            metastore.alter_columns(database, name, to_stored_columns(columns), expected=before, cascade=cascade)
+
+    def _note(self, relation_id: RelationId, before: Sequence[HiveColumn], drift: SchemaDrift) -> None:
+        with self.database.reading() as uow:
+            link = uow.baselines.link(relation_id)
+        if link is None or link.has_schema(drift):
+            return
+        with self.database.writing() as uow:
+            try:
+                note_schema(uow, relation_id, before, drift)
+            except RequirementFailed as error:
+                raise Moved from error
+
+
+def _compared(linked: LinkedTable, table: HiveTable, metadata: Json) -> SchemaDrift:
+    return compare_schemas(
+        SchemaSides(
+            baseline=linked.link.columns,
+            hive=table.columns,
+            schema=current_schema(metadata),
+            last_column_id=metadata["last-column-id"],
+            aliases=read_aliases(metadata["properties"][NAME_MAPPING]),
+            former=linked.link.former_columns,
+            history=metadata["schemas"],
+            partition_columns=[column.name for column in table.partition_columns],
+            needed=linked.needed,
+            decides=linked.decides,
+        )
+    )
+
+
+def note_schema(
+    uow: UnitOfWork,
+    relation_id: RelationId,
+    before: Sequence[HiveColumn],
+    drift: SchemaDrift,
+    *,
+    read_again: Sequence[str] = (),
+) -> None:
+    """What both sides have in step now, and what they do not; RequirementFailed when others have noted it since."""
+    link = uow.baselines.link(relation_id)
+    if link is None or link.columns != before:
+        raise RequirementFailed("another sync has compared the columns", hint="sync again")
+    uow.baselines.put_link(relation_id, link.with_schema(drift, uow.now(), read_again))
+
+
+def _alike(one: Sequence[HiveColumn], other: Sequence[HiveColumn]) -> bool:
+    return [(column.name, column.type) for column in one] == [(column.name, column.type) for column in other]
+
+
+def _said(before: Sequence[HiveColumn], after: Sequence[HiveColumn]) -> Iterator[str]:
+    """What Hive was given, in words."""
+    was, now = ({column.name: column for column in side} for side in (before, after))
+    for name, column in now.items():
+        if name not in was:
+            yield f"gave Hive column {name} {column.type}"
+        elif column.type != was[name].type:
+            yield f"made column {name} {column.type} in Hive"
+        elif column.comment != was[name].comment:
+            yield f"gave Hive the comment of column {name}"
+    for name in was.keys() - now.keys():
+        yield f"dropped column {name} in Hive"

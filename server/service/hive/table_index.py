@@ -1,0 +1,137 @@
+"""The index of each linked metastore's tables: kept in the background, so that no page waits for a metastore."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from catalog.errors import CatalogError, Invalid, NotFound
+from catalog.hive.model import HiveTable
+from catalog.hive.table_index import IndexedBlocker, IndexedTable
+from catalog.hive.upgrade_check import find_blockers
+from catalog.names import CatalogName
+from catalog.ports.hive import Metastores
+from catalog.ports.metastore import Metastore
+from catalog.ports.store import Database
+from catalog.tables.relation import Catalog, Relation
+from server.service.hive.hive_state import split_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexStatus:
+    """What one listing of all metastores found."""
+
+    databases: int = 0
+    tables: int = 0
+    changed: int = 0
+    unavailable: tuple[str, ...] = ()
+    """Catalogs whose metastore did not answer, with its words."""
+
+
+@dataclass(frozen=True)
+class HiveIndex:
+    """Lists metastores; safe to run at any time, any number of times."""
+
+    database: Database
+    metastores: Metastores
+
+    def activate(self) -> IndexStatus:
+        """List every linked metastore once; one that is away does not hold up the others."""
+        status = IndexStatus()
+        with self.database.reading() as uow:
+            catalogs = uow.catalogs.list()
+        for catalog in catalogs:
+            if catalog.metastore_uri is None:
+                continue
+            try:
+                status = _sum(status, self.refresh(catalog))
+            except CatalogError as error:
+                away = (*status.unavailable, f"{catalog.name}: {error.message}")
+                status = _sum(status, IndexStatus(unavailable=away))
+        return status
+
+    def metastore(self, catalog: CatalogName) -> Metastore:
+        """The metastore that a catalog is linked to; Invalid when it has none."""
+        with self.database.reading() as uow:
+            uri = uow.catalogs.get(catalog).metastore_uri
+        if uri is None:
+            raise Invalid(
+                f"catalog {catalog!r} is not linked to a Hive Metastore",
+                hint="create a catalog with --metastore thrift://HOST:PORT",
+            )
+        return self.metastores.of(uri)
+
+    def table(self, relation: Relation) -> HiveTable:
+        """A linked table as its metastore has it now; NotFound when it is gone, Unavailable without an answer."""
+        return self.metastore(relation.catalog).table(*split_name(relation.hive_name or ""))
+
+    def refresh(self, catalog: Catalog) -> IndexStatus:
+        """List one catalog's metastore, one transaction per database; why it could not be is kept for whoever looks."""
+        try:
+            return self._listed(catalog)
+        except CatalogError as error:
+            if catalog.metastore_uri is not None:
+                with self.database.writing() as uow:
+                    uow.catalogs.note_metastore_down(catalog.name, error.message, uow.now())
+            raise
+
+    def _listed(self, catalog: Catalog) -> IndexStatus:
+        metastore = self.metastore(catalog.name)
+        databases = metastore.databases()
+        status = IndexStatus(databases=len(databases))
+        for name in databases:
+            status = _sum(status, self.refresh_database(catalog, name))
+        with self.database.writing() as uow:
+            uow.hive.keep_databases(catalog.name, databases)
+            uow.catalogs.note_metastore_down(catalog.name, None, uow.now())
+        return status
+
+    def refresh_database(self, catalog: Catalog, name: str) -> IndexStatus:
+        """List one database of it; one that is gone has no tables."""
+        metastore = self.metastore(catalog.name)
+        try:
+            tables = metastore.tables_detail(name, metastore.tables(name))
+        except NotFound:
+            tables = []
+        with self.database.writing() as uow:
+            now = uow.now()
+            changed = uow.hive.replace(catalog.name, name, [_indexed(catalog.name, one, now) for one in tables])
+        return IndexStatus(tables=len(tables), changed=changed)
+
+
+def _sum(one: IndexStatus, other: IndexStatus) -> IndexStatus:
+    return IndexStatus(
+        databases=one.databases + other.databases,
+        tables=one.tables + other.tables,
+        changed=one.changed + other.changed,
+        unavailable=other.unavailable or one.unavailable,
+    )
+
+
+def _indexed(catalog: CatalogName, table: HiveTable, now: datetime) -> IndexedTable:
+    return IndexedTable(
+        catalog=catalog,
+        database=table.database,
+        name=table.name,
+        format=format_name(table),
+        location=table.location,
+        columns=len(table.columns) + len(table.partition_columns),
+        partition_columns=tuple(column.name for column in table.partition_columns),
+        ddl_time=table.ddl_time,
+        blockers=tuple(_blockers(table)),
+        seen_at=now,
+    )
+
+
+def _blockers(table: HiveTable) -> Sequence[IndexedBlocker]:
+    """What the table alone tells; partitions are looked at when somebody checks it."""
+    found = find_blockers(table, ())
+    return [IndexedBlocker(code=str(one.code), message=one.message, advice=one.advice) for one in found]
+
+
+def format_name(table: HiveTable) -> str:
+    """The format in one word."""
+    if table.is_view:
+        return "view"
+    return table.provider or str(table.storage.format)

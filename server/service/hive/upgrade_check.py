@@ -1,0 +1,263 @@
+"""The pre-flight report of an upgrade: what was found, and what stands in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from types import MappingProxyType
+
+from catalog.errors import AlreadyExists, Invalid
+from catalog.hive.baseline import Subdirectories
+from catalog.hive.conversion import find_conversion_blockers
+from catalog.hive.model import HiveColumn, HiveTable
+from catalog.hive.types import Named, UnsupportedType, parse_type
+from catalog.hive.upgrade_check import UpgradeBlocker, find_blockers, find_key_blockers, find_upgrade_notes
+from catalog.iceberg.json import Json
+from catalog.names import CatalogName, TableName
+from catalog.policy.policy import merge_layers
+from catalog.ports.files import TableFiles
+from catalog.ports.store import Database
+from server.service.hive.detect_changes import own_place_words
+from server.service.hive.hive_state import HiveState, list_units, read_state, split_name
+from server.service.hive.publisher import Publishers, advise_on_publisher, explain_other_publisher
+from server.service.hive.table_index import HiveIndex, format_name
+from server.service.locations.location_rule import find_hive_tables_inside
+from server.service.planning.policies import load_policy_layers
+
+_UNFIT = ("float", "double", "binary", "char")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """One thing that was looked at: `ok`, `warn` with advice, or `blocked` with what to do."""
+
+    code: str
+    status: str
+    message: str
+    advice: str = ""
+
+    def to_json(self) -> Json:
+        """As an operation keeps it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What an upgrade would find."""
+
+    table: HiveTable
+    target: TableName
+    format: str
+    partitions: int
+    files: int
+    bytes: int
+    candidates: tuple[str, ...]
+    checks: tuple[CheckResult, ...]
+    convertible: bool
+    """Whether Spark could read its rows and write them into a table of their own instead."""
+
+    @property
+    def eligible(self) -> bool:
+        """Whether the upgrade may begin."""
+        return not any(check.status == "blocked" for check in self.checks)
+
+    def to_json(self) -> Json:
+        """As an operation keeps it: what people decide by."""
+        return {
+            "format": self.format,
+            "partitions": self.partitions,
+            "files": self.files,
+            "bytes": self.bytes,
+            "primary_key_candidates": list(self.candidates),
+            "columns": [column.name for column in self.table.columns],
+            "checks": [check.to_json() for check in self.checks],
+        }
+
+
+@dataclass(frozen=True)
+class Checks:
+    """Pre-flight reports; nothing is changed."""
+
+    database: Database
+    index: HiveIndex
+    files: TableFiles
+
+    def report(
+        self,
+        catalog: CatalogName,
+        full_name: str,
+        primary_key: Sequence[str],
+        properties: Mapping[str, str] = MappingProxyType({}),
+    ) -> Report:
+        """What an upgrade with this key and these properties would find.
+
+        NotFound when there is no such Hive table, Unavailable when its metastore does not answer.
+        """
+        state = read_state(self.index.metastore(catalog), *split_name(full_name))
+        subdirectories = self.subdirectories(catalog, state, properties)
+        found = _blockers(state, primary_key, subdirectories)
+        checks = [blocked(one) for one in found]
+        files = size = 0
+        if not any(one.code in ("view", "iceberg") for one in found):
+            files, size, said = self._files(state, subdirectories)
+            checks.extend(said)
+        checks.extend(self._place_checks(catalog, state, subdirectories))
+        checks.extend(
+            CheckResult(code="notice", status="warn", message=said) for said in find_upgrade_notes(state.table)
+        )
+        checks.extend(self._name_checks(catalog, state))
+        return Report(
+            table=state.table,
+            target=target_name(state.table),
+            format=format_name(state.table),
+            partitions=len(state.partitions),
+            files=files,
+            bytes=size,
+            candidates=tuple(column.name for column in all_columns(state.table) if _may_be_key(column)),
+            checks=(*checks, *_passed(state, found, primary_key)),
+            convertible=not find_conversion_blockers(state.table, state.partitions),
+        )
+
+    def looked_at(
+        self,
+        catalog: CatalogName,
+        state: HiveState,
+        primary_key: Sequence[str],
+        properties: Mapping[str, str] = MappingProxyType({}),
+    ) -> list[CheckResult]:
+        """What the metastore tells against an upgrade, or of it; no directory is listed for it."""
+        subdirectories = self.subdirectories(catalog, state, properties)
+        found = [blocked(one) for one in _blockers(state, primary_key, subdirectories)]
+        found += self._place_checks(catalog, state, subdirectories)
+        said = [CheckResult(code="notice", status="warn", message=one) for one in find_upgrade_notes(state.table)]
+        return [*found, *said, *self._name_checks(catalog, state)]
+
+    def subdirectories(self, catalog: CatalogName, state: HiveState, properties: Mapping[str, str]) -> Subdirectories:
+        """Whether files in sub-directories would count in a table with these properties."""
+        with self.database.reading() as uow:
+            layers = load_policy_layers(uow, catalog, target_name(state.table).namespace)
+        return Subdirectories(merge_layers([*layers, ("table", properties)])["firn.hive.subdirectories"])
+
+    def _files(self, state: HiveState, subdirectories: Subdirectories) -> tuple[int, int, list[CheckResult]]:
+        files = size = 0
+        nested: list[str] = []
+        for unit, listing in list_units(self.files, state.units, subdirectories):
+            files += len(listing.files)
+            size += sum(file.size for file in listing.files)
+            nested += [unit.name or unit.location] if listing.subdirectories or listing.below else []
+        return files, size, [of_subdirectories(nested, subdirectories)] if nested else []
+
+    def _place_checks(
+        self, catalog: CatalogName, state: HiveState, subdirectories: Subdirectories
+    ) -> list[CheckResult]:
+        """Whether Firn would write below a directory whose every file counts, or Hive reads another table's files."""
+        reads_below = subdirectories is Subdirectories.READ
+        with self.database.reading() as uow:
+            directories = state.directories_of(state.units)
+            others = find_hive_tables_inside(uow, catalog, state.table.full_name, directories, below=reads_below)
+        if others:
+            message = f"{min(others)} lies in or around the directory of another table of Firn's"
+            advice = "Upgrade a Hive table whose directories are its own."
+            return [CheckResult(code="shared_location", status="blocked", message=message, advice=advice)]
+        if subdirectories is not Subdirectories.READ:
+            return []
+        with self.database.reading() as uow:
+            warehouse = uow.catalogs.get(catalog).warehouse
+        if (around := state.unit_around(warehouse)) is None:
+            return []
+        message = own_place_words(around, warehouse)
+        advice = "Use a catalog whose warehouse lies elsewhere, or let sub-directories be ignored."
+        return [CheckResult(code="shared_location", status="blocked", message=message, advice=advice)]
+
+    def _name_checks(self, catalog: CatalogName, state: HiveState) -> list[CheckResult]:
+        full_name = state.table.full_name
+        with self.database.reading() as uow:
+            own = uow.catalogs.get(catalog)
+            beside = [one.name for one in uow.catalogs.list() if one.metastore_uri == own.metastore_uri]
+            linked = [(one, found) for one in beside if (found := uow.relations.of_hive(one, full_name))]
+            taken = uow.relations.find(catalog, target_name(state.table))
+        if linked:
+            where, relation = linked[0]
+            message = f"{full_name} has been upgraded already: it is {where}.{relation.name}"
+            advice = (
+                "Nothing is to be done." if where == catalog else "Two tables over one would undo each other's work."
+            )
+            return [CheckResult(code="upgraded", status="blocked", message=message, advice=advice)]
+        if (other := Publishers(self.database, self.index).other(state.table)) is not None:
+            message, advice = explain_other_publisher(state.table, other), advise_on_publisher(state.table)
+            return [CheckResult(code="upgraded_elsewhere", status="blocked", message=message, advice=advice)]
+        if taken is None:
+            return []
+        message = f"catalog {catalog} has a {taken.kind} named {taken.name} already"
+        return [CheckResult(code="name", status="blocked", message=message, advice="Rename or drop that one first.")]
+
+
+def of_subdirectories(nested: Sequence[str], subdirectories: Subdirectories) -> CheckResult:
+    """What is said of partitions in whose directories others lie."""
+    many = f"{len(nested):,} directories hold sub-directories, for example {nested[0]}"
+    found = many if len(nested) > 1 else f"directory {nested[0]} holds sub-directories"
+    if subdirectories is Subdirectories.ASK:
+        advice = (
+            "Say what Hive's readers do with the files in them, here or by `firn hive upgrade --subdirectories read` "
+            "(or `ignore`); or set `firn.hive.subdirectories` for the database or the catalog."
+        )
+        message = f"{found}, and nobody has said whether the files in them count"
+        return CheckResult(code="subdirectories", status="blocked", message=message, advice=advice)
+    count = "count" if subdirectories is Subdirectories.READ else "do not count"
+    message = f"{found}: the files in them {count} (firn.hive.subdirectories)"
+    return CheckResult(code="subdirectories", status="warn", message=message)
+
+
+def check_eligible(checks: Sequence[CheckResult]) -> None:
+    """Invalid with the first blocker's words, AlreadyExists for a table that is upgraded."""
+    for check in checks:
+        if check.status == "blocked":
+            kind = AlreadyExists if check.code in ("upgraded", "upgraded_elsewhere", "name") else Invalid
+            raise kind(check.message, hint=check.advice or None)
+
+
+def target_name(table: HiveTable) -> TableName:
+    """The same name in the catalog."""
+    return TableName((table.database,), table.name)
+
+
+def all_columns(table: HiveTable) -> tuple[HiveColumn, ...]:
+    """Columns in files, then partition columns."""
+    return (*table.columns, *table.partition_columns)
+
+
+def _may_be_key(column: HiveColumn) -> bool:
+    try:
+        kind = parse_type(column.type)
+    except UnsupportedType:
+        return False
+    return isinstance(kind, Named) and kind.name not in _UNFIT
+
+
+def _blockers(state: HiveState, primary_key: Sequence[str], subdirectories: Subdirectories) -> list[UpgradeBlocker]:
+    found = find_blockers(state.table, state.partitions, reads_below=subdirectories is Subdirectories.READ)
+    return [*found, *find_key_blockers(state.table, state.partitions, primary_key)]
+
+
+def blocked(blocker: UpgradeBlocker) -> CheckResult:
+    """A blocker as one of the checks."""
+    return CheckResult(code=str(blocker.code), status="blocked", message=blocker.message, advice=blocker.advice)
+
+
+def _passed(state: HiveState, found: Sequence[UpgradeBlocker], primary_key: Sequence[str]) -> list[CheckResult]:
+    """What was looked at and is fine, in words."""
+    if found:
+        return []
+    formats = ", ".join(sorted({unit.format.lower() for unit in state.units})) or "there are none"
+    passed = [
+        CheckResult(code="format", status="ok", message=f"all files are in formats that Iceberg reads: {formats}"),
+        CheckResult(
+            code="types", status="ok", message=f"all {len(all_columns(state.table))} columns have Iceberg types"
+        ),
+        CheckResult(code="layout", status="ok", message="not transactional, not bucketed, no shared directories"),
+    ]
+    if primary_key:
+        message = f"({', '.join(primary_key)}) exists and can be compared; nulls are looked for in every file's footer"
+        advice = "Whether a key comes twice is told by `firn table check-keys` once it is upgraded: it reads all rows."
+        passed.append(CheckResult(code="key", status="warn", message=message, advice=advice))
+    return passed

@@ -1,0 +1,210 @@
+"""Carrying one import out: the source is listed once, then each entry is looked at and settled by itself."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from catalog.errors import CatalogError, Conflict, LocationRefused, Unavailable
+from catalog.imports.entry import Entry, EntryKind, EntryState, FoundEntry
+from catalog.imports.import_rules import Candidate, ImportAction, ImportOptions, Verdict, find_warnings
+from catalog.imports.spec import ImportSpec
+from catalog.ports.store import UnitOfWork
+from catalog.tables.relation import Catalog, RelationKind
+from server.service.imports.attempt import ImportAttempt
+from server.service.imports.register import Registrar
+from server.service.imports.sources import Source, check_entry
+from server.service.tables.namespaces import ensure_within
+
+LIST_BATCH = 200
+REPORT_EVERY_SECONDS = 0.5
+LOOK_BATCH = 32
+LOOK_THREADS = 8
+
+
+class SourceAway(Exception):
+    """The source does not answer: what is left is done later."""
+
+    def __init__(self, error: Unavailable) -> None:
+        super().__init__(error.message)
+        self.message, self.hint = error.message, error.hint
+
+
+class Halted(Exception):
+    """This server is about to stop; the import goes on with the next start."""
+
+
+@dataclass(frozen=True)
+class ImportRunner:
+    """One attempt at one import."""
+
+    attempt: ImportAttempt
+    spec: ImportSpec
+    catalog: Catalog
+    source: Source
+    registrar: Registrar
+    halted: threading.Event
+
+    def list(self) -> None:
+        """Write down everything that the source has. Listed anew from the beginning after a crash."""
+        self.attempt.clear("listing the source")
+        batch: list[Entry] = []
+        told = time.monotonic()
+        for number, found in enumerate(_asked(self.source.found())):
+            batch.append(self._entry(number, check_entry(found)))
+            if len(batch) >= LIST_BATCH or time.monotonic() - told > REPORT_EVERY_SECONDS:
+                self._go_on()
+                self.attempt.listed(batch)
+                batch, told = [], time.monotonic()
+        self.attempt.listed(batch, self.source.notes)
+
+    def settle_all(self) -> None:
+        """Settle what nothing has become of yet, in the order found."""
+        with ThreadPoolExecutor(LOOK_THREADS, thread_name_prefix="import") as pool:
+            while True:
+                with self.attempt.database.reading() as uow:
+                    batch = uow.imports.waiting(self.attempt.operation_id, limit=LOOK_BATCH)
+                if not batch:
+                    return
+                for entry, looked in zip(batch, list(pool.map(self._looked, batch)), strict=True):
+                    self._go_on()
+                    self._settle(entry, looked)
+
+    def _go_on(self) -> None:
+        if self.halted.is_set():
+            raise Halted
+
+    def _entry(self, number: int, found: FoundEntry) -> Entry:
+        return Entry(
+            operation_id=self.attempt.operation_id,
+            number=number,
+            kind=found.kind,
+            namespace=found.namespace,
+            name=found.name,
+            source=found.source,
+            state=found.state,
+            metadata_location=found.metadata_location,
+            reason=found.reason,
+            warnings=found.warnings,
+            properties=found.properties,
+        )
+
+    def _looked(self, entry: Entry) -> Candidate | CatalogError | None:
+        """Its metadata, or why there is none; SourceAway when the source answers nobody."""
+        if entry.kind is EntryKind.NAMESPACE:
+            return None
+        try:
+            location = entry.metadata_location or self.source.locate(entry.kind, entry.namespace, entry.name)
+        except Unavailable as error:
+            self._check_source()
+            return error  # it answers, only not for this one
+        except CatalogError as error:
+            return error
+        try:
+            candidate = self.registrar.read(self.catalog.name, entry.table, location)
+        except CatalogError as error:
+            return error
+        expected = RelationKind.VIEW if entry.kind is EntryKind.VIEW else RelationKind.TABLE
+        if candidate.kind is not expected:
+            return Conflict(f"{location} is the metadata of a {candidate.kind}, not of a {expected}")
+        return candidate
+
+    def _check_source(self) -> None:
+        try:
+            self.source.check()
+        except Unavailable as error:
+            raise SourceAway(error) from error
+
+    def _settle(self, entry: Entry, looked: Candidate | CatalogError | None) -> None:
+        if isinstance(looked, CatalogError):
+            is_misplaced = isinstance(looked, LocationRefused)
+            state = EntryState.CONFLICT if is_misplaced else EntryState.FAILED
+            self._refused(_undescribed(entry) if is_misplaced else entry, state, looked)
+            return
+        try:
+            if looked is None:
+                self._settle_namespace(entry)
+            elif self.spec.dry_run:
+                self._settle_dry(_described(entry, looked, self.catalog), looked)
+            else:
+                self._register(_described(entry, looked, self.catalog), looked)
+        except Unavailable:
+            raise  # our own database: nothing was changed, the next activation goes on
+        except CatalogError as error:
+            self._refused(entry, _state_of(error), error)
+
+    def _refused(self, entry: Entry, state: EntryState, error: CatalogError) -> None:
+        with self.attempt.database.writing() as uow:
+            self.attempt.settle(uow, replace(entry, state=state, reason=error.message, hint=error.hint))
+
+    def _settle_namespace(self, entry: Entry) -> None:
+        with self.attempt.database.writing() as uow:
+            is_there = uow.namespaces.exists(self.catalog.name, entry.namespace)
+            if not is_there and not self.spec.dry_run:
+                ensure_within(uow, self.catalog.name, entry.namespace, entry.properties)
+            made = EntryState.READY if self.spec.dry_run else EntryState.REGISTERED
+            self.attempt.settle(uow, replace(entry, state=EntryState.THERE if is_there else made))
+
+    def _register(self, entry: Entry, candidate: Candidate) -> None:
+        def noted(uow: UnitOfWork, verdict: Verdict) -> Verdict:
+            self.attempt.settle(uow, _judged(entry, verdict))
+            return verdict
+
+        self.registrar.register(self.catalog.name, entry.table, candidate, self._rules, noted)
+
+    def _settle_dry(self, entry: Entry, candidate: Candidate) -> None:
+        """As `_register`, with what the entries before it would have changed."""
+        _, verdict = self.registrar.judged(self.catalog.name, entry.table, candidate, self._rules)
+        with self.attempt.database.writing() as uow:
+            before = uow.imports.earlier(entry)
+            settled = _judged(entry, verdict)
+            if before is not None and verdict.act in (ImportAction.ADD, ImportAction.REPLACE):
+                reason = f"{before.source or before.full_name} comes before it, as {before.full_name}"
+                settled = replace(entry, state=EntryState.CONFLICT, reason=reason)
+            elif verdict.act is not ImportAction.NOTHING:
+                settled = replace(settled, state=EntryState.READY)
+            self.attempt.settle(uow, settled)
+
+    @property
+    def _rules(self) -> ImportOptions:
+        return ImportOptions(overwrite=self.spec.overwrite, refresh=self.spec.refresh)
+
+
+def _described(entry: Entry, candidate: Candidate, catalog: Catalog) -> Entry:
+    return replace(
+        entry,
+        metadata_location=candidate.metadata_location,
+        uuid=candidate.header.uuid,
+        location=candidate.header.location,
+        warnings=(*entry.warnings, *find_warnings(candidate, catalog.warehouse)),
+    )
+
+
+def _undescribed(entry: Entry) -> Entry:
+    """Of what lies where this catalog may have nothing, no more is told than that: it may be another's table."""
+    return replace(entry, metadata_location=None, uuid=None, location=None, warnings=())
+
+
+def _state_of(error: CatalogError) -> EntryState:
+    return EntryState.CONFLICT if isinstance(error, Conflict | LocationRefused) else EntryState.FAILED
+
+
+def _judged(entry: Entry, verdict: Verdict) -> Entry:
+    if verdict.is_misplaced:
+        entry = _undescribed(entry)
+    return replace(entry, state=verdict.state, reason=verdict.reason, hint=verdict.hint)
+
+
+def _asked(found: Iterator[FoundEntry]) -> Iterator[FoundEntry]:
+    """The same; silence here is the source's."""
+    while True:
+        try:
+            one = next(found)
+        except StopIteration:
+            return
+        except Unavailable as error:
+            raise SourceAway(error) from error
+        yield one

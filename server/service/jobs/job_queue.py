@@ -1,0 +1,148 @@
+"""How a job gets into the queue of its group, and which job comes out of it next."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from uuid import uuid4
+
+from catalog.jobs.job import Job, JobId, JobKind, JobStatus, supersede_job
+from catalog.jobs.optimizer_group import GroupName
+from catalog.jobs.scheduling import (
+    USAGE_WINDOW,
+    SlotUsage,
+    compute_deadline,
+    is_long,
+    limit_long_jobs,
+    measure_usage,
+    should_take_requested_first,
+)
+from catalog.maintenance import kind_of
+from catalog.planning import Due, TableFacts
+from catalog.policy.policy import Policy
+from catalog.ports.store import UnitOfWork
+from catalog.tables.relation import Relation
+
+
+def make_job(relation: Relation, due: Due, facts: TableFacts, now: datetime, *, asked: bool = False) -> Job:
+    """A pending job with its place in the queue."""
+    policy, gain = facts.policy, due.predicted
+    priority = policy["firn.optimize.priority"]
+    return Job(
+        id=JobId(uuid4()),
+        catalog=relation.catalog,
+        relation_id=relation.id,
+        table=relation.name,
+        kind=due.kind,
+        status=JobStatus.PENDING,
+        group=policy["firn.optimize.group"],
+        reason=due.why,
+        created_at=now,
+        deadline=compute_deadline(kind_of(due.kind).max_wait, priority, now, asked=asked),
+        priority=priority,
+        is_long=gain is not None and is_long(gain.seconds, gain.work),
+        predicted_seconds=0.0 if gain is None else gain.seconds,
+        params={"state": due.state, **due.params},
+        predicted={} if gain is None else gain.as_json(),
+    )
+
+
+def enqueue(uow: UnitOfWork, job: Job, now: datetime) -> bool:
+    """Add it, in the place of one that only waits where it goes before that.
+
+    False when the table has another one, or has been dropped since whoever plans the job looked at it.
+    """
+    if not uow.relations.held([job.relation_id]):
+        return False
+    active = uow.jobs.active_of(job.relation_id)
+    waiting = None if active is None else uow.jobs.lock(active.id)
+    if waiting is not None and waiting.is_preemptible and (job.was_requested or job.deadline < waiting.deadline):
+        uow.jobs.put(supersede_job(waiting, job, now))
+    return uow.jobs.add(job)
+
+
+def keep_deadline(uow: UnitOfWork, job: Job) -> Job:
+    """A job whose kind was overtaken stands where it stood, or urgent ones would overtake it for ever."""
+    last = uow.jobs.last_of(job.relation_id, job.kind)
+    return job if last is None or not last.was_overtaken else replace(job, deadline=min(job.deadline, last.deadline))
+
+
+@dataclass
+class QuotaUsage:
+    """What the catalogs and tables of each group use, looked up once and kept while a round plans jobs."""
+
+    lease: timedelta
+    _used: dict[GroupName, SlotUsage] = field(default_factory=dict)
+    _quotas: dict[GroupName, float] = field(default_factory=dict)
+
+    def load(self, uow: UnitOfWork, groups: Collection[GroupName]) -> None:
+        """Look up what is not known yet of these groups; nothing here needs to be as it is when a job is written."""
+        for group in {*groups} - self._used.keys():
+            self._quotas[group] = uow.groups.settings_of(group).catalog_quota
+            self._used[group] = self._of(uow, group, uow.now())
+
+    def charge(self, job: Job, policy: Policy) -> Job:
+        """The job with a later deadline where its table or catalog has had more than its share."""
+        group = GroupName(job.group)
+        used, quota = self._used[group], self._quotas[group]
+        penalty = used.penalty(
+            job.catalog, job.relation_id, table_quota=policy["firn.optimize.quota"], catalog_quota=quota
+        )
+        used.add(job.catalog, job.relation_id, job.predicted_seconds)
+        return replace(
+            job, deadline=compute_deadline(kind_of(job.kind).max_wait, job.priority, job.created_at, penalty=penalty)
+        )
+
+    def _of(self, uow: UnitOfWork, group: GroupName, now: datetime) -> SlotUsage:
+        used = measure_usage(
+            uow.queue.ran_since(group, now - USAGE_WINDOW), count_slots(uow, group, now, self.lease), now
+        )
+        for catalog, seconds in uow.queue.pending_seconds(group).items():
+            used.by_catalog[catalog] = used.by_catalog.get(catalog, 0.0) + seconds
+        return used
+
+
+def count_slots(uow: UnitOfWork, group: GroupName, now: datetime, lease: timedelta) -> int:
+    """Jobs that the living optimizers of a group run side by side."""
+    living = [one for one in uow.optimizers.list() if one.group == group and now - one.last_seen_at <= lease]
+    return sum(one.slots for one in living)
+
+
+def next_job(
+    uow: UnitOfWork, group: GroupName, kinds: Collection[JobKind], lease: timedelta, *, taking: bool
+) -> Job | None:
+    """The pending job to take (catalog.jobs.scheduling): of those asked for, or of those planned, the earliest.
+
+    Only whoever is `taking` it locks it.
+    """
+    asked = should_take_requested_first(last_was_asked=uow.queue.last_was_asked(group))
+    wanted = _Wanted(group=group, kinds=kinds, lease=lease, taking=taking)
+    return _earliest(uow, wanted, asked=asked) or _earliest(uow, wanted, asked=not asked)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    group: GroupName
+    kinds: Collection[JobKind]
+    lease: timedelta
+    taking: bool
+
+
+def _earliest(uow: UnitOfWork, wanted: _Wanted, *, asked: bool) -> Job | None:
+    """The pending job whose deadline is the earliest; a short one while long ones have all the slots they may have.
+
+    Whoever is taking it decides alone for the group, or two would each take the last slot for long jobs.
+    """
+    group, kinds, taking = wanted.group, wanted.kinds, wanted.taking
+    first = uow.jobs.next_pending(group, kinds, asked=asked, lock=taking)
+    if first is None or not first.is_long:
+        return first
+    if taking:
+        uow.queue.hold(group)
+    limit = limit_long_jobs(
+        count_slots(uow, group, uow.now(), wanted.lease), uow.groups.settings_of(group).reserved_slots
+    )
+    if uow.queue.long_leased(group) < limit:
+        return first
+    return uow.jobs.next_pending(group, kinds, asked=asked, long=False, lock=taking)

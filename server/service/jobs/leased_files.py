@@ -1,0 +1,148 @@
+"""Which files an optimizer may open for its job: facts that come with the lease, and answers while it lasts.
+
+An optimizer opens with its own rights what metadata names, and users write metadata. It knows no rule: it compares
+files with the directories of the job's own table, and asks here about all others
+(catalog.locations.location_rule, decision 61).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from catalog.credentials.storage_config import StorageConfig
+from catalog.credentials.storage_config import Vending as Mode
+from catalog.errors import LocationRefused
+from catalog.iceberg.json import Json
+from catalog.iceberg.reading import ref_snapshot_id
+from catalog.jobs.job import Job, JobKind, Lease, check_lease
+from catalog.locations.location_rule import FileRule, list_own_locations
+from catalog.maintenance.context import JobContext
+from catalog.names import TableName
+from catalog.ports.store import Database, UnitOfWork
+from catalog.tables.relation import Relation
+from firn.protocol.locations import normalize_location
+from server.service.access.credential_vending import Mechanism
+from server.service.commit.commit_target import load_metadata
+from server.service.locations.location_rule import (
+    build_file_rule,
+    find_hive_tables_inside,
+    load_allowed_locations,
+    load_storage,
+)
+from server.service.locations.ownership import list_stores
+from server.service.tables.metadata_files import MetadataFiles
+
+MOST_DIRECTORIES = 50
+"""That a lease tells of: a Hive table's partitions may lie in thousands, which the optimizer asks about instead."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeasedTable:
+    """An Iceberg table that a job works on, and its head when the task was made."""
+
+    name: TableName
+    snapshot_id: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileFacts:
+    """What an optimizer is told of its job's files."""
+
+    tables: Sequence[LeasedTable]
+    own_locations: Sequence[str]
+    """Directories whose files it opens without asking, in regular spellings."""
+    hive_table: str | None
+    delegation: Sequence[Mechanism]
+    """How the catalog gives access to files, where it does."""
+
+
+@dataclass(frozen=True)
+class LeasedFiles:
+    """Safe to share between threads; reads the database anew for each answer."""
+
+    database: Database
+    metadata: MetadataFiles
+
+    def facts(self, context: JobContext, task: Json) -> FileFacts:
+        """What comes with a lease; LocationRefused when one of Hive's directories in the task is another table's."""
+        with self.database.reading() as uow:
+            relation = uow.relations.get(context.job.relation_id)
+            _check_alone(uow, context.job, relation, set(_hive_directories(context.job.kind, task)))
+            storage = load_storage(uow, relation.catalog)
+            own = [place for table in list_stores(uow, relation) for place in self._own(uow, table)]
+        stores = [LeasedTable(name=name, snapshot_id=ref_snapshot_id(one, "main")) for _, name, one in context.stores]
+        return FileFacts(
+            tables=stores,
+            own_locations=list(dict.fromkeys(own))[:MOST_DIRECTORIES],
+            hive_table=relation.hive_name,
+            delegation=_mechanisms(storage),
+        )
+
+    def check(self, lease: Lease, locations: Sequence[str]) -> None:
+        """LocationRefused for the first directory or file that the job may not open; LeaseLost when its lease ended."""
+        with self.database.reading() as uow:
+            job = check_lease(uow.jobs.get(lease.job_id), lease)
+            relation = uow.relations.get(job.relation_id)
+            _check_alone(uow, job, relation, locations)
+            if job.kind is JobKind.CONVERT:  # it opens no file that metadata names: this is where Hive's links lead
+                return
+            rules = [self._rule(uow, table) for table in list_stores(uow, relation)]
+        refused: dict[str, LocationRefused] = {}
+        left = list(locations)
+        for rule in rules:  # what one store may name its sibling may, too
+            refused = rule.refused(left)
+            left = list(refused)
+        for error in refused.values():
+            raise error
+
+    def _rule(self, uow: UnitOfWork, table: Relation) -> FileRule:
+        return build_file_rule(uow, self.database, self.metadata.files, table, load_metadata(self.metadata, table))
+
+    def _own(self, uow: UnitOfWork, table: Relation) -> Iterator[str]:
+        """A table's directories that the rule lets it have, also by what links above the warehouse make of them."""
+        links = self.metadata.files
+        allowed = load_allowed_locations(uow, links, table.catalog)
+        yield from self._rule(uow, table).given
+        for place in (*list_own_locations(load_metadata(self.metadata, table)), *table.former_locations):
+            with suppress(LocationRefused):  # of a table that is older than the rule: its files are asked about
+                allowed.check_directory(place, links)
+                yield place
+                yield from sorted(allowed.aliases({normalize_location(place)}) - {normalize_location(place)})
+
+
+def _in_tables(
+    uow: UnitOfWork, relation: Relation, hive_table: str | None, locations: Collection[str]
+) -> Collection[str]:
+    """Of a Hive table's directories those in another table of Firn's: whoever may alter it in Hive chooses them."""
+    if hive_table is None:
+        return ()
+    return find_hive_tables_inside(uow, relation.catalog, hive_table, locations, below=False)
+
+
+def _check_alone(uow: UnitOfWork, job: Job, relation: Relation, locations: Collection[str]) -> None:
+    hive_table = _hive_table(job, relation)
+    if _in_tables(uow, relation, hive_table, locations):
+        raise LocationRefused(
+            f"files of the Hive table {hive_table} lie in another table's directory, so no job reads them",
+            hint="move the Hive table or its partition to a directory of its own",
+        )
+
+
+def _hive_table(job: Job, relation: Relation) -> str | None:
+    return str(job.params["hive"]) if job.kind is JobKind.CONVERT else relation.hive_name
+
+
+def _hive_directories(kind: JobKind, task: Json) -> Iterator[str]:
+    if kind is JobKind.CONVERT:
+        yield from (unit["location"] for unit in task["units"])
+    elif kind is JobKind.SYNC:
+        yield from {file["location"].rpartition("/")[0] for unit in task["units"] for file in unit["files"]}
+
+
+def _mechanisms(storage: StorageConfig) -> list[Mechanism]:
+    """Static keys are not scoped to a table: an optimizer's own do as well."""
+    if storage.vending is Mode.STS:
+        return [Mechanism.CREDENTIALS]
+    return [Mechanism.SIGNING] if storage.signs else []

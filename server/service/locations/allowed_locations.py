@@ -1,0 +1,61 @@
+"""Where a catalog's tables may lie, as its properties and other catalogs' warehouses say."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from catalog.credentials.storage_config import ALLOWED, StorageConfig
+from catalog.errors import LocationRefused
+from catalog.locations.links import Links
+from catalog.locations.location_rule import PUBLISH_LOCATION, PUBLISHED, QUARANTINE, AllowedLocations, Root
+from catalog.names import CatalogName
+from catalog.ports.store import UnitOfWork
+from catalog.tables.relation import Catalog
+
+
+def load_storage(uow: UnitOfWork, catalog: CatalogName) -> StorageConfig:
+    """How a catalog's files are reached."""
+    return StorageConfig.of(uow.catalogs.get(catalog).properties)
+
+
+def load_allowed_locations(uow: UnitOfWork, links: Links, catalog: CatalogName) -> AllowedLocations:
+    """Where the tables of a catalog may lie; NoSuchCatalog."""
+    own = uow.catalogs.get(catalog)
+    roots = _roots(own)
+    others = [one for one in uow.catalogs.list() if one.name != catalog]
+    reserved = {one.warehouse for one in others} - {*roots}
+    warehouses = {own.warehouse, *(one.warehouse for one in others)}
+    reserved |= {f"{one.rstrip('/')}/{name}" for one in warehouses for name in (QUARANTINE, PUBLISHED)}
+    return AllowedLocations(
+        catalog=catalog,
+        roots=tuple(Root.of(one, links) for one in roots),
+        reserved=tuple(Root.of(one, links) for one in sorted(reserved)),
+    )
+
+
+def _roots(catalog: Catalog) -> tuple[str, ...]:
+    return (catalog.warehouse, *StorageConfig.of(catalog.properties).allowed)
+
+
+def check_published(uow: UnitOfWork, links: Links, catalog: CatalogName, settings: Mapping[str, str]) -> None:
+    """LocationRefused when settings send the partitions that Hive is given where the catalog may have nothing."""
+    location = settings.get(PUBLISH_LOCATION)
+    if not location:
+        return
+    readings = load_allowed_locations(uow, links, catalog).check_published(location, links)
+    if readings and uow.dropped.find_overlaps(readings, ()):
+        raise LocationRefused(
+            f"nothing can be published to {location}: it lies in a table's directory",
+            hint=f"set {PUBLISH_LOCATION} to a directory that is no table's",
+        )
+
+
+def allow_locations(uow: UnitOfWork, catalog: CatalogName, locations: Collection[str]) -> Catalog:
+    """Add to a catalog's allowed locations, and to its other ones; NoSuchCatalog."""
+    found = uow.catalogs.get(catalog)
+    allowed = dict.fromkeys((*StorageConfig.of(found.properties).allowed, *locations))
+    if not locations or len(allowed) == len(StorageConfig.of(found.properties).allowed):
+        return found
+    changed = uow.catalogs.change_properties(catalog, updates={ALLOWED: ",".join(allowed)}, removals=())
+    StorageConfig.of(changed.properties)
+    return changed

@@ -1,0 +1,1 @@
+"""Optimizers: groups, registration, liveness, and the fleet that the server starts."""

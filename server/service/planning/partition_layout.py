@@ -1,0 +1,122 @@
+"""How a table's files lie: counted per partition, from the manifests of the head."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+
+from catalog.files.bin_packing import AppliedDeletes, RewriteRule, Selection
+from catalog.files.file_layout import FEWEST_FILES, LayoutCounter, pack_change_files
+from catalog.files.manifest_entries import ManifestEntry
+from catalog.files.partition_text import make_partition_formatter
+from catalog.iceberg.json import Json
+from catalog.iceberg.reading import current_snapshot
+from catalog.keyed.spec import CHANGE
+from catalog.names import CatalogName, TableName
+from catalog.planning import TableFacts
+from catalog.planning.file_rules import compact_rule, rewrite_rule
+from catalog.policy.sizes import small_file_bytes
+from catalog.ports.manifest_reading import ManifestReading
+from catalog.ports.store import Database
+from catalog.tables.relation import Relation, RelationKind
+from server.service.commit.commit_target import load_metadata
+from server.service.locations.location_rule import load_file_rule
+from server.service.planning.planner import find_planned_relation, load_facts
+from server.service.tables.metadata_files import MetadataFiles
+
+_EPOCH = date(1970, 1, 1)
+
+
+@dataclass(slots=True, kw_only=True)
+class PartitionLayout:
+    """The live files of one partition of one store."""
+
+    store: str
+    partition: str
+    data_files: int = 0
+    delete_files: int = 0
+    small_files: int = 0
+    packable_files: int = 0
+    """Those that a rewrite, or in a change store a compaction, takes if somebody asks for it now."""
+    bytes: int = 0
+    records: int = 0
+
+    def add(self, file: ManifestEntry, small_bytes: int) -> None:
+        """Count one file."""
+        if file.content:
+            self.delete_files += 1
+            return
+        self.data_files += 1
+        self.small_files += file.size < small_bytes
+        self.bytes += file.size
+        self.records += file.record_count
+
+
+@dataclass(frozen=True)
+class Layouts:
+    """Reads manifests: for a page that somebody looks at, never for planning."""
+
+    database: Database
+    metadata: MetadataFiles
+    manifests: ManifestReading
+
+    def of(self, catalog: CatalogName, name: TableName) -> list[PartitionLayout]:
+        """Per store and partition, by name; NoSuchTable when there is no such table."""
+        with self.database.reading() as uow:
+            relation = find_planned_relation(uow, catalog, name)
+            facts = load_facts(uow, relation)
+            stores = uow.relations.stores_of(relation.id) or [relation]
+        return [one for store in stores for one in self._of_store(store, facts)]
+
+    def skew(self, catalog: CatalogName, name: TableName) -> float | None:
+        """How many times the average the largest partition is, of the table or of base; None without several."""
+        sizes = [one.bytes for one in self.of(catalog, name) if one.store != CHANGE]
+        total = sum(sizes)
+        return max(sizes) * len(sizes) / total if len(sizes) > 1 and total > 0 else None
+
+    def _of_store(self, store: Relation, facts: TableFacts) -> list[PartitionLayout]:
+        metadata = load_metadata(self.metadata, store)
+        role = store.name.name if store.kind.is_store else "table"
+        shown, small_below = make_partition_formatter(metadata), small_file_bytes(facts.policy, store.kind)
+        found: dict[str, PartitionLayout] = {}
+        rule = load_file_rule(self.database, self.metadata.files, store, metadata)
+        files = _live(self.manifests.confined(rule), metadata)
+        for file in files:
+            partition = shown(file.spec_id, file.partition)
+            found.setdefault(partition, PartitionLayout(store=role, partition=partition)).add(file, small_below)
+        for file in _packable(store.kind, facts, metadata, files):
+            found[shown(file.spec_id, file.partition)].packable_files += 1
+        return [found[partition] for partition in sorted(found)]
+
+
+def _live(manifests: ManifestReading, metadata: Json) -> list[ManifestEntry]:
+    """All live files of main's head."""
+    head = current_snapshot(metadata)
+    lines = [] if head is None else manifests.lines(metadata, head)
+    return [file for line in lines for file in manifests.files(metadata, line)]
+
+
+def _packable(
+    kind: RelationKind, facts: TableFacts, metadata: Json, files: list[ManifestEntry]
+) -> Iterator[ManifestEntry]:
+    """The files that a job takes if somebody asks for it now."""
+    if facts.keeps_hive_files:
+        return
+    counter = LayoutCounter(metadata, {}, 0)
+    data = [file for file in files if not file.content]
+    if kind is RelationKind.CHANGE and facts.keyed is not None:
+        task = {**compact_rule(facts.policy, facts.keyed), "min_files": FEWEST_FILES}
+        for _, chosen in pack_change_files(data, task, counter.spec_id, counter.width):
+            yield from chosen
+        return
+    deletes = AppliedDeletes()
+    for file in files:
+        if file.content:
+            deletes.add(file)
+    rule = RewriteRule.of_task({**rewrite_rule(facts.policy), "min_files": FEWEST_FILES})
+    selection: Selection[ManifestEntry] = Selection(rule, deletes, spec_id=counter.spec_id, width=counter.width)
+    for file in data:
+        selection.add(file, file)
+    for group in selection.groups():
+        yield from group.items

@@ -1,0 +1,62 @@
+"""Whether the files below a table's location are its own: asked before each batch of files that a job deletes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from catalog.errors import LocationRefused
+from catalog.jobs.job import Lease, check_lease
+from catalog.names import TableName
+from catalog.ports.store import Database, UnitOfWork
+from catalog.removal.ownership import explain_outside_warehouse, explain_unowned_location
+from catalog.tables.relation import Relation
+from server.service.commit.commit_target import load_metadata
+from server.service.locations.location_rule import load_allowed_locations
+from server.service.locations.ownership import explain_not_own, list_stores
+from server.service.tables.metadata_files import MetadataFiles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableLocation:
+    """Where one table of a job has its files, and why none of them may be deleted, if so."""
+
+    name: TableName
+    location: str
+    keep_reason: str | None
+
+
+@dataclass(frozen=True)
+class TableLocations:
+    """Reads the database anew each time: another table may come to a place at any moment."""
+
+    database: Database
+    metadata: MetadataFiles
+
+    def of(self, lease: Lease) -> list[TableLocation]:
+        """Of all tables that the job works on; LeaseLost when its lease has ended."""
+        with self.database.reading() as uow:
+            job = check_lease(uow.jobs.get(lease.job_id), lease)
+            relation = uow.relations.get(job.relation_id)
+            return self.of_relation(uow, relation)
+
+    def of_relation(self, uow: UnitOfWork, relation: Relation) -> list[TableLocation]:
+        """Of a plain table, or of a keyed one's stores."""
+        return [self._place(uow, table) for table in list_stores(uow, relation)]
+
+    def _place(self, uow: UnitOfWork, table: Relation) -> TableLocation:
+        return TableLocation(name=table.name, location=table.location, keep_reason=self._why_kept(uow, table))
+
+    def _why_kept(self, uow: UnitOfWork, table: Relation) -> str | None:
+        """In words for people who may see the table: they name no other table, which only the server's log does."""
+        properties = load_metadata(self.metadata, table).get("properties", {})
+        said = explain_unowned_location(table, properties)
+        outside = explain_outside_warehouse(table.location, uow.catalogs.get(table.catalog).warehouse)
+        if said is not None or outside is not None:
+            return said or f"{outside}: other systems may write there"
+        try:
+            load_allowed_locations(uow, self.metadata.files, table.catalog).check_directory(
+                table.location, self.metadata.files
+            )
+        except LocationRefused as error:
+            return error.message
+        return explain_not_own(uow, table, {table.id: properties}, by_listing=True)

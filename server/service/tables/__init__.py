@@ -1,0 +1,1 @@
+"""Tables, keyed tables, views and namespaces, and the metadata files that they point to."""

@@ -1,0 +1,354 @@
+"""Keyed tables: created and dropped as a whole, read through a generated view over pinned tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from uuid import uuid4
+
+from catalog.errors import AlreadyExists, NoSuchTable, NoSuchView
+from catalog.iceberg.json import Json
+from catalog.iceberg.table import (
+    apply_updates,
+    build_empty_table,
+    build_table,
+    current_schema,
+    pin_snapshot,
+    ref_snapshot_id,
+)
+from catalog.keyed.schema import build_base_schema, build_change_schema
+from catalog.keyed.spec import BASE, CHANGE, KeyedTable, KeySpec
+from catalog.keyed.view_sql import Pair, build_merged_sql, name_pinned_view, quote_name
+from catalog.names import CatalogName, RelationId, TableName, find_name_in_other_case
+from catalog.ports.store import Database, UnitOfWork
+from catalog.removal.drop import Dropped
+from catalog.tables.relation import Relation, RelationKind
+from firn.protocol.names import join_name
+from server.service.commit.commit_target import check_namespace, get_table, load_metadata
+from server.service.commit.idempotency import Idempotency, remember
+from server.service.drop.drop import DropOptions, describe_drop_reason, drop_relation
+from server.service.jobs.fencing import end_jobs, rename_jobs
+from server.service.tables.metadata_files import MetadataFiles
+from server.service.tables.relations import NewTable, make_rename_event, refuse_worked_on
+from server.service.tables.tables import TableDefinition, Tables, default_location
+
+_PINNED = re.compile(r"(base|change)_at_(none|\d{1,19})_(\d{1,10})", re.ASCII)
+_STORE_PROPERTIES = {
+    # Firn alone deletes files: a plain expiry or purge by an engine would take what older versions and Hive still need.
+    "gc.enabled": "false",
+    "write.delete.mode": "merge-on-read",
+    "write.update.mode": "merge-on-read",
+    "write.merge.mode": "merge-on-read",
+    # A quarter of its default: in files as small as a merge's, a column of many values never outgrows it and costs a
+    # fifth of the write, for files that are no smaller. See decision 38, and for those of the change store too.
+    "write.parquet.dict-size-bytes": "524288",
+}
+_CHANGE_PROPERTIES = {
+    "gc.enabled": "false",
+    "write.parquet.compression-codec": "zstd",
+    "write.parquet.dict-size-bytes": "4096",
+}
+
+
+AlsoOnKeyed = Callable[[UnitOfWork, RelationId], None]
+"""What has to become true in the transaction that adds a keyed table, given its id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pin:
+    """Both stores of a keyed table at one moment: what one reader reads."""
+
+    relation: Relation
+    keyed: KeyedTable
+    base: Json
+    change: Json
+
+    @property
+    def base_name(self) -> str:
+        """The pinned base table's name in the namespace of the stores."""
+        return _pinned_name(BASE, self.base)
+
+    @property
+    def change_name(self) -> str:
+        """The pinned change table's name in the namespace of the stores."""
+        return _pinned_name(CHANGE, self.change)
+
+    @property
+    def columns(self) -> list[str]:
+        """The table's columns, in order."""
+        return [field["name"] for field in current_schema(self.base)["fields"]]
+
+    @property
+    def pending(self) -> bool:
+        """Whether the change store holds anything above the watermark."""
+        return self.keyed.pending_commits > 0
+
+    def sql(self) -> str:
+        """The merged view over the pinned tables, for a reader whose current namespace is that of the stores."""
+        return build_merged_sql(
+            Pair(
+                spec=self.keyed.spec,
+                columns=self.columns,
+                base=quote_name(self.base_name),
+                change=quote_name(self.change_name),
+                watermark=self.keyed.watermark,
+                pending=self.pending,
+            ),
+        )
+
+
+def _pinned_name(store: str, metadata: Json) -> str:
+    return name_pinned_view(store, ref_snapshot_id(metadata, "main"), metadata["current-schema-id"])
+
+
+def store_name(name: TableName) -> TableName:
+    """The store that a pinned table's name is of; any other name itself."""
+    match = _PINNED.fullmatch(name.name)
+    return name if match is None or len(name.namespace) < 2 else TableName(name.namespace, match[1])
+
+
+def find_keyed(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> Relation:
+    """The keyed table of this name; NoSuchTable when there is none."""
+    relation = uow.relations.find(catalog, name)
+    if relation is not None and relation.kind is RelationKind.KEYED:
+        return relation
+    if relation is not None and relation.kind.is_store:
+        owner = join_name(name.namespace)
+        raise NoSuchTable(f"{name} is a store of the keyed table {owner}", hint=f"name {owner} itself")
+    raise NoSuchTable(f"keyed table {name} does not exist")
+
+
+@dataclass(frozen=True)
+class KeyedTables:
+    """Keyed tables as wholes."""
+
+    database: Database
+    metadata: MetadataFiles
+    tables: Tables
+
+    def create(
+        self,
+        catalog: CatalogName,
+        definition: TableDefinition,
+        spec: KeySpec,
+        *,
+        idempotency: Idempotency | None = None,
+    ) -> TableName:
+        """Create the keyed table and its stores; returns the base store's name. See Tables.add for failures."""
+        with self.database.reading() as uow:
+            warehouse = uow.catalogs.get(catalog).warehouse
+            now_ms = int(uow.now().timestamp() * 1000)
+        root = (definition.location or default_location(warehouse, definition.name)).rstrip("/")
+        base = new_base(definition, spec, location=f"{root}/base", now_ms=now_ms)
+        name = TableName(definition.name.as_namespace, BASE)
+
+        def also(uow: UnitOfWork, _owner_id: RelationId) -> None:
+            remember(uow, idempotency, [get_table(uow, catalog, name).metadata_location])
+
+        self.add(catalog, definition.name, spec, base, root=root, also=also)
+        return name
+
+    def add(
+        self,
+        catalog: CatalogName,
+        name: TableName,
+        spec: KeySpec,
+        base: Json,
+        *,
+        root: str,
+        hive_name: str | None = None,
+        also: AlsoOnKeyed | None = None,
+    ) -> KeyedTable:
+        """Add a keyed table over a base store's metadata, with an empty change store; all in one transaction."""
+        change = new_change(base, location=f"{root}/change", now_ms=base["last-updated-ms"])
+        owner_id = RelationId(uuid4())
+        stores = [
+            NewTable(name=TableName(name.as_namespace, store), kind=kind, metadata=metadata, owner_id=owner_id)
+            for store, kind, metadata in ((BASE, RelationKind.BASE, base), (CHANGE, RelationKind.CHANGE, change))
+        ]
+        keyed = KeyedTable(relation_id=owner_id, spec=spec, base_id=stores[0].id, change_id=stores[1].id)
+        with self.database.reading() as uow:
+            now = uow.now()
+        owner = Relation(
+            id=owner_id,
+            catalog=catalog,
+            name=name,
+            kind=RelationKind.KEYED,
+            owner_id=None,
+            location=root,
+            metadata_location=None,
+            version=0,
+            created_at=now,
+            updated_at=now,
+            hive_name=hive_name,
+        )
+
+        def in_transaction(uow: UnitOfWork) -> None:
+            check_no_namespace(uow, catalog, name)
+            uow.keyed.add(keyed)
+            if also is not None:
+                also(uow, owner_id)
+
+        self.tables.add(catalog, stores, owner=owner, also=in_transaction)
+        return keyed
+
+    def drop(
+        self, catalog: CatalogName, name: TableName, *, purge: bool = False, idempotency: Idempotency | None = None
+    ) -> Dropped:
+        """Drop the keyed table with both stores and end its job; see `drop_relation`."""
+        with self.database.writing() as uow:
+            relation = find_keyed(uow, catalog, name)
+            end_jobs(uow, [relation.id], describe_drop_reason(relation))
+            uow.keyed.lock(relation.id)  # in the order of commits: job, keyed table, stores
+            entry = drop_relation(uow, self.metadata, relation, DropOptions(purge=purge))
+            remember(uow, idempotency)
+        return entry
+
+    def rename(
+        self, catalog: CatalogName, source: TableName, to: TableName, *, idempotency: Idempotency | None = None
+    ) -> None:
+        """Give the keyed table and its stores another name; their locations stay."""
+        with self.database.writing() as uow:
+            relation = find_keyed(uow, catalog, source)
+            rename_jobs(uow, relation.id, to)
+            uow.keyed.lock(relation.id)
+            refuse_worked_on(uow, relation.id)
+            check_namespace(uow, catalog, to.namespace)
+            check_no_namespace(uow, catalog, to)
+            stores = uow.relations.stores_of(relation.id)
+            uow.relations.rename(relation, to)
+            for store in stores:
+                uow.relations.rename(store, TableName(to.as_namespace, store.name.name))
+            uow.events.add(make_rename_event(relation, to, uow.now()))
+            remember(uow, idempotency)
+
+    def pin(self, catalog: CatalogName, name: TableName) -> Pin:
+        """Both heads, read in one transaction (docs/protocols.md, rule 1.3)."""
+        with self.database.reading() as uow:
+            relation = find_keyed(uow, catalog, name)
+            keyed = uow.keyed.get(relation.id)
+            stores = uow.relations.get(keyed.base_id), uow.relations.get(keyed.change_id)
+        base, change = (load_metadata(self.metadata, store) for store in stores)
+        return Pin(relation=relation, keyed=keyed, base=base, change=change)
+
+    def pinned_table(self, catalog: CatalogName, name: TableName) -> tuple[str, Json] | None:
+        """The location of the metadata and the metadata of a pinned table; None when the name is not one's.
+
+        NoSuchTable when the snapshot or schema has been expired.
+        """
+        match = _PINNED.fullmatch(name.name)
+        if match is None or len(name.namespace) < 2:
+            return None
+        _, snapshot, schema_id = match.groups()
+        with self.database.reading() as uow:
+            relation = uow.relations.find(catalog, store_name(name))
+        if relation is None or not relation.kind.is_store or relation.metadata_location is None:
+            return None
+        metadata = load_metadata(self.metadata, relation)
+        snapshot_id = None if snapshot == "none" else int(snapshot)
+        known = {one["snapshot-id"] for one in metadata["snapshots"]}
+        schemas = {one["schema-id"] for one in metadata["schemas"]}
+        if (snapshot_id is not None and snapshot_id not in known) or int(schema_id) not in schemas:
+            raise NoSuchTable(
+                f"Table does not exist: {name}", hint="its snapshot has expired: read the keyed table again"
+            )
+        return relation.metadata_location, pin_snapshot(metadata, snapshot_id, schema_id=int(schema_id))
+
+    def view(self, catalog: CatalogName, name: TableName) -> tuple[Pin, Json]:
+        """The keyed table as an Iceberg view over its pinned stores; NoSuchView when it is no keyed table."""
+        try:
+            pin = self.pin(catalog, name)
+        except NoSuchTable as error:
+            raise NoSuchView(f"View does not exist: {name}") from error
+        return pin, _view_metadata(pin)
+
+
+def find_serving_table(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> tuple[Relation, bool]:
+    """The table whose files are read under this name, and whether that is all one may do: of a pinned table, its store.
+
+    NoSuchTable when there is none.
+    """
+    match = _PINNED.fullmatch(name.name) if len(name.namespace) > 1 else None
+    store = None if match is None else uow.relations.find(catalog, TableName(name.namespace, match[1]))
+    if store is not None and store.kind.is_store:
+        return store, True
+    return get_table(uow, catalog, name), False
+
+
+def check_no_namespace(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> None:
+    taken = uow.namespaces.holder(catalog, name.as_namespace)
+    if taken is not None:
+        message = f"Namespace already exists: {name}; the stores of keyed table {name} would be in it"
+        raise AlreadyExists(message, hint=find_name_in_other_case(join_name(taken), name))
+
+
+def new_base(definition: TableDefinition, spec: KeySpec, *, location: str, now_ms: int) -> Json:
+    """The base store's metadata for a definition; format version 3 unless its properties say otherwise."""
+    properties = {"format-version": "3"} | _STORE_PROPERTIES | dict(definition.properties) | spec.to_properties()
+    return build_table(
+        uuid=str(uuid4()),
+        location=location,
+        schema=build_base_schema(definition.schema, spec),
+        partition_spec=definition.partition_spec,
+        sort_order=definition.sort_order,
+        properties=properties | {"gc.enabled": "false"},
+        now_ms=now_ms,
+    )
+
+
+def new_change(base: Json, *, location: str, now_ms: int) -> Json:
+    """The change store's metadata over a base: the same columns and partitions, format version 3 for row ids."""
+    schema = build_change_schema(current_schema(base))
+    spec = next(one for one in base["partition-specs"] if one["spec-id"] == base["default-spec-id"])
+    properties = {key: value for key, value in base["properties"].items() if key.startswith("firn.")}
+    properties |= _CHANGE_PROPERTIES
+    updates: list[Json] = [
+        {"action": "upgrade-format-version", "format-version": 3},
+        {"action": "add-schema", "schema": schema},
+        {"action": "set-current-schema", "schema-id": -1},
+        {"action": "add-spec", "spec": {"fields": spec["fields"]}},
+        {"action": "set-default-spec", "spec-id": -1},
+        {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
+        {"action": "set-default-sort-order", "sort-order-id": -1},
+        {"action": "set-properties", "updates": properties},
+    ]
+    start = build_empty_table(uuid=str(uuid4()), location=location)
+    return apply_updates(start, updates, now_ms=now_ms, previous_location=None)
+
+
+def _view_metadata(pin: Pin) -> Json:
+    """Iceberg view metadata, version 1; the view's version is the pair's."""
+    version = max(pin.keyed.version, 1)
+    now_ms = int(pin.relation.updated_at.timestamp() * 1000)
+    schema = current_schema(pin.base)
+    fields = [{**field, "required": False} for field in schema["fields"]]
+    return {
+        "view-uuid": str(pin.relation.id),
+        "format-version": 1,
+        "location": pin.relation.location,
+        "current-version-id": version,
+        "schemas": [{**schema, "schema-id": 0, "identifier-field-ids": [], "fields": fields}],
+        "versions": [
+            {
+                "version-id": version,
+                "schema-id": 0,
+                "timestamp-ms": now_ms,
+                "summary": {"operation": "replace", "engine-name": "firn"},
+                "default-namespace": list(pin.relation.name.as_namespace),
+                "representations": [{"type": "sql", "dialect": "spark", "sql": pin.sql()}],
+            }
+        ],
+        "version-log": [{"version-id": version, "timestamp-ms": now_ms}],
+        "properties": _view_properties(pin),
+    }
+
+
+def _view_properties(pin: Pin) -> Mapping[str, str]:
+    kept = {key: value for key, value in pin.base["properties"].items() if key.startswith("firn.") or key == "comment"}
+    return kept | pin.keyed.spec.to_properties() | {"firn.merged-through": str(pin.keyed.watermark)}
+
+
+def with_properties(definition: TableDefinition, properties: Mapping[str, str]) -> TableDefinition:
+    """The definition with more properties."""
+    return replace(definition, properties={**definition.properties, **properties})

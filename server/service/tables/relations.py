@@ -1,0 +1,191 @@
+"""Relations as rows: how one is made, what is told of it, and how it is forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from uuid import UUID, uuid4
+
+from catalog.errors import Conflict
+from catalog.history.change import Change as Changed
+from catalog.history.change import ChangeKind
+from catalog.history.commit import CommitEvent
+from catalog.history.table_stats import advance_stats, describe_snapshots
+from catalog.history.tables import describe_created_table, read_table_state
+from catalog.iceberg.json import Json
+from catalog.jobs.job import JobStatus
+from catalog.locations.links import Links
+from catalog.locations.location_rule import list_own_locations
+from catalog.names import CatalogName, RelationId, TableName
+from catalog.ports.store import UnitOfWork
+from catalog.removal.drop import list_other_locations
+from catalog.tables.relation import Relation, RelationKind, TableStats
+from firn.protocol.names import join_name
+from server.service.access.caller import caller
+from server.service.drop.drop import check_unprotected, refuse_purged_place
+from server.service.jobs.fencing import end_jobs
+from server.service.locations.location_rule import (
+    check_directories,
+    check_published,
+    check_registered,
+    find_dropped_around,
+)
+from server.service.tables.metadata_files import MetadataFiles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTable:
+    """A table about to be added: its row's facts and its metadata."""
+
+    name: TableName
+    kind: RelationKind
+    metadata: Json
+    owner_id: RelationId | None = None
+    hive_name: str | None = None
+    is_placed: bool = False
+    """Whether Firn has chosen its location: nobody else can lie in or around a directory that nobody has ever used."""
+    is_foreign: bool = False
+    """Whether somebody else has written its metadata: then no location in it is believed."""
+    version: int = 0
+    """Above 0 for one that has a history elsewhere: its metadata files' numbers go on from it."""
+    id: RelationId = field(default_factory=lambda: RelationId(uuid4()))
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The directories that a client has named."""
+        return list_own_locations(self.metadata)[self.is_placed :]
+
+    @property
+    def find_kin(self) -> list[UUID]:
+        """See server.service.locations.location_rule.kin."""
+        return [self.id] if self.owner_id is None else [self.id, self.owner_id]
+
+
+def make_event(relation: Relation, operation: str, now: datetime, changes: Sequence[Changed] = ()) -> CommitEvent:
+    """An event without a snapshot."""
+    return CommitEvent(
+        relation_id=relation.id,
+        catalog=relation.catalog,
+        table=relation.name,
+        committed_at=now,
+        operation=operation,
+        engine=caller.get().engine,
+        principal=caller.get().principal,
+        changes=changes,
+    )
+
+
+def make_rename_event(relation: Relation, to: TableName, now: datetime) -> CommitEvent:
+    """The event of a relation's new name, told under that name."""
+    changes = [Changed(ChangeKind.RENAMED, "", str(relation.name), str(to))]
+    return make_event(replace(relation, name=to), "rename", now, changes)
+
+
+def make_relation(catalog: CatalogName, new: NewTable, metadata_location: str | None, now: datetime) -> Relation:
+    """The row of a table that is being added."""
+    return Relation(
+        id=new.id,
+        catalog=catalog,
+        name=new.name,
+        kind=new.kind,
+        owner_id=new.owner_id,
+        location=new.metadata["location"],
+        metadata_location=metadata_location,
+        version=new.version,
+        created_at=now,
+        updated_at=now,
+        hive_name=new.hive_name,
+        former_locations=list_other_locations(new.metadata),
+    )
+
+
+def add_relation(
+    uow: UnitOfWork,
+    links: Links,
+    catalog: CatalogName,
+    new: NewTable,
+    metadata_location: str,
+    *,
+    registered: bool = False,
+    is_checked: bool = False,
+) -> Relation:
+    """Add a table whose metadata is written, with its first event and its counters.
+
+    LocationRefused when it or, of metadata that somebody else has written, a file that it names lies where it may not;
+    `is_checked` says that this was looked at in the same transaction.
+    """
+    now = uow.now()
+    relation = make_relation(catalog, new, metadata_location, now)
+    uow.catalogs.hold(catalog)
+    refuse_purged_place(uow, [relation.location, metadata_location, *relation.former_locations])
+    if is_checked:
+        pass
+    elif new.is_foreign:
+        check_registered(
+            uow, links, relation, new.metadata, metadata_location, find_dropped_around(uow, catalog, metadata_location)
+        )
+    else:
+        check_directories(uow, links, catalog, new.named, new.find_kin)
+    check_published(uow, links, catalog, new.metadata.get("properties") or {})
+    uow.relations.add(relation)
+    schema_id, head_id = read_table_state(new.metadata)
+    source = [Changed(ChangeKind.REGISTERED, after=metadata_location)] if registered else []
+    event = replace(
+        make_event(relation, "create", now, [*source, *describe_created_table(new.metadata)]),
+        schema_id=schema_id,
+        head_id=head_id,
+    )
+    snapshots = new.metadata.get("snapshots") or ()
+    if snapshots and registered:  # its snapshots were written by somebody else, long ago
+        event = replace(describe_snapshots(event, snapshots[-1:]), engine=event.engine)
+    elif snapshots:
+        event = describe_snapshots(event, snapshots)
+    uow.events.add(event)
+    uow.stats.put(first_stats(relation, new.metadata, event), plan_after=now)
+    return relation
+
+
+def first_stats(relation: Relation, metadata: Json, event: CommitEvent, *, epoch: int = 0) -> TableStats:
+    """The counters of a table of whose past nothing is counted; `epoch` is higher than any that it had before."""
+    return advance_stats(TableStats(relation_id=relation.id, epoch=epoch), metadata, event)
+
+
+def forget_relation(uow: UnitOfWork, metadata: MetadataFiles, relation: Relation, done: str) -> Relation:
+    """Remove a plain table for good; what it was at that moment. Conflict while it is linked to Hive.
+
+    Its job ends: see `end_jobs`.
+    """
+    refuse_store(relation, done)
+    end_jobs(uow, [relation.id], f"{relation.name} was {done}")
+    if relation.hive_name is not None:
+        raise Conflict(
+            f"{relation.name} is linked to the Hive table {relation.hive_name} and cannot be {done}",
+            hint="drop it, which ends the link and leaves the Hive table as it is",
+        )
+    relation = uow.dropped.take(relation.id)
+    end_jobs(uow, [relation.id], f"{relation.name} was {done}")  # one may have been planned until now
+    check_unprotected(uow, metadata, [relation])
+    uow.dropped.forget_books(relation.id)
+    uow.events.add(make_event(relation, "drop", uow.now(), [Changed(ChangeKind.DROPPED, after=done)]))
+    return relation
+
+
+def refuse_store(relation: Relation, verb: str) -> None:
+    """Conflict for a store of a keyed table."""
+    if relation.kind.is_store:
+        whole = join_name(relation.name.namespace)
+        raise Conflict(
+            f"{relation.name} is a store of the keyed table {whole} and cannot be {verb} alone",
+            hint=f"{whole} can be {verb} as a whole",
+        )
+
+
+def refuse_worked_on(uow: UnitOfWork, relation_id: RelationId) -> None:
+    """Conflict while an optimizer works on it, or may have: a job that nobody has begun goes on with the table."""
+    job = uow.jobs.active_of(relation_id)
+    if job is not None and job.status is not JobStatus.PENDING:
+        raise Conflict(
+            f"a {job.kind} job is {job.status} on {job.table}",
+            hint=f"wait for it, or cancel it with `firn job cancel {job.id}`",
+        )

@@ -1,0 +1,180 @@
+"""Scans planned by the server: small ones answered whole, large ones handed out in tasks that any server can answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from itertools import islice
+
+from catalog.errors import CommitUnknown, NoSuchPlan, NoSuchPlanTask, NotFound, Unavailable
+from catalog.iceberg.json import Json
+from catalog.locations.location_rule import FileRule
+from catalog.names import CatalogName, TableName
+from catalog.ports.scan import FileTask, ScanFiles
+from catalog.ports.store import Database
+from catalog.scan.expression import measure_expression
+from catalog.scan.plan import (
+    ManifestSize,
+    PlanId,
+    ScanLimits,
+    ScanPlan,
+    Task,
+    create_inline_plan_id,
+    create_plan_id,
+    cut_tasks,
+    is_inline,
+    parse_plan_id,
+    parse_task,
+    whole,
+)
+from catalog.scan.request import ScanRequest
+from catalog.scan.scan import Scan
+from server.service.locations.location_rule import build_file_rule
+from server.service.tables.keyed_tables import KeyedTables, find_serving_table
+from server.service.tables.metadata_files import MetadataFiles
+from server.service.tables.tables import Tables
+
+_KEPT = ("start-snapshot-id", "end-snapshot-id", "filter", "case-sensitive", "stats-fields")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A scan's files, or the tasks that will tell of them."""
+
+    plan_id: str
+    files: Sequence[FileTask] = ()
+    tasks: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Scans:
+    """Scan planning over plain tables, the stores of keyed ones, and pinned tables."""
+
+    database: Database
+    metadata: MetadataFiles
+    tables: Tables
+    keyed: KeyedTables
+    files: ScanFiles
+    limits: ScanLimits
+
+    def plan(self, catalog: CatalogName, name: TableName, body: Json) -> Planned:
+        """Plan a scan; NoSuchTable, or Invalid for a request that makes no sense on this table."""
+        request = ScanRequest.parse(body)
+        location, metadata = self._table(catalog, name)
+        scan = Scan.of(metadata, request)
+        limits = self.limits.for_filter(measure_expression(scan.filter))
+        rule = self._rule(catalog, name, metadata)
+        sizes = self.files.sizes(scan, rule)
+        if limits.fits(sizes):
+            files = list(_enough(self.files.tasks(scan, whole(sizes), rule), request.min_rows))
+            return Planned(plan_id=create_inline_plan_id(), files=files)
+        first = _first_rows(partial(self.files.tasks, rule=rule), scan, sizes, limits)
+        if first is not None:
+            return Planned(plan_id=create_inline_plan_id(), files=first)
+        plan = self._keep(location, scan, _pinned(body, scan), tuple(cut_tasks(sizes, limits)))
+        return Planned(plan_id=str(plan.id), tasks=plan.task_names())
+
+    def result(self, catalog: CatalogName, name: TableName, plan_id: str) -> Planned | None:
+        """What is planned under this id, None when it was cancelled; NoSuchPlan, also when it was answered whole."""
+        plan = None if is_inline(plan_id) else self._found(catalog, name, parse_plan_id(plan_id))
+        if plan is None:
+            self._table(catalog, name)
+            raise NoSuchPlan(f"The plan id does not exist: {plan_id}", hint="plan the scan again")
+        return None if plan.cancelled else Planned(plan_id=plan_id, tasks=plan.task_names())
+
+    def cancel(self, catalog: CatalogName, name: TableName, plan_id: str) -> None:
+        """Give up a plan and all its tasks; again is fine, and so is one that was answered whole. NoSuchPlan."""
+        if is_inline(plan_id):
+            self._table(catalog, name)
+            return
+        plan = self._found(catalog, name, parse_plan_id(plan_id))
+        if plan is None:
+            raise NoSuchPlan(f"The plan id does not exist: {plan_id}")
+        with self.database.writing() as uow:
+            uow.plans.cancel(plan.id)
+
+    def fetch(self, catalog: CatalogName, name: TableName, task: str) -> Sequence[FileTask]:
+        """The files of one task, as often as it is asked for; NoSuchPlanTask once its plan is over."""
+        plan_id, number = parse_task(task)
+        plan = self._found(catalog, name, plan_id)
+        if plan is None or plan.cancelled or number >= len(plan.tasks):
+            raise NoSuchPlanTask(f"The plan task does not exist: {task}", hint="plan the scan again")
+        try:
+            metadata = self.metadata.load(plan.metadata_location).parsed
+        except NotFound as error:
+            raise NoSuchPlanTask(
+                f"The plan task {task} is of metadata that is gone", hint="plan the scan again"
+            ) from error
+        scan = Scan.of(metadata, ScanRequest.parse(plan.request), schema_id=plan.schema_id)
+        return list(self.files.tasks(scan, plan.tasks[number], self._rule(catalog, name, metadata)))
+
+    def _rule(self, catalog: CatalogName, name: TableName, metadata: Json) -> FileRule:
+        """Which files the table may name: somebody may have committed those of another."""
+        with self.database.reading() as uow:
+            relation, _ = find_serving_table(uow, catalog, name)
+            return build_file_rule(uow, self.database, self.metadata.files, relation, metadata)
+
+    def _table(self, catalog: CatalogName, name: TableName) -> tuple[str, Json]:
+        """Where the table's metadata is, and the metadata; that of a pinned table says less than its file."""
+        pinned = self.keyed.pinned_table(catalog, name)
+        if pinned is not None:
+            return pinned
+        location = self.tables.load(catalog, name).metadata_location
+        assert location is not None  # only staged tables have none, and these have no name yet
+        return location, self.metadata.load(location).parsed
+
+    def _found(self, catalog: CatalogName, name: TableName, plan_id: PlanId) -> ScanPlan | None:
+        """The plan, if it is one of this table's and not over."""
+        _, metadata = self._table(catalog, name)
+        with self.database.reading() as uow:
+            plan = uow.plans.find(plan_id)
+            if plan is None or plan.expires_at <= uow.now() or plan.table_uuid != metadata["table-uuid"]:
+                return None
+        return plan
+
+    def _keep(self, location: str, scan: Scan, request: Json, tasks: tuple[Task, ...]) -> ScanPlan:
+        """Store a plan. Whether or not a lost answer was applied, nothing refers to it yet: asking again is safe."""
+        try:
+            with self.database.writing() as uow:
+                plan = ScanPlan(
+                    id=create_plan_id(),
+                    table_uuid=scan.metadata["table-uuid"],
+                    metadata_location=location,
+                    request=request,
+                    schema_id=scan.schema_id,
+                    tasks=tasks,
+                    expires_at=uow.now() + timedelta(seconds=self.limits.plan_seconds),
+                )
+                uow.plans.add(plan)
+        except CommitUnknown as error:
+            raise Unavailable("the plan could not be stored", hint="Plan the scan again.") from error
+        return plan
+
+
+def _first_rows(
+    tasks: Callable[[Scan, Task], Iterator[FileTask]], scan: Scan, sizes: Sequence[ManifestSize], limits: ScanLimits
+) -> Sequence[FileTask] | None:
+    """Files with as many rows as the client asked for, if they are found within one answer."""
+    if scan.min_rows is None:
+        return None
+    near = whole(sizes[: limits.manifests])
+    first = list(islice(_enough(tasks(scan, near), scan.min_rows), limits.inline_files))
+    return first if sum(task.certain_rows for task in first) >= scan.min_rows else None
+
+
+def _enough(files: Iterator[FileTask], rows: int | None) -> Iterator[FileTask]:
+    """The files up to the one with which so many rows are certain; all when no number is given."""
+    certain = 0
+    for file in files:
+        if rows is not None and certain >= rows:
+            return
+        certain += file.certain_rows
+        yield file
+
+
+def _pinned(body: Json, scan: Scan) -> Json:
+    """The request as it will still mean the same when the table has moved on."""
+    kept = {key: body[key] for key in _KEPT if key in body}
+    return kept if scan.incremental else {**kept, "snapshot-id": scan.snapshots[0]["snapshot-id"]}

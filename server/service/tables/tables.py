@@ -1,0 +1,387 @@
+"""Tables: create, load, register, rename, drop. Commits have a module of their own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+from catalog.errors import (
+    AlreadyExists,
+    CatalogError,
+    CommitRefused,
+    CommitUnknown,
+    Invalid,
+    NoSuchTable,
+    RequirementFailed,
+    Unavailable,
+)
+from catalog.history.commit import TableCommit
+from catalog.iceberg.formats import checked
+from catalog.iceberg.json import Json
+from catalog.iceberg.table import apply_updates, build_empty_table, build_table, check_requirements
+from catalog.imports.newest_metadata import read_version_number
+from catalog.keyed.spec import KeySpec
+from catalog.locations.location_rule import list_own_locations
+from catalog.names import CatalogName, Namespace, TableName, find_name_in_other_case
+from catalog.ports.manifests import ManifestLists
+from catalog.ports.store import Database, UnitOfWork
+from catalog.removal.drop import Dropped
+from catalog.scan.mode import build_planning_config
+from catalog.tables.relation import Relation, RelationKind
+from server.service.commit.commit_path import raise_unknown_after_commit, raise_unknown_if_unavailable
+from server.service.commit.commit_target import check_namespace, get_table
+from server.service.commit.file_locations import CommittedFiles
+from server.service.commit.idempotency import Idempotency, remember
+from server.service.drop.drop import DropOptions, describe_drop_reason, drop_relation
+from server.service.jobs.fencing import end_jobs, rename_jobs
+from server.service.locations.location_rule import (
+    check_directories,
+    check_published,
+    check_readable,
+    find_dropped_around,
+)
+from server.service.tables.metadata_files import MetadataFiles
+from server.service.tables.relations import (
+    NewTable,
+    add_relation,
+    forget_relation,
+    make_relation,
+    make_rename_event,
+    refuse_store,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableDefinition:
+    """What a table is to be made of, in the terms of the Iceberg REST specification."""
+
+    name: TableName
+    schema: Json
+    partition_spec: Json | None = None
+    sort_order: Json | None = None
+    location: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """A table as it is served: its metadata as text, and where it is stored (None for a staged table)."""
+
+    metadata_location: str | None
+    text: bytes
+    config: Mapping[str, str] = field(default_factory=dict)
+    """What clients are told about the table beside its metadata."""
+
+
+LONGEST_DIRECTORY = 64
+"""How many characters of a name go into a path: file systems take 255 bytes, an identifier of ours included."""
+
+AlsoOnAdd = Callable[[UnitOfWork], None]
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Plain tables and the stores of keyed ones, as relations with metadata."""
+
+    database: Database
+    metadata: MetadataFiles
+    manifest_lists: ManifestLists
+
+    def create(
+        self, catalog: CatalogName, definition: TableDefinition, *, idempotency: Idempotency | None = None
+    ) -> Loaded:
+        """Create a plain table; see `add` for failures."""
+        now_ms = self._now_ms()
+        metadata = self.defined(catalog, definition, now_ms=now_ms)
+        is_placed = definition.location is None
+        new = NewTable(name=definition.name, kind=RelationKind.TABLE, metadata=metadata, is_placed=is_placed)
+        return self._loaded(self.add(catalog, [new], idempotency=idempotency)[0])
+
+    def stage(self, catalog: CatalogName, definition: TableDefinition) -> Json:
+        """The metadata of a table that a later commit with assert-create will create; nothing is stored.
+
+        On a local disk the directory of its metadata is made: DuckDB writes manifests there, and makes none itself.
+        """
+        with self.database.reading() as uow:
+            self._check_free(uow, catalog, definition.name)
+        metadata = self.defined(catalog, definition, now_ms=self._now_ms())
+        with self.database.reading() as uow:
+            named = list_own_locations(metadata)[definition.location is None :]
+            check_directories(uow, self.metadata.files, catalog, named)
+        with suppress(Unavailable, AlreadyExists):  # the client may have rights that the server lacks
+            self.metadata.files.make_directory(f"{metadata['location']}/metadata")
+        return metadata
+
+    def create_by_commit(
+        self,
+        catalog: CatalogName,
+        change: TableCommit,
+        *,
+        idempotency: Idempotency | None = None,
+        may_read: Callable[[], bool] = lambda: True,
+    ) -> Loaded:
+        """The end of a create transaction: the updates bring the whole table.
+
+        The same request again is answered with the table as it is now: refused, its sender would delete live files.
+        CommitUnknown where the sender may not read it: a UUID proves nothing, and files stay after that answer too.
+        """
+        name, updates = change.name, change.updates
+        with raise_unknown_if_unavailable():
+            made = self._made_by(catalog, name, updates)
+        if made is not None:
+            if not may_read():
+                raise CommitUnknown(
+                    f"{name} may have been created by an earlier try, and may not be read by its sender"
+                )
+            return made
+        check_requirements(None, change.requirements)
+        location = next((u["location"] for u in updates if u.get("action") == "set-location"), None)
+        with self.database.reading() as uow:
+            warehouse = uow.catalogs.get(catalog).warehouse
+        start = build_empty_table(uuid=str(uuid4()), location=location or default_location(warehouse, name))
+        metadata = apply_updates(start, updates, now_ms=self._now_ms(), previous_location=None)
+        if KeySpec.from_properties(metadata.get("properties", {})) is not None:
+            raise CommitRefused(
+                "a keyed table cannot be created together with its data",
+                hint="CREATE TABLE first, then INSERT INTO its base store, or upsert with firn.spark",
+            )
+        try:
+            new = NewTable(name=name, kind=RelationKind.TABLE, metadata=metadata)
+            self._check_committed(catalog, new, updates)
+            relation = self.add(catalog, [new], idempotency=idempotency)[0]
+        except AlreadyExists as error:
+            if not self._is_table(catalog, name):
+                raise
+            raise RequirementFailed(f"Requirement failed: table already exists: {name}", hint=error.hint) from error
+        with raise_unknown_after_commit():
+            return self._loaded(relation)
+
+    def _check_committed(self, catalog: CatalogName, new: NewTable, updates: Sequence[Json]) -> None:
+        """Its directories come first: they count as the table's own then."""
+        links = self.metadata.files
+        with self.database.reading() as uow:
+            self._check_free(uow, catalog, new.name)
+            check_directories(uow, links, catalog, list_own_locations(new.metadata), new.find_kin)
+            relation = make_relation(catalog, new, None, uow.now())
+        files = CommittedFiles(self.database, links, self.manifest_lists)
+        files.check(relation, None, new.metadata, updates)
+
+    def _is_table(self, catalog: CatalogName, name: TableName) -> bool:
+        with self.database.reading() as uow:
+            taken = uow.relations.holder(catalog, name)
+        return taken is None or taken.kind.is_table
+
+    def _made_by(self, catalog: CatalogName, name: TableName, updates: Sequence[Json]) -> Loaded | None:
+        """The table as it is now, if these updates have created it."""
+        uuids = [update["uuid"] for update in updates if update.get("action") == "assign-uuid"]
+        with self.database.reading() as uow:
+            relation = uow.relations.find(catalog, name)
+        if relation is None or relation.kind is not RelationKind.TABLE or not uuids:
+            return None
+        loaded = self._loaded(relation)
+        now = self.metadata.load(loaded.metadata_location or "").parsed
+        return loaded if now["table-uuid"].lower() == uuids[-1].lower() else None
+
+    def register(
+        self,
+        catalog: CatalogName,
+        name: TableName,
+        metadata_location: str,
+        *,
+        overwrite: bool = False,
+        idempotency: Idempotency | None = None,
+    ) -> Loaded:
+        """Make a table of metadata that exists; Invalid when the file is no table metadata.
+
+        With `overwrite` a plain table of this name gives way, as if it had been dropped.
+        """
+        with self.database.reading() as uow:
+            existing = uow.relations.find(catalog, name)
+            if not overwrite:
+                self._check_free(uow, catalog, name)  # a name that is taken says more than whose the file is
+            known = [
+                *find_dropped_around(uow, catalog, metadata_location),
+                *([existing.id] if existing and overwrite else []),
+            ]
+            check_readable(uow, self.metadata.files, catalog, metadata_location, known)
+        document = self.metadata.load(metadata_location)
+        try:
+            metadata = checked(document.parsed)
+        except Invalid as error:
+            raise Invalid(f"{metadata_location} is not table metadata: {error.message}") from error
+        with self.database.writing() as uow:
+            existing = uow.relations.find(catalog, name)
+            if existing is not None and overwrite and existing.kind.is_table:
+                forget_relation(uow, self.metadata, existing, "overwritten")
+            self._check_free(uow, catalog, name)
+            version = read_version_number(metadata_location)
+            new = NewTable(name=name, kind=RelationKind.TABLE, metadata=metadata, version=version, is_foreign=True)
+            relation = add_relation(uow, self.metadata.files, catalog, new, metadata_location, registered=True)
+            remember(uow, idempotency, [metadata_location])
+        return self._loaded(relation)
+
+    def unregister(self, catalog: CatalogName, name: TableName, *, idempotency: Idempotency | None = None) -> Loaded:
+        """Forget a plain table for good, so that another catalog can take it; its last metadata."""
+        with self.database.writing() as uow:
+            relation = get_table(uow, catalog, name)
+            relation = forget_relation(uow, self.metadata, relation, "unregistered")
+            remember(uow, idempotency, [relation.metadata_location])
+        return self._loaded(relation)
+
+    def defined(self, catalog: CatalogName, definition: TableDefinition, *, now_ms: int) -> Json:
+        """The metadata of a table made by this definition."""
+        with self.database.reading() as uow:
+            warehouse = uow.catalogs.get(catalog).warehouse
+        return build_table(
+            uuid=str(uuid4()),
+            location=(definition.location or default_location(warehouse, definition.name)).rstrip("/"),
+            schema=definition.schema,
+            partition_spec=definition.partition_spec,
+            sort_order=definition.sort_order,
+            properties=definition.properties,
+            now_ms=now_ms,
+        )
+
+    def add(
+        self,
+        catalog: CatalogName,
+        tables: Sequence[NewTable],
+        *,
+        owner: Relation | None = None,
+        also: AlsoOnAdd | None = None,
+        idempotency: Idempotency | None = None,
+    ) -> list[Relation]:
+        """Write the tables' metadata and add them, all or none.
+
+        `owner` is the keyed table that they belong to, `also` what has to become true in the same transaction;
+        `idempotency` remembers where the metadata lies.
+
+        AlreadyExists when a name is taken, NoSuchNamespace when the namespace is not there; CommitUnknown when the
+        database did not answer its commit. Refused: the metadata written is deleted again.
+        """
+        written: list[tuple[NewTable, str]] = []
+        links = self.metadata.files
+        try:
+            with self.database.reading() as uow:
+                self._check_free(uow, catalog, owner.name if owner else tables[0].name)
+                for table in tables:  # before the server writes there
+                    check_directories(uow, links, catalog, table.named, table.find_kin)
+                    check_published(uow, links, catalog, table.metadata.get("properties") or {})
+                if owner is not None:
+                    check_directories(uow, links, catalog, [owner.location], [owner.id])
+            for table in tables:
+                location = self.metadata.write(table.metadata["location"], 0, table.metadata)
+                written.append((table, location))
+            with self.database.writing() as uow:
+                self._check_free(uow, catalog, owner.name if owner else tables[0].name)
+                if owner is not None:
+                    uow.catalogs.hold(catalog)
+                    check_directories(uow, links, catalog, [owner.location], [owner.id])
+                    uow.relations.add(owner)
+                relations = [add_relation(uow, links, catalog, table, location) for table, location in written]
+                if also is not None:
+                    also(uow)
+                remember(uow, idempotency, [location for _, location in written])
+            return relations
+        except CatalogError:
+            for _, location in written:
+                self.metadata.discard(location)
+            raise
+
+    def load(self, catalog: CatalogName, name: TableName) -> Loaded:
+        """A table's metadata as stored; NoSuchTable, or NotFound when the metadata file itself is gone."""
+        located = self.database.locate(catalog, name)
+        if located is None or not located.kind.is_table or located.metadata_location is None:
+            return self._loaded(self._existing(catalog, name))
+        return self._at(located.metadata_location, located.kind)
+
+    def _existing(self, catalog: CatalogName, name: TableName) -> Relation:
+        with self.database.reading() as uow:
+            uow.catalogs.get(catalog)
+            return get_table(uow, catalog, name)
+
+    def check_exists(self, catalog: CatalogName, name: TableName) -> None:
+        """NoSuchTable unless there is one; no file is read."""
+        located = self.database.locate(catalog, name)
+        if located is None or not located.kind.is_table:
+            self._existing(catalog, name)
+
+    def rename(
+        self, catalog: CatalogName, source: TableName, to: TableName, *, idempotency: Idempotency | None = None
+    ) -> None:
+        """Give a plain table another name; Conflict for a keyed table's store alone."""
+        with self.database.writing() as uow:
+            relation = get_table(uow, catalog, source)
+            refuse_store(relation, "renamed")
+            check_namespace(uow, catalog, to.namespace)
+            taken = uow.relations.holder(catalog, to)
+            if taken is not None and (taken.name == to or taken.id != relation.id):  # its own case may change
+                message = f"Cannot rename {source} to {to}. {_shown(taken.kind)} already exists"
+                raise AlreadyExists(message, hint=find_name_in_other_case(taken.name, to))
+            rename_jobs(uow, relation.id, to)
+            uow.relations.rename(relation, to)
+            uow.events.add(make_rename_event(relation, to, uow.now()))
+            remember(uow, idempotency)
+
+    def drop(
+        self, catalog: CatalogName, name: TableName, *, purge: bool = False, idempotency: Idempotency | None = None
+    ) -> Dropped:
+        """Drop a plain table and end its job; see `drop_relation`. Conflict for a keyed table's store alone."""
+        with self.database.writing() as uow:
+            relation = get_table(uow, catalog, name)
+            refuse_store(relation, "dropped")
+            end_jobs(uow, [relation.id], describe_drop_reason(relation))
+            entry = drop_relation(uow, self.metadata, relation, DropOptions(purge=purge))
+            remember(uow, idempotency)
+        return entry
+
+    def _loaded(self, relation: Relation) -> Loaded:
+        if relation.metadata_location is None:
+            raise NoSuchTable(f"Table does not exist: {relation.name}")
+        return self._at(relation.metadata_location, relation.kind)
+
+    def _at(self, location: str, kind: RelationKind) -> Loaded:
+        document = self.metadata.load_present(location)
+        return Loaded(
+            metadata_location=location, text=document.text, config=build_planning_config(kind, document.parsed)
+        )
+
+    def _check_free(self, uow: UnitOfWork, catalog: CatalogName, name: TableName) -> None:
+        """NoSuchNamespace or AlreadyExists, before anything is written."""
+        uow.catalogs.get(catalog)
+        check_namespace(uow, catalog, name.namespace)
+        taken = uow.relations.holder(catalog, name)
+        if taken is not None:
+            same = "" if taken.kind.is_table else " with same name"
+            message = f"{_shown(taken.kind)}{same} already exists: {name}"
+            raise AlreadyExists(message, hint=find_name_in_other_case(taken.name, name))
+
+    def _now_ms(self) -> int:
+        with self.database.reading() as uow:
+            return int(uow.now().timestamp() * 1000)
+
+
+def default_location(warehouse: str, name: TableName) -> str:
+    """A place of its own for each table ever created: one dropped and created anew never shares files with its past.
+
+    Names hold what paths and URIs read in ways of their own (`..`, `%`, `#`, spaces), letters that a Java program in
+    the C locale cannot write to a disk, and more than a directory's name may have: in the path all of that is `_` or
+    left out.
+    """
+    return f"{default_directory(warehouse, name.namespace)}/{_as_path(name.name)}-{uuid4().hex[:12]}"
+
+
+def default_directory(warehouse: str, namespace: Namespace) -> str:
+    """Where the tables of a namespace get their places unless somebody asks for another."""
+    return "/".join((warehouse.rstrip("/"), *map(_as_path, namespace)))
+
+
+def _as_path(part: str) -> str:
+    return re.sub(r"[^\w.-]|^\.+", "_", part[:LONGEST_DIRECTORY], flags=re.ASCII)
+
+
+def _shown(kind: RelationKind) -> str:
+    return "View" if kind in (RelationKind.VIEW, RelationKind.KEYED) else "Table"

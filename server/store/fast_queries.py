@@ -1,0 +1,53 @@
+"""The query behind every load of a table: prepared, and in no transaction, of which a single query has no need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Engine, bindparam, select
+
+from catalog.errors import Unavailable
+from catalog.names import CatalogName, TableName, encode_namespace
+from catalog.tables.relation import LocatedRelation, RelationKind
+from server.store.prepared_statements import Compiled, PreparedStatement
+from server.store.rows import RelationRow
+
+_LOCATE = PreparedStatement(
+    select(RelationRow.kind, RelationRow.metadata_location).where(
+        RelationRow.catalog == bindparam("catalog"),
+        RelationRow.namespace == bindparam("namespace"),
+        RelationRow.name == bindparam("name"),
+    )
+)
+
+
+class FastQueries:
+    """Prepared for one engine; safe to share between threads."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._locate = _LOCATE.on(engine.dialect)
+
+    def locate(self, catalog: CatalogName, name: TableName) -> LocatedRelation | None:
+        """What the name stands for and where its metadata lies; Unavailable when the database does not answer."""
+        given = {"catalog": catalog, "namespace": encode_namespace(name.namespace), "name": name.name}
+        row = self._one(self._locate, given)
+        if row is None:
+            return None
+        kind, metadata_location = row
+        return LocatedRelation(RelationKind(kind), metadata_location)
+
+    def _one(self, query: Compiled, values: Mapping[str, Any]) -> tuple[Any, ...] | None:
+        connection = self._engine.raw_connection()
+        try:
+            cursor = connection.cursor()
+            cursor.execute(query.sql, query.given(values))
+            return next(iter(query.rows(cursor)), None)
+        except self._engine.dialect.loaded_dbapi.Error as error:
+            connection.invalidate(error)
+            raise Unavailable(
+                f"the database does not answer: {error}", hint="check the database, then try again"
+            ) from error
+        finally:
+            connection.close()

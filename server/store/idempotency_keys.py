@@ -1,0 +1,43 @@
+"""Idempotency keys, with the response that each of them stands for, in the database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import delete
+
+from catalog.errors import Conflict
+from catalog.ports.idempotency import StoredResponse
+from server.store.rows import IdempotencyKeyRow
+from server.store.session import ReadSession
+from server.store.upsert import insert_unless_taken
+
+
+@dataclass(frozen=True)
+class SqlIdempotencyKeys:
+    """See catalog.ports.store.Answers."""
+
+    session: ReadSession
+
+    def find(self, key: str) -> StoredResponse | None:
+        """What was answered under this key."""
+        row = self.session.get(IdempotencyKeyRow, key)
+        if row is None:
+            return None
+        return StoredResponse(
+            key=row.key, fingerprint=row.fingerprint, status=row.status, body=row.body, created_at=row.created_at
+        )
+
+    def add(self, answer: StoredResponse) -> None:
+        """Conflict when a request with the same key was just applied: asking again finds the answer."""
+        values = {name: getattr(answer, name) for name in StoredResponse.__slots__}
+        if not insert_unless_taken(self.session, IdempotencyKeyRow, values):
+            raise Conflict(f"a request with idempotency key {answer.key} is being applied")
+
+    def remove_before(self, moment: datetime) -> int:
+        """Forget old answers; how many."""
+        gone = self.session.execute(
+            delete(IdempotencyKeyRow).where(IdempotencyKeyRow.created_at < moment).returning(IdempotencyKeyRow.key)
+        )
+        return len(gone.all())

@@ -1,0 +1,181 @@
+"""Operations in the database."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, case, delete, func, insert, select, update
+
+from catalog.errors import NotFound
+from catalog.jobs.operation import (
+    WAITING,
+    BatchId,
+    Operation,
+    OperationId,
+    OperationKind,
+    OperationStatus,
+    Tally,
+    read_outcome,
+)
+from catalog.names import CatalogName
+from catalog.ports.page import Page
+from server.store import cursor as cursors
+from server.store.job_rows import OperationRow
+from server.store.session import ReadSession
+
+_UNFINISHED = (OperationStatus.RUNNING, OperationStatus.PAUSED)
+_OPERATION = tuple(f.name for f in fields(Operation))
+
+
+@dataclass(frozen=True)
+class SqlOperations:
+    """See catalog.ports.store.Operations."""
+
+    session: ReadSession
+
+    def add(self, operation: Operation) -> None:
+        """Store a new one."""
+        self.session.add(OperationRow(**_operation_values(operation)))
+        self.session.flush()
+
+    def get(self, operation_id: OperationId) -> Operation:
+        """NotFound when there is none."""
+        return self._one(select(OperationRow).where(OperationRow.id == operation_id), operation_id)
+
+    def lock(self, operation_id: OperationId) -> Operation:
+        """The same, as nobody else can change it before this transaction ends."""
+        return self._one(select(OperationRow).where(OperationRow.id == operation_id).with_for_update(), operation_id)
+
+    def _one(self, query: Select[OperationRow], operation_id: OperationId) -> Operation:
+        row = self.session.scalar(query.execution_options(populate_existing=True))
+        if row is None:
+            raise NotFound(f"operation {operation_id} does not exist")
+        return _operation(row)
+
+    def put(self, operation: Operation) -> None:
+        """Replace it."""
+        values = _operation_values(operation)
+        self.session.execute(update(OperationRow).where(OperationRow.id == operation.id).values(**values))
+
+    def unfinished(self) -> Sequence[Operation]:
+        """Those that still run, ran when their server died, or are paused; oldest first."""
+        query = select(OperationRow).where(OperationRow.status.in_(_UNFINISHED)).order_by(OperationRow.number)
+        return [_operation(row) for row in self.session.scalars(query)]
+
+    def working_on(self, catalog: CatalogName, targets: Collection[str]) -> Mapping[str, Operation]:
+        """Unfinished upgrades and downgrades of these tables."""
+        names, found = list(targets), dict[str, Operation]()
+        for start in range(0, len(names), 500):
+            query = select(OperationRow).where(
+                OperationRow.catalog == catalog,
+                OperationRow.target.in_(names[start : start + 500]),
+                OperationRow.status.in_(_UNFINISHED),
+                OperationRow.kind.in_([OperationKind.UPGRADE, OperationKind.DOWNGRADE]),
+            )
+            found |= {row.target: _operation(row) for row in self.session.scalars(query)}
+        return found
+
+    def next(
+        self, kinds: Collection[OperationKind], *, but_for: Collection[OperationId], limit: int
+    ) -> Sequence[Operation]:
+        """Those to carry out: what is to be canceled, then what was asked for alone, then batches; oldest first."""
+        query = select(OperationRow).where(
+            OperationRow.status == OperationStatus.RUNNING,
+            OperationRow.kind.in_(kinds),
+            OperationRow.id.not_in(but_for),
+        )
+        alone_first = case((OperationRow.batch.is_(None), 0), else_=1)
+        order = (OperationRow.cancel_requested.desc(), alone_first, OperationRow.number)
+        return [_operation(row) for row in self.session.scalars(query.order_by(*order).limit(limit))]
+
+    def list(
+        self,
+        *,
+        catalog: CatalogName | None = None,
+        batch: BatchId | None = None,
+        target: str | None = None,
+        limit: int,
+        cursor: str | None = None,
+    ) -> Page[Operation]:
+        """Newest first, those of a batch as they come."""
+        query = select(OperationRow)
+        if catalog is not None:
+            query = query.where(OperationRow.catalog == catalog)
+        if batch is not None:
+            query = query.where(OperationRow.batch == batch)
+        if target is not None:
+            query = query.where(OperationRow.target == target)
+        number = OperationRow.number
+        if cursor is not None:
+            after = cursors.decode_number(cursor)
+            query = query.where(number < after if batch is None else number > after)
+        order = number.desc() if batch is None else number
+        rows = self.session.scalars(query.order_by(order).limit(limit + 1)).all()
+        more = cursors.encode(rows[limit - 1].number) if len(rows) > limit else None
+        return Page([_operation(row) for row in rows[:limit]], more)
+
+    def add_all(self, operations: Collection[Operation]) -> None:
+        """Store new ones; there may be thousands."""
+        if operations:
+            self.session.execute(insert(OperationRow), [_operation_values(one) for one in operations])
+
+    def tally(self, batch: BatchId) -> Tally:
+        """Counted by the database: a batch may have thousands."""
+        where = (OperationRow.status, OperationRow.phase)
+        same = (OperationRow.catalog, OperationRow.kind, OperationRow.created_at)
+        query = select(*where, func.count(), *same).where(OperationRow.batch == batch).group_by(*where, *same)
+        rows = self.session.execute(query).all()
+        if not rows:
+            raise NotFound(f"there is no batch {batch} of operations")
+        first = rows[0]
+        kind, outcomes = OperationKind(first.kind), dict[str, int]()
+        for status, phase, count, *_ in rows:
+            outcome = read_outcome(kind, OperationStatus(status), phase)
+            outcomes[outcome] = outcomes.get(outcome, 0) + count
+        return Tally(catalog=CatalogName(first.catalog), kind=kind, outcomes=outcomes, created_at=first.created_at)
+
+    def targets(self, batch: BatchId) -> Sequence[tuple[CatalogName, str]]:
+        """What the operations of a batch work on."""
+        rows = self.session.execute(
+            select(OperationRow.catalog, OperationRow.target).where(OperationRow.batch == batch)
+        )
+        return [(CatalogName(catalog), target) for catalog, target in rows]
+
+    def pause_all(self, batch: BatchId, now: datetime) -> int:
+        """Those that run and are not to be canceled."""
+        running = (OperationRow.status == OperationStatus.RUNNING, OperationRow.cancel_requested.is_(False))
+        return self._move(batch, running, status=OperationStatus.PAUSED, updated_at=now)
+
+    def resume_all(self, batch: BatchId, now: datetime) -> int:
+        """Those that are paused."""
+        paused = (OperationRow.status == OperationStatus.PAUSED,)
+        return self._move(batch, paused, status=OperationStatus.RUNNING, updated_at=now)
+
+    def cancel_all(self, batch: BatchId, now: datetime) -> int:
+        """What has not begun ends at once; the rest runs to clear away what it has left."""
+        waiting = (OperationRow.status.in_(_UNFINISHED), OperationRow.phase == WAITING)
+        ended = {"status": OperationStatus.CANCELED, "error": "canceled", "ended_at": now, "updated_at": now}
+        count = self._move(batch, waiting, cancel_requested=True, **ended)
+        begun = (OperationRow.status.in_(_UNFINISHED),)
+        return count + self._move(batch, begun, cancel_requested=True, status=OperationStatus.RUNNING)
+
+    def forget_checks(self, before: datetime) -> int:
+        """Of a whole database there may be thousands, each time that somebody asks."""
+        old = delete(OperationRow).where(OperationRow.kind == OperationKind.CHECK, OperationRow.ended_at < before)
+        return len(self.session.execute(old.returning(OperationRow.number)).all())
+
+    def _move(self, batch: BatchId, those: Sequence[ColumnElement[bool]], **values: Any) -> int:
+        moved = update(OperationRow).where(OperationRow.batch == batch, *those).values(**values)
+        return len(self.session.execute(moved.returning(OperationRow.number)).all())
+
+
+def _operation_values(operation: Operation) -> dict[str, Any]:
+    return {name: getattr(operation, name) for name in _OPERATION}
+
+
+def _operation(row: OperationRow) -> Operation:
+    values = {name: getattr(row, name) for name in _OPERATION}
+    return Operation(**values | {"kind": OperationKind(row.kind), "status": OperationStatus(row.status)})

@@ -1,0 +1,122 @@
+"""One transaction's collections, and where transactions come from."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime
+
+from sqlalchemy import func, select
+
+from catalog.names import CatalogName, TableName
+from catalog.ports import access, dropped, hive, idempotency, imports, launch, orphans, store, work
+from catalog.tables.relation import LocatedRelation
+from server.store.access import SqlPrincipals, SqlRoles, SqlTokens
+from server.store.audit import SqlAudit
+from server.store.blockers import SqlBlockers
+from server.store.catalogs import SqlCatalogs, SqlNamespaces
+from server.store.commit_lock import commit_lock_for
+from server.store.dropped import SqlDropped
+from server.store.events import SqlEvents
+from server.store.fast_queries import FastQueries
+from server.store.file_layouts import SqlFileLayouts
+from server.store.groups import SqlGroups
+from server.store.hive import SqlBaselines, SqlHiveTables
+from server.store.idempotency_keys import SqlIdempotencyKeys
+from server.store.imports import SqlImportEntries
+from server.store.jobs import SqlJobs
+from server.store.launches import SqlLaunches
+from server.store.leaders import SqlLeaders
+from server.store.metrics import SqlMetrics
+from server.store.operations import SqlOperations
+from server.store.optimizers import SqlOptimizers
+from server.store.orphans import SqlOrphanBatches
+from server.store.plans import SqlPlans
+from server.store.policies import SqlPolicies
+from server.store.prepared_statements import PreparedStatement
+from server.store.queue import SqlQueue
+from server.store.relations import SqlKeyedTables, SqlRelations
+from server.store.rows import UtcDateTime
+from server.store.session import ReadSession, Sessions, answering
+from server.store.stats import SqlStats
+from server.store.table_status import SqlTableStatuses
+
+_NOW = PreparedStatement(select(func.clock_timestamp(type_=UtcDateTime)))
+
+
+class SqlUnitOfWork:
+    """See catalog.ports.store.UnitOfWork."""
+
+    def __init__(self, session: ReadSession) -> None:
+        self.session = session
+        self.catalogs: store.Catalogs = SqlCatalogs(session)
+        self.namespaces: store.Namespaces = SqlNamespaces(session)
+        self.relations: store.Relations = SqlRelations(session)
+        self.stats: store.Stats = SqlStats(session)
+        self.table_statuses: work.TableStatuses = SqlTableStatuses(session)
+        self.layouts: work.FileLayouts = SqlFileLayouts(session)
+        self.keyed: store.KeyedTables = SqlKeyedTables(session)
+        self.events: store.Events = SqlEvents(session)
+        self.jobs: work.Jobs = SqlJobs(session)
+        self.blockers: store.Blockers = SqlBlockers(session)
+        self.queue: work.Queue = SqlQueue(session)
+        self.optimizers: store.Optimizers = SqlOptimizers(session)
+        self.launches: launch.Launches = SqlLaunches(session)
+        self.groups: work.Groups = SqlGroups(session)
+        self.operations: store.Operations = SqlOperations(session)
+        self.imports: imports.ImportEntries = SqlImportEntries(session)
+        self.policies: store.Policies = SqlPolicies(session)
+        self.idempotency_keys: idempotency.IdempotencyKeys = SqlIdempotencyKeys(session)
+        self.leaders: store.Leaders = SqlLeaders(session)
+        self.metrics: store.Metrics = SqlMetrics(session)
+        self.plans: store.Plans = SqlPlans(session)
+        self.hive: hive.HiveTables = SqlHiveTables(session)
+        self.baselines: hive.Baselines = SqlBaselines(session)
+        self.dropped: dropped.DroppedRelations = SqlDropped(session)
+        self.orphans: orphans.OrphanBatches = SqlOrphanBatches(session)
+        self.principals: access.Principals = SqlPrincipals(session)
+        self.roles: access.Roles = SqlRoles(session)
+        self.tokens: access.Tokens = SqlTokens(session)
+        self.audit: access.Audit = SqlAudit(session)
+
+    def now(self) -> datetime:
+        """The database's clock, in UTC. SQLite has none of its own: all its servers are on this machine."""
+        if self.session.get_bind().dialect.name == "sqlite":
+            return datetime.now(UTC)
+        ((now,),) = _NOW.all(self.session, {})
+        assert isinstance(now, datetime)
+        return now
+
+
+class SqlDatabase:
+    """See catalog.ports.store.Database."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+        self._hot = FastQueries(sessions.engine)
+        self._turns = commit_lock_for(sessions.engine)
+
+    @contextmanager
+    def reading(self) -> Iterator[store.UnitOfWork]:
+        """A consistent snapshot to read from."""
+        with self._sessions.reading() as session:
+            yield SqlUnitOfWork(session)
+
+    def locate(self, catalog: CatalogName, name: TableName) -> LocatedRelation | None:
+        """What the name stands for at this moment."""
+        with answering():
+            return self._hot.locate(catalog, name)
+
+    def lock_commits(self, tables: Collection[str]) -> AbstractContextManager[None]:
+        """A turn among all servers."""
+        return self._turns.of(tables)
+
+    def truncate_log(self) -> bool:
+        """Cut SQLite's log."""
+        return self._sessions.truncate_log()
+
+    @contextmanager
+    def writing(self) -> Iterator[store.UnitOfWork]:
+        """A transaction that commits when the block ends."""
+        with self._sessions.writing() as session:
+            yield SqlUnitOfWork(session)

@@ -1,0 +1,252 @@
+"""One wish for a publish is enough: what has to be merged first is merged, and whoever dies between loses no wish."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
+
+import pytest
+
+from catalog.errors import CatalogError, Conflict, Unavailable
+from catalog.history.commit import Outcome
+from catalog.hive.publish_request import PublishRequest, Step
+from catalog.jobs.job import Job, JobId, JobKind, Lease
+from catalog.jobs.optimizer import PROTOCOL
+from server.service.hive.link_store import load_link
+from server.service.hive.publish_planner import PublishPlanner
+from server.service.hive.publish_requests import LASTS
+from server.service.optimizers.optimizers import Registration
+from server.service.planning.planner import create_requested_job, load_facts
+from tests.factories import LAKE
+from tests.server.faults import Killed
+from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
+from tests.server.service.hive.test_publish_steps import leased, merged, note
+from tests.server.service.hive.test_sync_steps import relation_of, upgraded
+
+CHANGES = 3
+"""The change sequence up to which changes wait."""
+
+
+def changed(beside: BesideHive) -> HiveFiles:
+    """A table of which Hive lacks one partition's merged rows, while others wait to be merged."""
+    table = upgraded(beside, "id")
+    merged(beside, table, "x", 1, 7)
+    pending(beside, table, CHANGES)
+    return table
+
+
+def pending(beside: BesideHive, table: HiveFiles, through: int, *, merged_to: int = 0) -> None:
+    with beside.database.writing() as uow:
+        keyed = uow.keyed.lock(relation_of(beside, table).id)
+        commits = through - merged_to
+        uow.keyed.put(replace(keyed, change_sequence=through, watermark=merged_to, pending_commits=commits))
+
+
+def wish(beside: BesideHive, table: HiveFiles) -> PublishRequest:
+    with beside.database.reading() as uow:
+        request = load_link(uow, relation_of(beside, table).id).publish_request
+    assert request is not None
+    return request
+
+
+def job_of(beside: BesideHive, job_id: JobId | None) -> Job:
+    assert job_id is not None
+    with beside.database.reading() as uow:
+        return uow.jobs.get(job_id)
+
+
+def begun(beside: BesideHive, kind: JobKind) -> Lease:
+    about = Registration(group="default", host="here", pid=1, version=version("firn"), protocol=PROTOCOL)
+    taken = beside.services.jobs.take(beside.services.optimizers.register(about).id, [kind])
+    assert taken is not None
+    return taken.lease
+
+
+def merges(beside: BesideHive, table: HiveFiles, *, merged_to: int = CHANGES) -> None:
+    """An optimizer's merge of what was pending."""
+    lease = begun(beside, JobKind.MERGE)
+    pending(beside, table, CHANGES, merged_to=merged_to)
+    beside.services.jobs.report(lease, None, error=None, result={})
+
+
+def asks(beside: BesideHive, table: HiveFiles) -> object:
+    return beside.publishes.publish(LAKE, table.name)
+
+
+def test_what_is_pending_is_merged_and_then_published(beside: BesideHive) -> None:
+    table = changed(beside)
+    outcome = beside.publishes.publish(LAKE, table.name)
+    assert outcome.job is not None
+    assert outcome.job.kind is JobKind.MERGE
+    assert beside.publishes.activate().planned == 0  # the merge is under way
+    assert (wish(beside, table).step, wish(beside, table).job) == (Step.MERGES, outcome.job.id)
+    merges(beside, table)
+    assert beside.publishes.activate().planned == 1
+    assert wish(beside, table).step is Step.PUBLISHES
+    job = leased(beside, table, x=(1, 7))  # asked for again meanwhile it is the same job
+    assert job.lease.job_id == wish(beside, table).job
+    done = beside.published.accept(job.lease, job.location, rows=job.rows)
+    told = {"switched": done.switched, "given_up": done.given_up, "left": done.left}
+    beside.services.jobs.report(job.lease, Outcome.COMMITTED, error=None, result=told)
+    assert beside.publishes.is_asked_for(relation_of(beside, table).id)
+    beside.publishes.activate()
+    assert not beside.publishes.is_asked_for(relation_of(beside, table).id)
+    told_at_the_end = wish(beside, table)
+    assert told_at_the_end.step is Step.DONE
+    assert told_at_the_end.message == "Hive now sees 1 partition as readers here do; it has every change"
+
+
+def test_whoever_dies_before_the_publish_loses_no_wish(beside: BesideHive) -> None:
+    died = 0
+    while True:
+        table = changed(beside)
+        beside.fuse.left = died + 1
+        try:
+            asks(beside, table)
+            left, beside.fuse.left = beside.fuse.left, None  # the optimizer is another process
+            merges(beside, table)
+            beside.fuse.left = left
+            beside.publishes.activate()
+        except Killed:
+            died += 1
+            beside = beside.restarted()
+            was_planned = begun_or_none(beside, JobKind.MERGE)
+            if was_planned is not None:
+                pending(beside, table, CHANGES, merged_to=CHANGES)
+                beside.services.jobs.report(was_planned, None, error=None, result={})
+                assert wish(beside, table).is_open
+            if is_wished(beside, table):
+                beside.publishes.activate()
+                assert job_of(beside, wish(beside, table).job).kind is JobKind.PUBLISH
+                beside.services.jobs.cancel(job_of(beside, wish(beside, table).job).id)
+            else:
+                assert was_planned is None  # nobody had been told anything
+        else:
+            beside.fuse.left = None
+            break
+    assert died >= 6  # around the wish's transaction, around the publish's, and around what is noted of it
+
+
+def is_wished(beside: BesideHive, table: HiveFiles) -> bool:
+    return beside.publishes.is_asked_for(relation_of(beside, table).id)
+
+
+def begun_or_none(beside: BesideHive, kind: JobKind) -> Lease | None:
+    about = Registration(group="default", host="here", pid=1, version=version("firn"), protocol=PROTOCOL)
+    taken = beside.services.jobs.take(beside.services.optimizers.register(about).id, [kind])
+    return None if taken is None else taken.lease
+
+
+def test_a_merge_that_fails_ends_the_wish_and_says_why(beside: BesideHive) -> None:
+    table = changed(beside)
+    asks(beside, table)
+    beside.services.jobs.report(begun(beside, JobKind.MERGE), Outcome.REFUSED, error="disk full", result={})
+    assert beside.publishes.activate().planned == 0
+    assert (wish(beside, table).step, wish(beside, table).message) == (
+        Step.FAILED,
+        "its merge job has failed: disk full",
+    )
+
+
+def test_whoever_cancels_the_merge_cancels_the_publish(beside: BesideHive) -> None:
+    table = changed(beside)
+    asks(beside, table)
+    beside.services.jobs.cancel(job_of(beside, wish(beside, table).job).id)
+    assert beside.publishes.activate().planned == 0
+    assert wish(beside, table).message == "its merge job was canceled: Hive has what it had before"
+
+
+def test_a_merge_that_leaves_some_is_followed_by_another(beside: BesideHive) -> None:
+    table = changed(beside)
+    asks(beside, table)
+    first = wish(beside, table).job
+    merges(beside, table, merged_to=CHANGES - 1)
+    assert beside.publishes.activate().planned == 1
+    again = job_of(beside, wish(beside, table).job)
+    assert (again.kind, again.id == first) == (JobKind.MERGE, False)
+    merges(beside, table, merged_to=CHANGES - 1)  # and one that merges nothing is not asked for for ever
+    assert beside.publishes.activate().planned == 0
+    assert wish(beside, table).step is Step.FAILED
+
+
+def test_changes_that_come_later_do_not_hold_it_up(beside: BesideHive) -> None:
+    table = changed(beside)
+    asks(beside, table)
+    merges(beside, table)
+    pending(beside, table, CHANGES + 4, merged_to=CHANGES)
+    beside.publishes.activate()
+    assert job_of(beside, wish(beside, table).job).kind is JobKind.PUBLISH
+
+
+def test_it_waits_for_a_job_that_is_at_work(beside: BesideHive) -> None:
+    table = changed(beside)
+    relation = relation_of(beside, table)
+    with beside.database.writing() as uow:
+        other = create_requested_job(uow, relation, load_facts(uow, relation), JobKind.KEYS, {}, "asked for")
+    outcome = beside.publishes.publish(LAKE, table.name)
+    assert (outcome.waits, outcome.job) == (True, None)
+    assert beside.publishes.activate().planned == 0
+    beside.services.jobs.cancel(other.id)
+    assert beside.publishes.activate().planned == 1
+    assert wish(beside, table).step is Step.MERGES
+
+
+def test_a_merge_that_has_begun_may_not_have_read_all(beside: BesideHive) -> None:
+    table = changed(beside)
+    asks(beside, table)
+    assert beside.publishes.publish(LAKE, table.name).job is not None  # nobody has begun it: it will do
+    begun(beside, JobKind.MERGE)
+    assert beside.publishes.publish(LAKE, table.name).message == "a merge job is running"
+
+
+def test_what_is_refused_is_not_remembered(beside: BesideHive) -> None:
+    table = changed(beside)
+    note(beside, table, publish_request=None)
+    name = beside.table_name(table)
+    until = datetime.now(UTC) + timedelta(hours=1)
+    beside.services.blockers.block(LAKE, name, reason="we look at it", until=until)
+    with pytest.raises(Conflict, match="we look at it"):
+        asks(beside, table)
+    assert not is_wished(beside, table)
+
+
+@pytest.mark.parametrize(
+    ("error", "step", "words"),
+    [
+        (Unavailable("the metastore is away"), Step.WAITS, "the metastore is away"),
+        (Conflict("it differs", hint="sync it"), Step.FAILED, "it differs; sync it"),
+    ],
+)
+def test_what_keeps_it_from_being_planned_is_told(
+    beside: BesideHive, monkeypatch: pytest.MonkeyPatch, error: CatalogError, step: Step, words: str
+) -> None:
+    table = changed(beside)
+    asks(beside, table)
+    merges(beside, table)
+
+    def fails(*_told: object, **_named: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PublishPlanner, "plan", fails)
+        assert beside.publishes.activate().planned == 0
+        assert (wish(beside, table).step, wish(beside, table).message) == (step, words)
+        if step is Step.WAITS:
+            asked_long_ago(beside, table)
+            beside.publishes.activate()
+            assert wish(beside, table).message == f"not done within a day: {words}"
+            return
+    assert not is_wished(beside, table)
+
+
+def asked_long_ago(beside: BesideHive, table: HiveFiles) -> None:
+    now = wish(beside, table)
+    note(beside, table, publish_request=replace(now, at=now.at - LASTS - timedelta(minutes=1)))
+
+
+def test_a_downgrade_makes_its_own_wishes(beside: BesideHive) -> None:
+    """Canceled, it leaves nothing to be published."""
+    table = changed(beside)
+    beside.publishes.publish(LAKE, table.name, remember=False)
+    assert not is_wished(beside, table)

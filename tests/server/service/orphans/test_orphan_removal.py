@@ -1,0 +1,569 @@
+"""Orphans are set aside, come back when asked to, and go in the end; what anything needs is never touched."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from catalog.errors import Conflict, LeaseLost
+from catalog.iceberg.json import Json
+from catalog.jobs.job import JobKind, JobStatus
+from catalog.names import TableName
+from catalog.removal.orphan_files import BatchState, KeepReason, SeenFile
+from server.service.locations.ownership import SHARED
+from server.service.orphans.quarantine import Quarantine
+from tests.factories import LAKE
+from tests.server.lake import BASE, CHANGE, ORDERS, PLAIN, Lake, altered, set_property, void
+from tests.server.older_tables import before_the_location_rule
+from tests.server.service import sharing
+from tests.server.service.dropping import append_files, path_of
+from tests.server.service.orphans.removing import (
+    OLD,
+    age,
+    aside,
+    batches,
+    begun,
+    ended,
+    everything,
+    find_published_location,
+    job_of,
+    names,
+    overdue,
+    proposed,
+    refer_to,
+    relation_id,
+    removed,
+    stray,
+)
+
+OTHER = TableName(("db",), "other")
+
+
+def filled(lake: Lake, name: TableName = PLAIN) -> set[Path]:
+    """A table with two snapshots, all of whose files are old; the files."""
+    lake.create(name)
+    append_files(lake, name)
+    append_files(lake, name)
+    age(everything(lake, name))
+    return set(everything(lake, name))
+
+
+def test_what_nothing_refers_to_is_set_aside_and_nothing_else(lake: Lake) -> None:
+    needed = filled(lake)
+    orphan = stray(lake, "data/orphan.parquet")
+    judged = removed(lake)
+    assert names(judged) == {"orphan.parquet"}
+    assert judged.kept == {KeepReason.NEEDED: len(needed)}
+    assert set(everything(lake)) == needed
+    assert aside(lake) == {b"rows of data/orphan.parquet"}
+    (batch,) = batches(lake)
+    assert (batch.state, batch.files, batch.bytes) == (BatchState.ASIDE, 1, len(b"rows of data/orphan.parquet"))
+    (line,) = lake.services.orphans.quarantine.report(batch)
+    assert path_of(line.file.location) == orphan
+
+
+def test_it_stays_aside_for_its_time_and_then_goes(lake: Lake) -> None:
+    filled(lake)
+    stray(lake, "data/orphan.parquet")
+    removed(lake)
+    removed(lake)
+    assert aside(lake) == {b"rows of data/orphan.parquet"}
+    done = overdue(lake)
+    assert (done.deleted_files, aside(lake)) == (1, set())
+    (batch,) = batches(lake)
+    assert (batch.state, batch.files) == (BatchState.DELETED, 1)
+    assert overdue(lake).deleted_files == 0
+
+
+def test_a_dry_run_moves_nothing(lake: Lake) -> None:
+    filled(lake)
+    orphan = stray(lake, "data/orphan.parquet")
+    judged = removed(lake, dry_run=True)
+    assert [(file.location, file.bytes) for file in judged.taken] == [(orphan.as_uri(), orphan.stat().st_size)]
+    assert (orphan.exists(), list(batches(lake)), aside(lake)) == (True, [], set())
+
+
+def test_what_is_put_back_is_as_it_was_and_is_not_taken_again(lake: Lake) -> None:
+    filled(lake)
+    one, other = stray(lake, "data/one.parquet"), stray(lake, "data/day=1/other.parquet")
+    before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in (one, other)}
+    removed(lake)
+    assert not one.exists()
+    relation = relation_id(lake)
+    assert lake.services.orphans.quarantine.put_back(relation, paths=[f"file:{one}"]) == [f"file://{one}"]
+    assert (one.exists(), other.exists()) == (True, False)
+    assert lake.services.orphans.quarantine.put_back(relation) == [f"file://{other}"]
+    assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in (one, other)} == before
+    assert removed(lake).kept[KeepReason.PUT_BACK] == 2
+    assert overdue(lake).deleted_files == 0
+    assert one.exists()
+
+
+def test_putting_back_never_replaces_a_file(lake: Lake) -> None:
+    filled(lake)
+    orphan = stray(lake, "data/orphan.parquet")
+    removed(lake)
+    orphan.write_bytes(b"a new one")
+    assert lake.services.orphans.quarantine.put_back(relation_id(lake)) == []
+    assert (orphan.read_bytes(), aside(lake)) == (b"a new one", {b"rows of data/orphan.parquet"})
+
+
+@pytest.mark.parametrize("moves", [True, False], ids=["aside", "noted"])
+def test_a_batch_whose_report_is_gone_is_lost_and_the_next_jobs_go_on(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, *, moves: bool
+) -> None:
+    """Somebody has emptied the quarantine for its space."""
+    filled(lake)
+    if not moves:
+        monkeypatch.setattr(type(lake.services.orphans.files), "can_move", lambda *_: False)
+    first = stray(lake, "data/first.parquet")
+    removed(lake)
+    shutil.rmtree(lake.warehouse / "_firn_quarantine")
+    second = stray(lake, "data/second.parquet")
+    assert names(removed(lake)) == {second.name} | (set() if moves else {first.name})
+    assert lake.services.orphans.quarantine.put_back(relation_id(lake), paths=[first.as_uri()]) == (
+        [] if moves else [first.as_uri()]
+    )
+    done = overdue(lake)
+    assert done.deleted_files == 1
+    assert sorted(batch.state for batch in batches(lake)) == [BatchState.DELETED, BatchState.LOST]
+    assert first.exists() == (not moves)
+
+
+# Named after what went wrong elsewhere.
+
+
+def test_shared_location_another_tables_files_are_not_taken_for_orphans(lake: Lake) -> None:
+    """Two tables at one place, both in the database: each one's files look like orphans to the other."""
+    filled(lake)
+    stray(lake, "data/orphan.parquet")
+    lease = begun(lake)
+    sharing.registered_twice(lake, find_published_location(lake))
+    before = everything(lake)
+    for act in (lambda: proposed(lake, lease, before), lambda: lake.services.orphans.end_overdue(lease)):
+        with pytest.raises(Conflict, match=SHARED):
+            act()
+    assert everything(lake) == before
+
+
+@pytest.mark.parametrize("uuid", ["9c12d441-03fe-4693-9a96-a0705ddf69c1", None], ids=["another", "none"])
+@pytest.mark.parametrize("where", ["metadata/00007-x.metadata.json", "data/t2/metadata/v1.metadata.json"])
+def test_shared_location_a_table_that_the_catalog_does_not_know_is_seen_by_its_metadata(
+    lake: Lake, uuid: str | None, where: str
+) -> None:
+    filled(lake)
+    stray(lake, "data/orphan.parquet")
+    foreign = stray(lake, where)
+    foreign.write_bytes(b'{"format-version": 2, "table-uuid": "%s"}' % uuid.encode() if uuid else b"not json")
+    before = everything(lake)
+    lease = begun(lake)
+    with pytest.raises(Conflict, match="metadata of another table" if uuid else "cannot be read"):
+        lake.services.orphans.take(lease, [one.as_uri() for one in before], [foreign.as_uri()])
+    assert everything(lake) == before
+
+
+def test_unknown_modification_time_means_keep(lake: Lake) -> None:
+    filled(lake)
+    orphan = stray(lake, "data/orphan.parquet")
+    os.utime(orphan, (0, 0))
+    assert removed(lake).kept[KeepReason.AGE_UNKNOWN] == 1
+    assert orphan.exists()
+
+
+def test_a_young_file_is_somebodys_work(lake: Lake) -> None:
+    filled(lake)
+    young = [
+        stray(lake, "data/now.parquet", seconds=0),
+        stray(lake, "data/almost.parquet", seconds=71 * 3600),
+        stray(lake, "data/future.parquet", seconds=-OLD),
+    ]
+    assert removed(lake).kept[KeepReason.YOUNG] == 3
+    assert all(path.exists() for path in young)
+
+
+def test_a_longer_age_that_the_owner_wants_holds(lake: Lake) -> None:
+    filled(lake)
+    lake.commit(altered(PLAIN, set_property("firn.orphans.min-age", "30 d")))
+    age(everything(lake))
+    orphan = stray(lake, "data/orphan.parquet")
+    assert removed(lake).kept[KeepReason.YOUNG] > 0
+    assert orphan.exists()
+
+
+class SkewedFiles:
+    """A store whose clock is wrong."""
+
+    def __init__(self, real: object, by: timedelta) -> None:
+        self.real, self.by = real, by
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.real, name)
+
+    def clock(self, directory: str) -> datetime | None:
+        _ = directory
+        return datetime.now(UTC) + self.by
+
+
+@pytest.mark.parametrize("by", [timedelta(days=-8), timedelta(days=8)])
+def test_clock_skew_makes_files_younger_and_never_older(lake: Lake, by: timedelta) -> None:
+    filled(lake)
+    old, older = stray(lake, "data/old.parquet"), stray(lake, "data/older.parquet", seconds=2 * OLD)
+    two_days = stray(lake, "data/two_days.parquet", seconds=2 * 86_400)
+    orphans = lake.services.orphans
+    files = SkewedFiles(orphans.files, by)
+    skewed = replace(orphans, files=files)  # type: ignore[arg-type]
+    lease = begun(lake)
+    judged = proposed(lake, lease, [old, older, two_days], skewed)
+    behind = by < timedelta()
+    assert names(judged) == ({"older.parquet"} if behind else {"old.parquet", "older.parquet"})
+
+
+def test_a_store_that_does_not_say_what_time_it_is_loses_nothing(lake: Lake) -> None:
+    filled(lake)
+    orphan = stray(lake, "data/orphan.parquet")
+    orphans = lake.services.orphans
+    files = SkewedFiles(orphans.files, timedelta())
+    files.clock = lambda directory: None  # type: ignore[method-assign]
+    timeless = replace(orphans, files=files)  # type: ignore[arg-type]
+    with pytest.raises(Conflict, match="does not say how old"):
+        proposed(lake, begun(lake), [orphan], timeless)
+    assert orphan.exists()
+
+
+SPELLINGS = [
+    lambda path: f"file:{path}",
+    lambda path: f"file://localhost{path}",
+    lambda path: str(path).replace("/data/", "//data//"),
+    lambda path: f"s3a://bucket{path}",
+    lambda path: f"hdfs://namenode:8020{path}",
+    lambda path: path.as_uri().replace("/data/", "/./data/x/../"),
+    lambda path: path.as_uri().replace(".parquet", "%2Eparquet"),
+    lambda path: path.as_uri().upper().replace("FILE:", "file:"),
+]
+
+
+@pytest.mark.parametrize("spelled", SPELLINGS)
+def test_scheme_mismatch_a_needed_file_is_known_under_every_spelling(
+    lake: Lake, spelled: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Metadata that names files in another way than the listing made everything look like an orphan."""
+    needed = filled(lake)
+    orphans = lake.services.orphans
+    real = orphans.named.named
+    monkeypatch.setattr(orphans.named, "named", lambda one: [spelled(path_of(file)) for file in real(one)])  # type: ignore[operator]
+    assert removed(lake).taken == []
+    assert set(everything(lake)) == needed
+
+
+def test_the_same_file_proposed_under_another_scheme_is_not_at_the_tables_place(lake: Lake) -> None:
+    filled(lake)
+    orphan = stray(lake, "data/orphan.parquet")
+    judged = proposed(lake, begun(lake), [f"file:{orphan.parent}/../../../x", str(orphan.parent), f"{orphan}x"])
+    assert (judged.taken, orphan.exists()) == ([], True)
+
+
+def test_files_of_another_table_are_not_at_this_tables_place(lake: Lake) -> None:
+    filled(lake)
+    filled(lake, OTHER)
+    theirs = stray(lake, "data/orphan.parquet", OTHER)
+    beside = path_of(find_published_location(lake) + "-sibling/data/x.parquet")
+    beside.parent.mkdir(parents=True)
+    beside.write_bytes(b"x")
+    age([beside])
+    judged = proposed(lake, begun(lake), [*everything(lake, OTHER), beside])
+    assert (judged.taken, theirs.exists(), beside.exists()) == ([], True, True)
+    assert set(judged.kept) == {KeepReason.ELSEWHERE}
+
+
+def test_a_linked_directory_does_not_lead_out_of_the_place(lake: Lake, tmp_path: Path) -> None:
+    filled(lake)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "theirs.parquet").write_bytes(b"x")
+    age([outside / "theirs.parquet"])
+    link = path_of(find_published_location(lake)) / "data" / "link"
+    link.symlink_to(outside)
+    judged = proposed(lake, begun(lake), [link / "theirs.parquet"])
+    assert (judged.kept, (outside / "theirs.parquet").exists()) == ({KeepReason.ELSEWHERE: 1}, True)
+
+
+def _statistics(lake: Lake, snapshot_id: int, path: Path, kind: str) -> Json:
+    told = {"snapshot-id": snapshot_id, "statistics-path": path.as_uri(), "file-size-in-bytes": 1}
+    if kind == "partition-statistics":
+        return {"action": "set-partition-statistics", "partition-statistics": told}
+    more = {"file-footer-size-in-bytes": 1, "blob-metadata": []}
+    return {"action": "set-statistics", "snapshot-id": snapshot_id, "statistics": told | more}
+
+
+@pytest.mark.parametrize("kind", ["statistics", "partition-statistics"])
+def test_statistics_files_are_needed(lake: Lake, kind: str) -> None:
+    filled(lake)
+    path = stray(lake, "metadata/some.stats")
+    lake.commit(altered(PLAIN, _statistics(lake, lake.metadata(PLAIN)["current-snapshot-id"], path, kind)))
+    assert removed(lake).taken == []
+    assert path.exists()
+
+
+def _on_a_branch(lake: Lake) -> list[Path]:
+    before = lake.metadata(PLAIN)
+    paths = append_files(lake)
+    after = lake.metadata(PLAIN)
+    branch = {"type": "branch", "ref-name": "audit", "snapshot-id": after["current-snapshot-id"]}
+    lake.commit(altered(PLAIN, {"action": "set-snapshot-ref", **branch}))
+    lake.commit(altered(PLAIN, _main_to(before["current-snapshot-id"])))
+    return paths
+
+
+def _main_to(snapshot_id: int) -> Json:
+    return {"action": "set-snapshot-ref", "type": "branch", "ref-name": "main", "snapshot-id": snapshot_id}
+
+
+def _staged(lake: Lake) -> list[Path]:
+    """As write-audit-publish leaves it: a snapshot that no ref holds."""
+    before = lake.metadata(PLAIN)["current-snapshot-id"]
+    paths = append_files(lake)
+    lake.commit(altered(PLAIN, _main_to(before)))
+    return paths
+
+
+def _in_an_older_metadata_file(lake: Lake) -> list[Path]:
+    """A snapshot that has left the metadata, which an older file of the log still names."""
+    before = lake.metadata(PLAIN)["current-snapshot-id"]
+    paths = append_files(lake)
+    gone = lake.metadata(PLAIN)["current-snapshot-id"]
+    lake.commit(altered(PLAIN, _main_to(before)))
+    lake.commit(altered(PLAIN, {"action": "remove-snapshots", "snapshot-ids": [gone]}))
+    return paths
+
+
+@pytest.mark.parametrize("made", [_on_a_branch, _staged, _in_an_older_metadata_file])
+def test_branches_and_staged_snapshots_need_their_files(lake: Lake, made: object) -> None:
+    filled(lake)
+    paths = made(lake)  # type: ignore[operator]
+    needed = set(everything(lake))
+    age(needed)
+    assert removed(lake).taken == []
+    assert set(everything(lake)) == needed
+    assert set(paths) <= needed
+
+
+def test_another_snapshot_is_read_for_the_second_scan_commits_meanwhile_are_seen(lake: Lake) -> None:
+    """The table moves on between what the judgement read and the moment of the move, and names an old file."""
+    filled(lake)
+    orphan = stray(lake, "data/orphan.parquet")
+    lease = begun(lake)
+    lake.database.meanwhile = [lambda: refer_to(lake, orphan)]  # before the batch's first transaction
+    proposed(lake, lease, [orphan])
+    assert (orphan.exists(), aside(lake), list(batches(lake))) == (True, set(), [])
+
+
+def test_a_commit_that_names_an_old_file_just_after_it_was_moved_brings_it_back(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(lake)
+    orphan = stray(lake, "data/orphan.parquet")
+    lease = begun(lake)
+    real = lake.services.orphans.quarantine.take
+
+    def slow(*given: object, **more: object) -> None:
+        real(*given, **more)  # type: ignore[arg-type]
+        assert not orphan.exists()
+        refer_to(lake, orphan)
+
+    monkeypatch.setattr(Quarantine, "take", lambda _self, *given, **more: slow(*given, **more))
+    assert proposed(lake, lease, [orphan]).taken == []
+    assert orphan.exists()
+    ended(lake, lease)
+    monkeypatch.undo()
+    assert overdue(lake).deleted_files == 0
+    assert orphan.exists()
+
+
+def test_a_commit_that_names_a_file_in_quarantine_gets_it_back_with_the_next_job(lake: Lake) -> None:
+    filled(lake)
+    one, other = stray(lake, "data/one.parquet"), stray(lake, "data/other.parquet")
+    removed(lake)
+    refer_to(lake, one)
+    assert removed(lake).taken == []
+    assert one.exists()
+    assert overdue(lake).deleted_files == 1
+    assert (one.exists(), other.exists(), aside(lake)) == (True, False, set())
+
+
+def test_a_file_written_and_committed_during_the_listing_is_no_orphan(lake: Lake) -> None:
+    """Listed before its commit, judged after it: the metadata is read when the listing has come in."""
+    filled(lake)
+    lease = begun(lake)
+    path = stray(lake, "data/new.parquet")
+    listed = everything(lake)
+    refer_to(lake, path)
+    assert path in listed
+    assert proposed(lake, lease, listed).taken == []
+    assert path.exists()
+
+
+def test_a_dropped_table_that_can_be_undropped_keeps_its_files_under_the_same_warehouse(lake: Lake) -> None:
+    filled(lake)
+    inner = f"{find_published_location(lake)}/data/inner"
+    with before_the_location_rule():
+        sharing.filled(lake, OTHER, inner)
+    age(everything(lake, OTHER))
+    stray(lake, "data/orphan.parquet")
+    lake.services.drop(LAKE, OTHER)
+    before = everything(lake)
+    lake.services.planner.run_now(LAKE, PLAIN, JobKind.ORPHANS, {})
+    taken = lake.services.jobs.take(lake.optimizer(), lake.kinds)
+    assert taken is not None
+    with pytest.raises(Conflict, match=SHARED):
+        lake.services.tasks.of(taken.job)
+    with pytest.raises(Conflict, match=SHARED):
+        proposed(lake, taken.lease, before)
+    assert everything(lake) == before
+
+
+def test_hives_files_under_a_linked_table_are_hives(lake: Lake) -> None:
+    filled(lake)
+    sharing.a_hive_table(lake, find_published_location(lake))
+    hives = stray(lake, "data/000000_0")
+    with pytest.raises(Conflict, match=SHARED):
+        proposed(lake, begun(lake), [hives])
+    assert hives.exists()
+
+
+def test_pending_changes_and_both_stores_of_a_keyed_table_are_needed(lake: Lake) -> None:
+    lake.create_keyed()
+    append_files(lake, CHANGE)
+    orphans = [stray(lake, "data/orphan.parquet", store) for store in (BASE, CHANGE)]
+    needed = {path for store in (BASE, CHANGE) for path in everything(lake, store)} - set(orphans)
+    age(needed)
+    lease = begun(lake, ORDERS)
+    judged = proposed(lake, lease, [*needed, *orphans])
+    assert sorted(path_of(file.location) for file in judged.taken) == sorted(orphans)
+    assert all(path.exists() for path in needed)
+
+
+def test_an_unreadable_manifest_list_means_that_nothing_is_known(lake: Lake) -> None:
+    filled(lake)
+    orphan = stray(lake, "data/orphan.parquet")
+    lake.append(PLAIN)  # names a manifest list that does not exist
+    with pytest.raises(Conflict, match="which does not exist"):
+        proposed(lake, begun(lake), [orphan])
+    assert orphan.exists()
+
+
+def test_the_version_hint_of_other_engines_stays(lake: Lake) -> None:
+    filled(lake)
+    hint = stray(lake, "metadata/version-hint.text")
+    assert removed(lake).taken == []
+    assert hint.exists()
+
+
+# Fencing.
+
+
+def test_a_paused_optimizer_that_wakes_after_its_lease_has_gone_moves_nothing_more(lake: Lake) -> None:
+    filled(lake)
+    orphan = stray(lake, "data/orphan.parquet")
+    lease = begun(lake)
+    lake.services.jobs.cancel(lease.job_id)
+    for act in (lambda: proposed(lake, lease, [orphan]), lambda: lake.services.orphans.end_overdue(lease)):
+        with pytest.raises(LeaseLost):
+            act()
+    assert (orphan.exists(), list(batches(lake))) == (True, [])
+
+
+def test_a_lease_that_ends_between_two_batches_stops_the_second(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled(lake)
+    orphans = [stray(lake, f"data/{number}.parquet") for number in range(5)]
+    monkeypatch.setattr("catalog.removal.orphan_files.BATCH", 2)
+    lease = begun(lake)
+    real = Quarantine.take
+    calls: list[int] = []
+
+    def take(*given: object, **more: object) -> None:
+        if len(calls) == 1:
+            lake.services.jobs.cancel(lease.job_id)
+        calls.append(1)
+        real(*given, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Quarantine, "take", take)
+    with pytest.raises(LeaseLost):
+        proposed(lake, lease, orphans)
+    assert sum(path.exists() for path in orphans) == 3
+    assert job_of(lake, lease).status is JobStatus.CANCELED
+
+
+def test_a_lease_that_ends_between_the_report_and_the_move_stops_the_move(lake: Lake) -> None:
+    filled(lake)
+    orphan = stray(lake, "data/orphan.parquet")
+    lease = begun(lake)
+
+    def with_the_next_transaction() -> None:
+        lake.database.meanwhile = [lambda: void(lake.services.jobs.cancel(lease.job_id))]
+
+    lake.database.meanwhile = [with_the_next_transaction]
+    with pytest.raises(LeaseLost):
+        proposed(lake, lease, [orphan])
+    assert orphan.exists()
+    assert [batch.state for batch in batches(lake)] == [BatchState.MOVING]
+    removed(lake)
+    assert not orphan.exists()
+
+
+def test_a_table_that_comes_to_the_place_while_files_are_judged_stops_the_move(lake: Lake) -> None:
+    filled(lake)
+    orphan = stray(lake, "data/orphan.parquet")
+    lease = begun(lake)
+    lake.database.meanwhile = [lambda: sharing.registered_twice(lake, find_published_location(lake))]
+    with pytest.raises(Conflict, match=SHARED):
+        proposed(lake, lease, [orphan])
+    assert orphan.exists()
+
+
+# Stores that cannot rename.
+
+
+@pytest.fixture
+def object_store(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Lake:
+    """As if files could only be copied."""
+    monkeypatch.setattr(lake.services.orphans.files, "can_move", lambda _one, _other: False)
+    return lake
+
+
+def test_where_nothing_can_be_renamed_orphans_are_noted_first_and_deleted_later(object_store: Lake) -> None:
+    lake = object_store
+    filled(lake)
+    orphan = stray(lake, "data/orphan.parquet")
+    assert names(removed(lake)) == {"orphan.parquet"}
+    assert orphan.exists()
+    assert removed(lake).kept[KeepReason.NOTED] == 1
+    assert len(batches(lake)) == 1
+    assert overdue(lake).deleted_files == 1
+    assert not orphan.exists()
+
+
+def test_what_was_noted_and_has_changed_or_is_needed_since_stays(object_store: Lake) -> None:
+    lake = object_store
+    filled(lake)
+    orphans = [stray(lake, f"data/{name}.parquet") for name in ("changed", "needed", "asked", "gone")]
+    changed, needed, asked, gone = orphans
+    removed(lake)
+    changed.write_bytes(b"another file of this name")
+    age([changed])
+    refer_to(lake, needed)
+    lake.services.orphans.quarantine.put_back(relation_id(lake), paths=[str(asked)])
+    assert overdue(lake).deleted_files == 1
+    assert [path.exists() for path in orphans] == [True, True, True, False]
+    assert gone.exists() is False
+
+
+def test_a_seen_file_is_the_same_by_size_and_time() -> None:
+    file = SeenFile("a", 1, datetime(2026, 1, 1, tzinfo=UTC))
+    assert file.same_as(SeenFile("b", 1, file.modified_at))
+    assert not file.same_as(SeenFile("a", 2, file.modified_at))
+    assert not file.same_as(SeenFile("a", 1, datetime(2026, 1, 2, tzinfo=UTC)))

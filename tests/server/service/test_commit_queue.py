@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from server.service.commit.commit_queue import MOST_OVERTAKEN, CommitQueue
+
+
+def waiting(commit_queue: CommitQueue, thing: str) -> int:
+    return len(commit_queue._queues.get(thing, ()))
+
+
+def until(holds: Callable[[], bool]) -> None:
+    while not holds():
+        time.sleep(0.001)
+
+
+def test_turns_come_in_the_order_of_arrival() -> None:
+    commit_queue, came = CommitQueue(), []
+
+    def take(number: int) -> None:
+        with commit_queue.wait(["t"]):
+            came.append(number)
+
+    with ThreadPoolExecutor(5) as pool, commit_queue.wait(["t"]):
+        for number in range(5):
+            pool.submit(take, number)
+            until(lambda: waiting(commit_queue, "t") > number)  # noqa: B023 (asked before the loop goes on)
+        assert came == []
+    assert came == [0, 1, 2, 3, 4]
+
+
+def in_order(commit_queue: CommitQueue, waiters: list[tuple[str, bool]]) -> list[str]:
+    """The order in which these get their turn, who came in this one while somebody else had it."""
+    came: list[str] = []
+
+    def take(name: str, *, job: bool) -> None:
+        with commit_queue.wait(["t"], job=job):
+            came.append(name)
+
+    with ThreadPoolExecutor(len(waiters)) as pool, commit_queue.wait(["t"]):
+        for number, (name, job) in enumerate(waiters):
+            pool.submit(take, name, job=job)
+            until(lambda: waiting(commit_queue, "t") > number)  # noqa: B023 (asked before the loop goes on)
+    return came
+
+
+def test_a_users_commit_goes_before_a_jobs_that_came_first() -> None:
+    assert in_order(CommitQueue(), [("job", True), ("a", False), ("b", False)]) == ["a", "b", "job"]
+
+
+def test_a_job_is_let_pass_before_it_starves() -> None:
+    users = [(f"u{number}", False) for number in range(MOST_OVERTAKEN + 3)]
+    came = in_order(CommitQueue(), [("first", True), ("second", True), *users])
+    assert came.index("first") == MOST_OVERTAKEN
+    assert came[-1] == "second"
+
+
+def test_one_thing_does_not_wait_for_another() -> None:
+    commit_queue = CommitQueue()
+    with commit_queue.wait(["a"]), ThreadPoolExecutor(1) as pool:
+
+        def take() -> bool:
+            with commit_queue.wait(["b"]):
+                return True
+
+        assert pool.submit(take).result(timeout=10)
+
+
+def test_two_who_want_the_same_two_do_not_wait_for_ever() -> None:
+    commit_queue, done = CommitQueue(), []
+
+    def take(things: list[str]) -> None:
+        for _ in range(200):
+            with commit_queue.wait(things):
+                done.append(1)
+
+    threads = [threading.Thread(target=take, args=(order,)) for order in (["a", "b"], ["b", "a"], ["a", "b", "c"])]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+    assert len(done) == 600
+
+
+def test_nothing_is_kept_when_nobody_waits_and_a_failure_ends_the_turn() -> None:
+    commit_queue = CommitQueue()
+
+    def fail() -> None:
+        with commit_queue.wait(["a", "b", "a"]):
+            raise KeyError
+
+    with ThreadPoolExecutor(4) as pool:
+        failures = [pool.submit(fail).exception() for _ in range(20)]
+    assert all(isinstance(one, KeyError) for one in failures)
+    assert commit_queue._queues == {}

@@ -1,0 +1,34 @@
+"""How a table's files lie, counted in manifests that the tests have written."""
+
+from __future__ import annotations
+
+import pytest
+
+from catalog.maintenance.health import HealthPart
+from tests.factories import LAKE
+from tests.server.lake import ORDERS, PLAIN, Lake
+from tests.server.service.dry_runs.test_dry_runs import MIB, TODAY, WHOLE, a_file, make, write
+
+
+def test_skew_is_the_largest_partition_against_the_average(lake: Lake) -> None:
+    make(lake)
+    write(lake, [*(a_file(TODAY) for _ in range(6)), a_file(TODAY - 1), a_file(TODAY - 2, size=2 * MIB)])
+    assert lake.services.layouts.skew(LAKE, PLAIN) == pytest.approx(2.0)
+
+
+def test_there_is_no_skew_without_several_partitions(lake: Lake) -> None:
+    make(lake, WHOLE)
+    assert lake.services.layouts.skew(LAKE, PLAIN) is None
+    lake.create_keyed()
+    assert lake.services.layouts.skew(LAKE, ORDERS) is None
+
+
+def test_health_tells_the_skew_of_a_table_that_is_measured(lake: Lake) -> None:
+    make(lake)
+    write(lake, [a_file(TODAY, size=7 * MIB), *(a_file(TODAY - day) for day in range(1, 8))])
+    path = f"/api/v1/catalogs/lake/tables/{PLAIN}/health"
+    plain, measured = (lake.client.get(path, params=params).json() for params in ({}, {"measure": "true"}))
+    skew = next(one for one in measured["parts"] if one["part"] == HealthPart.SKEW)
+    assert (skew["lost"], skew["of"]) == (5.0, 10)
+    assert skew["figure"] == "the largest partition has 4.0 times the average"
+    assert measured["score"] == plain["score"] - 5
