@@ -32,7 +32,7 @@ from catalog.jobs.optimizer import PROTOCOL
 from catalog.names import RelationId
 from catalog.tables.table_status import Sort
 from server.api.deps import Paging
-from server.api.tableviews import TableFilter, table_rows
+from server.api.table_views import TableFilter, table_rows
 from server.container import build_services
 from server.service.access.visibility import Visibility
 from server.service.optimizers.optimizers import Registration

@@ -99,7 +99,7 @@ def _table_status(stats: TableStats, now: datetime) -> TableStatus:
         relation_id=stats.relation_id,
         catalog=CATALOG,
         looked_at=now,
-        why="nothing pending",
+        reason="nothing pending",
         health=100 - stats.snapshots,
         bytes=stats.bytes,
         data_files=stats.data_files,

@@ -86,8 +86,8 @@ class Story:
             blocked = [one["message"] for one in report["checks"] if one["status"] == "blocked"]
             require(report["eligible"], f"{TABLE} cannot be upgraded: {'; '.join(blocked)}")
             operation = self.client.operations.wait(self.client.hive.upgrade(TABLE, primary_key=KEY).id)
-            why = operation.error or operation.status
-            require(operation.status is OperationStatus.SUCCEEDED, f"the upgrade did not succeed: {why}")
+            reason = operation.error or operation.status
+            require(operation.status is OperationStatus.SUCCEEDED, f"the upgrade did not succeed: {reason}")
             same = _answer(self.spark.table(KEYED)) == self.hive_answer
             require(same, "the upgraded table does not say what the Hive table says")
             step.found = f"{report['files']:,} files registered, none read beyond its footer, none copied"
@@ -153,7 +153,7 @@ class Story:
                 if job.kind == "merge" and job.id not in known:
                     return job
             time.sleep(0.3)
-        raise DemoFailed(f"no merge was planned: {self.client.tables[KEYED].why().why}")
+        raise DemoFailed(f"no merge was planned: {self.client.tables[KEYED].explain().reason}")
 
     def _prove(self) -> None:
         with self.steps.step("Hive still answers on its own data") as step:

@@ -35,7 +35,7 @@ class Access:
         owner: str | None = None,
         roles: Sequence[str] | None = None,
         catalogs: Sequence[str] | None = None,
-        lasts: timedelta | None = None,
+        expires_in: timedelta | None = None,
     ) -> Json:
         """A token; its secret, `token`, is told this once."""
         body = {
@@ -43,7 +43,7 @@ class Access:
             "owner": owner,
             "roles": None if roles is None else list(roles),
             "catalogs": None if catalogs is None else list(catalogs),
-            "expires_in_seconds": None if lasts is None else int(lasts.total_seconds()),
+            "expires_in_seconds": None if expires_in is None else int(expires_in.total_seconds()),
         }
         return self.transport.change("POST", "/tokens", body)
 

@@ -24,6 +24,7 @@ from uuid import UUID
 import httpx
 
 from firn.access import Access
+from firn.auto_sync import AutoSync, sync_from_hive
 from firn.catalogs import Catalogs
 from firn.dropped import DroppedList, Namespaces
 from firn.errors import FirnError, Invalid
@@ -32,10 +33,9 @@ from firn.history import TableHistory
 from firn.hive import Hive
 from firn.imports import Imports
 from firn.jobs import Jobs, Operations
-from firn.linked import AutoSync, followed
 from firn.names import split_name
 from firn.protocol.names import join_name
-from firn.tablejobs import TableJobs
+from firn.table_jobs import TableJobs
 from firn.transport import Json, Transport
 from firn.wire import Blocker, Drop, Health, Job, Next, Table, TableRow
 
@@ -133,7 +133,7 @@ class Client:
         name = self.name(table)
         source = Served(transport=self.transport, token=self.token, catalog=name.catalog, table=name.table)
         what, wanted = AutoSync(auto_sync), None if columns is None else tuple(columns)
-        return Scan(source=source, filter=filter, columns=wanted, before=lambda: followed(self, str(name), what))
+        return Scan(source=source, filter=filter, columns=wanted, before=lambda: sync_from_hive(self, str(name), what))
 
     def files(self, table: str) -> list[Json]:
         """Live data and delete files of a table, or of both stores of a keyed one."""
@@ -151,18 +151,18 @@ class Client:
         """The server's version and how its background tasks are."""
         return self.transport.get("/health")
 
-    def optimizing(self) -> Json:
+    def status(self) -> Json:
         """All background work at a glance."""
-        return self.transport.get("/optimizing")
+        return self.transport.get("/status")
 
     def optimizers(self) -> list[Json]:
         """Registered optimizers and what each does now."""
         return list(self.transport.items("/optimizers"))
 
-    def drain_optimizer(self, optimizer: str, *, why: str | None = None, stop: bool = False) -> Json:
+    def drain_optimizer(self, optimizer: str, *, reason: str | None = None, stop: bool = False) -> Json:
         """Give it no new job; with `stop` it ends when it holds none."""
         return self.transport.change(
-            "POST", f"/optimizers/{quote(optimizer, safe='')}/drain", {"why": why, "stop": stop}
+            "POST", f"/optimizers/{quote(optimizer, safe='')}/drain", {"reason": reason, "stop": stop}
         )
 
     def undrain_optimizer(self, optimizer: str) -> Json:
@@ -249,9 +249,9 @@ class TableHandle(TableHistory, TableJobs):
         """Everything about it."""
         return Table.model_validate(self.get(""))
 
-    def why(self) -> Next:
+    def explain(self) -> Next:
         """A job that is due, or why none is."""
-        return Next.model_validate(self.get("/why"))
+        return Next.model_validate(self.get("/explain"))
 
     def health(self, *, measure: bool = False) -> Health:
         """How far it is from having nothing to do, and what takes the points; with `measure` also the partitions' skew,

@@ -51,9 +51,9 @@ class Hive:
         """What syncs and publishes did to each partition, newest first, page by page."""
         return self.client.transport.items(self._path(table, "/history"), {"partition": partition})
 
-    def former(self, table: str) -> Json:
+    def retired_directories(self, table: str) -> Json:
         """What publishes of an upgraded table have left behind: directories, and their bytes."""
-        return self.client.transport.get(self._path(table, "/former"))
+        return self.client.transport.get(self._path(table, "/retired-directories"))
 
     def check(
         self, table: str, *, primary_key: Sequence[str] = (), properties: Mapping[str, str] | None = None
@@ -155,7 +155,7 @@ class Hive:
         """
 
         def look() -> Json:
-            asked: Json | None = self.show(table)["asked"]
+            asked: Json | None = self.show(table)["publish_request"]
             if asked is None:
                 raise NotFound(f"{table} is no table of Firn's any more: nothing is published to it")
             return asked
@@ -170,13 +170,13 @@ class Hive:
         """What a downgrade has to do, as far as it can be known before."""
         return self.client.transport.get(self._path(table, "/downgrade"))
 
-    def downgrade(self, table: str, *, watch: bool = True, purge: bool = False) -> Operation:
+    def downgrade(self, table: str, *, wait_for_writers: bool = True, purge: bool = False) -> Operation:
         """Give it back to Hive with all that was changed, and drop it here; returns at once.
 
-        Without `watch` it does not wait until no writer can know former directories any more; `purge` deletes Firn's
+        Without `wait_for_writers` it does not wait for Hive jobs from before the last publish; `purge` deletes its
         own files when the dropped table is kept no longer.
         """
-        body = {"watch": watch, "purge": purge}
+        body = {"wait_for_writers": wait_for_writers, "purge": purge}
         return Operation.model_validate(self.client.transport.change("POST", self._path(table, "/downgrade"), body))
 
     def would_convert(

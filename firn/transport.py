@@ -126,11 +126,11 @@ class Transport:
         raise _error(answer)
 
     def _lost(self, method: str, error: httpx.RequestError) -> FirnError:
-        why = f"{self.url} did not answer ({type(error).__name__})"
+        reason = f"{self.url} did not answer ({type(error).__name__})"
         if method == "GET":
-            return Unreachable(why, hint="look at the server's log, and try again")
+            return Unreachable(reason, hint="look at the server's log, and try again")
         return OutcomeUnknown(
-            f"{why}: what was asked for may or may not have been done", hint="look before repeating it"
+            f"{reason}: what was asked for may or may not have been done", hint="look before repeating it"
         )
 
 

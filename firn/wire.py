@@ -26,20 +26,20 @@ class Wire(BaseModel):
         return self.model_dump(mode="json")
 
 
-class Away(Wire):
+class MetastoreDown(Wire):
     """A metastore that does not answer: since when, and why."""
 
     since: datetime
-    why: str
+    reason: str
 
 
 class Catalog(Wire):
-    """A named warehouse; `away` is about its metastore."""
+    """A named warehouse; `metastore_down` is about its metastore."""
 
     name: str
     warehouse: str
     metastore: str | None = None
-    away: Away | None = None
+    metastore_down: MetastoreDown | None = None
     properties: dict[str, str] = {}
     created_at: datetime
 
@@ -162,7 +162,7 @@ class Next(Wire):
     """A job that is due, or why none is; `kind` and `predicted` are of that job or of the one that comes next."""
 
     due: bool
-    why: str
+    reason: str
     kind: str | None = None
     next_at: datetime | None = None
     predicted: Predicted | None = None
@@ -173,9 +173,9 @@ class Loss(Wire):
     """What one part takes from the score, of how many points, and the figure behind it."""
 
     part: str
-    lost: float
-    of: int
-    figure: str
+    points_lost: float
+    max_points: int
+    detail: str
 
 
 class Health(Wire):
@@ -203,13 +203,13 @@ class JobStatus(StrEnum):
 
 
 class Attempt(Wire):
-    """One time that an optimizer had a job; `how` says how it ended."""
+    """One time that an optimizer had a job; `outcome` says how it ended."""
 
     number: int
     optimizer: str
     leased_at: datetime
     ended_at: datetime | None = None
-    how: str | None = None
+    outcome: str | None = None
 
 
 class Job(Wire):
@@ -233,20 +233,20 @@ class Job(Wire):
     attempts: list[Attempt] = []
 
 
-class Touch(Wire):
+class AffectedItems(Wire):
     """Things of one kind that a job would touch, or leave."""
 
-    what: str
+    items: str
     count: int
     bytes: int | None = None
 
 
-class Planned(Wire):
+class DryRun(Wire):
     """What a dry run says would be done, to what, and what a scan would have to read before and after."""
 
     kind: str
-    would: str
-    touches: list[Touch] = []
+    action: str
+    affected: list[AffectedItems] = []
     gain: dict[str, int] = {}
     exact: bool = True
     notes: list[str] = []
@@ -349,7 +349,7 @@ class StartedBatch(Wire):
     """What a request for many has started, if anything, and which tables need nothing."""
 
     batch: Batch | None
-    passed_over: dict[str, str]
+    skipped: dict[str, str]
 
 
 class ImportOptions(BaseModel):
@@ -402,7 +402,7 @@ class OrphanBatch(Wire):
     taken_at: datetime
     deleted_after: datetime | None = None
     deleted_at: datetime | None = None
-    why: str
+    reason: str
     files: list[OrphanFile]
 
 
@@ -466,7 +466,7 @@ class Undropped(Wire):
     """What an undrop brought back, or would."""
 
     restored: list[Restored]
-    left: dict[str, str]
+    not_restored: dict[str, str]
     files_checked: int
     files_of: int
 

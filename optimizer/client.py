@@ -108,13 +108,13 @@ class ServerApi:
         return done
 
     def publish(
-        self, lease: Lease, location: str, *, rows: int, left_out: Collection[str], why: str, seconds: float
+        self, lease: Lease, location: str, *, rows: int, unrepresentable: Collection[str], reason: str, seconds: float
     ) -> dict[str, Any]:
         """Have the server register the rows that lie there and point Hive at them; outcomes as of `commit_table`.
 
-        Whatever lies there of the partitions that are `left_out`, `rows` does not count it; `why` tells what they hold.
+        `rows` does not count rows of `unrepresentable` partitions; `reason` says what Hive cannot hold.
         """
-        body = {"location": location, "rows": rows, "left_out": sorted(left_out), "why": why}
+        body = {"location": location, "rows": rows, "unrepresentable": sorted(unrepresentable), "reason": reason}
         try:
             answer = self.http.post(f"{self._lease(lease)}/published", json=body, timeout=seconds)
         except httpx.ConnectError:
@@ -137,7 +137,7 @@ class ServerApi:
 
     def own_places(self, lease: Lease) -> list[OwnPlace]:
         """Where the job's tables have their files now, and whether these are theirs alone; LeaseLost when it ended."""
-        answer = self.http.get(f"{self._lease(lease)}/places")
+        answer = self.http.get(f"{self._lease(lease)}/table-locations")
         _check_lease(answer)
         return [OwnPlace.model_validate(one) for one in answer.json()]
 

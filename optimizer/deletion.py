@@ -35,14 +35,14 @@ class Freed:
     bytes: int = 0
     outside: int = 0
     """Files that nobody needs and that lie outside of the table's own directory: others may have put them there."""
-    kept_because: str | None = None
+    keep_reason: str | None = None
 
 
 def delete_unneeded(work: JobRun, parts: Sequence[str], before: dict[str, Any], after: dict[str, Any]) -> Freed:
     """Delete what the state `before` needed and `after` does not; both as the server told them."""
     place = _place(work, parts)
-    if place.kept_because is not None:
-        return Freed(kept_because=place.kept_because)
+    if place.keep_reason is not None:
+        return Freed(keep_reason=place.keep_reason)
     io = work.session.table(parts).io()
     needed = list_needed_files(work, io, after).persist()
     try:
@@ -63,8 +63,8 @@ def _delete(work: JobRun, parts: Sequence[str], io: Any, found: Iterator[tuple[s
     files = size = outside = 0
     while batch := list(islice(found, BATCH)):
         place = _place(work, parts)
-        if place.kept_because is not None:
-            return Freed(files=files, bytes=size, outside=outside, kept_because=place.kept_because)
+        if place.keep_reason is not None:
+            return Freed(files=files, bytes=size, outside=outside, keep_reason=place.keep_reason)
         mine = [(path, of_file) for path, of_file in batch if lies_plainly_in(path, place.location)]
         for path, _ in mine:
             io.deleteFile(work.session.jvm.java.lang.String(path))

@@ -120,7 +120,7 @@ class LeaseKeeper:
         return lines
 
     def _beat_until_ended(self) -> None:
-        next_beat = self.lease.beat_seconds
+        next_beat = self.lease.heartbeat_seconds
         waited = 0.0
         while not self._ended.wait(step := min(INTERRUPT_SECONDS, next_beat)):
             waited += step

@@ -18,7 +18,7 @@ class OrphansTask(Wire):
     tables: list[ListedTable]
     published: str | None
     """Where a linked table gives its rows to Hive: that place is listed, too."""
-    left_out: str | None
+    unrepresentable: str | None
     """Why it is not."""
     before_ms: int
     dry_run: bool

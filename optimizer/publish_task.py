@@ -42,5 +42,5 @@ class PublishReport(Wire):
     bytes: int
     rows: int
     switched: int
-    given_up: int
-    left: int
+    skipped: int
+    remaining: int

@@ -39,7 +39,7 @@ class Lease(Wire):
     """
 
     lease: str
-    beat_seconds: float
+    heartbeat_seconds: float
     job_id: str
     attempt: int
     kind: str
@@ -140,4 +140,4 @@ class OwnPlace(Wire):
 
     parts: list[str]
     location: str
-    kept_because: str | None
+    keep_reason: str | None

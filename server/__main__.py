@@ -59,8 +59,8 @@ def main(argv: list[str] | None = None) -> int:
         return 1
 
 
-def _tell(why: str, hint: str | None) -> None:
-    print(f"firn: cannot start: {why}", file=sys.stderr)
+def _tell(reason: str, hint: str | None) -> None:
+    print(f"firn: cannot start: {reason}", file=sys.stderr)
     if hint:
         print(f"      {hint}", file=sys.stderr)
 

@@ -34,8 +34,8 @@ from server.api import jobs as api_jobs
 from server.api import launches as api_launches
 from server.api import leases as api_leases
 from server.api import metrics as api_metrics
+from server.api import operations as api_operations
 from server.api import optimizers as api_optimizers
-from server.api import optimizing as api_optimizing
 from server.api import orphans as api_orphans
 from server.api import policies as api_policies
 from server.api import principals as api_principals
@@ -50,7 +50,7 @@ from server.api import tokens as api_tokens
 from server.api import upgrades as api_upgrades
 from server.api import upkeep as api_upkeep
 from server.api import views as api_views
-from server.api.texts import check_texts
+from server.api.text_checks import check_texts
 from server.background.registry import Background
 from server.console import mount_console
 from server.guard import route_rules
@@ -96,9 +96,9 @@ _API = (
     api_leases,
     api_orphans,
     api_groups,
-    api_optimizing,
-    api_launches,
     api_status,
+    api_launches,
+    api_operations,
     api_principals,
     api_roles,
     api_tokens,

@@ -143,7 +143,7 @@ def build_services(settings: Settings, database: Database) -> Services:
     access = build_access(settings.access, database)
     times = _lease_times(settings.lease)
     hive = _hive(keyed, committer, index, files, settings.hive)
-    more = {JobKind.SYNC: load_staged_task, JobKind.PUBLISH: load_staged_task, JobKind.ORPHANS: orphans.task}
+    more = {JobKind.SYNC: load_staged_task, JobKind.PUBLISH: load_staged_task, JobKind.REMOVE_ORPHANS: orphans.task}
     tasks = Tasks(database, metadata, more, {JobKind.CONVERT: hive.conversions.task})
     table_locations = TableLocations(database, metadata)
     optimizers = Optimizers(database, version("firn"), times.lasts)
@@ -179,7 +179,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         leased_files=LeasedFiles(database, metadata),
         dry_runs=DryRuns(tasks, StoredManifests(storage), table_locations),
         scans=Scans(database, metadata, tables, keyed, ManifestScans(storage), _scan_limits(settings.scan)),
-        reports=Reports(database, timedelta(days=settings.metrics_days)),
+        reports=Reports(database, timedelta(days=settings.metrics_retention_days)),
         undrops=Undrops(database, metadata, reachable),
         purges=Purges(database, metadata, reachable),
         orphans=orphans,
@@ -206,7 +206,7 @@ def _hive(
         index,
         checks,
         files,
-        at_once=settings.upgrades_at_once,
+        at_once=settings.max_concurrent_upgrades,
         halted=threading.Event(),
     )
     syncs = Syncs(database, metadata, committer, index, files, repointer)
@@ -267,11 +267,11 @@ def _metastores(hive: HiveSettings) -> MetastoreRegistry:
         service=hive.kerberos_service,
     )
     ways = MetastoreWays(
-        connect_seconds=hive.connect_seconds,
-        read_seconds=hive.read_seconds,
+        connect_timeout_seconds=hive.connect_timeout_seconds,
+        read_timeout_seconds=hive.read_timeout_seconds,
         connections=hive.pool_size,
         security=security,
-        locks=LockSettings(locking=Locking(hive.locks), wait_seconds=hive.lock_seconds, user=hive.user),
+        locks=LockSettings(locking=Locking(hive.locks), wait_seconds=hive.lock_timeout_seconds, user=hive.user),
     )
     return MetastoreRegistry(ways)
 
@@ -291,11 +291,11 @@ def _static_keys(storage: StorageSettings) -> StaticKeys:
 def build_access(settings: AccessSettings, database: Database) -> Access:
     """Access control over one database."""
     issuer = None if settings.oidc_issuer is None else OidcIssuer(_oidc(settings, settings.oidc_issuer))
-    token_checker = TokenChecker(database, issuer, settings.remember_seconds)
+    token_checker = TokenChecker(database, issuer, settings.cache_seconds)
     times = TokenTimes(
         access=timedelta(seconds=settings.access_token_seconds),
         default=timedelta(days=settings.token_days),
-        longest=timedelta(days=settings.longest_token_days),
+        longest=timedelta(days=settings.max_token_days),
         exchanges=timedelta(seconds=settings.exchange_seconds),
     )
     return Access(
@@ -327,7 +327,7 @@ def _sealer(settings: Settings) -> Sealer:
 def _lease_times(lease: LeaseSettings) -> LeaseTimes:
     return LeaseTimes(
         lasts=timedelta(seconds=lease.seconds),
-        beat=timedelta(seconds=lease.beat_seconds),
+        beat=timedelta(seconds=lease.heartbeat_seconds),
         max_attempts=lease.max_attempts,
     )
 

@@ -42,14 +42,14 @@ class LeaseSettings(Group):
     """How long an optimizer may stay silent."""
 
     seconds: PositiveInt = Field(default=60, description="Silence after which a lease lapses.")
-    beat_seconds: PositiveInt = Field(default=10, description="How often an optimizer beats.")
+    heartbeat_seconds: PositiveInt = Field(default=10, description="How often an optimizer beats.")
     max_attempts: PositiveInt = Field(default=5, description="How often a job is tried before it is given up.")
     max_waiters: PositiveInt = Field(default=16, description="Optimizers that may wait for a lease at one time.")
 
     @model_validator(mode="after")
     def _room_for_two_lost_beats(self) -> Self:
-        if self.beat_seconds * 3 > self.seconds:
-            raise ValueError(f"a {self.seconds} s lease has no room for two lost beats of {self.beat_seconds} s")
+        if self.heartbeat_seconds * 3 > self.seconds:
+            raise ValueError(f"a {self.seconds} s lease has no room for two lost beats of {self.heartbeat_seconds} s")
         return self
 
 
@@ -64,7 +64,7 @@ class OptimizerSettings(Group):
         default=None, description="Access token that started optimizers come with, of a service with that role."
     )
     spark_submit: str = Field(default="spark-submit", description="The program that submits to a cluster.")
-    watch_seconds: PositiveFloat = Field(default=5, description="Pause between two looks at the groups' optimizers.")
+    scaling_seconds: PositiveFloat = Field(default=5, description="Pause between two looks at the groups' optimizers.")
 
 
 class BackgroundSettings(Group):
@@ -86,18 +86,20 @@ class BackgroundSettings(Group):
     reports_seconds: PositiveFloat = Field(
         default=5, description="Pause between two writings of what engines reported."
     )
-    tidy_seconds: PositiveFloat = Field(default=300, description="Pause between two removals of old answers.")
+    cleanup_seconds: PositiveFloat = Field(default=300, description="Pause between two removals of old answers.")
     leader_seconds: PositiveInt = Field(default=30, description="Silence after which another server takes over.")
 
 
 class HiveSettings(Group):
     """How Firn talks to Hive Metastores."""
 
-    connect_seconds: PositiveFloat = Field(default=5, description="Time-out of connecting to a metastore.")
-    read_seconds: PositiveFloat = Field(default=60, description="Time-out of one answer of a metastore.")
+    connect_timeout_seconds: PositiveFloat = Field(default=5, description="Time-out of connecting to a metastore.")
+    read_timeout_seconds: PositiveFloat = Field(default=60, description="Time-out of one answer of a metastore.")
     pool_size: PositiveInt = Field(default=8, description="Connections kept to each metastore.")
     footer_threads: PositiveInt = Field(default=16, description="Threads that read footers of data files.")
-    upgrades_at_once: PositiveInt = Field(default=4, description="Upgrades and their checks that run side by side.")
+    max_concurrent_upgrades: PositiveInt = Field(
+        default=4, description="Upgrades and their checks that run side by side."
+    )
     tls: bool = Field(default=False, description="Whether metastores are spoken to over TLS.")
     ca_file: Path | None = Field(
         default=None, description="Authorities to believe, as PEM; by default those of the system."
@@ -112,7 +114,7 @@ class HiveSettings(Group):
         default="auto",
         description="Metastores' locks: taken where there are any, needed to alter tables, or never.",
     )
-    lock_seconds: PositiveFloat = Field(default=5, description="How long to wait for what others have locked.")
+    lock_timeout_seconds: PositiveFloat = Field(default=5, description="How long to wait for what others have locked.")
 
     @model_validator(mode="after")
     def _whole_identity(self) -> Self:
@@ -170,7 +172,7 @@ class AccessSettings(Group):
     """Who may do what; see docs/security.md."""
 
     enabled: bool = Field(default=False, description="Whether callers must say who they are.")
-    remember_seconds: PositiveFloat = Field(
+    cache_seconds: PositiveFloat = Field(
         default=5, le=300, description="How long what was revoked on one server may still be taken on another."
     )
     access_token_seconds: int = Field(default=3600, ge=60, description="Life of tokens given for a client's secret.")
@@ -181,8 +183,8 @@ class AccessSettings(Group):
         "needed again.",
     )
     token_days: PositiveInt = Field(default=90, description="Life of a token that was made without saying how long.")
-    longest_token_days: PositiveInt = Field(default=366, description="Longest life that may be asked for.")
-    audit_days: PositiveInt = Field(default=90, description="How long the audit log is kept.")
+    max_token_days: PositiveInt = Field(default=366, description="Longest life that may be asked for.")
+    audit_retention_days: PositiveInt = Field(default=90, description="How long the audit log is kept.")
     audit_flush_seconds: PositiveFloat = Field(default=5, description="Pause between two batches of audited reads.")
     oidc_issuer: str | None = Field(default=None, description="Issuer that people sign in at, an https:// URL.")
     oidc_audience: str | None = Field(default=None, description="Audience that the issuer's tokens must name.")
@@ -211,8 +213,8 @@ class AccessSettings(Group):
             raise ValueError("oidc_issuer without oidc_audience: tokens made for other programs would be taken")
         if self.exchange_seconds < self.access_token_seconds:
             raise ValueError(f"exchange_seconds is {self.exchange_seconds}: less than access_token_seconds")
-        if self.token_days > self.longest_token_days:
-            raise ValueError(f"token_days is {self.token_days}, longest_token_days only {self.longest_token_days}")
+        if self.token_days > self.max_token_days:
+            raise ValueError(f"token_days is {self.token_days}, max_token_days only {self.max_token_days}")
         return self
 
 
@@ -241,8 +243,10 @@ class Settings(BaseSettings):
     threads: PositiveInt = Field(default=64, description="Requests that are worked on at one time.")
     workers: PositiveInt = Field(default=1, description="Processes that answer; one fills about one core.")
     max_body_bytes: PositiveInt = Field(default=64 * 1024 * 1024, description="Largest request that is read.")
-    metrics_days: PositiveInt = Field(default=7, description="How long reports of scans and commits are kept.")
-    jobs_days: int = Field(
+    metrics_retention_days: PositiveInt = Field(
+        default=7, description="How long reports of scans and commits are kept."
+    )
+    jobs_retention_days: int = Field(
         default=30, ge=7, description="How long ended jobs are kept; the last eight of each kind and table stay longer."
     )
     log_level: str = Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR.")

@@ -52,7 +52,7 @@ class Unreadable:
     """A file that says nothing of itself, or nothing that a table can go by, and what to do about it."""
 
     location: str
-    why: str
+    reason: str
     is_gone: bool = False
     """Whether it is not there any more."""
     has_rows: bool = False

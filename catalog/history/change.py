@@ -117,8 +117,8 @@ def keep_changes(changes: Iterable[Change]) -> list[Change]:
     """The changes as an event keeps them: not too many, each of them not too long."""
     listed = list(changes)
     short = [_shortened(change) for change in listed[:MAX_CHANGES]]
-    left_out = len(listed) - len(short)
-    return [*short, Change(ChangeKind.MORE, after=str(left_out))] if left_out else short
+    unrepresentable = len(listed) - len(short)
+    return [*short, Change(ChangeKind.MORE, after=str(unrepresentable))] if unrepresentable else short
 
 
 def _shortened(change: Change) -> Change:

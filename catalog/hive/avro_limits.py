@@ -12,7 +12,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 def find_unsupported_fields(fields: Sequence[Mapping[str, Any]]) -> str | None:
     """The first of a table's columns that Avro has no form for, in words; None when it has one for all."""
-    return next((f"column {field['name']} ({why})" for field in fields if (why := _why_not(field))), None)
+    return next((f"column {field['name']} ({reason})" for field in fields if (reason := _why_not(field))), None)
 
 
 def _why_not(field: Mapping[str, Any]) -> str | None:
@@ -26,7 +26,7 @@ def _why_no_type(kind: Any) -> str | None:
         return None if kind in _HELD or kind.startswith("decimal") else f"a {kind}"
     if kind["type"] == "struct":
         inner = ((one["name"], _why_not(one)) for one in kind["fields"])
-        return next((f"its field {name}: {why}" for name, why in inner if why), None)
+        return next((f"its field {name}: {reason}" for name, reason in inner if reason), None)
     if kind["type"] == "list":
         return _why_no_type(kind["element"])
     if kind["key"] != "string":

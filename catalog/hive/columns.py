@@ -20,7 +20,7 @@ class SchemaAuthority(StrEnum):
 
 
 class SchemaPush(StrEnum):
-    """What of this side's columns Hive is given (`firn.hive.schema-give`)."""
+    """What of this side's columns Hive is given (`firn.hive.schema-push`)."""
 
     NONE = "none"
     ADDITIONS = "additions"
@@ -65,7 +65,7 @@ class SchemaDifference:
 
 def parse_deciding_side(decides: SchemaAuthority, gives: SchemaPush, *, is_conflict: bool) -> str:
     """The policy that says what becomes of a difference, and what it says."""
-    return f"firn.hive.schema-conflict={decides}" if is_conflict else f"firn.hive.schema-give={gives}"
+    return f"firn.hive.schema-conflict={decides}" if is_conflict else f"firn.hive.schema-push={gives}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -278,5 +278,5 @@ def _reason(
     return " and ".join([*parts, f"{replaced} files were replaced"] if replaced else parts)
 
 
-def _postponed(fresh: Collection[ListedFile], why: str) -> Postponed:
-    return Postponed(reason=f"{why} and {len(fresh)} files are too young to be told from what may replace them")
+def _postponed(fresh: Collection[ListedFile], reason: str) -> Postponed:
+    return Postponed(reason=f"{reason} and {len(fresh)} files are too young to be told from what may replace them")

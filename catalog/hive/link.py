@@ -76,7 +76,7 @@ class UnrepresentableNote:
     """A digest of what a partition was written from when its format could not hold its values, and why it could not."""
 
     tried: str
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +208,7 @@ class HiveLink:
             "sources": sorted(self.sources.live),
             "dead_sources": sorted(self.sources.dead),
             "retired": [self.retired.directories, self.retired.bytes],
-            "unrepresentable": {name: [note.tried, note.why] for name, note in self.unrepresentable.items()},
+            "unrepresentable": {name: [note.tried, note.reason] for name, note in self.unrepresentable.items()},
             "released_after_drop": _text(self.released_after_drop),
         }
 

@@ -123,7 +123,9 @@ def filters_by_format(
             "avro-values",
             never,
             UNREPRESENTABLE_ADVICE,
-            lambda _: {name: f"Hive would read otherwise from Avro: {why}" for name, why in unrepresentable.items()},
+            lambda _: {
+                name: f"Hive would read otherwise from Avro: {reason}" for name, reason in unrepresentable.items()
+            },
         ),
     ]
 

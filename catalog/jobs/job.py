@@ -36,11 +36,11 @@ class JobKind(StrEnum):
     MERGE = "merge"  # change into base, then clean
     REWRITE = "rewrite"  # pack, sort or z-order the files of base or of a plain table
     COMPACT = "compact"  # pack the small files of a change store
-    DELETES = "deletes"  # pack delete files, and drop those that delete nothing any more
-    MANIFESTS = "manifests"  # write the manifests of a table anew, fewer and by partition
+    REWRITE_DELETES = "rewrite-deletes"  # pack delete files, and drop those that delete nothing any more
+    REWRITE_MANIFESTS = "rewrite-manifests"  # write the manifests of a table anew, fewer and by partition
     CLEAN = "clean"  # drop merged files from the change store's current snapshot
     EXPIRE = "expire"  # remove old snapshots and the files only they needed
-    ORPHANS = "orphans"  # set aside, and later delete, files that nothing refers to
+    REMOVE_ORPHANS = "remove-orphans"  # set aside, and later delete, files that nothing refers to
     TTL = "ttl"  # delete rows that are too old
     STATISTICS = "statistics"  # count distinct values for query planning
     TAGS = "tags"  # tag the head, and drop such tags when their time has come
@@ -50,7 +50,7 @@ class JobKind(StrEnum):
     CONVERT = "convert"  # fill a new table with the rows of a Hive table, which Spark reads and writes anew
 
 
-SEVERAL_COMMITS = frozenset({JobKind.REWRITE, JobKind.COMPACT, JobKind.DELETES})
+SEVERAL_COMMITS = frozenset({JobKind.REWRITE, JobKind.COMPACT, JobKind.REWRITE_DELETES})
 """Kinds whose jobs may commit to one relation more than once: what is done stays when a later part conflicts."""
 
 BY_COMMITS = frozenset(
@@ -58,8 +58,8 @@ BY_COMMITS = frozenset(
         JobKind.MERGE,
         JobKind.REWRITE,
         JobKind.COMPACT,
-        JobKind.DELETES,
-        JobKind.MANIFESTS,
+        JobKind.REWRITE_DELETES,
+        JobKind.REWRITE_MANIFESTS,
         JobKind.CLEAN,
         JobKind.TTL,
         JobKind.TAGS,
@@ -157,12 +157,12 @@ class Attempt:
     optimizer: str
     leased_at: datetime
     ended_at: datetime | None = None
-    how: str | None = None
+    outcome: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """As it is stored."""
         ended_at = None if self.ended_at is None else self.ended_at.isoformat()
-        said = {"number": self.number, "optimizer": self.optimizer, "how": self.how}
+        said = {"number": self.number, "optimizer": self.optimizer, "outcome": self.outcome}
         return said | {"leased_at": self.leased_at.isoformat(), "ended_at": ended_at}
 
     @classmethod
@@ -286,11 +286,11 @@ def mark_unknown(job: Job, now: datetime) -> Job:
     return change_status(_attempt_over(job, "did not learn whether it had committed", now), JobStatus.UNKNOWN)
 
 
-def _attempt_over(job: Job, how: str, now: datetime) -> Job:
+def _attempt_over(job: Job, outcome: str, now: datetime) -> Job:
     """The first word stands: of an attempt that fell silent nothing else is learned."""
     if not job.attempts or job.attempts[-1].ended_at is not None:
         return job
-    over = replace(job.attempts[-1], ended_at=now, how=how)
+    over = replace(job.attempts[-1], ended_at=now, outcome=outcome)
     return replace(job, attempts=(*job.attempts[:-1], over))
 
 
@@ -327,9 +327,9 @@ def end_job(job: Job, to: JobStatus, now: datetime) -> Job:
     return replace(change_status(_attempt_over(job, str(to), now), to), ended_at=now)
 
 
-def withdraw_job(job: Job, why: str, now: datetime) -> Job:
+def withdraw_job(job: Job, reason: str, now: datetime) -> Job:
     """A job that nobody has begun, given up because it may not begin now; its state may be planned for again."""
-    return _given_up(job, why, WITHDRAWN, now)
+    return _given_up(job, reason, WITHDRAWN, now)
 
 
 def supersede_job(job: Job, by: Job, now: datetime) -> Job:
@@ -338,7 +338,7 @@ def supersede_job(job: Job, by: Job, now: datetime) -> Job:
     return _given_up(job, f"a {by.kind} job has taken its place ({said}); it is planned again", OVERTAKEN, now)
 
 
-def end_job_of_dropped_table(job: Job, why: str, now: datetime) -> Job:
+def end_job_of_dropped_table(job: Job, reason: str, now: datetime) -> Job:
     """The job of a table that leaves the catalog; call it with the job's row locked.
 
     No commit under its lease can follow, so its record decides, also for one that was committing or unknown. Without a
@@ -346,11 +346,11 @@ def end_job_of_dropped_table(job: Job, why: str, now: datetime) -> Job:
     """
     if job.committed_by is not None:
         return end_job(job, JobStatus.SUCCEEDED, now)
-    return _given_up(job, why, WITHDRAWN, now)
+    return _given_up(job, reason, WITHDRAWN, now)
 
 
-def _given_up(job: Job, why: str, state: str, now: datetime) -> Job:
-    return end_job(replace(job, error=why, params=job.params | {"state": state}), JobStatus.CANCELED, now)
+def _given_up(job: Job, reason: str, state: str, now: datetime) -> Job:
+    return end_job(replace(job, error=reason, params=job.params | {"state": state}), JobStatus.CANCELED, now)
 
 
 def cancel_job(job: Job, now: datetime) -> Job:

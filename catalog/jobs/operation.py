@@ -92,7 +92,7 @@ class Operation:
         return self.phase != WAITING
 
     @property
-    def can(self) -> list[str]:
+    def allowed_actions(self) -> list[str]:
         """What may be done to it now."""
         if self.status.is_final or self.cancel_requested:
             return []
@@ -138,7 +138,7 @@ def to_cancel(operation: Operation, now: datetime) -> Operation:
 
 
 def _check_can(operation: Operation, verb: str, passive: str) -> None:
-    if verb in operation.can:
+    if verb in operation.allowed_actions:
         return
     where = "being canceled" if operation.cancel_requested and not operation.status.is_final else operation.status
     raise Conflict(f"the {operation.kind} of {operation.target} cannot {passive}: it is {where}")
@@ -154,7 +154,7 @@ class Tally:
     created_at: datetime
 
     @property
-    def can(self) -> list[str]:
+    def allowed_actions(self) -> list[str]:
         """What may be done to some of them now."""
         runs = any(self.outcomes.get(one) for one in (WAITING, OperationStatus.RUNNING))
         is_paused = bool(self.outcomes.get(OperationStatus.PAUSED))

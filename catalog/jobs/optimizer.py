@@ -31,7 +31,7 @@ class Optimizer:
     """It is given no new job."""
     stopping: bool = False
     """It drains, and ends when it holds no job any more."""
-    why: str | None = None
+    reason: str | None = None
     """The reason given for either."""
     launch: str | None = None
     """The launch that it came out of; None when it was started by hand."""

@@ -35,7 +35,7 @@ from catalog.tables.relation import RelationKind
 FIXED_PROPERTIES = frozenset({PRIMARY_KEY, SEQUENCE_FIELD, KEY_SCOPE, "gc.enabled"})
 _MERGING = frozenset({JobKind.MERGE, JobKind.SYNC, JobKind.TTL})
 _CLEANING = frozenset({JobKind.MERGE, JobKind.CLEAN, JobKind.SYNC, JobKind.TTL})
-_PACKING = frozenset({JobKind.COMPACT, JobKind.MANIFESTS})
+_PACKING = frozenset({JobKind.COMPACT, JobKind.REWRITE_MANIFESTS})
 _WHOLE_STORE = frozenset({"assign-uuid", "set-location", "upgrade-format-version", "remove-snapshot-ref"})
 
 

@@ -78,7 +78,7 @@ class LaunchEnd:
     """End a launch: in order, or at once."""
 
     launch: LaunchId
-    why: str
+    reason: str
     at_once: bool = False
     is_failure: bool = False
 
@@ -114,8 +114,8 @@ def decide_launches(
     wanted = _wanted(scaling, staying, waiting, now, calm=calm)
     surplus = sorted(staying, key=lambda one: (one.jobs, one.busy_at))[: max(len(staying) - wanted, 0)]
     over_maximum = len(staying) > scaling.maximum
-    why = "more than the group's maximum" if over_maximum else f"idle for {scaling.idle_seconds} s"
-    ends += [_drained(one, why) for one in surplus]
+    reason = "more than the group's maximum" if over_maximum else f"idle for {scaling.idle_seconds} s"
+    ends += [_drained(one, reason) for one in surplus]
     missing = max(wanted - len(staying), 0)
     held_back = _held_back(scaling, past, now) if missing else None
     return FleetDecision(wanted=wanted, start=0 if held_back else missing, ends=tuple(ends), held_back=held_back)
@@ -175,10 +175,10 @@ def _unfit(one: FleetMember, launch: Launch, now: datetime, lease: timedelta) ->
     return None
 
 
-def _killed(one: FleetMember, why: str) -> LaunchEnd:
-    return LaunchEnd(launch=one.id, why=why, at_once=True, is_failure=True)
+def _killed(one: FleetMember, reason: str) -> LaunchEnd:
+    return LaunchEnd(launch=one.id, reason=reason, at_once=True, is_failure=True)
 
 
-def _drained(one: FleetMember, why: str) -> LaunchEnd:
+def _drained(one: FleetMember, reason: str) -> LaunchEnd:
     """Asked to end; one that has not even registered holds nothing that it could finish."""
-    return LaunchEnd(launch=one.id, why=why, at_once=one.status is LaunchStatus.STARTING)
+    return LaunchEnd(launch=one.id, reason=reason, at_once=one.status is LaunchStatus.STARTING)

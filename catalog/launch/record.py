@@ -45,7 +45,7 @@ class LaunchRecord:
     process: Process | None = None
     asked_at: datetime | None = None
     ended_at: datetime | None = None
-    why: str | None = None
+    reason: str | None = None
     """Why it was asked to end, or how it failed."""
 
 
@@ -65,6 +65,6 @@ def summarize_launches(newest_first: Sequence[LaunchRecord], since: datetime) ->
     return LaunchHistory(
         failures=len(failed),
         failed_at=None if newest is None else newest.ended_at,
-        error=None if newest is None else newest.why,
+        error=None if newest is None else newest.reason,
         changed_at=max(changes, default=None),
     )

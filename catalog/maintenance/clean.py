@@ -15,7 +15,7 @@ from catalog.maintenance.dry_run import DryRun, measure_gain
 from catalog.maintenance.estimate import Effect, TableSize, size_without_changes
 from catalog.maintenance.kind import MaintenanceKind
 from catalog.maintenance.merge import build_merge_policy
-from catalog.planning.dry_run import Touch, Would
+from catalog.planning.dry_run import AffectedItems, DryRunResult
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.trigger_result import NotYet, format_count
 from catalog.tables.relation import RelationKind
@@ -36,15 +36,15 @@ def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotY
     left = change.records - keyed.pending_rows
     if left <= 0 or keyed.watermark == 0:
         return None
-    why = f"{left:,} merged rows still in the change store"
+    reason = f"{left:,} merged rows still in the change store"
     if keyed.spec.sequence_field is None:
-        return Due(kind=JobKind.CLEAN, why=why, state=str(change.snapshot_id))
+        return Due(kind=JobKind.CLEAN, reason=reason, state=str(change.snapshot_id))
     merged = (job.ended_at for job in past if job.kind in MERGING and job.status is JobStatus.SUCCEEDED)
     merged_at = max((moment for moment in merged if moment is not None), default=None)
     old_at = None if merged_at is None else merged_at + facts.policy["firn.tombstone.max-age"]
     if old_at is not None and now <= old_at:
-        return NotYet(kind=JobKind.CLEAN, why=f"{why}, kept for late changes", next_at=old_at)
-    return Due(kind=JobKind.CLEAN, why=f"{why}, all of them old", state=f"merged {keyed.watermark}")
+        return NotYet(kind=JobKind.CLEAN, reason=f"{reason}, kept for late changes", next_at=old_at)
+    return Due(kind=JobKind.CLEAN, reason=f"{reason}, all of them old", state=f"merged {keyed.watermark}")
 
 
 def estimate(facts: TableFacts, before: TableSize, _params: Mapping[str, Any]) -> Effect:
@@ -59,14 +59,14 @@ def build_task(context: JobContext) -> Json:
     return build_clean_task(keyed, context.relation.name, through=keyed.watermark, policy=build_merge_policy(context))
 
 
-def dry_run(run: DryRun) -> Would:
+def dry_run(run: DryRun) -> DryRunResult:
     """Files of the change store whose rows base contains all."""
     change = run.context.metadata[CHANGE]
     merged = [file for file in run.live(change) if file.sequence_number <= run.task["through"] and not file.content]
     size = sum(file.size for file in merged)
-    return Would(
-        would=f"take {format_count(len(merged), 'merged file')} out of the change store's current snapshot",
-        touches=[Touch("merged files", len(merged), size)],
+    return DryRunResult(
+        action=f"take {format_count(len(merged), 'merged file')} out of the change store's current snapshot",
+        affected=[AffectedItems("merged files", len(merged), size)],
         gain=measure_gain(change, files=len(merged), bytes=size),
         exact=not run.task["keep_deletes"],
         notes=["those with young deletes stay"] if run.task["keep_deletes"] else [],

@@ -16,7 +16,7 @@ from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, count_by_partition, measure_gain
 from catalog.maintenance.estimate import Effect, TableSize
 from catalog.maintenance.kind import JobOptions, MaintenanceKind
-from catalog.planning.dry_run import NOTHING_TO_DO, Touch, Would, list_largest_partitions
+from catalog.planning.dry_run import NOTHING_TO_DO, AffectedItems, DryRunResult, list_largest_partitions
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.file_rules import compact_policy
 from catalog.planning.trigger_result import NotYet, format_count
@@ -41,12 +41,12 @@ def trigger(facts: TableFacts, _past: Sequence[Job], now: datetime) -> Due | Not
     layout = facts.sure_change_layout
     if keyed is None or change is None or layout is None or layout.planned.files < max(least, FEWEST_FILES):
         return None
-    why = f"{layout.planned.files:,} small files in the change store can be packed (limit {least:,})"
+    reason = f"{layout.planned.files:,} small files in the change store can be packed (limit {least:,})"
     keeps = keyed.spec.sequence_field is not None and change.records > 2 * keyed.pending_rows
     lain_at = None if keyed.pending_since is None else keyed.pending_since + MIN_PENDING_AGE
     if keeps or (lain_at is not None and now >= lain_at):
-        return Due(kind=JobKind.COMPACT, why=why, state=str(change.snapshot_id))
-    return NotYet(kind=JobKind.COMPACT, why=f"{why}, which a merge may take first", next_at=lain_at)
+        return Due(kind=JobKind.COMPACT, reason=reason, state=str(change.snapshot_id))
+    return NotYet(kind=JobKind.COMPACT, reason=f"{reason}, which a merge may take first", next_at=lain_at)
 
 
 def estimate(facts: TableFacts, before: TableSize, params: Mapping[str, Any]) -> Effect:
@@ -65,7 +65,7 @@ def build_task(context: JobContext) -> Json:
     return build_compact_task(context.keyed_table, job.table, compact_policy(context.policy, job.params))
 
 
-def dry_run(run: DryRun) -> Would:
+def dry_run(run: DryRun) -> DryRunResult:
     """Small files of the change store, by the rule that the job packs by."""
     change, task = run.context.metadata[CHANGE], run.task
     data = [file for file in run.live(change) if not file.content]
@@ -74,14 +74,14 @@ def dry_run(run: DryRun) -> Would:
     chosen = [file for _, files in packed for file in files]
     size = sum(file.size for file in chosen)
     pending = sum(len(files) for pack, files in packed if pack.is_pending)
-    return Would(
-        would=f"pack {format_count(len(chosen), 'change file')} of {len(data):,} into {len(packed):,}"
+    return DryRunResult(
+        action=f"pack {format_count(len(chosen), 'change file')} of {len(data):,} into {len(packed):,}"
         if chosen
         else NOTHING_TO_DO,
-        touches=[
-            Touch("files to pack", len(chosen), size),
-            Touch("of them with pending rows", pending),
-            Touch("files to leave", len(data) - len(chosen), sum(file.size for file in data) - size),
+        affected=[
+            AffectedItems("files to pack", len(chosen), size),
+            AffectedItems("of them with pending rows", pending),
+            AffectedItems("files to leave", len(data) - len(chosen), sum(file.size for file in data) - size),
             *list_largest_partitions(count_by_partition(change, chosen)),
         ],
         gain=measure_gain(change, files=len(chosen) - len(packed)),

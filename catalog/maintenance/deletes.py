@@ -26,7 +26,7 @@ from catalog.maintenance.dry_run import (
 from catalog.maintenance.estimate import Effect, TableSize
 from catalog.maintenance.kind import JobOptions, MaintenanceKind
 from catalog.maintenance.rewrite import WITH_VECTORS
-from catalog.planning.dry_run import Touch, Would, list_largest_partitions
+from catalog.planning.dry_run import AffectedItems, DryRunResult, list_largest_partitions
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.trigger_result import format_count
 from catalog.tables.relation import RelationKind
@@ -48,8 +48,8 @@ def trigger(facts: TableFacts, _past: Sequence[Job], _now: datetime) -> Due | No
     stats, least = facts.stats, facts.policy["firn.deletes.min-files"]
     if stats.format_version >= WITH_VECTORS or not stats.position_deletes or stats.delete_files < least:
         return None
-    why = f"{format_count(stats.delete_files, 'delete file')} (limit {least:,})"
-    return Due(kind=JobKind.DELETES, why=why, state=str(stats.snapshot_id))
+    reason = f"{format_count(stats.delete_files, 'delete file')} (limit {least:,})"
+    return Due(kind=JobKind.REWRITE_DELETES, reason=reason, state=str(stats.snapshot_id))
 
 
 def estimate(facts: TableFacts, before: TableSize, _params: Mapping[str, Any]) -> Effect:
@@ -68,7 +68,7 @@ def build_task(context: JobContext) -> Json:
     return build_deletes_task(name_files_table(job.table, is_keyed=context.keyed is not None), min_files=least)
 
 
-def dry_run(run: DryRun) -> Would:
+def dry_run(run: DryRun) -> DryRunResult:
     """Delete files of data files that are gone, and small ones that can be packed: a deletion vector cannot."""
     metadata, task = run.context.main_store[1], run.task
     files = run.live(metadata)
@@ -79,12 +79,12 @@ def dry_run(run: DryRun) -> Would:
     groups = _small_groups(metadata, loose, task["min_files"])
     chosen = [file for group in groups for file in group]
     nameless = any(file.of is None for file in delete_files)
-    return Would(
-        would=f"drop {format_count(len(dangling), 'delete file')} of {len(delete_files):,} and pack {len(chosen):,}",
-        touches=[
-            Touch("delete files of data files that are gone", *measure_files(dangling)),
-            Touch("delete files to pack", *measure_files(chosen)),
-            Touch("delete files to leave", len(delete_files) - len(dangling) - len(chosen)),
+    return DryRunResult(
+        action=f"drop {format_count(len(dangling), 'delete file')} of {len(delete_files):,} and pack {len(chosen):,}",
+        affected=[
+            AffectedItems("delete files of data files that are gone", *measure_files(dangling)),
+            AffectedItems("delete files to pack", *measure_files(chosen)),
+            AffectedItems("delete files to leave", len(delete_files) - len(dangling) - len(chosen)),
             *list_largest_partitions(count_by_partition(metadata, [*dangling, *chosen])),
         ],
         gain=measure_gain(metadata, deletes=len(dangling) + len(chosen) - len(groups)),
@@ -105,7 +105,7 @@ def _small_groups(metadata: Json, files: Sequence[ManifestEntry], least: int) ->
 
 
 DELETES = MaintenanceKind(
-    name=JobKind.DELETES,
+    name=JobKind.REWRITE_DELETES,
     max_wait=timedelta(hours=1),
     trigger=trigger,
     estimate=estimate,

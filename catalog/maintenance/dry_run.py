@@ -15,7 +15,7 @@ from catalog.iceberg.summaries import read_number
 from catalog.keyed.spec import CHANGE
 from catalog.maintenance.context import JobContext
 from catalog.names import TableName
-from catalog.planning.dry_run import Touch, Would
+from catalog.planning.dry_run import AffectedItems, DryRunResult
 from catalog.ports.manifest_reading import ManifestReading
 
 MAX_MANIFESTS = 500
@@ -107,16 +107,19 @@ def measure_gain(metadata: Json, *, files: int = 0, bytes: int = 0, deletes: int
     return gain
 
 
-def summarize(run: DryRun, *, of_changes: bool) -> Would:
+def summarize(run: DryRun, *, of_changes: bool) -> DryRunResult:
     """What the head's summary says of a table whose manifests are too many to read while somebody waits."""
     context = run.context
     name, metadata = context.main_store
     if of_changes:
         name, metadata = TableName(context.relation.name.as_namespace, CHANGE), context.metadata[CHANGE]
     now = read_totals(metadata)
-    return Would(
-        would=f"{context.job.kind} {name}: it has too many files to look at each",
-        touches=[Touch("data files", now["files"], now["bytes"]), Touch("delete files", now["deletes"])],
+    return DryRunResult(
+        action=f"{context.job.kind} {name}: it has too many files to look at each",
+        affected=[
+            AffectedItems("data files", now["files"], now["bytes"]),
+            AffectedItems("delete files", now["deletes"]),
+        ],
         exact=False,
         notes=[f"told from the head's summary alone: there are more than {MAX_FILES:,} files or many manifests"],
     )

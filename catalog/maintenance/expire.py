@@ -14,7 +14,7 @@ from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, TooMany, check_not_too_many, measure_gain
 from catalog.maintenance.kind import MaintenanceKind
 from catalog.names import TableName
-from catalog.planning.dry_run import Touch, Would
+from catalog.planning.dry_run import AffectedItems, DryRunResult
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.schedules import find_due_times
 from catalog.planning.trigger_result import NotYet, format_count
@@ -42,7 +42,7 @@ def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotY
     schedule = find_due_times(JobKind.EXPIRE, facts, past, now)
     if schedule.due_since is not None:
         return due
-    return NotYet(kind=JobKind.EXPIRE, why=f"{due.why}: it waits for its schedule", next_at=schedule.following)
+    return NotYet(kind=JobKind.EXPIRE, reason=f"{due.reason}: it waits for its schedule", next_at=schedule.following)
 
 
 def _of_both(stores: Sequence[Due], past: Sequence[Job], *, has_later: bool) -> Due | None:
@@ -63,12 +63,12 @@ def _expire_store(facts: TableFacts, stats: TableStats, now: datetime) -> Due | 
     since = stats.oldest_superseded_at
     if stats.snapshots <= keep or since is None:
         return None
-    why = f"{stats.snapshots:,} snapshots, the oldest superseded {format_duration(now - since)} ago (limit {format_duration(oldest)})"
+    reason = f"{stats.snapshots:,} snapshots, the oldest superseded {format_duration(now - since)} ago (limit {format_duration(oldest)})"
     ripe_at = since + oldest + min(oldest / 10, MAX_SLACK)
     if now <= ripe_at:
-        return NotYet(kind=JobKind.EXPIRE, why=why, next_at=ripe_at + timedelta(seconds=1))
+        return NotYet(kind=JobKind.EXPIRE, reason=reason, next_at=ripe_at + timedelta(seconds=1))
     state = f"{stats.relation_id}:{since.isoformat()}:{stats.snapshots // RETRY_SNAPSHOTS}"
-    return Due(kind=JobKind.EXPIRE, why=why, state=state)
+    return Due(kind=JobKind.EXPIRE, reason=reason, state=state)
 
 
 def select_expired_of_tables(context: JobContext) -> list[tuple[TableName, Json, ExpiredSnapshots]]:
@@ -110,7 +110,7 @@ class _Freed:
     known: bool = True
 
 
-def dry_run(run: DryRun) -> Would:
+def dry_run(run: DryRun) -> DryRunResult:
     """Snapshots and refs that may go, and the files that only they need."""
     snapshots = refs = 0
     freed = _Freed()
@@ -122,15 +122,15 @@ def dry_run(run: DryRun) -> Would:
     notes = [] if freed.known else ["there are too many manifests to count the files while you wait"]
     notes += [] if kept is None else [f"no file would be deleted: {kept}"]
     every = {**freed.files, **freed.manifests, **freed.others} if kept is None else {}
-    return Would(
-        would=f"expire {format_count(snapshots, 'snapshot')}"
+    return DryRunResult(
+        action=f"expire {format_count(snapshots, 'snapshot')}"
         + (f" and drop {format_count(refs, 'ref')}" if refs else ""),
-        touches=[
-            Touch("snapshots", snapshots),
-            Touch("branches and tags", refs),
-            Touch("data and delete files", *_sized(freed.files if kept is None else {})),
-            Touch("manifests", *_sized(freed.manifests if kept is None else {})),
-            Touch("manifest lists and statistics", len(freed.others) if kept is None else 0),
+        affected=[
+            AffectedItems("snapshots", snapshots),
+            AffectedItems("branches and tags", refs),
+            AffectedItems("data and delete files", *_sized(freed.files if kept is None else {})),
+            AffectedItems("manifests", *_sized(freed.manifests if kept is None else {})),
+            AffectedItems("manifest lists and statistics", len(freed.others) if kept is None else 0),
         ],
         gain={**measure_gain(run.context.main_store[1]), "freed_files": len(every), "freed_bytes": sum(every.values())},
         exact=freed.known,

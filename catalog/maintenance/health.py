@@ -47,9 +47,9 @@ class HealthLoss:
     """What one part takes from the score, of how many points, and the figure behind it."""
 
     part: HealthPart
-    lost: float
-    of: int
-    figure: str
+    points_lost: float
+    max_points: int
+    detail: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,15 +64,15 @@ def compute_health(facts: TableFacts, now: datetime, *, skew: float | None = Non
     """The health of a table; `skew` (see _SKEW_LIMIT) only where somebody has had its manifests read."""
     parts = [_small_files(facts), _deletes(facts), _pending(facts, now), _snapshots(facts, now), _manifests(facts)]
     if skew is not None:
-        figure = f"the largest partition has {skew:.1f} times the average"
-        parts.append(_loss(HealthPart.SKEW, (skew - 1) / (_SKEW_LIMIT - 1), figure))
-    return Health(score=round(100 - sum(one.lost for one in parts)), parts=tuple(parts))
+        detail = f"the largest partition has {skew:.1f} times the average"
+        parts.append(_loss(HealthPart.SKEW, (skew - 1) / (_SKEW_LIMIT - 1), detail))
+    return Health(score=round(100 - sum(one.points_lost for one in parts)), parts=tuple(parts))
 
 
-def _loss(part: HealthPart, reached: float, figure: str) -> HealthLoss:
+def _loss(part: HealthPart, reached: float, detail: str) -> HealthLoss:
     """`reached` 1 is where its job is due."""
     share = min(max(reached, 0.0) / 2, 1.0)
-    return HealthLoss(part=part, lost=round(POINTS[part] * share, 2), of=POINTS[part], figure=figure)
+    return HealthLoss(part=part, points_lost=round(POINTS[part] * share, 2), max_points=POINTS[part], detail=detail)
 
 
 def _small_files(facts: TableFacts) -> HealthLoss:
@@ -85,10 +85,10 @@ def _small_files(facts: TableFacts) -> HealthLoss:
         return _loss(HealthPart.SMALL_FILES, 0, "not counted yet" if facts.stats.snapshot_id else "no files")
     planned, files = layout.planned.packable_files, max(layout.data_files, 1)
     reached = max(planned / files * planned / least, layout.asked.saved_files / files * measure_spread(layout, least))
-    figure = (
+    detail = (
         f"{layout.small_files:,} of {format_count(layout.data_files, 'file')} small, {describe_packable(layout, least)}"
     )
-    return _loss(HealthPart.SMALL_FILES, reached, figure)
+    return _loss(HealthPart.SMALL_FILES, reached, detail)
 
 
 def _deletes(facts: TableFacts) -> HealthLoss:
@@ -100,8 +100,8 @@ def _deletes(facts: TableFacts) -> HealthLoss:
     large = max(stats.data_files - small, 0)
     besides = stats.delete_files / (large + stats.delete_files) if stats.delete_files else 0.0
     files = 0.0 if stats.format_version >= WITH_VECTORS else min(many, 2.0) * min(2 * besides, 1.0)
-    figure = f"{facts.deleted_share:.0%} of rows deleted, {format_count(stats.delete_files, 'delete file')}"
-    return _loss(HealthPart.DELETES, max(rows, files), figure)
+    detail = f"{facts.deleted_share:.0%} of rows deleted, {format_count(stats.delete_files, 'delete file')}"
+    return _loss(HealthPart.DELETES, max(rows, files), detail)
 
 
 def _pending(facts: TableFacts, now: datetime) -> HealthLoss:
@@ -110,22 +110,22 @@ def _pending(facts: TableFacts, now: datetime) -> HealthLoss:
     if keyed is None or not keyed.pending_commits:
         return _loss(HealthPart.PENDING, 0, "nothing pending")
     waiting = measure_pending(facts, keyed, (), now)
-    figure = f"{format_count(keyed.pending_rows, 'row')} pending in {format_count(keyed.pending_commits, 'commit')}"
-    return _loss(HealthPart.PENDING, read_merge_trigger(facts.policy).reached(waiting) or 0.0, figure)
+    detail = f"{format_count(keyed.pending_rows, 'row')} pending in {format_count(keyed.pending_commits, 'commit')}"
+    return _loss(HealthPart.PENDING, read_merge_trigger(facts.policy).reached(waiting) or 0.0, detail)
 
 
 def _snapshots(facts: TableFacts, now: datetime) -> HealthLoss:
     """Those that may go and have not: by how long the oldest is overdue."""
-    return max((_overdue(facts, stats, now) for stats in facts.expiring), key=lambda loss: loss.lost)
+    return max((_overdue(facts, stats, now) for stats in facts.expiring), key=lambda loss: loss.points_lost)
 
 
 def _overdue(facts: TableFacts, stats: TableStats, now: datetime) -> HealthLoss:
     since, oldest = stats.oldest_superseded_at, facts.policy["firn.expire.max-age"]
-    figure = format_count(stats.snapshots, "snapshot")
+    detail = format_count(stats.snapshots, "snapshot")
     if since is None or stats.snapshots <= facts.policy["firn.expire.min-snapshots"] or now - since <= oldest:
-        return _loss(HealthPart.SNAPSHOTS, 0, figure)
+        return _loss(HealthPart.SNAPSHOTS, 0, detail)
     over = (now - since - oldest).total_seconds() / max(oldest.total_seconds(), 3600)
-    return _loss(HealthPart.SNAPSHOTS, over, f"{figure}, the oldest superseded {format_duration(now - since)} ago")
+    return _loss(HealthPart.SNAPSHOTS, over, f"{detail}, the oldest superseded {format_duration(now - since)} ago")
 
 
 def _manifests(facts: TableFacts) -> HealthLoss:

@@ -16,7 +16,7 @@ from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, measure_gain, read_totals
 from catalog.maintenance.estimate import reads_all_data
 from catalog.maintenance.kind import JobOptions, MaintenanceKind
-from catalog.planning.dry_run import Touch, Would
+from catalog.planning.dry_run import AffectedItems, DryRunResult
 from catalog.planning.trigger_result import format_count
 from catalog.tables.relation import RelationKind
 
@@ -50,15 +50,15 @@ def build_task(context: JobContext) -> Json:
     return build_keys_task(context.keyed_table, context.relation.name, context.metadata[BASE], keep, linked=linked)
 
 
-def dry_run(run: DryRun) -> Would:
+def dry_run(run: DryRun) -> DryRunResult:
     """All rows are read for their keys; how many of these occur more than once is known when it runs."""
     base = run.context.main_store[1]
     now = read_totals(base)
     over = f"the keys of {format_count(now['rows'], 'row')}"
     resolves = run.task["resolves"]
-    return Would(
-        would=f"count {over}, and keep one row of each that occurs more than once" if resolves else f"count {over}",
-        touches=[Touch("files to read", now["files"], now["bytes"])],
+    return DryRunResult(
+        action=f"count {over}, and keep one row of each that occurs more than once" if resolves else f"count {over}",
+        affected=[AffectedItems("files to read", now["files"], now["bytes"])],
         gain=measure_gain(base),
         exact=not resolves,
         notes=["how many rows leave is known when it runs"] if resolves else ["only the key columns are read"],

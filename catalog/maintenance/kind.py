@@ -13,7 +13,7 @@ from catalog.jobs.job import JobKind
 from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun
 from catalog.maintenance.estimate import Estimate, reads_metadata
-from catalog.planning.dry_run import Would
+from catalog.planning.dry_run import DryRunResult
 from catalog.planning.facts import TableFacts
 from catalog.planning.trigger_result import JobTrigger
 from catalog.tables.relation import Relation, RelationKind
@@ -53,7 +53,7 @@ class MaintenanceKind:
     trigger: JobTrigger | None = None
     """Whether the job is due now; None for a kind that runs on request, or that only a scan of Hive makes due."""
     estimate: Estimate = reads_metadata
-    dry_run: Callable[[DryRun], Would] | None = None
+    dry_run: Callable[[DryRun], DryRunResult] | None = None
     """What the job would do now; None where only a job can tell."""
     options: type[JobOptions] = JobOptions
     tables: frozenset[RelationKind] = frozenset({RelationKind.TABLE, RelationKind.KEYED})

@@ -16,7 +16,7 @@ from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, measure_gain, read_size_property
 from catalog.maintenance.kind import JobOptions, MaintenanceKind
 from catalog.names import TableName
-from catalog.planning.dry_run import Touch, Would
+from catalog.planning.dry_run import AffectedItems, DryRunResult
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.trigger_result import format_count
 from catalog.tables.relation import RelationKind
@@ -40,12 +40,12 @@ def trigger(facts: TableFacts, past: Sequence[Job], _now: datetime) -> Due | Non
         return None
     commits = stats.sequence_number or stats.manifests
     state = f"after {commits // most * most}" + ("" if stats.sequence_number else f" since {_last_packed(past)}")
-    return Due(kind=JobKind.MANIFESTS, why=f"{stats.manifests:,} manifests (limit {most:,})", state=state)
+    return Due(kind=JobKind.REWRITE_MANIFESTS, reason=f"{stats.manifests:,} manifests (limit {most:,})", state=state)
 
 
 def _last_packed(past: Sequence[Job]) -> str:
     """The last job that has written any anew. Format v1 counts no commits: since then manifests tell how many came."""
-    packed = (str(job.id) for job in past if job.kind is JobKind.MANIFESTS and job.committed_by is not None)
+    packed = (str(job.id) for job in past if job.kind is JobKind.REWRITE_MANIFESTS and job.committed_by is not None)
     return next(packed, "ever")
 
 
@@ -57,23 +57,23 @@ def build_task(context: JobContext) -> Json:
     return build_manifests_task(tables, max_count=max_count)
 
 
-def dry_run(run: DryRun) -> Would:
+def dry_run(run: DryRun) -> DryRunResult:
     """Each store's manifests where there are more than asked for, and half as many would do."""
     now = after = 0
-    touches = []
+    affected = []
     for store, name, metadata in run.context.stores:
         sizes = _manifest_sizes(run, metadata)
         fewest = -(-sum(sizes) // read_size_property(metadata, *_MANIFEST_TARGET))
         written = len(sizes) > run.task["max_count"] and fewest <= len(sizes) / 2
         now, after = now + len(sizes), after + (fewest if written else len(sizes))
         label = f"manifests of {store or name} to " + ("write anew" if written else "leave")
-        touches.append(Touch(label, len(sizes), sum(sizes)))
+        affected.append(AffectedItems(label, len(sizes), sum(sizes)))
     changes = now != after
-    return Would(
-        would=f"write {format_count(now, 'manifest')} anew as about {after:,}"
+    return DryRunResult(
+        action=f"write {format_count(now, 'manifest')} anew as about {after:,}"
         if changes
         else "leave the manifests alone",
-        touches=touches,
+        affected=affected,
         gain=measure_gain(run.context.main_store[1]),
         exact=not changes,
         notes=["manifests of older partitionings stay as they are"] if changes else [],
@@ -87,7 +87,7 @@ def _manifest_sizes(run: DryRun, metadata: Json) -> list[int]:
 
 
 MANIFESTS = MaintenanceKind(
-    name=JobKind.MANIFESTS,
+    name=JobKind.REWRITE_MANIFESTS,
     max_wait=timedelta(hours=2),
     trigger=trigger,
     build_task=build_task,

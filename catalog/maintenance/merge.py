@@ -15,7 +15,7 @@ from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, count_by_partition, measure_gain, read_totals
 from catalog.maintenance.estimate import Effect, TableSize, size_without_changes
 from catalog.maintenance.kind import JobOptions, MaintenanceKind
-from catalog.planning.dry_run import Touch, Would, list_largest_partitions
+from catalog.planning.dry_run import AffectedItems, DryRunResult, list_largest_partitions
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.schedules import find_due_times
 from catalog.planning.trigger_result import NotYet, format_count, format_time
@@ -44,12 +44,14 @@ def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotY
     state = f"{keyed.version}:{keyed.watermark}..{keyed.change_sequence}"
     limits, waiting = read_merge_trigger(facts.policy), measure_pending(facts, keyed, past, now)
     if limits.holds(waiting):
-        return Due(kind=JobKind.MERGE, why=limits.why(waiting), state=state)
+        return Due(kind=JobKind.MERGE, reason=limits.reason(waiting), state=state)
     schedule = find_due_times(JobKind.MERGE, facts, past, now)
     if schedule.due_since is not None:
-        return Due(kind=JobKind.MERGE, why=f"its schedule has come at {format_time(schedule.due_since)}", state=state)
+        return Due(
+            kind=JobKind.MERGE, reason=f"its schedule has come at {format_time(schedule.due_since)}", state=state
+        )
     comes = [moment for moment in (limits.next_at(waiting), schedule.following) if moment is not None]
-    return NotYet(kind=JobKind.MERGE, why=limits.why(waiting), next_at=min(comes, default=None))
+    return NotYet(kind=JobKind.MERGE, reason=limits.reason(waiting), next_at=min(comes, default=None))
 
 
 def read_merge_trigger(policy: Policy) -> Trigger:
@@ -105,23 +107,23 @@ def build_task(context: JobContext) -> Json:
     )
 
 
-def dry_run(run: DryRun) -> Would:
+def dry_run(run: DryRun) -> DryRunResult:
     """Pending changes, and the partitions that they lead to; the partitions that rows leave show when the job runs."""
     keyed, base = run.context.keyed, run.context.main_store[1]
     if keyed is None or not keyed.pending_commits:
-        return Would(would="merge nothing: no change is pending", gain=measure_gain(base))
+        return DryRunResult(action="merge nothing: no change is pending", gain=measure_gain(base))
     change = run.context.metadata[CHANGE]
     pending = [file for file in run.live(change) if file.sequence_number > keyed.watermark]
     partitions = count_by_partition(change, pending)
     rows = read_totals(base)["rows"]
     mode = {"auto": "by whatever costs less", "rewrite": "by rewriting", "vectors": "by delete files"}
-    return Would(
-        would=f"merge {format_count(keyed.pending_rows, 'pending row')} of {format_count(keyed.pending_commits, 'commit')} into "
+    return DryRunResult(
+        action=f"merge {format_count(keyed.pending_rows, 'pending row')} of {format_count(keyed.pending_commits, 'commit')} into "
         f"a base of {format_count(rows, 'row')}, {mode[str(run.task['mode'])]}",
-        touches=[
-            Touch("pending rows", keyed.pending_rows, keyed.pending_bytes),
-            Touch("change files", len(pending), sum(file.size for file in pending)),
-            Touch("partitions written to", len(partitions)),
+        affected=[
+            AffectedItems("pending rows", keyed.pending_rows, keyed.pending_bytes),
+            AffectedItems("change files", len(pending), sum(file.size for file in pending)),
+            AffectedItems("partitions written to", len(partitions)),
             *list_largest_partitions(partitions),
         ],
         gain=measure_gain(base),

@@ -26,7 +26,7 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 def decide_next_job(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotDue:
     """The job to plan now, or why there is none. `past` is newest first, the last few of each kind."""
     if not facts.policy["firn.optimize.enabled"]:
-        return NotDue(why="optimizing is switched off by policy (firn.optimize.enabled=false)")
+        return NotDue(reason="optimizing is switched off by policy (firn.optimize.enabled=false)")
     active = next((job for job in past if job.status.is_active), None)
     past = [job for job in past if not (job.was_withdrawn or job.status.is_active)]
     decision = _decided(facts, past, now) if active is None else _beside(active, facts, past, now)
@@ -48,7 +48,7 @@ def _beside(active: Job, facts: TableFacts, past: Sequence[Job], now: datetime) 
     until, due = min(others, key=lambda pair: pair[0], default=(active.deadline, None))
     if due is not None and until < active.deadline:
         return due
-    return NotDue(why=f"a {active.kind} job is {active.status} already", kind=active.kind)
+    return NotDue(reason=f"a {active.kind} job is {active.status} already", kind=active.kind)
 
 
 def _decided(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotDue:
@@ -58,8 +58,8 @@ def _decided(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Not
         return _whose_turn(ready, past)
     later = [_permitted(one, facts) for one in judged if isinstance(one, NotYet)]
     decision = _nothing_due(facts, held, later, now)
-    never = [f"no {one.kind}: {one.why}" for one in judged if isinstance(one, NotApplicable)]
-    return replace(decision, why="; ".join([decision.why, *never]))
+    never = [f"no {one.kind}: {one.reason}" for one in judged if isinstance(one, NotApplicable)]
+    return replace(decision, reason="; ".join([decision.reason, *never]))
 
 
 def _needs(facts: TableFacts, past: Sequence[Job], now: datetime) -> list[Due | NotYet | NotApplicable]:
@@ -104,8 +104,8 @@ def _blocked(due: Due, facts: TableFacts, now: datetime) -> NotDue | None:
     blocker = find_longest_blocker(facts.blockers, (due.kind,), now)
     if blocker is None:
         return None
-    why = f"{due.kind} is due ({due.why}), but the table is {blocker}"
-    return NotDue(why=why, next_at=open_from(facts.policy, blocker.until), kind=due.kind, blocked_by=blocker)
+    reason = f"{due.kind} is due ({due.reason}), but the table is {blocker}"
+    return NotDue(reason=reason, next_at=open_from(facts.policy, blocker.until), kind=due.kind, blocked_by=blocker)
 
 
 def _closed(due: Due, facts: TableFacts, now: datetime) -> NotDue | None:
@@ -115,7 +115,7 @@ def _closed(due: Due, facts: TableFacts, now: datetime) -> NotDue | None:
     until = "and no moment is both within firn.optimize.window and outside firn.optimize.not-during"
     if opens is not None:
         until = f"but jobs may not begin before {format_time(opens)} (firn.optimize.window, firn.optimize.not-during)"
-    return NotDue(why=f"{due.kind} is due ({due.why}), {until}", next_at=opens, kind=due.kind)
+    return NotDue(reason=f"{due.kind} is due ({due.reason}), {until}", next_at=opens, kind=due.kind)
 
 
 def _permitted(later: NotYet, facts: TableFacts) -> NotDue:
@@ -124,23 +124,23 @@ def _permitted(later: NotYet, facts: TableFacts) -> NotDue:
     if when is not None:
         blocker = find_longest_blocker(facts.blockers, (later.kind,), when)
         when = open_from(facts.policy, when if blocker is None else blocker.until)
-    return NotDue(why=later.why, next_at=when, kind=later.kind)
+    return NotDue(reason=later.reason, next_at=when, kind=later.kind)
 
 
 def _nothing_due(facts: TableFacts, held: list[NotDue], later: list[NotDue], now: datetime) -> NotDue:
     """What is held back, else what is pending; and what time will bring first, which tells when to look again."""
     pending = next((one for one in later if one.kind is JobKind.MERGE), None)
-    said = held[0] if held else pending or NotDue(why=_idle(facts))
+    said = held[0] if held else pending or NotDue(reason=_idle(facts))
     timed = [(one.next_at, one) for one in (*held, *later) if one.next_at is not None]
     if timed:
         _, soonest = min(timed, key=lambda pair: pair[0])
         if soonest is not said:
-            why = soonest.why if soonest.kind is said.kind else f"{soonest.kind} comes next: {soonest.why}"
-            said = replace(said, why=f"{said.why}; {why}", next_at=soonest.next_at, kind=soonest.kind)
+            reason = soonest.reason if soonest.kind is said.kind else f"{soonest.kind} comes next: {soonest.reason}"
+            said = replace(said, reason=f"{said.reason}; {reason}", next_at=soonest.next_at, kind=soonest.kind)
     blocker = find_longest_blocker(facts.blockers, tuple(JobKind), now)
     if blocker is None or said.blocked_by is not None:
         return said
-    return replace(said, why=f"{said.why}; the table is {blocker}", blocked_by=blocker)
+    return replace(said, reason=f"{said.reason}; the table is {blocker}", blocked_by=blocker)
 
 
 def _idle(facts: TableFacts) -> str:

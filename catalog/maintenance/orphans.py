@@ -19,8 +19,8 @@ def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotY
     if facts.hive_linked or _looked_through(facts, past):
         return None
     if facts.keeps_orphans is not None and facts.policy["firn.orphans.schedule"] is not None:
-        return NotApplicable(kind=JobKind.ORPHANS, why=facts.keeps_orphans)
-    return due_by_schedule(JobKind.ORPHANS, "files that nothing refers to are looked for", facts, past, now)
+        return NotApplicable(kind=JobKind.REMOVE_ORPHANS, reason=facts.keeps_orphans)
+    return due_by_schedule(JobKind.REMOVE_ORPHANS, "files that nothing refers to are looked for", facts, past, now)
 
 
 def _looked_through(facts: TableFacts, past: Sequence[Job]) -> bool:
@@ -33,7 +33,7 @@ def _looked_through(facts: TableFacts, past: Sequence[Job]) -> bool:
     looks = [
         job
         for job in past
-        if job.kind is JobKind.ORPHANS
+        if job.kind is JobKind.REMOVE_ORPHANS
         and job.status is JobStatus.SUCCEEDED
         and job.created_at >= ripe
         and job.answers_schedule
@@ -51,7 +51,7 @@ def build_task(_context: JobContext) -> Json:
 
 
 ORPHANS = MaintenanceKind(
-    name=JobKind.ORPHANS,
+    name=JobKind.REMOVE_ORPHANS,
     max_wait=timedelta(hours=6),
     trigger=trigger,
     build_task=build_task,

@@ -20,7 +20,7 @@ from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, count_by_partition, measure_gain
 from catalog.maintenance.estimate import Effect, TableSize
 from catalog.maintenance.kind import JobOptions, MaintenanceKind
-from catalog.planning.dry_run import NOTHING_TO_DO, Touch, Would, list_largest_partitions
+from catalog.planning.dry_run import NOTHING_TO_DO, AffectedItems, DryRunResult, list_largest_partitions
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.file_rules import rewrite_policy
 from catalog.planning.schedules import find_due_times
@@ -78,7 +78,7 @@ def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotY
     if because is not None:
         params = _because_of_deletes(stats)
         if layout.packing(params).files:
-            return Due(kind=JobKind.REWRITE, why=because, state=str(stats.snapshot_id), params=params)
+            return Due(kind=JobKind.REWRITE, reason=because, state=str(stats.snapshot_id), params=params)
     return _pack(facts, layout, past, now)
 
 
@@ -106,20 +106,22 @@ def _pack(facts: TableFacts, layout: FileLayout, past: Sequence[Job], now: datet
     few = {"min_files": str(FEWEST_FILES)}
     planned, every = layout.planned.packable_files, layout.asked.packable_files
     if planned >= least:
-        why = f"{format_count(planned, 'small file')} can be packed (limit {least:,})"
-        return Due(kind=JobKind.REWRITE, why=why, state=state)
+        reason = f"{format_count(planned, 'small file')} can be packed (limit {least:,})"
+        return Due(kind=JobKind.REWRITE, reason=reason, state=state)
     if measure_spread(layout, least) >= 1:
         saved = layout.asked.saved_files
-        why = f"{saved:,} of {format_count(layout.data_files, 'file')} would go: small ones of {layout.asked.groups:,}"
-        return Due(kind=JobKind.REWRITE, why=f"{why} partitions", state=state, params=few)
+        reason = (
+            f"{saved:,} of {format_count(layout.data_files, 'file')} would go: small ones of {layout.asked.groups:,}"
+        )
+        return Due(kind=JobKind.REWRITE, reason=f"{reason} partitions", state=state, params=few)
     if every < FEWEST_FILES:
         return None
     small = f"{format_count(every, 'small file')} can be packed"
     schedule = find_due_times(JobKind.REWRITE, facts, past, now)
     if schedule.due_since is not None:
-        why = f"{small}, and its schedule has come at {format_time(schedule.due_since)}"
-        return Due(kind=JobKind.REWRITE, why=why, state=state, params=few)
-    return NotYet(kind=JobKind.REWRITE, why=f"{small} by schedule", next_at=schedule.following)
+        reason = f"{small}, and its schedule has come at {format_time(schedule.due_since)}"
+        return Due(kind=JobKind.REWRITE, reason=reason, state=state, params=few)
+    return NotYet(kind=JobKind.REWRITE, reason=f"{small} by schedule", next_at=schedule.following)
 
 
 def measure_spread(layout: FileLayout, least: int) -> float:
@@ -172,7 +174,7 @@ def build_task(context: JobContext) -> Json:
     return build_rewrite_task(table, rewrite_policy(context.policy, job.params))
 
 
-def dry_run(run: DryRun) -> Would:
+def dry_run(run: DryRun) -> DryRunResult:
     """Small files and such with many deleted rows, or all; packed within their partitions, in order where asked.
 
     They are the files that Iceberg's planner would choose, as the job asks it to.
@@ -191,12 +193,12 @@ def dry_run(run: DryRun) -> Would:
     notes = _notes(metadata, task, deletes, chosen)
     what = "small file" if all(file.size < rule.small_below for file in chosen) else "file"
     after = f"into about {packing.files_after:,}{order}"
-    return Would(
-        would=f"pack {format_count(packing.files, what)} of {len(data):,} {after}" if chosen else NOTHING_TO_DO,
-        touches=[
-            Touch("files to rewrite", packing.files, packing.bytes),
-            Touch("files to leave", len(data) - packing.files, _size(data) - packing.bytes),
-            Touch("partitions", packing.groups),
+    return DryRunResult(
+        action=f"pack {format_count(packing.files, what)} of {len(data):,} {after}" if chosen else NOTHING_TO_DO,
+        affected=[
+            AffectedItems("files to rewrite", packing.files, packing.bytes),
+            AffectedItems("files to leave", len(data) - packing.files, _size(data) - packing.bytes),
+            AffectedItems("partitions", packing.groups),
             *list_largest_partitions(count_by_partition(metadata, chosen)),
         ],
         gain=measure_gain(metadata, files=packing.files - packing.files_after, deletes=packing.delete_files),

@@ -17,8 +17,8 @@ def due_by_schedule(
     """Due from the schedule's moment on, until the kind has been done; None without a schedule."""
     schedule = find_due_times(kind, facts, past, now)
     if schedule.due_since is not None:
-        why = f"{what}: its schedule has come at {format_time(schedule.due_since)}"
-        return Due(kind=kind, why=why, state=state or f"scheduled for {schedule.due_since.isoformat()}")
+        reason = f"{what}: its schedule has come at {format_time(schedule.due_since)}"
+        return Due(kind=kind, reason=reason, state=state or f"scheduled for {schedule.due_since.isoformat()}")
     if schedule.following is None:
         return None
-    return NotYet(kind=kind, why=f"{what} by schedule", next_at=schedule.following)
+    return NotYet(kind=kind, reason=f"{what} by schedule", next_at=schedule.following)

@@ -12,7 +12,7 @@ from catalog.maintenance.dry_run import DryRun, measure_gain, read_totals
 from catalog.maintenance.estimate import reads_all_data
 from catalog.maintenance.kind import MaintenanceKind
 from catalog.maintenance.scheduled import due_by_schedule
-from catalog.planning.dry_run import Touch, Would
+from catalog.planning.dry_run import AffectedItems, DryRunResult
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.trigger_result import NotYet, format_count
 from catalog.retention.statistics import build_statistics_task, choose_statistics_columns
@@ -27,8 +27,8 @@ def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotY
     last = next((job for job in past if job.kind is JobKind.STATISTICS), None)
     if last is not None and last.status is JobStatus.SUCCEEDED and last.params.get("state") == state:
         return None
-    why = f"distinct values of {', '.join(columns)} are counted"
-    return due_by_schedule(JobKind.STATISTICS, why, facts, past, now, state=state)
+    reason = f"distinct values of {', '.join(columns)} are counted"
+    return due_by_schedule(JobKind.STATISTICS, reason, facts, past, now, state=state)
 
 
 def build_task(context: JobContext) -> Json:
@@ -39,16 +39,16 @@ def build_task(context: JobContext) -> Json:
     return build_statistics_task([*name.namespace, name.name], metadata, columns)
 
 
-def dry_run(run: DryRun) -> Would:
+def dry_run(run: DryRun) -> DryRunResult:
     """Columns to be counted: their values of all rows are read."""
     metadata, columns = run.context.main_store[1], run.task["columns"]
     now = read_totals(metadata)
     if run.task["snapshot_id"] is None or not columns:
-        why = "the head's statistics are there already, or it has none of the columns yet"
-        return Would(would=f"count nothing: {why}", gain=measure_gain(metadata))
-    return Would(
-        would=f"count the distinct values of {format_count(len(columns), 'column')} over {format_count(now['rows'], 'row')}",
-        touches=[Touch("columns", len(columns)), Touch("files to read", now["files"], now["bytes"])],
+        reason = "the head's statistics are there already, or it has none of the columns yet"
+        return DryRunResult(action=f"count nothing: {reason}", gain=measure_gain(metadata))
+    return DryRunResult(
+        action=f"count the distinct values of {format_count(len(columns), 'column')} over {format_count(now['rows'], 'row')}",
+        affected=[AffectedItems("columns", len(columns)), AffectedItems("files to read", now["files"], now["bytes"])],
         gain=measure_gain(metadata),
         notes=[f"columns: {', '.join(columns)}", "only these columns' parts of the files are read"],
     )

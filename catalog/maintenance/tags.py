@@ -11,7 +11,7 @@ from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, measure_gain
 from catalog.maintenance.kind import MaintenanceKind
 from catalog.maintenance.scheduled import due_by_schedule
-from catalog.planning.dry_run import Touch, Would
+from catalog.planning.dry_run import AffectedItems, DryRunResult
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.trigger_result import NotYet, format_count
 from catalog.retention.tags import TagPlan, TagPolicy, build_tags_task, plan_tags
@@ -41,16 +41,16 @@ def build_task(context: JobContext) -> Json:
     return build_tags_task([*name.namespace, name.name], metadata, plan_tags_of(context))
 
 
-def dry_run(run: DryRun) -> Would:
+def dry_run(run: DryRun) -> DryRunResult:
     """Tags that the schedule asks for, and those whose time is over."""
     make, drop, missed = run.task["make"], run.task["drop"], run.task["missed"]
-    made = [Touch(f"tag {tag['name']} on snapshot {tag['snapshot_id']}", 1) for tag in make]
-    dropped = [Touch(f"drop {name}", 1) for name in sorted(drop)]
-    return Would(
-        would=f"make {format_count(len(make), 'tag')} and drop {len(drop):,}",
-        touches=[*made, *dropped],
+    made = [AffectedItems(f"tag {tag['name']} on snapshot {tag['snapshot_id']}", 1) for tag in make]
+    dropped = [AffectedItems(f"drop {name}", 1) for name in sorted(drop)]
+    return DryRunResult(
+        action=f"make {format_count(len(make), 'tag')} and drop {len(drop):,}",
+        affected=[*made, *dropped],
         gain=measure_gain(run.context.main_store[1]),
-        notes=[f"no tag {name}: {why}" for name, why in missed.items()],
+        notes=[f"no tag {name}: {reason}" for name, reason in missed.items()],
     )
 
 

@@ -16,7 +16,7 @@ from catalog.maintenance.dry_run import DryRun, count_by_partition, measure_gain
 from catalog.maintenance.estimate import reads_all_data
 from catalog.maintenance.kind import MaintenanceKind
 from catalog.maintenance.scheduled import due_by_schedule
-from catalog.planning.dry_run import Touch, Would, list_largest_partitions
+from catalog.planning.dry_run import AffectedItems, DryRunResult, list_largest_partitions
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.trigger_result import NotApplicable, NotYet, format_count
 from catalog.policy.units import format_duration
@@ -39,7 +39,7 @@ def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotY
     if not column or age is None or not facts.stats.records:
         return None
     if facts.hive_linked:
-        return NotApplicable(kind=JobKind.TTL, why="the table is linked to Hive, which would bring the rows back")
+        return NotApplicable(kind=JobKind.TTL, reason="the table is linked to Hive, which would bring the rows back")
     return due_by_schedule(
         JobKind.TTL, f"rows whose {column} is older than {format_duration(age)} go", facts, past, now
     )
@@ -84,7 +84,7 @@ class _Old:
     """Of those in part, estimated between their bounds."""
 
 
-def dry_run(run: DryRun) -> Would:
+def dry_run(run: DryRun) -> DryRunResult:
     """Rows that are too old: in whole partitions and files, and in parts of files as their bounds say."""
     metadata, cutoff = run.context.main_store[1], find_cutoff(run.context)
     files = run.live(metadata, bounds_of=cutoff.field_id)
@@ -97,12 +97,12 @@ def dry_run(run: DryRun) -> Would:
     notes += ["rows that delete files take away already are counted too"] if has_deletes else []
     notes += ["pending changes are not counted"] if pending else []
     about = "about " if notes else ""
-    return Would(
-        would=f"delete {about}{format_count(rows, 'row')} in which {cutoff.column} is before {cutoff.at}",
-        touches=[
-            Touch("rows", rows),
-            Touch("files that go whole, unopened", len(old.whole), size),
-            Touch("files that lose some rows", len(old.part), sum(file.size for file in old.part)),
+    return DryRunResult(
+        action=f"delete {about}{format_count(rows, 'row')} in which {cutoff.column} is before {cutoff.at}",
+        affected=[
+            AffectedItems("rows", rows),
+            AffectedItems("files that go whole, unopened", len(old.whole), size),
+            AffectedItems("files that lose some rows", len(old.part), sum(file.size for file in old.part)),
             *list_largest_partitions(count_by_partition(metadata, [*old.whole, *old.part])),
         ],
         gain=measure_gain(metadata, files=len(old.whole), bytes=size),

@@ -33,8 +33,8 @@ def find_backoff(due: Due, past: Sequence[Job], now: datetime, *, for_gain: bool
     return _disappointing(due, past, now) if failing is None and for_gain else failing
 
 
-def _waits(due: Due, why: str) -> NotDue:
-    return NotDue(why=f"{due.kind} is due ({due.why}), {why}", kind=due.kind)
+def _waits(due: Due, reason: str) -> NotDue:
+    return NotDue(reason=f"{due.kind} is due ({due.reason}), {reason}", kind=due.kind)
 
 
 def find_failure_backoff(kind: JobKind, past: Sequence[Job], now: datetime) -> NotDue | None:
@@ -45,7 +45,7 @@ def find_failure_backoff(kind: JobKind, past: Sequence[Job], now: datetime) -> N
     if again is None or now >= again:
         return None
     times = "once" if failures == 1 else f"{failures} times in a row"
-    return NotDue(why=f"{kind} has failed {times}: {same[0].error}", next_at=again, kind=kind)
+    return NotDue(reason=f"{kind} has failed {times}: {same[0].error}", next_at=again, kind=kind)
 
 
 def _disappointing(due: Due, past: Sequence[Job], now: datetime) -> NotDue | None:
@@ -55,8 +55,8 @@ def _disappointing(due: Due, past: Sequence[Job], now: datetime) -> NotDue | Non
     again = _again(judged, misses) if misses >= MAX_MISSES else None
     if again is None or now >= again:
         return None
-    why = f"{due.kind} is due ({due.why}), but the last {misses} gained less than a quarter of what was predicted"
-    return NotDue(why=why, next_at=again, kind=due.kind)
+    reason = f"{due.kind} is due ({due.reason}), but the last {misses} gained less than a quarter of what was predicted"
+    return NotDue(reason=reason, next_at=again, kind=due.kind)
 
 
 def _again(newest_first: Sequence[Job], times: int) -> datetime | None:

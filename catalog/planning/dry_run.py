@@ -13,21 +13,21 @@ NOTHING_TO_DO = "have nothing to do"
 
 
 @dataclass(frozen=True, slots=True)
-class Touch:
+class AffectedItems:
     """Things of one kind that a job would touch, or leave; bytes where they have any."""
 
-    what: str
+    items: str
     count: int
     bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Would:
+class DryRunResult:
     """What one job would do now."""
 
-    would: str
+    action: str
     """Follows on `would`: `expire 3 snapshots`."""
-    touches: Sequence[Touch] = ()
+    affected: Sequence[AffectedItems] = ()
     gain: Mapping[str, int] = field(default_factory=dict)
     """What a full scan would have to read, before and after."""
     exact: bool = True
@@ -37,8 +37,8 @@ class Would:
     """Whether it is certain that the job would change nothing."""
 
 
-def list_largest_partitions(by_partition: Mapping[str, tuple[int, int]]) -> list[Touch]:
+def list_largest_partitions(by_partition: Mapping[str, tuple[int, int]]) -> list[AffectedItems]:
     """The partitions with the most bytes, as counts and bytes; unpartitioned tables have none to tell of."""
     named = [(name, count, size) for name, (count, size) in by_partition.items() if name]
     named.sort(key=lambda one: (-one[2], one[0]))
-    return [Touch(name, count, size) for name, count, size in named[:MAX_PARTITIONS]]
+    return [AffectedItems(name, count, size) for name, count, size in named[:MAX_PARTITIONS]]

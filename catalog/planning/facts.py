@@ -23,7 +23,7 @@ class Due:
     """A job to plan. `state` names the table's state it is planned for: what changed nothing is not done twice."""
 
     kind: JobKind
-    why: str
+    reason: str
     state: str
     params: Mapping[str, Any] = field(default_factory=dict)
     predicted: Prediction | None = None
@@ -33,7 +33,7 @@ class Due:
 class NotDue:
     """Why nothing is to be done now; `next_at` when time alone will change that, `kind` what comes next."""
 
-    why: str
+    reason: str
     next_at: datetime | None = None
     kind: JobKind | None = None
     predicted: Prediction | None = None

@@ -15,7 +15,7 @@ class NotYet:
     """Not due yet: what is lacking, and when time alone will make it due."""
 
     kind: JobKind
-    why: str
+    reason: str
     next_at: datetime | None = None
 
 
@@ -24,7 +24,7 @@ class NotApplicable:
     """Asked for by policy, and refused for such a table: a job could only fail."""
 
     kind: JobKind
-    why: str
+    reason: str
 
 
 JobTrigger = Callable[[TableFacts, Sequence[Job], datetime], Due | NotYet | NotApplicable | None]

@@ -23,10 +23,10 @@ FOR_WRITERS = frozenset(
         # A late change finds no tombstone any more, and brings a deleted row back.
         "firn.tombstone.max-age",
         # What is done in Hive decides about rows and columns here, and the other way round.
-        *("firn.hive.overwrite-wins", "firn.hive.overwrite.lasts", "firn.hive.keyed-sync", "firn.hive.subdirectories"),
-        *("firn.hive.schema-conflict", "firn.hive.schema-give"),
+        *("firn.hive.overwrite-wins", "firn.hive.overwrite-window", "firn.hive.keyed-sync", "firn.hive.subdirectories"),
+        *("firn.hive.schema-conflict", "firn.hive.schema-push"),
         # Directories that a publish has left are deleted after this time; where published files lie.
-        *("firn.hive.publish.watch", "firn.hive.publish.location"),
+        *("firn.hive.retired-dir-grace", "firn.hive.publish.location"),
         # Of a catalog: how long what was dropped can be brought back.
         RETENTION,
     }

@@ -37,7 +37,7 @@ class Ignored:
 
     text: str
     source: str
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,10 +96,10 @@ def _default(key: str) -> Sourced:
 
 
 def _over(wider: Sourced, key: str, text: str, source: str) -> Sourced:
-    _, why = _read(key, text)
-    if why is None:
+    _, reason = _read(key, text)
+    if reason is None:
         return Sourced(text=text, source=source)
-    return replace(wider, ignored=(*wider.ignored, Ignored(text=text, source=source, why=why)))
+    return replace(wider, ignored=(*wider.ignored, Ignored(text=text, source=source, reason=reason)))
 
 
 def check_policy(settings: Mapping[str, str]) -> None:

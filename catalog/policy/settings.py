@@ -212,7 +212,7 @@ _HIVE = (
         "for; never: when somebody asks",
     ),
     Setting(
-        "firn.hive.publish.watch",
+        "firn.hive.retired-dir-grace",
         "1 d",
         parse_duration,
         "how long the directory that a partition was at before a publish is looked at, for writers that began before",
@@ -224,7 +224,7 @@ _HIVE = (
         "where published partitions lie; empty: in the catalog's warehouse, beside the tables",
     ),
     Setting(
-        "firn.hive.overwrite.lasts",
+        "firn.hive.overwrite-window",
         "1 h",
         parse_duration,
         "how long after files have vanished what comes into their partition belongs to the same overwrite",
@@ -241,7 +241,7 @@ _HIVE = (
         "whose column counts where both sides have changed one; ask: it stays on both sides as it is",
     ),
     _choice(
-        "firn.hive.schema-give",
+        "firn.hive.schema-push",
         "additions",
         ("none", "additions", "all"),
         "what Hive's table is given of changed columns: new ones and comments once it was published, or all",
@@ -249,8 +249,8 @@ _HIVE = (
     _choice(
         "firn.hive.keyed-sync",
         "upsert",
-        ("upsert", "trust"),
-        "what rows that Hive-side writers add to a keyed table become; trust: files of new keys, taken as they are",
+        ("upsert", "append-without-check"),
+        "what rows that Hive-side writers add to a keyed table become; append-without-check: new keys, not checked",
     ),
     _choice(
         "firn.hive.subdirectories",

@@ -64,7 +64,7 @@ class AtLeast:
     def holds(self, waiting: PendingChanges) -> bool:
         return waiting.amount(self.fact) >= self.limit
 
-    def why(self, waiting: PendingChanges) -> str:
+    def reason(self, waiting: PendingChanges) -> str:
         """What the fact says now, beside its limit."""
         return f"{_SAID[self.fact](waiting.amount(self.fact))} (limit {_LIMIT[self.fact](self.limit)})"
 
@@ -90,10 +90,10 @@ class AllOf:
     def holds(self, waiting: PendingChanges) -> bool:
         return all(part.holds(waiting) for part in self.parts)
 
-    def why(self, waiting: PendingChanges) -> str:
+    def reason(self, waiting: PendingChanges) -> str:
         """When it holds, all of it; otherwise what is missing."""
         lacking = [part for part in self.parts if not part.holds(waiting)]
-        return " and ".join(part.why(waiting) for part in lacking or self.parts)
+        return " and ".join(part.reason(waiting) for part in lacking or self.parts)
 
     def next_at(self, waiting: PendingChanges) -> datetime | None:
         moments = [part.next_at(waiting) for part in self.parts]
@@ -114,9 +114,9 @@ class AnyOf:
     def holds(self, waiting: PendingChanges) -> bool:
         return any(part.holds(waiting) for part in self.parts)
 
-    def why(self, waiting: PendingChanges) -> str:
+    def reason(self, waiting: PendingChanges) -> str:
         """The first part that holds; otherwise the first of all."""
-        return next((part for part in self.parts if part.holds(waiting)), self.parts[0]).why(waiting)
+        return next((part for part in self.parts if part.holds(waiting)), self.parts[0]).reason(waiting)
 
     def next_at(self, waiting: PendingChanges) -> datetime | None:
         return min((moment for part in self.parts if (moment := part.next_at(waiting)) is not None), default=None)

@@ -53,7 +53,7 @@ class Catalogs(Protocol):
     def change_properties(
         self, name: CatalogName, *, updates: Mapping[str, str], removals: Collection[str]
     ) -> Catalog: ...
-    def note_metastore_down(self, name: CatalogName, why: str | None, now: datetime) -> None:
+    def note_metastore_down(self, name: CatalogName, reason: str | None, now: datetime) -> None:
         """Keep since when its metastore does not answer, and why; None when it does."""
 
     def hold(self, name: CatalogName) -> None:
@@ -270,7 +270,7 @@ class Optimizers(Protocol):
     def saw(self, optimizer_id: str, now: datetime, memory: Mapping[str, int]) -> Optimizer | None:
         """Note that it was heard, and its memory if it told; nothing else of it changes. None: not registered."""
 
-    def ask(self, optimizer_id: str, *, draining: bool, stopping: bool, why: str | None) -> Optimizer | None:
+    def ask(self, optimizer_id: str, *, draining: bool, stopping: bool, reason: str | None) -> Optimizer | None:
         """Note what it is asked to do; nothing else of it changes. None: not registered."""
 
     def list(self) -> Sequence[Optimizer]: ...

@@ -70,7 +70,7 @@ class Dropped:
     keep_until: datetime
     purge: bool
     """Whether its files are deleted once it is kept no longer."""
-    within: UUID | None = None
+    parent_id: UUID | None = None
     """The namespace's entry, when it was dropped with its namespace."""
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Of a namespace: its own properties and those of the namespaces below it, by encoded name."""

@@ -101,9 +101,9 @@ def compute_ttl_cutoff(metadata: Json, policy: TtlPolicy, now: datetime) -> Cuto
     kind = field["type"]
     if kind not in KINDS:
         shown = kind if isinstance(kind, str) else kind["type"]
-        why = _INSTEAD.get(shown, "that is no time")
+        reason = _INSTEAD.get(shown, "that is no time")
         raise Invalid(
-            f"{_FIELD}={policy.field}: its type is {shown}, and {why}", hint=f"name a column of {', '.join(KINDS)}"
+            f"{_FIELD}={policy.field}: its type is {shown}, and {reason}", hint=f"name a column of {', '.join(KINDS)}"
         )
     at = now.astimezone(UTC) - policy.max_age
     if kind != "timestamptz":

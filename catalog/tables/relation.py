@@ -39,11 +39,11 @@ class RelationKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Away:
+class MetastoreDown:
     """A metastore that does not answer: since when, and why as far as its client can tell."""
 
     since: datetime
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class Catalog:
     metastore_uri: str | None
     properties: dict[str, str]
     created_at: datetime
-    away: Away | None = None
+    metastore_down: MetastoreDown | None = None
     """Its metastore, when the last listing did not reach it."""
 
     @property

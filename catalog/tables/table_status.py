@@ -39,7 +39,7 @@ class TableStatus:
     """Whether a job was to be planned then."""
     kind: JobKind | None = None
     """Of the job that was due, or else of what comes next."""
-    why: str = ""
+    reason: str = ""
     next_at: datetime | None = None
     health: int = PERFECT
     parts: Mapping[str, float] = field(default_factory=dict)

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
+from firn.cli.context import CliContext, command
 from firn.cli.processes import become_server
 from firn.cli.show import moment
-from firn.cli.told import Told, command
 from firn.errors import Invalid
 from firn.transport import Json
 
@@ -28,18 +28,18 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
 @command(tokens, "create")
 def create_token(
-    this: Told,
+    ctx: CliContext,
     name: Annotated[str, typer.Argument(help="What it is for.")],
     owner: Annotated[str | None, typer.Option(help="Whose it is to be; for administrators.")] = None,
     role: Annotated[list[str] | None, typer.Option(help="Only these of the owner's roles.")] = None,
     in_catalog: Annotated[list[str] | None, typer.Option(help="Only in these catalogs.")] = None,
-    lasts: Annotated[str | None, typer.Option(help="How long: 30m, 12h, 90d.")] = None,
+    expires_in: Annotated[str | None, typer.Option(help="How long: 30m, 12h, 90d.")] = None,
 ) -> None:
     """Make a token; it is printed this once."""
-    made = this.client.access.create_token(
-        name, owner=owner, roles=role or None, catalogs=in_catalog or None, lasts=duration(lasts)
+    made = ctx.client.access.create_token(
+        name, owner=owner, roles=role or None, catalogs=in_catalog or None, expires_in=duration(expires_in)
     )
-    show = this.show
+    show = ctx.show
 
     def people() -> None:
         show.line(made["token"])
@@ -50,11 +50,11 @@ def create_token(
 
 @command(tokens, "list")
 def list_tokens(
-    this: Told,
+    ctx: CliContext,
     owner: Annotated[str | None, typer.Option(help="Whose; * is everybody's, for administrators.")] = None,
 ) -> None:
     """List tokens."""
-    show, found = this.show, list(this.client.access.tokens(owner, kind="bearer"))
+    show, found = ctx.show, list(ctx.client.access.tokens(owner, kind="bearer"))
     rows = [
         (one["id"], one["name"], one["owner"], _limits(one), _state(one), moment(one["last_used_at"])) for one in found
     ]
@@ -63,10 +63,12 @@ def list_tokens(
 
 
 @command(tokens, "revoke")
-def revoke_token(this: Told, token_id: Annotated[str, typer.Argument(help="As `firn token list` shows it.")]) -> None:
+def revoke_token(
+    ctx: CliContext, token_id: Annotated[str, typer.Argument(help="As `firn token list` shows it.")]
+) -> None:
     """End a token at once."""
-    show = this.show
-    this.client.access.revoke_token(token_id)
+    show = ctx.show
+    ctx.client.access.revoke_token(token_id)
     show.emit({"revoked": token_id}, lambda: show.line(f"revoked token {token_id}"))
 
 
@@ -82,24 +84,24 @@ def reset_admin(
 
 
 @command(roles, "create")
-def create_role(this: Told, name: str, description: Annotated[str, typer.Option(help="For people.")] = "") -> None:
+def create_role(ctx: CliContext, name: str, description: Annotated[str, typer.Option(help="For people.")] = "") -> None:
     """Create a role that gives nothing yet."""
-    show, made = this.show, this.client.access.create_role(name, description)
+    show, made = ctx.show, ctx.client.access.create_role(name, description)
     show.emit(made, lambda: show.line(f"created role {name}; grant it something with `firn role grant {name} …`"))
 
 
 @command(roles, "list")
-def list_roles(this: Told) -> None:
+def list_roles(ctx: CliContext) -> None:
     """List roles: all of them if you may grant something, else your own."""
-    show, found = this.show, this.client.access.roles()
+    show, found = ctx.show, ctx.client.access.roles()
     rows = [(one["name"], one["description"], "; ".join(map(_granted, one["grants"]))) for one in found]
     show.emit(found, lambda: show.table(("role", "description", "grants"), rows, none="no roles"))
 
 
 @command(roles, "show")
-def show_role(this: Told, name: str) -> None:
+def show_role(ctx: CliContext, name: str) -> None:
     """Show a role, what it is granted, and if you may give it, who has it."""
-    show, found = this.show, this.client.access.role(name)
+    show, found = ctx.show, ctx.client.access.role(name)
     facts = {
         "role": found["name"],
         "description": found["description"] or None,
@@ -120,43 +122,43 @@ def _members(names: list[str] | None) -> str:
 
 
 @command(roles, "grant")
-def grant(this: Told, name: str, privileges: Privileges, on: Scope) -> None:
+def grant(ctx: CliContext, name: str, privileges: Privileges, on: Scope) -> None:
     """Grant a role privileges on something, and on all that lies in it."""
-    show, changed = this.show, this.client.access.grant(name, privileges.split(","), **scope(on))
+    show, changed = ctx.show, ctx.client.access.grant(name, privileges.split(","), **scope(on))
     show.emit(changed, lambda: show.line(f"{name} may {privileges} on {on}"))
 
 
 @command(roles, "revoke")
-def revoke(this: Told, name: str, privileges: Privileges, on: Scope) -> None:
+def revoke(ctx: CliContext, name: str, privileges: Privileges, on: Scope) -> None:
     """Revoke privileges that were granted on exactly this."""
-    show, changed = this.show, this.client.access.revoke(name, privileges.split(","), **scope(on))
+    show, changed = ctx.show, ctx.client.access.revoke(name, privileges.split(","), **scope(on))
     show.emit(changed, lambda: show.line(f"{name} lost {privileges} on {on}"))
 
 
 @command(roles, "assign")
-def assign(this: Told, name: str, to: Annotated[str, typer.Argument(help="A user or service.")]) -> None:
+def assign(ctx: CliContext, name: str, to: Annotated[str, typer.Argument(help="A user or service.")]) -> None:
     """Give a user or service a role."""
-    show, changed = this.show, this.client.access.assign(name, to)
+    show, changed = ctx.show, ctx.client.access.assign(name, to)
     show.emit(changed, lambda: show.line(f"{to} has the role {name}"))
 
 
 @command(roles, "unassign")
-def unassign(this: Told, name: str, of: Annotated[str, typer.Argument(help="A user or service.")]) -> None:
+def unassign(ctx: CliContext, name: str, of: Annotated[str, typer.Argument(help="A user or service.")]) -> None:
     """Take a role from a user or service."""
-    show, changed = this.show, this.client.access.unassign(name, of)
+    show, changed = ctx.show, ctx.client.access.unassign(name, of)
     show.emit(changed, lambda: show.line(f"{of} has the role {name} no more"))
 
 
 @command(roles, "drop")
-def drop_role(this: Told, name: str) -> None:
+def drop_role(ctx: CliContext, name: str) -> None:
     """Drop a role, and take it from all who have it."""
-    show = this.show
-    this.client.access.drop_role(name)
+    show = ctx.show
+    ctx.client.access.drop_role(name)
     show.emit({"dropped": name}, lambda: show.line(f"dropped role {name}"))
 
 
 def audit(
-    this: Told,
+    ctx: CliContext,
     by: Annotated[str | None, typer.Option(help="Of this user or service.")] = None,
     target: Annotated[
         str | None, typer.Option(help="CATALOG.NAMESPACE.TABLE or what it lies in; or role NAME.")
@@ -167,7 +169,7 @@ def audit(
 ) -> None:
     """List requests and what was decided about them, newest first."""
     filters = {"principal": by, "target": target, "verdict": verdict, "changes": changes}
-    show, found = this.show, this.client.access.audit(filters, limit=limit)
+    show, found = ctx.show, ctx.client.access.audit(filters, limit=limit)
     rows = [
         (moment(one["at"]), one["principal"], one["verdict"], one["method"], one["route"], _on(one), one["status"])
         for one in found
@@ -180,9 +182,9 @@ def _on(entry: Mapping[str, Any]) -> str:
     return ": ".join(part for part in (entry["target"], entry["detail"]) if part)
 
 
-def who_am_i(this: Told) -> None:
+def who_am_i(ctx: CliContext) -> None:
     """Say who the token is of, and what it may do."""
-    show, me = this.show, this.client.access.me()
+    show, me = ctx.show, ctx.client.access.me()
 
     def people() -> None:
         if not me["access"]:

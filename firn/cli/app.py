@@ -20,11 +20,11 @@ from firn.cli import (
     namespaces,
     operations,
     optimizers,
-    optimizing,
     policies,
     principals,
     processes,
     sql,
+    status,
     tables,
 )
 from firn.embedded.errors import EmbeddedError
@@ -54,7 +54,7 @@ app.add_typer(access.roles, name="role")
 app.add_typer(principals.users, name="user")
 app.add_typer(principals.services, name="service")
 app.add_typer(processes.admin, name="admin")
-optimizing.add_to(app)
+status.add_to(app)
 imports.add_to(catalogs.app, tables.app)
 access.add_to(app)
 processes.add_to(app)

@@ -8,7 +8,7 @@ import typer
 
 from firn.catalogs import ALLOWED
 from firn.cli.columns import pairs
-from firn.cli.told import Told, command
+from firn.cli.context import CliContext, command
 from firn.wire import Catalog
 
 app = typer.Typer(help="Catalogs: named warehouses, each optionally linked to a Hive Metastore.", no_args_is_help=True)
@@ -16,7 +16,7 @@ app = typer.Typer(help="Catalogs: named warehouses, each optionally linked to a 
 
 @command(app, "create")
 def create_catalog(
-    this: Told,
+    ctx: CliContext,
     name: Annotated[str, typer.Argument(help="What engines will call it.")],
     warehouse: Annotated[str, typer.Option(help="Where its tables go: file:///…, s3://…, hdfs://…")],
     metastore: Annotated[str | None, typer.Option(help="Hive Metastore to link: thrift://HOST:PORT.")] = None,
@@ -25,15 +25,15 @@ def create_catalog(
     ] = None,
 ) -> None:
     """Create a catalog."""
-    client, show = this.client, this.show
+    client, show = ctx.client, ctx.show
     made = client.catalogs.create(name, warehouse=warehouse, metastore=metastore, properties=pairs(property))
     show.emit(made.json_value(), lambda: show.line(f"created catalog {made.name} over {made.warehouse}"))
 
 
 @command(app, "list")
-def list_catalogs(this: Told) -> None:
+def list_catalogs(ctx: CliContext) -> None:
     """List catalogs."""
-    show, found = this.show, this.client.catalogs.list()
+    show, found = ctx.show, ctx.client.catalogs.list()
     rows = [(one.name, one.warehouse, one.metastore, one.created_at) for one in found]
     show.emit(
         [one.json_value() for one in found],
@@ -42,15 +42,15 @@ def list_catalogs(this: Told) -> None:
 
 
 @command(app, "show")
-def show_catalog(this: Told, name: str) -> None:
+def show_catalog(ctx: CliContext, name: str) -> None:
     """Show a catalog and what engines are told to find it."""
-    show, found = this.show, this.client.catalogs.get(name)
-    show.emit(found.json_value(), lambda: show.facts(_facts(found, this.client.url)))
+    show, found = ctx.show, ctx.client.catalogs.get(name)
+    show.emit(found.json_value(), lambda: show.facts(_facts(found, ctx.client.url)))
 
 
 @command(app, "set")
 def set_properties(
-    this: Told,
+    ctx: CliContext,
     name: str,
     properties: Annotated[
         list[str],
@@ -58,16 +58,16 @@ def set_properties(
     ],
 ) -> None:
     """Set a catalog's properties."""
-    show, given = this.show, pairs(properties)
+    show, given = ctx.show, pairs(properties)
     removed = [key for key, value in given.items() if not value]
-    changed = this.client.catalogs.set_properties(name, {key: one for key, one in given.items() if one}, removed)
+    changed = ctx.client.catalogs.set_properties(name, {key: one for key, one in given.items() if one}, removed)
     rows = sorted(changed.properties.items())
     show.emit(changed.properties, lambda: show.table(("property", "value"), rows, none="nothing is set"))
 
 
 @command(app, "allow")
 def allow_location(
-    this: Told,
+    ctx: CliContext,
     name: str,
     location: Annotated[str, typer.Argument(help="Such as s3://bucket/landing: tables and files may lie in it.")],
 ) -> None:
@@ -75,8 +75,8 @@ def allow_location(
 
     Whoever may create or write tables of this catalog can then have any file there read: allow no more than is needed.
     """
-    show = this.show
-    changed = this.client.catalogs.allow(name, location)
+    show = ctx.show
+    changed = ctx.client.catalogs.allow(name, location)
     allowed = [one for one in changed.properties.get(ALLOWED, "").split(",") if one]
     rows = [(changed.warehouse,), *((one,) for one in allowed)]
     show.emit(
@@ -87,7 +87,7 @@ def allow_location(
 
 @command(app, "drop")
 def drop_catalog(
-    this: Told,
+    ctx: CliContext,
     name: str,
     *,
     forget_dropped: Annotated[
@@ -95,8 +95,8 @@ def drop_catalog(
     ] = False,
 ) -> None:
     """Forget an empty catalog; its warehouse stays."""
-    show = this.show
-    this.client.catalogs.drop(name, forget_dropped=forget_dropped)
+    show = ctx.show
+    ctx.client.catalogs.drop(name, forget_dropped=forget_dropped)
     show.emit({"dropped": name}, lambda: show.line(f"dropped catalog {name}; its warehouse is untouched"))
 
 

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from firn.cli import upgrade
+from firn.cli.context import CliContext, command
 from firn.cli.hive import names, tell_checks
 from firn.cli.show import size
-from firn.cli.told import Told, command
 from firn.cli.watch import watch_job
 from firn.errors import FirnError
 from firn.transport import Json
@@ -20,7 +20,7 @@ app = upgrade.app  # a command of `firn hive` too
 
 @command(app, "convert", waits=True)
 def convert_hive(
-    this: Told,
+    ctx: CliContext,
     table: Annotated[str, typer.Argument(metavar="TABLE", help="DATABASE.TABLE")],
     name: Annotated[
         str | None, typer.Option("--as", metavar="NAME", help="NAMESPACE.TABLE of the new table; else Hive's name.")
@@ -34,19 +34,19 @@ def convert_hive(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be read; changes nothing.")] = False,
 ) -> None:
     """Make a table of a text, CSV or JSON table's rows by a REWRITE: Spark reads all of them and writes them anew."""
-    show, key = this.show, names(primary_key)
+    show, key = ctx.show, names(primary_key)
     if dry_run:
-        found = this.client.hive.would_convert(table, name=name, primary_key=key, sequence_field=sequence_field)
-        show.emit(found, lambda: _tell(this, found))
+        found = ctx.client.hive.would_convert(table, name=name, primary_key=key, sequence_field=sequence_field)
+        show.emit(found, lambda: _tell(ctx, found))
         if not found["convertible"]:
             raise typer.Exit(1)
         return
-    job = this.client.hive.convert(table, name=name, primary_key=key, sequence_field=sequence_field, unique=unique)
-    ended = watch_job(this, job)
+    job = ctx.client.hive.convert(table, name=name, primary_key=key, sequence_field=sequence_field, unique=unique)
+    ended = watch_job(ctx, job)
     if ended.status is not JobStatus.SUCCEEDED:
-        why = "was canceled" if ended.status is JobStatus.CANCELED else f"{ended.status}: {ended.error}"
+        reason = "was canceled" if ended.status is JobStatus.CANCELED else f"{ended.status}: {ended.error}"
         raise FirnError(
-            f"the rewrite of {table} {why}",
+            f"the rewrite of {table} {reason}",
             hint=f"{ended.table} stays empty; mend it and convert again, or drop it with `firn table drop`",
         )
     rows = f"the {ended.result['rows']:,}" if "rows" in ended.result else "all"  # its report may have been lost
@@ -54,8 +54,8 @@ def convert_hive(
     show.emit(ended.json_value(), lambda: None)
 
 
-def _tell(this: Told, found: Json) -> None:
-    show, files = this.show, "file" if found["files"] == 1 else "files"
+def _tell(ctx: CliContext, found: Json) -> None:
+    show, files = ctx.show, "file" if found["files"] == 1 else "files"
     show.facts(
         {
             "rewrite of": found["table"],

@@ -7,8 +7,8 @@ from uuid import UUID
 
 import typer
 
+from firn.cli.context import CliContext, command
 from firn.cli.show import moment
-from firn.cli.told import Told, command
 from firn.wire import Drop, Dropped, Undropped
 
 TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="NAMESPACE.TABLE or CATALOG.NAMESPACE.TABLE")]
@@ -25,33 +25,33 @@ def add_to(app: typer.Typer) -> None:
     command(app, "unprotect")(unprotect_table)
 
 
-def list_dropped(this: Told, *, namespace: str | None, search: str | None, limit: int) -> None:
+def list_dropped(ctx: CliContext, *, namespace: str | None, search: str | None, limit: int) -> None:
     """What `firn table list --dropped` prints."""
-    show = this.show
-    wanted = (one for one in this.client.dropped.list() if _is_wanted(one, namespace, search))
+    show = ctx.show
+    wanted = (one for one in ctx.client.dropped.list() if _is_wanted(one, namespace, search))
     found = show.first(wanted, limit)
     rows = [
         (one.name, one.kind, moment(one.dropped_at), _until(one), _after(one), one.files, str(one.id)) for one in found
     ]
     columns = ("name", "kind", "dropped", "kept until", "then", "files", "id")
-    none = f"nothing that was dropped from {this.client.catalog} can be brought back"
+    none = f"nothing that was dropped from {ctx.client.catalog} can be brought back"
     show.emit([one.json_value() for one in found], lambda: show.table(columns, rows, none=none))
 
 
 def drop_table(
-    this: Told,
+    ctx: CliContext,
     table: TableArg,
     *,
     purge: Annotated[bool, typer.Option("--purge", help="Delete its files once it is kept no longer.")] = False,
 ) -> None:
     """Drop a table with its stores, or a view; `firn table undrop` brings it back while the catalog keeps it."""
-    show, handle = this.show, this.client.tables[table]
+    show, handle = ctx.show, ctx.client.tables[table]
     done = handle.drop(purge=purge)
     show.emit({"dropped": str(handle.name), **done.json_value()}, lambda: show.line(_dropped(str(handle.name), done)))
 
 
 def undrop_table(
-    this: Told,
+    ctx: CliContext,
     table: TableArg,
     id: EntryId = None,
     to: Annotated[str | None, typer.Option(help="Another name, when its own is taken: NAMESPACE.TABLE.")] = None,
@@ -59,13 +59,13 @@ def undrop_table(
     dry_run: DryRun = False,
 ) -> None:
     """Bring back a dropped table, keyed table or view with its history."""
-    catalog = this.client.name(table).catalog
-    done = this.client.dropped.undrop(catalog, _entry(this, table, id), to=to, dry_run=dry_run)
-    tell_undropped(this, done, dry_run=dry_run)
+    catalog = ctx.client.name(table).catalog
+    done = ctx.client.dropped.undrop(catalog, _entry(ctx, table, id), to=to, dry_run=dry_run)
+    tell_undropped(ctx, done, dry_run=dry_run)
 
 
 def purge_table(
-    this: Told,
+    ctx: CliContext,
     table: TableArg,
     id: EntryId = None,
     *,
@@ -74,37 +74,37 @@ def purge_table(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Delete the files of a table that was dropped, without waiting for the end of its time. There is no way back."""
-    show, name = this.show, this.client.name(table)
-    entry_id = _entry(this, table, id)
+    show, name = ctx.show, ctx.client.name(table)
+    entry_id = _entry(ctx, table, id)
     if not (dry_run or yes or show.json):
         what = "take it off the list, its files stay" if keep_files else "delete its files"
         typer.confirm(f"{name} cannot be brought back after this: {what}?", abort=True)
-    this.client.dropped.purge(name.catalog, entry_id, keep_files=keep_files, dry_run=dry_run)
+    ctx.client.dropped.purge(name.catalog, entry_id, keep_files=keep_files, dry_run=dry_run)
     did = "is off the list; its files are untouched" if keep_files else "is being purged: firn table list --dropped"
     would = "would be taken off the list" if keep_files else "would be purged"
     line = f"{name} {would if dry_run else did}"
     show.emit({"purged": str(name), "id": str(entry_id), "dry_run": dry_run}, lambda: show.line(line))
 
 
-def protect_table(this: Told, table: TableArg) -> None:
+def protect_table(ctx: CliContext, table: TableArg) -> None:
     """Let nobody drop a table, from no engine, until `firn table unprotect`."""
-    _protect(this, table, protected=True)
+    _protect(ctx, table, protected=True)
 
 
-def unprotect_table(this: Told, table: TableArg) -> None:
+def unprotect_table(ctx: CliContext, table: TableArg) -> None:
     """Let a table be dropped again."""
-    _protect(this, table, protected=False)
+    _protect(ctx, table, protected=False)
 
 
-def tell_undropped(this: Told, done: Undropped, *, dry_run: bool) -> None:
+def tell_undropped(ctx: CliContext, done: Undropped, *, dry_run: bool) -> None:
     """What came back, what could not, and how well its files were looked for."""
-    show = this.show
+    show = ctx.show
 
     def people() -> None:
         for one in done.restored:
             show.line(f"{'would bring back' if dry_run else 'brought back'} {one.kind} {one.name}")
-        for name, why in done.left.items():
-            show.line(f"left {name}: {why}")
+        for name, reason in done.not_restored.items():
+            show.line(f"left {name}: {reason}")
         if done.files_of:
             looked = (
                 f"all {done.files_of:,}"
@@ -116,15 +116,15 @@ def tell_undropped(this: Told, done: Undropped, *, dry_run: bool) -> None:
     show.emit(done.json_value(), people)
 
 
-def _protect(this: Told, table: str, *, protected: bool) -> None:
-    show, handle = this.show, this.client.tables[table]
+def _protect(ctx: CliContext, table: str, *, protected: bool) -> None:
+    show, handle = ctx.show, ctx.client.tables[table]
     done = handle.protect(protected=protected)
     shown = "is protected against being dropped" if protected else "can be dropped again"
     show.emit(done, lambda: show.line(f"{handle.name} {shown}"))
 
 
-def _entry(this: Told, table: str, entry_id: UUID | None) -> UUID:
-    return this.client.dropped.find(table).id if entry_id is None else entry_id
+def _entry(ctx: CliContext, table: str, entry_id: UUID | None) -> UUID:
+    return ctx.client.dropped.find(table).id if entry_id is None else entry_id
 
 
 def _dropped(name: str, done: Drop) -> str:

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from firn.cli.context import CliContext, command
 from firn.cli.show import moment
-from firn.cli.told import Told, command
 from firn.transport import Json
 
 app = typer.Typer(help="Groups of optimizers.", no_args_is_help=True)
@@ -21,9 +21,9 @@ Quota = Annotated[
 
 
 @command(app, "list")
-def list_groups(this: Told) -> None:
+def list_groups(ctx: CliContext) -> None:
     """List groups."""
-    show, found = this.show, this.client.groups.list()
+    show, found = ctx.show, ctx.client.groups.list()
     rows = [
         (one["name"], _staff(one), str(one["reserved_slots"]), f"{one['catalog_quota']:.0%}", one["description"])
         for one in found
@@ -33,38 +33,38 @@ def list_groups(this: Told) -> None:
 
 
 @command(app, "show")
-def show_group(this: Told, name: Name) -> None:
+def show_group(ctx: CliContext, name: Name) -> None:
     """Show a group."""
-    _shown(this, this.client.groups.get(name))
+    _shown(ctx, ctx.client.groups.get(name))
 
 
 @command(app, "create")
 def create_group(
-    this: Told,
+    ctx: CliContext,
     name: Name,
     description: Description = None,
     reserved_slots: Reserved = None,
     catalog_quota: Quota = None,
 ) -> None:
     """Create a group; tables come into it by the policy firn.optimize.group."""
-    _shown(this, this.client.groups.create(name, **_given(description, reserved_slots, catalog_quota)))
+    _shown(ctx, ctx.client.groups.create(name, **_given(description, reserved_slots, catalog_quota)))
 
 
 @command(app, "set")
 def set_group(
-    this: Told,
+    ctx: CliContext,
     name: Name,
     description: Description = None,
     reserved_slots: Reserved = None,
     catalog_quota: Quota = None,
 ) -> None:
     """Change what is given; the rest stays."""
-    _shown(this, this.client.groups.set(name, **_given(description, reserved_slots, catalog_quota)))
+    _shown(ctx, ctx.client.groups.set(name, **_given(description, reserved_slots, catalog_quota)))
 
 
 @command(app, "launch")
 def launch(
-    this: Told,
+    ctx: CliContext,
     name: Name,
     kind: Annotated[str | None, typer.Option(help="none, local or spark-submit.")] = None,
     settings: Annotated[
@@ -86,26 +86,26 @@ def launch(
         changes["conf"] = _pairs(conf)
     if env is not None:
         changes["environment"] = _pairs(env)
-    groups = this.client.groups
-    _shown_launch(this, name, groups.set_launch(name, **changes) if changes else groups.launch(name))
+    groups = ctx.client.groups
+    _shown_launch(ctx, name, groups.set_launch(name, **changes) if changes else groups.launch(name))
 
 
 @command(app, "scale")
 def scale(
-    this: Told,
+    ctx: CliContext,
     name: Name,
     minimum: Annotated[int, typer.Option("--min", min=0, help="Optimizers at least.")],
     maximum: Annotated[int, typer.Option("--max", min=0, help="Optimizers at most.")],
 ) -> None:
     """Say between how many optimizers the server keeps in the group."""
-    _shown_launch(this, name, this.client.groups.scale(name, minimum=minimum, maximum=maximum))
+    _shown_launch(ctx, name, ctx.client.groups.scale(name, minimum=minimum, maximum=maximum))
 
 
 @command(app, "drop")
-def drop_group(this: Told, name: Name) -> None:
+def drop_group(ctx: CliContext, name: Name) -> None:
     """Drop a group in which nobody works and for which no job waits."""
-    show = this.show
-    this.client.groups.drop(name)
+    show = ctx.show
+    ctx.client.groups.drop(name)
     show.emit({"dropped": name}, lambda: show.line(f"dropped group {name}"))
 
 
@@ -118,7 +118,7 @@ def _given(description: str | None, reserved_slots: int | None, catalog_quota: f
     return {key: value for key, value in settings.items() if value is not None}
 
 
-def _shown(this: Told, group: Json) -> None:
+def _shown(ctx: CliContext, group: Json) -> None:
     facts = {
         "group": group["name"],
         "description": group["description"] or None,
@@ -126,7 +126,7 @@ def _shown(this: Told, group: Json) -> None:
         "catalog quota": f"{group['catalog_quota']:.0%}",
         "created": group["created_at"] and moment(group["created_at"]),
     }
-    this.show.emit(group, lambda: this.show.facts(facts))
+    ctx.show.emit(group, lambda: ctx.show.facts(facts))
 
 
 def _pairs(texts: list[str]) -> dict[str, str]:
@@ -139,7 +139,7 @@ def _pairs(texts: list[str]) -> dict[str, str]:
     return pairs
 
 
-def _shown_launch(this: Told, name: str, launch: Json) -> None:
+def _shown_launch(ctx: CliContext, name: str, launch: Json) -> None:
     scaling = launch["scaling"]
     facts = {
         "group": name,
@@ -153,4 +153,4 @@ def _shown_launch(this: Told, name: str, launch: Json) -> None:
         "slots": str(launch["slots"]),
         "memory": launch["memory"],
     }
-    this.show.emit(launch, lambda: this.show.facts(facts))
+    ctx.show.emit(launch, lambda: ctx.show.facts(facts))

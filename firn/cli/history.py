@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from firn.cli import tables
+from firn.cli.context import CliContext, command
 from firn.cli.durations import duration_ms, duration_text
 from firn.cli.show import Show, moment, size
 from firn.cli.tables import DryRun, Limit, TableArg
-from firn.cli.told import Told, command
 from firn.errors import Invalid
 from firn.wire import Topic
 
@@ -25,7 +25,7 @@ Replace = Annotated[bool, typer.Option("--replace", help="Move it if it points e
 
 @command(app, "history")
 def show_history(
-    this: Told,
+    ctx: CliContext,
     table: TableArg,
     limit: Limit = 50,
     kind: Annotated[list[Topic] | None, typer.Option(help="Only commits on this; may be repeated.")] = None,
@@ -35,8 +35,8 @@ def show_history(
     ] = False,
 ) -> None:
     """List what happened to a table or view: when, who, by which engine, what changed; newest first."""
-    show = this.show
-    found = show.first(this.client.tables[table].history(limit + 1, kinds=kind or ()), limit)
+    show = ctx.show
+    found = show.first(ctx.client.tables[table].history(limit + 1, kinds=kind or ()), limit)
     if full and not show.json:
         for one in found:
             _tell(show, one)
@@ -70,15 +70,15 @@ def _tell(show: Show, entry: Any) -> None:
 
 @command(app, "metrics")
 def show_metrics(
-    this: Told,
+    ctx: CliContext,
     table: TableArg,
     limit: Limit = 50,
     *,
     commits: Annotated[bool, typer.Option("--commits", help="Reports of commits instead of scans.")] = False,
 ) -> None:
     """List what engines reported of their scans: when, who, how many files and how long planning took; newest first."""
-    show, kind = this.show, "commit-report" if commits else "scan-report"
-    found = show.first(this.client.tables[table].metrics(limit + 1, kind=kind), limit)
+    show, kind = ctx.show, "commit-report" if commits else "scan-report"
+    found = show.first(ctx.client.tables[table].metrics(limit + 1, kind=kind), limit)
     figures = _COMMIT_FIGURES if commits else _SCAN_FIGURES
     rows = [
         (
@@ -123,13 +123,13 @@ def _figure(figures: Any, name: str) -> str | None:
 
 @command(app, "compare")
 def compare(
-    this: Told,
+    ctx: CliContext,
     table: TableArg,
     one: Annotated[str, typer.Argument(help="A snapshot, a branch or tag, or an entry of the history: @12.")],
     other: Annotated[str, typer.Argument(help="The same.")] = "main",
 ) -> None:
     """Say what leads from one state of a table to another: columns, properties, rows, commits."""
-    show, found = this.show, this.client.tables[table].compare(one, other)
+    show, found = ctx.show, ctx.client.tables[table].compare(one, other)
     show.emit(found, lambda: _show_comparison(show, found, one, other))
 
 
@@ -141,19 +141,19 @@ def _show_comparison(show: Show, found: Any, one: str, other: str) -> None:
     if not found["changes"] and not found["unknown"]:
         show.line("columns, properties and layout are the same")
     sides = [
-        (what, found["one"]["totals"][what], found["other"]["totals"][what], found["only_in_other"][f"added_{what}"])
+        (what, found["one"]["totals"][what], found["other"]["totals"][what], found["only_in_second"][f"added_{what}"])
         for what in ("rows", "files", "bytes")
     ]
     show.table(("", one, other, "added between"), sides, none="")
-    for name, lacking, part in ((one, other, "only_in_one"), (other, one, "only_in_other")):
+    for name, lacking, part in ((one, other, "only_in_first"), (other, one, "only_in_second")):
         commits = found[part]["commits"]
         show.line(f"{commits:,} commit{'' if commits == 1 else 's'} that {name} has and {lacking} has not")
 
 
 @command(app, "refs")
-def list_refs(this: Told, table: TableArg) -> None:
+def list_refs(ctx: CliContext, table: TableArg) -> None:
     """List branches and tags; of a keyed table those of its base store."""
-    show, found = this.show, this.client.tables[table].refs()
+    show, found = ctx.show, ctx.client.tables[table].refs()
     rows = [
         (
             one["name"],
@@ -182,16 +182,16 @@ def _kept(ref: Any) -> str | None:
 
 @command(app, "tag")
 def tag(
-    this: Told, table: TableArg, name: str, at: At = "main", retain: Retain = None, *, replace: Replace = False
+    ctx: CliContext, table: TableArg, name: str, at: At = "main", retain: Retain = None, *, replace: Replace = False
 ) -> None:
     """Give a snapshot a name; while the tag is there the snapshot does not expire."""
-    made = this.client.tables[table].tag(name, snapshot=at, max_ref_age_ms=duration_ms(retain), replace=replace)
-    this.show.emit(made, lambda: this.show.line(f"tag {name} is at snapshot {made['snapshot_id']}"))
+    made = ctx.client.tables[table].tag(name, snapshot=at, max_ref_age_ms=duration_ms(retain), replace=replace)
+    ctx.show.emit(made, lambda: ctx.show.line(f"tag {name} is at snapshot {made['snapshot_id']}"))
 
 
 @command(app, "branch")
 def branch(  # noqa: PLR0913 -- its options are what people type
-    this: Told,
+    ctx: CliContext,
     table: TableArg,
     name: str,
     at: At = "main",
@@ -202,7 +202,7 @@ def branch(  # noqa: PLR0913 -- its options are what people type
     replace: Replace = False,
 ) -> None:
     """Make a branch of a plain table; engines write to it and read it by its name."""
-    made = this.client.tables[table].branch(
+    made = ctx.client.tables[table].branch(
         name,
         snapshot=at,
         max_ref_age_ms=duration_ms(retain),
@@ -210,31 +210,31 @@ def branch(  # noqa: PLR0913 -- its options are what people type
         min_snapshots_to_keep=keep,
         replace=replace,
     )
-    this.show.emit(made, lambda: this.show.line(f"branch {name} is at snapshot {made['snapshot_id']}"))
+    ctx.show.emit(made, lambda: ctx.show.line(f"branch {name} is at snapshot {made['snapshot_id']}"))
 
 
 @command(app, "drop-ref")
-def drop_ref(this: Told, table: TableArg, name: str) -> None:
+def drop_ref(ctx: CliContext, table: TableArg, name: str) -> None:
     """Drop a branch or tag; its snapshots stay until they expire."""
-    this.client.tables[table].drop_ref(name)
-    this.show.emit({"dropped": name}, lambda: this.show.line(f"dropped {name}; its snapshots stay until they expire"))
+    ctx.client.tables[table].drop_ref(name)
+    ctx.show.emit({"dropped": name}, lambda: ctx.show.line(f"dropped {name}; its snapshots stay until they expire"))
 
 
 @command(app, "fast-forward")
 def fast_forward(
-    this: Told,
+    ctx: CliContext,
     table: TableArg,
     branch: str,
     to: Annotated[str, typer.Option(help="The branch, tag or snapshot to go to.")],
 ) -> None:
     """Move a branch to where another is; refused if the branch would lose commits by it."""
-    made = this.client.tables[table].fast_forward(branch, to=to)
-    this.show.emit(made, lambda: this.show.line(f"branch {branch} is at snapshot {made['snapshot_id']}"))
+    made = ctx.client.tables[table].fast_forward(branch, to=to)
+    ctx.show.emit(made, lambda: ctx.show.line(f"branch {branch} is at snapshot {made['snapshot_id']}"))
 
 
 @command(app, "rollback")
 def rollback(
-    this: Told,
+    ctx: CliContext,
     table: TableArg,
     to_snapshot: Annotated[str | None, typer.Option(help="A snapshot's id, or a branch or tag.")] = None,
     to_time: Annotated[str | None, typer.Option(help="What readers saw then, such as 2026-11-21T10:00.")] = None,
@@ -244,10 +244,10 @@ def rollback(
     """Set a plain table back to an older snapshot; nothing is deleted, and another rollback undoes it."""
     if (to_snapshot is None) == (to_time is None):
         raise Invalid("where to roll back to is not known", hint="give one of --to-snapshot and --to-time")
-    done = this.client.tables[table].rollback(
+    done = ctx.client.tables[table].rollback(
         snapshot=to_snapshot, at=None if to_time is None else _moment(to_time), dry_run=dry_run
     )
-    this.show.emit(done, lambda: _show_rollback(this.show, done))
+    ctx.show.emit(done, lambda: _show_rollback(ctx.show, done))
 
 
 def _show_rollback(show: Show, done: Any) -> None:

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from firn.cli.context import CliContext, command
 from firn.cli.show import Show, moment, size
-from firn.cli.told import Told, command
 from firn.cli.watch import check_operation, note_missing_optimizers, watch_job, watch_operation, watch_publish
 from firn.errors import FirnError, NotFound, Unavailable
 from firn.transport import Json
@@ -51,16 +51,16 @@ def properties_of(subdirectories: Subdirectories | None) -> dict[str, str]:
 
 @command(app, "list")
 def list_hive(
-    this: Told,
+    ctx: CliContext,
     pattern: Annotated[str, typer.Argument(help="Such as 'sales.*'.")] = "*",
     *,
     refresh: Annotated[bool, typer.Option("--refresh", help="Ask the metastore first.")] = False,
 ) -> None:
     """List the metastore's tables and where each stands."""
-    show = this.show
+    show = ctx.show
     if refresh:
-        this.client.hive.refresh()
-    found = [one for one in this.client.hive.list() if fnmatchcase(_name(one), pattern)]
+        ctx.client.hive.refresh()
+    found = [one for one in ctx.client.hive.list() if fnmatchcase(_name(one), pattern)]
     rows = [
         (
             _name(one),
@@ -72,25 +72,25 @@ def list_hive(
         )
         for one in found
     ]
-    _note_away(this)
+    _note_away(ctx)
     columns = ("table", "format", "partitioned by", "state", "upgraded to", "why not, or drift")
     none = "no tables; a new one is seen within a minute, or at once with --refresh"
     show.emit(found, lambda: show.table(columns, rows, none=none))
 
 
 @command(app, "show")
-def show_hive(this: Told, table: Annotated[str, typer.Argument(help="DATABASE.TABLE")]) -> None:
+def show_hive(ctx: CliContext, table: Annotated[str, typer.Argument(help="DATABASE.TABLE")]) -> None:
     """Show where a table stands, and which columns both sides do not have alike."""
-    show, found = this.show, this.client.hive.show(table)
-    former = this.client.hive.former(table) if found["published_at"] else None
+    show, found = ctx.show, ctx.client.hive.show(table)
+    retired = ctx.client.hive.retired_directories(table) if found["published_at"] else None
     is_plain = found["upgraded_to"] is not None and found["unpublished"] is None
-    behind = _behind(this, table) if is_plain else None
+    behind = _behind(ctx, table) if is_plain else None
 
     def people() -> None:
         names = ("state", "format", "location", "partition_columns", "upgraded_to")
         facts = {name.replace("_", " "): found[name] for name in names}
         facts |= {f"{did} at": moment(found[f"{did}_at"]) for did in ("synced", "published")}
-        unlocked = {"last publish": f"without a lock: {found['unlocked']}"} if found["unlocked"] else {}
+        lock_warning = {"last publish": f"without a lock: {found['lock_warning']}"} if found["lock_warning"] else {}
         show.facts(
             {
                 "table": _name(found),
@@ -98,25 +98,25 @@ def show_hive(this: Told, table: Annotated[str, typer.Argument(help="DATABASE.TA
                 **_drift(found),
                 **_not_yet(found, behind),
                 **_asked(found),
-                **unlocked,
-                **_left_behind(former),
+                **lock_warning,
+                **_left_behind(retired),
             }
         )
-        _tell_differences(this, found["column_differences"])
+        _tell_differences(ctx, found["column_differences"])
 
-    show.emit({**found, "former": former, "behind": behind}, people)
+    show.emit({**found, "retired_directories": retired, "behind": behind}, people)
 
 
 @command(app, "history")
 def history_hive(
-    this: Told,
+    ctx: CliContext,
     table: Annotated[str, typer.Argument(help="DATABASE.TABLE")],
     partition: Annotated[str | None, typer.Option(help="Of this one alone, such as day=2026-11-21.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
 ) -> None:
     """Tell what syncs and publishes did to each partition, newest first."""
-    show = this.show
-    found = show.first(this.client.hive.history(table, partition=partition), limit)
+    show = ctx.show
+    found = show.first(ctx.client.hive.history(table, partition=partition), limit)
     rows = [
         (
             moment(one["at"]),
@@ -135,19 +135,19 @@ def history_hive(
 
 @command(app, "check")
 def check_hive(
-    this: Told,
+    ctx: CliContext,
     tables: Tables,
     primary_key: Annotated[str, typer.Option(help="The key to look at: columns, separated by commas.")] = "",
     subdirectories: SubdirectoriesOption = None,
 ) -> None:
     """Say whether tables can be upgraded, and what stands in the way; changes nothing."""
-    show = this.show
+    show = ctx.show
     key, properties = names(primary_key), properties_of(subdirectories)
-    reports = [this.client.hive.check(name, primary_key=key, properties=properties) for name in _matching(this, tables)]
+    reports = [ctx.client.hive.check(name, primary_key=key, properties=properties) for name in _matching(ctx, tables)]
 
     def people() -> None:
         for report in reports:
-            _tell_report(this, report)
+            _tell_report(ctx, report)
 
     show.emit(reports, people)
     if not all(report["eligible"] for report in reports):
@@ -156,18 +156,18 @@ def check_hive(
 
 @command(app, "sync", waits=True)
 def sync_hive(
-    this: Told,
+    ctx: CliContext,
     tables: Tables,
     *,
     everything: Annotated[bool, typer.Option("--everything", help="List every directory, whatever Hive says.")] = False,
 ) -> None:
     """Take over what Hive-side writers did since the last sync."""
-    show = this.show
+    show = ctx.show
     done = []
-    for name in _matching(this, tables, only_upgraded=True):
-        synced = this.client.hive.sync(name, everything=everything)
+    for name in _matching(ctx, tables, only_upgraded=True):
+        synced = ctx.client.hive.sync(name, everything=everything)
         if synced["job"] is not None:
-            synced["job"] = watch_job(this, Job.model_validate(synced["job"])).json_value()
+            synced["job"] = watch_job(ctx, Job.model_validate(synced["job"])).json_value()
         done.append(synced)
     rows = [(one["table"], one["outcome"], one["message"], one["job"] and one["job"]["status"]) for one in done]
     show.emit(done, lambda: show.table(("table", "outcome", "message", "job"), rows, none="nothing to sync"))
@@ -177,14 +177,14 @@ def sync_hive(
 
 @command(app, "publish", waits=True)
 def publish_hive(
-    this: Told,
+    ctx: CliContext,
     tables: Tables,
     *,
     merge: Annotated[bool, typer.Option(help="Whether pending changes are merged first.")] = True,
 ) -> None:
     """Give Hive what was changed here: merged rows, as files that it reads, where its partitions lie from then on."""
-    show = this.show
-    done = [_published(this, name, merge=merge) for name in _matching(this, tables, only_upgraded=True)]
+    show = ctx.show
+    done = [_published(ctx, name, merge=merge) for name in _matching(ctx, tables, only_upgraded=True)]
     rows = [
         (one["table"], one["step"], one["message"], one["job"] and one["job"]["status"], one["not_in_hive"])
         for one in done
@@ -197,26 +197,26 @@ def publish_hive(
 
 @command(app, "downgrade", waits=True)
 def downgrade_hive(
-    this: Told,
+    ctx: CliContext,
     tables: Tables,
     *,
-    watch: Annotated[
+    wait_for_writers: Annotated[
         bool, typer.Option(help="Whether to wait until no writer can know directories that were published elsewhere.")
     ] = True,
     purge: Annotated[bool, typer.Option("--purge", help="Delete Firn's own files when it is kept no longer.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what is to be done; changes nothing.")] = False,
 ) -> None:
     """Give tables back to Hive with all that was changed here, and drop them here."""
-    show, names = this.show, _matching(this, tables, only_upgraded=True)
+    show, names = ctx.show, _matching(ctx, tables, only_upgraded=True)
     if dry_run:
-        _tell_what_is_left(this, names)
+        _tell_what_is_left(ctx, names)
         return
-    started = [this.client.hive.downgrade(name, watch=watch, purge=purge) for name in names]
+    started = [ctx.client.hive.downgrade(name, wait_for_writers=wait_for_writers, purge=purge) for name in names]
     done: list[Json] = []
     problems: list[FirnError] = []
     for operation in started:
         try:
-            ended = watch_operation(this, operation)
+            ended = watch_operation(ctx, operation)
             check_operation(ended)
         except FirnError as error:
             problems.append(error)
@@ -228,41 +228,41 @@ def downgrade_hive(
     _raise_all(problems, of=len(problems) + len(done), what="downgrades")
 
 
-def _tell_what_is_left(this: Told, names: list[str]) -> None:
-    left = [this.client.hive.left_to_do(name) for name in names]
+def _tell_what_is_left(ctx: CliContext, names: list[str]) -> None:
+    left = [ctx.client.hive.left_to_do(name) for name in names]
     rows = [
         (
             one["table"],
             one["partitions"],
             one["pending_rows"],
             one["differing"],
-            one["watched_until"],
+            one["grace_until"],
             one["blocked"] or one["drift"],
         )
         for one in left
     ]
     columns = ("table", "partitions", "rows to merge", "partitions to publish", "watched until", "to mend first")
-    this.show.emit(left, lambda: this.show.table(columns, rows, none="nothing to give back"))
+    ctx.show.emit(left, lambda: ctx.show.table(columns, rows, none="nothing to give back"))
 
 
-def _note_away(this: Told) -> None:
+def _note_away(ctx: CliContext) -> None:
     """That what is listed is old, where it is."""
-    away = this.client.catalogs.get(this.catalog).away
+    away = ctx.client.catalogs.get(ctx.catalog).metastore_down
     if away is not None:
-        this.show.once(
-            f"the metastore of {this.catalog} has not answered since {moment(away.since)}, and tables are listed as "
-            f"they were then: {away.why}"
+        ctx.show.once(
+            f"the metastore of {ctx.catalog} has not answered since {moment(away.since)}, and tables are listed as "
+            f"they were then: {away.reason}"
         )
 
 
-def _published(this: Told, name: str, *, merge: bool) -> Json:
+def _published(ctx: CliContext, name: str, *, merge: bool) -> Json:
     """What became of it, with its last job, and what Hive lacks then: the server goes from the merge to the publish."""
-    told = this.client.hive.publish(name, merge=merge)
+    told = ctx.client.hive.publish(name, merge=merge)
     if told["job"] is not None:
-        note_missing_optimizers(this, Job.model_validate(told["job"]))
-    over = watch_publish(this, name)
-    job = None if over["job_id"] is None else this.client.jobs.get(over["job_id"]).json_value()
-    left = _not_yet(this.client.hive.show(name)).get("not in Hive yet")
+        note_missing_optimizers(ctx, Job.model_validate(told["job"]))
+    over = watch_publish(ctx, name)
+    job = None if over["job_id"] is None else ctx.client.jobs.get(over["job_id"]).json_value()
+    left = _not_yet(ctx.client.hive.show(name)).get("not in Hive yet")
     return {"table": told["table"], "step": over["step"], "message": over["message"], "job": job, "not_in_hive": left}
 
 
@@ -272,13 +272,13 @@ def _drift(found: Json) -> Json:
         return {}
     is_all = found["drift_kind"] == "columns"
     told = "the columns below wait for somebody's decision" if is_all else found["drift"]
-    return {"differs": f"{told} (since {moment(found['drift_since'])})", "who may know": found["drift_by"]}
+    return {"differs": f"{told} (since {moment(found['drift_since'])})", "who may know": found["likely_author"]}
 
 
-def _behind(this: Told, table: str) -> Json | None:
+def _behind(ctx: CliContext, table: str) -> Json | None:
     """How far Hive is behind a plain table; None while its metastore does not answer."""
     try:
-        return this.client.hive.behind(table)
+        return ctx.client.hive.behind(table)
     except Unavailable:
         return None
 
@@ -305,20 +305,20 @@ def _differing(behind: Json) -> str:
 
 def _asked(found: Json) -> Json:
     """The last publish that somebody has asked for."""
-    asked = found["asked"]
+    asked = found["publish_request"]
     if asked is None:
         return {}
     return {"publish asked for": f"{moment(asked['at'])}, {_STEPS[asked['step']]}: {asked['message']}"}
 
 
-def _left_behind(former: Json | None) -> Json:
+def _left_behind(retired: Json | None) -> Json:
     """Directories that publishes have moved partitions away from, where there are any."""
     told: Json = {}
-    if former and former["directories"]:
-        told["left behind"] = f"{_directories(former['directories'])} ({size(former['bytes'])}), watched until"
-        told["left behind"] += f" {moment(former['watched_until'])}"
-    if former and former["kept_directories"]:
-        kept = f"{_directories(former['kept_directories'])} ({size(former['kept_bytes'])})"
+    if retired and retired["directories"]:
+        told["left behind"] = f"{_directories(retired['directories'])} ({size(retired['bytes'])}), watched until"
+        told["left behind"] += f" {moment(retired['grace_until'])}"
+    if retired and retired["kept_directories"]:
+        kept = f"{_directories(retired['kept_directories'])} ({size(retired['kept_bytes'])})"
         told["replaced originals"] = f"{kept}, which Hive reads no more and Firn never deletes"
     return told
 
@@ -327,14 +327,14 @@ def _directories(count: int) -> str:
     return "1 directory" if count == 1 else f"{count:,} directories"
 
 
-def _matching(this: Told, patterns: list[str], *, only_upgraded: bool = False) -> list[str]:
+def _matching(ctx: CliContext, patterns: list[str], *, only_upgraded: bool = False) -> list[str]:
     """Names as they are, patterns as what they match; NotFound when a pattern matches nothing."""
     wanted: dict[str, None] = {}
     for pattern in patterns:
         if not any(sign in pattern for sign in PATTERN):
             wanted[pattern] = None
             continue
-        listed = this.client.hive.list()
+        listed = ctx.client.hive.list()
         found = [_name(one) for one in listed if not only_upgraded or one["state"] == "upgraded"]
         matching = [name for name in found if fnmatchcase(name, pattern)]
         if not matching:
@@ -343,8 +343,8 @@ def _matching(this: Told, patterns: list[str], *, only_upgraded: bool = False) -
     return list(wanted)
 
 
-def _tell_report(this: Told, report: Json) -> None:
-    show = this.show
+def _tell_report(ctx: CliContext, report: Json) -> None:
+    show = ctx.show
     show.facts(
         {
             "table": report["table"],
@@ -358,7 +358,7 @@ def _tell_report(this: Told, report: Json) -> None:
         }
     )
     tell_checks(show, report["checks"])
-    _tell_differences(this, report["column_differences"])
+    _tell_differences(ctx, report["column_differences"])
 
 
 def tell_checks(show: Show, checks: list[Json]) -> None:
@@ -369,7 +369,7 @@ def tell_checks(show: Show, checks: list[Json]) -> None:
             show.line(f"        {one['advice']}")
 
 
-def _tell_differences(this: Told, differences: list[Json]) -> None:
+def _tell_differences(ctx: CliContext, differences: list[Json]) -> None:
     """Both sides of each column that they do not have alike; a policy decides, or a person by its leave."""
     rows = [
         (
@@ -383,7 +383,7 @@ def _tell_differences(this: Told, differences: list[Json]) -> None:
         for one in differences
     ]
     if rows:
-        this.show.table(("column", "in Hive", "here", "what differs", "state", "since"), rows, none="")
+        ctx.show.table(("column", "in Hive", "here", "what differs", "state", "since"), rows, none="")
 
 
 def _raise_all(problems: list[FirnError], *, of: int, what: str) -> None:

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from firn.cli import importoptions as given
+from firn.cli import import_options as given
 from firn.cli import tables
-from firn.cli.told import Told, command
+from firn.cli.context import CliContext, command
 from firn.cli.watch import check_operation, watch_operation
 from firn.errors import Invalid
 from firn.wire import ImportEntry, ImportOptions, Operation
@@ -24,7 +24,7 @@ def add_to(catalog: typer.Typer, table: typer.Typer) -> None:
 
 
 def register_table(
-    this: Told,
+    ctx: CliContext,
     table: tables.TableArg,
     metadata_location: Annotated[str, typer.Option(help="The table's current metadata file.")],
     *,
@@ -35,8 +35,8 @@ def register_table(
 
     No other catalog may write to it any more: two catalogs that commit to one table lose data.
     """
-    show = this.show
-    done = this.client.tables[table].register(metadata_location, overwrite=overwrite, dry_run=dry_run)
+    show = ctx.show
+    done = ctx.client.tables[table].register(metadata_location, overwrite=overwrite, dry_run=dry_run)
     told = {"table": done["table"], "state": done["state"], "location": done["location"], "because": done["reason"]}
 
     def people() -> None:
@@ -48,7 +48,7 @@ def register_table(
 
 
 def import_tables(  # noqa: PLR0913, PLR0917 -- its options are what people type
-    this: Told,
+    ctx: CliContext,
     name: given.Name,
     from_warehouse: given.FromWarehouse = None,
     from_rest: given.FromRest = None,
@@ -92,11 +92,11 @@ def import_tables(  # noqa: PLR0913, PLR0917 -- its options are what people type
         allow_locations=[*(allow or []), *([from_warehouse] if allow_source and from_warehouse else [])],
     )
     sources = {"warehouse": from_warehouse, "rest": from_rest, "hive": from_hive}
-    _watch(this, name, _started(this, name, sources, options, resume), no_wait=no_wait)
+    _watch(ctx, name, _started(ctx, name, sources, options, resume), no_wait=no_wait)
 
 
 def _started(
-    this: Told, name: str, sources: Mapping[str, str | None], options: ImportOptions, resume: str | None
+    ctx: CliContext, name: str, sources: Mapping[str, str | None], options: ImportOptions, resume: str | None
 ) -> Operation:
     named = [(kind, address) for kind, address in sources.items() if address is not None]
     if len(named) != (0 if resume else 1):
@@ -104,34 +104,34 @@ def _started(
             "where to import from is not clear", hint="give one of --from-warehouse, --from-rest, --from-hive, --resume"
         )
     if resume is not None:
-        return this.client.imports.resume(name, resume)
+        return ctx.client.imports.resume(name, resume)
     kind, address = named[0]
-    return this.client.imports.start(name, kind, address, options)
+    return ctx.client.imports.start(name, kind, address, options)
 
 
-def _watch(this: Told, name: str, started: Operation, *, no_wait: bool) -> None:
+def _watch(ctx: CliContext, name: str, started: Operation, *, no_wait: bool) -> None:
     if no_wait:
         said = f"import {started.id} runs; watch it with `firn catalog import {name} --resume {started.id}`"
-        this.show.emit(started.json_value(), lambda: this.show.line(said))
+        ctx.show.emit(started.json_value(), lambda: ctx.show.line(said))
         return
-    _tell(this, name, watch_operation(this, started))
+    _tell(ctx, name, watch_operation(ctx, started))
 
 
-def _tell(this: Told, catalog: str, ended: Operation) -> None:
-    show = this.show
-    entries = [one for one in this.client.imports.entries(catalog, ended.id) if one.kind != "namespace"]
+def _tell(ctx: CliContext, catalog: str, ended: Operation) -> None:
+    show = ctx.show
+    entries = [one for one in ctx.client.imports.entries(catalog, ended.id) if one.kind != "namespace"]
     is_plan = bool(ended.result.get("dry_run"))
     show.emit(
         {"operation": ended.json_value(), "entries": [one.json_value() for one in entries]},
-        lambda: _show(this, ended, entries if is_plan else [one for one in entries if _is_worth_a_line(one)]),
+        lambda: _show(ctx, ended, entries if is_plan else [one for one in entries if _is_worth_a_line(one)]),
     )
     check_operation(ended)
     if any(one.state in NEEDS_A_PERSON for one in entries):
         raise typer.Exit(1)
 
 
-def _show(this: Told, ended: Operation, entries: list[ImportEntry]) -> None:
-    show = this.show
+def _show(ctx: CliContext, ended: Operation, entries: list[ImportEntry]) -> None:
+    show = ctx.show
     if entries:
         rows = [(one.name, one.kind, one.state, _remark(one), one.metadata_location) for one in entries]
         show.table(("table", "kind", "state", "because", "metadata"), rows, none="")
@@ -146,5 +146,5 @@ def _is_worth_a_line(entry: ImportEntry) -> bool:
 
 
 def _remark(entry: ImportEntry) -> str | None:
-    why = [one for one in (entry.reason, entry.hint) if one]
-    return "; ".join([*why, *entry.warnings]) or None
+    reason = [one for one in (entry.reason, entry.hint) if one]
+    return "; ".join([*reason, *entry.warnings]) or None

@@ -9,10 +9,10 @@ from uuid import UUID
 import typer
 
 from firn.cli.columns import pairs
+from firn.cli.context import CliContext, command
 from firn.cli.orphans import show_batches
 from firn.cli.show import Show, moment
 from firn.cli.table_jobs import run_job
-from firn.cli.told import Told, command
 from firn.cli.watch import JOB_COLUMNS, job_row, state_of, tell_job, watch_job
 from firn.transport import Json
 from firn.wire import Attempt, Job, JobStatus
@@ -24,14 +24,14 @@ JobArg = Annotated[UUID, typer.Argument(metavar="JOB", help="The job's id.")]
 
 @command(app, "list")
 def list_jobs(
-    this: Told,
+    ctx: CliContext,
     table: Annotated[str | None, typer.Option(help="Only of this table.")] = None,
     status: Annotated[list[JobStatus] | None, typer.Option(help="Only these; may be repeated.")] = None,
     kind: Annotated[list[str] | None, typer.Option(help="Only these; may be repeated.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
 ) -> None:
     """List jobs, newest first."""
-    client, show = this.client, this.show
+    client, show = ctx.client, ctx.show
     if table is not None:
         listed = client.tables[table].jobs(None if status or kind else limit + 1)
         asked = [job for job in listed if (not status or job.status in status) and (not kind or job.kind in kind)]
@@ -43,16 +43,16 @@ def list_jobs(
 
 
 @command(app, "show")
-def show_job(this: Told, job: JobArg) -> None:
+def show_job(ctx: CliContext, job: JobArg) -> None:
     """Show a job."""
-    show, found = this.show, this.client.jobs.get(job)
+    show, found = ctx.show, ctx.client.jobs.get(job)
     show.emit(found.json_value(), lambda: _show(show, found))
 
 
 @command(app, "logs")
-def show_logs(this: Told, job: JobArg) -> None:
+def show_logs(ctx: CliContext, job: JobArg) -> None:
     """Show what a job's optimizers wrote."""
-    show, found = this.show, this.client.jobs.logs(job)
+    show, found = ctx.show, ctx.client.jobs.logs(job)
 
     def people() -> None:
         for one in found:
@@ -63,7 +63,7 @@ def show_logs(this: Told, job: JobArg) -> None:
 
 @command(app, "start", waits=True)
 def start_job(
-    this: Told,
+    ctx: CliContext,
     table: Annotated[str, typer.Argument(metavar="TABLE", help="NAMESPACE.TABLE or CATALOG.NAMESPACE.TABLE")],
     kind: Annotated[str, typer.Argument(metavar="KIND", help="Such as rewrite, expire or statistics.")],
     option: Annotated[list[str] | None, typer.Option(help="KEY=VALUE; may be repeated. VALUE may be JSON.")] = None,
@@ -73,7 +73,7 @@ def start_job(
 ) -> None:
     """Start a maintenance job of any kind now, with the options that the API document lists for the kind."""
     options = {key: _value(text) for key, text in pairs(option).items()}
-    run_job(this, table, kind, options, dry_run=dry_run, wait=not no_wait)
+    run_job(ctx, table, kind, options, dry_run=dry_run, wait=not no_wait)
 
 
 def _value(text: str) -> Json:
@@ -85,32 +85,32 @@ def _value(text: str) -> Json:
 
 
 @command(app, "deleted")
-def show_deleted(this: Told, job: JobArg) -> None:
+def show_deleted(ctx: CliContext, job: JobArg) -> None:
     """List the files that a job has set aside or deleted, and what has become of each."""
-    show_batches(this, list(this.client.jobs.deleted(job)), none="this job has taken no file")
+    show_batches(ctx, list(ctx.client.jobs.deleted(job)), none="this job has taken no file")
 
 
 @command(app, "cancel")
-def cancel_job(this: Told, job: JobArg) -> None:
+def cancel_job(ctx: CliContext, job: JobArg) -> None:
     """Give a job up; refused once it has committed."""
-    show, found = this.show, this.client.jobs.cancel(job)
+    show, found = ctx.show, ctx.client.jobs.cancel(job)
     show.emit(found.json_value(), lambda: show.line(f"job {found.id} is {found.status}"))
 
 
 @command(app, "retry", waits=True)
 def retry_job(
-    this: Told,
+    ctx: CliContext,
     job: JobArg,
     *,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Return at once.")] = False,
 ) -> None:
     """Run a failed or canceled job again, as a new one."""
-    again = this.client.jobs.retry(job)
+    again = ctx.client.jobs.retry(job)
     if not no_wait:
-        again = watch_job(this, again)
-    if this.show.json:
-        this.show.write_json(again.json_value())
-    tell_job(this.show, again)
+        again = watch_job(ctx, again)
+    if ctx.show.json:
+        ctx.show.write_json(again.json_value())
+    tell_job(ctx.show, again)
 
 
 def _show(show: Show, job: Job) -> None:
@@ -136,5 +136,5 @@ def _show(show: Show, job: Job) -> None:
 
 
 def _attempt(one: Attempt) -> str:
-    until = "" if one.ended_at is None else f" to {moment(one.ended_at)}: {one.how}"
+    until = "" if one.ended_at is None else f" to {moment(one.ended_at)}: {one.outcome}"
     return f"{one.optimizer}, {moment(one.leased_at)}{until}"

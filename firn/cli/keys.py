@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
+from firn.cli.context import CliContext, command
 from firn.cli.show import Show, moment
 from firn.cli.table_jobs import run_job
-from firn.cli.told import Told, command
 from firn.errors import Invalid
 from firn.wire import Job, JobStatus, Keys, RepeatedKey
 
@@ -42,20 +42,20 @@ def show_repeated(show: Show, result: dict[str, Any]) -> None:
         show.table(("key", "rows", "files"), rows, none="")
 
 
-def check_keys(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
+def check_keys(ctx: CliContext, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
     """Count the keys that occur more than once in base now; ends with 1 when there are any.
 
     An optimizer reads the key columns of all rows. Nothing is changed.
     """
-    job = run_job(this, table, "keys", dry_run=dry_run, wait=not no_wait)
+    job = run_job(ctx, table, "keys", dry_run=dry_run, wait=not no_wait)
     if job is not None:
-        _show_keys(this, job)
+        _show_keys(ctx, job)
         if job.result.get("keys"):
             raise typer.Exit(1)
 
 
 def resolve_keys(
-    this: Told,
+    ctx: CliContext,
     table: TableArg,
     keep_highest: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Of each key keep the row with the highest value of this.")
@@ -69,14 +69,14 @@ def resolve_keys(
     if keep_last == (keep_highest is not None):
         raise Invalid("which row of a key is to stay?", hint="give one of --keep-last and --keep-highest COLUMN")
     options = {"resolve": True, "keep_highest": keep_highest}
-    job = run_job(this, table, "keys", options, dry_run=dry_run, wait=not no_wait)
+    job = run_job(ctx, table, "keys", options, dry_run=dry_run, wait=not no_wait)
     if job is not None:
-        _show_keys(this, job)
+        _show_keys(ctx, job)
 
 
-def _show_keys(this: Told, job: Job) -> None:
-    if not this.show.json and job.status is JobStatus.SUCCEEDED:
-        show_repeated(this.show, job.result)
+def _show_keys(ctx: CliContext, job: Job) -> None:
+    if not ctx.show.json and job.status is JobStatus.SUCCEEDED:
+        show_repeated(ctx.show, job.result)
 
 
 def _files(one: RepeatedKey) -> str:

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from firn.cli.columns import pairs
+from firn.cli.context import CliContext, command
 from firn.cli.dropped import DryRun, tell_undropped
 from firn.cli.show import moment
-from firn.cli.told import Told, command
 from firn.errors import Invalid, NotFound
 from firn.wire import NamespaceDropped
 
@@ -20,29 +20,29 @@ NamespaceArg = Annotated[str, typer.Argument(metavar="NAMESPACE", help="Such as 
 
 @command(app, "list")
 def list_namespaces(
-    this: Told, parent: Annotated[str | None, typer.Argument(help="Only those directly under this one.")] = None
+    ctx: CliContext, parent: Annotated[str | None, typer.Argument(help="Only those directly under this one.")] = None
 ) -> None:
     """List namespaces."""
-    show = this.show
-    found = list(this.client.namespaces.list(parent=parent))
+    show = ctx.show
+    found = list(ctx.client.namespaces.list(parent=parent))
     rows = [(one["name"], _is_protected(one["properties"])) for one in found]
     show.emit(found, lambda: show.table(("namespace", "protected"), rows, none="no namespaces"))
 
 
 @command(app, "create")
 def create_namespace(
-    this: Told,
+    ctx: CliContext,
     namespace: NamespaceArg,
     property: Annotated[list[str] | None, typer.Option(help="KEY=VALUE; may be repeated.")] = None,
 ) -> None:
     """Create a namespace, with its parents."""
-    show, made = this.show, this.client.namespaces.create(namespace, properties=pairs(property))
+    show, made = ctx.show, ctx.client.namespaces.create(namespace, properties=pairs(property))
     show.emit(made, lambda: show.line(f"created namespace {namespace}"))
 
 
 @command(app, "drop")
 def drop_namespace(
-    this: Told,
+    ctx: CliContext,
     namespace: NamespaceArg,
     *,
     recursive: Annotated[bool, typer.Option("--recursive", help="With everything in it, all or nothing.")] = False,
@@ -54,47 +54,47 @@ def drop_namespace(
     """Drop an empty namespace, or one with everything in it."""
     if purge and not recursive:
         raise Invalid("--purge is about tables, and only --recursive drops them", hint="add --recursive")
-    show = this.show
-    done = this.client.namespaces.drop(namespace, recursive=recursive, purge=purge, dry_run=dry_run)
-    show.emit(done.json_value(), lambda: _tell_dropped(this, namespace, done, dry_run=dry_run))
+    show = ctx.show
+    done = ctx.client.namespaces.drop(namespace, recursive=recursive, purge=purge, dry_run=dry_run)
+    show.emit(done.json_value(), lambda: _tell_dropped(ctx, namespace, done, dry_run=dry_run))
 
 
 @command(app, "undrop")
-def undrop_namespace(this: Told, namespace: NamespaceArg, *, dry_run: DryRun = False) -> None:
+def undrop_namespace(ctx: CliContext, namespace: NamespaceArg, *, dry_run: DryRun = False) -> None:
     """Bring back a namespace that was dropped with everything in it."""
-    catalog = this.client.catalog
-    entries = (one for one in this.client.dropped.list(name=namespace) if one.kind == "namespace")
+    catalog = ctx.client.catalog
+    entries = (one for one in ctx.client.dropped.list(name=namespace) if one.kind == "namespace")
     newest = next(entries, None)
     if newest is None:
         raise NotFound(
             f"no namespace {namespace} was dropped with its tables, or it is kept no longer",
             hint="firn table list --dropped",
         )
-    tell_undropped(this, this.client.dropped.undrop(catalog, newest.id, dry_run=dry_run), dry_run=dry_run)
+    tell_undropped(ctx, ctx.client.dropped.undrop(catalog, newest.id, dry_run=dry_run), dry_run=dry_run)
 
 
 @command(app, "protect")
-def protect_namespace(this: Told, namespace: NamespaceArg) -> None:
+def protect_namespace(ctx: CliContext, namespace: NamespaceArg) -> None:
     """Let nobody drop a namespace; tables in it are protected one by one."""
-    show, done = this.show, this.client.namespaces.protect(namespace)
+    show, done = ctx.show, ctx.client.namespaces.protect(namespace)
     show.emit(done, lambda: show.line(f"{namespace} is protected against being dropped"))
 
 
 @command(app, "unprotect")
-def unprotect_namespace(this: Told, namespace: NamespaceArg) -> None:
+def unprotect_namespace(ctx: CliContext, namespace: NamespaceArg) -> None:
     """Let a namespace be dropped again."""
-    show, done = this.show, this.client.namespaces.protect(namespace, protected=False)
+    show, done = ctx.show, ctx.client.namespaces.protect(namespace, protected=False)
     show.emit(done, lambda: show.line(f"{namespace} can be dropped again"))
 
 
-def _tell_dropped(this: Told, namespace: str, done: NamespaceDropped, *, dry_run: bool) -> None:
+def _tell_dropped(ctx: CliContext, namespace: str, done: NamespaceDropped, *, dry_run: bool) -> None:
     verb = "would drop" if dry_run else "dropped"
     for one in done.dropped:
-        this.show.line(f"{verb} {one.kind} {one.name}")
+        ctx.show.line(f"{verb} {one.kind} {one.name}")
     for name in done.namespaces:
-        this.show.line(f"{verb} namespace {name}")
+        ctx.show.line(f"{verb} namespace {name}")
     if done.keep_until is not None and not dry_run:
-        this.show.line(f"until {moment(done.keep_until)} `firn namespace undrop {namespace}` brings all of it back")
+        ctx.show.line(f"until {moment(done.keep_until)} `firn namespace undrop {namespace}` brings all of it back")
 
 
 def _is_protected(properties: dict[str, str]) -> bool:

@@ -8,8 +8,8 @@ from uuid import UUID
 
 import typer
 
+from firn.cli.context import CliContext, command
 from firn.cli.show import Show, moment
-from firn.cli.told import Told, command
 from firn.cli.watch import pace_of
 from firn.errors import Invalid
 from firn.wire import Batch, Operation
@@ -25,44 +25,44 @@ _COLUMNS = ("operation", "kind", "of", "outcome", "phase", "done", "since", "err
 
 @command(app, "list")
 def list_operations(
-    this: Told,
+    ctx: CliContext,
     batch: BatchOption = None,
     limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
 ) -> None:
     """List operations, newest first; those of a batch in their order."""
-    show = this.show
-    found = show.first(this.client.operations.list(batch=batch, limit=limit + 1), limit)
+    show = ctx.show
+    found = show.first(ctx.client.operations.list(batch=batch, limit=limit + 1), limit)
     rows = [_row(one) for one in found]
     show.emit([one.json_value() for one in found], lambda: show.table(_COLUMNS, rows, none="no operations"))
 
 
 @command(app, "show")
-def show_operation(this: Told, operation: Annotated[UUID, typer.Argument(metavar="OPERATION")]) -> None:
+def show_operation(ctx: CliContext, operation: Annotated[UUID, typer.Argument(metavar="OPERATION")]) -> None:
     """Show an operation."""
-    found = this.client.operations.get(operation)
-    _emit(this.show, found)
+    found = ctx.client.operations.get(operation)
+    _emit(ctx.show, found)
 
 
 @command(app, "pause")
-def pause_operation(this: Told, operation: OperationArg = None, batch: BatchOption = None) -> None:
+def pause_operation(ctx: CliContext, operation: OperationArg = None, batch: BatchOption = None) -> None:
     """Stop it at its next step, until it is resumed; a batch as a whole."""
-    _turn(this, operation, batch, this.client.operations.pause, this.client.hive.pause_batch)
+    _turn(ctx, operation, batch, ctx.client.operations.pause, ctx.client.hive.pause_batch)
 
 
 @command(app, "resume")
-def resume_operation(this: Told, operation: OperationArg = None, batch: BatchOption = None) -> None:
+def resume_operation(ctx: CliContext, operation: OperationArg = None, batch: BatchOption = None) -> None:
     """Let it begin anew when its turn comes; a batch as a whole."""
-    _turn(this, operation, batch, this.client.operations.resume, this.client.hive.resume_batch)
+    _turn(ctx, operation, batch, ctx.client.operations.resume, ctx.client.hive.resume_batch)
 
 
 @command(app, "cancel")
-def cancel_operation(this: Told, operation: OperationArg = None, batch: BatchOption = None) -> None:
+def cancel_operation(ctx: CliContext, operation: OperationArg = None, batch: BatchOption = None) -> None:
     """Stop it for good; it leaves nothing behind. Of a batch, what is upgraded stays so."""
-    _turn(this, operation, batch, this.client.operations.cancel, this.client.hive.cancel_batch)
+    _turn(ctx, operation, batch, ctx.client.operations.cancel, ctx.client.hive.cancel_batch)
 
 
 def _turn(
-    this: Told,
+    ctx: CliContext,
     operation: UUID | None,
     batch: UUID | None,
     one: Callable[[UUID], Operation],
@@ -71,11 +71,11 @@ def _turn(
     if (operation is None) == (batch is None):
         raise Invalid("it is not clear what is meant", hint="give an OPERATION or a --batch")
     if operation is not None:
-        _emit(this.show, one(operation))
+        _emit(ctx.show, one(operation))
     elif batch is not None:
         moved = all_of(batch)
         counts = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(moved.outcomes.items()))
-        this.show.emit(moved.json_value(), lambda: this.show.line(f"batch {moved.id}: {counts}"))
+        ctx.show.emit(moved.json_value(), lambda: ctx.show.line(f"batch {moved.id}: {counts}"))
 
 
 def _emit(show: Show, found: Operation) -> None:

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
+from firn.cli.context import CliContext, command
 from firn.cli.processes import run_optimizer
 from firn.cli.show import moment
-from firn.cli.told import Told, command
 from firn.transport import Json
 
 app = typer.Typer(help="Optimizers, which run the jobs. Without a subcommand: be one.")
@@ -38,9 +38,9 @@ def be_optimizer(
 
 
 @command(app, "list")
-def list_optimizers(this: Told) -> None:
+def list_optimizers(ctx: CliContext) -> None:
     """List optimizers and what each does now."""
-    show, found = this.show, this.client.optimizers()
+    show, found = ctx.show, ctx.client.optimizers()
     rows = [
         (
             one["id"],
@@ -59,36 +59,34 @@ def list_optimizers(this: Told) -> None:
 
 
 @command(app, "drain")
-def drain(this: Told, optimizer: OptimizerArg, why: Why = None) -> None:
+def drain(ctx: CliContext, optimizer: OptimizerArg, reason: Why = None) -> None:
     """Give it no new job; what it holds it finishes."""
-    _tell(this, this.client.drain_optimizer(optimizer, why=why))
+    _tell(ctx, ctx.client.drain_optimizer(optimizer, reason=reason))
 
 
 @command(app, "undrain")
-def undrain(this: Told, optimizer: OptimizerArg) -> None:
+def undrain(ctx: CliContext, optimizer: OptimizerArg) -> None:
     """Give it jobs again."""
-    _tell(this, this.client.undrain_optimizer(optimizer))
+    _tell(ctx, ctx.client.undrain_optimizer(optimizer))
 
 
 @command(app, "stop")
-def stop(this: Told, optimizer: OptimizerArg, why: Why = None) -> None:
+def stop(ctx: CliContext, optimizer: OptimizerArg, reason: Why = None) -> None:
     """Drain it; it ends when it holds no job any more."""
-    _tell(this, this.client.drain_optimizer(optimizer, why=why, stop=True))
+    _tell(ctx, ctx.client.drain_optimizer(optimizer, reason=reason, stop=True))
 
 
-def _tell(this: Told, optimizer: Json) -> None:
+def _tell(ctx: CliContext, optimizer: Json) -> None:
     held = len(optimizer["jobs"])
     jobs = f"{held} job{'' if held == 1 else 's'}"
-    this.show.emit(
-        optimizer, lambda: this.show.line(f"{optimizer['id']} is {_table_status(optimizer)}, holding {jobs}")
-    )
+    ctx.show.emit(optimizer, lambda: ctx.show.line(f"{optimizer['id']} is {_table_status(optimizer)}, holding {jobs}"))
 
 
 def _table_status(optimizer: Json) -> str:
     if optimizer["silent"]:
         return "silent"
     asked = "stopping" if optimizer["stopping"] else "draining" if optimizer["draining"] else "working"
-    return f"{asked}: {optimizer['why']}" if optimizer["why"] else asked
+    return f"{asked}: {optimizer['reason']}" if optimizer["reason"] else asked
 
 
 def _memory(memory: Json) -> str | None:

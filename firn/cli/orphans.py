@@ -1,4 +1,4 @@
-"""`firn table orphans`, `quarantine`, `restore-files`: files that nothing refers to, set aside and put back."""
+"""`firn table remove-orphans`, `quarantine`, `restore-files`: files that nothing refers to, set aside and put back."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from uuid import UUID
 
 import typer
 
+from firn.cli.context import CliContext, command
 from firn.cli.show import moment, size
 from firn.cli.table_jobs import run_job
-from firn.cli.told import Told, command
 from firn.errors import Invalid, NotFound
 from firn.wire import Job, OrphanBatch
 
@@ -19,12 +19,12 @@ TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="NAMESPACE.TABLE 
 
 def add_to(app: typer.Typer) -> None:
     """Make these commands of `firn table`."""
-    command(app, "orphans", waits=True)(remove_orphans)
+    command(app, "remove-orphans", waits=True)(remove_orphans)
     command(app, "quarantine")(list_quarantine)
     command(app, "restore-files")(restore_files)
 
 
-def show_batches(this: Told, batches: Sequence[OrphanBatch], *, none: str) -> None:
+def show_batches(ctx: CliContext, batches: Sequence[OrphanBatch], *, none: str) -> None:
     """Files of batches, a line each."""
     rows = [
         (file.path, size(file.bytes), moment(file.modified), file.state, moment(one.taken_at), _goes(one))
@@ -32,11 +32,11 @@ def show_batches(this: Told, batches: Sequence[OrphanBatch], *, none: str) -> No
         for file in one.files
     ]
     columns = ("file", "size", "written", "state", "taken", "deleted")
-    this.show.emit([one.json_value() for one in batches], lambda: this.show.table(columns, rows, none=none))
+    ctx.show.emit([one.json_value() for one in batches], lambda: ctx.show.table(columns, rows, none=none))
 
 
 def remove_orphans(
-    this: Told,
+    ctx: CliContext,
     table: TableArg,
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be set aside, move nothing.")] = False,
@@ -49,18 +49,18 @@ def remove_orphans(
 
     def show_paths(job: Job) -> None:
         for path in job.result.get("orphans", ()):
-            this.show.line(path)
+            ctx.show.line(path)
 
-    run_job(this, table, "orphans", dry_run=dry_run, wait=not no_wait, show_result=show_paths)
+    run_job(ctx, table, "orphans", dry_run=dry_run, wait=not no_wait, show_result=show_paths)
 
 
-def list_quarantine(this: Told, table: TableArg) -> None:
+def list_quarantine(ctx: CliContext, table: TableArg) -> None:
     """List the files that were set aside and can be put back."""
-    show_batches(this, this.client.tables[table].quarantine(), none=f"nothing of {table} was set aside")
+    show_batches(ctx, ctx.client.tables[table].quarantine(), none=f"nothing of {table} was set aside")
 
 
 def restore_files(
-    this: Told,
+    ctx: CliContext,
     table: TableArg,
     paths: Annotated[list[str] | None, typer.Argument(metavar="PATH…", help="These files; else all.")] = None,
     job: Annotated[UUID | None, typer.Option(help="All that this job has set aside.")] = None,
@@ -68,10 +68,10 @@ def restore_files(
     """Put files back that were set aside. They are not taken again; what lies in their place by now is not replaced."""
     if job is not None and paths:
         raise Invalid("both --job and paths are given", hint="give one of them, or none for all files")
-    back = this.client.tables[table].put_back(job_id=job, paths=paths or ())
+    back = ctx.client.tables[table].put_back(job_id=job, paths=paths or ())
     if paths and not back:
         raise NotFound("none of these files is aside", hint=f"see them with `firn table quarantine {table}`")
-    this.show.emit({"put_back": back}, lambda: this.show.line(f"{len(back)} files are in their places again"))
+    ctx.show.emit({"restored": back}, lambda: ctx.show.line(f"{len(back)} files are in their places again"))
 
 
 def _goes(batch: OrphanBatch) -> str:

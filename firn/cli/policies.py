@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from firn.cli.columns import pairs
-from firn.cli.told import Told, command
+from firn.cli.context import CliContext, command
 from firn.errors import Invalid
 
 app = typer.Typer(help="What owners ask of the upkeep of their tables.", no_args_is_help=True)
@@ -16,7 +16,7 @@ app = typer.Typer(help="What owners ask of the upkeep of their tables.", no_args
 
 @command(app, "show")
 def show_policy(
-    this: Told,
+    ctx: CliContext,
     table: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="As it holds for this table.")] = None,
     namespace: Annotated[str | None, typer.Option(help="As it holds in this namespace.")] = None,
 ) -> None:
@@ -24,23 +24,23 @@ def show_policy(
     if table is not None and namespace is not None:
         raise Invalid("a table and --namespace name two places", hint="give one of them, or neither for the catalog")
     if table is not None:
-        found = this.client.tables[table].get("/policy")
+        found = ctx.client.tables[table].get("/policy")
     else:
-        found = this.client.catalogs.policy(this.catalog, namespace)["effective"]
+        found = ctx.client.catalogs.policy(ctx.catalog, namespace)["effective"]
     rows = [(one["key"], one["value"], _from(one), one["does"]) for one in found]
     columns = ("setting", "value", "from", "does")
-    this.show.emit(found, lambda: this.show.table(columns, rows, none="no settings"))
+    ctx.show.emit(found, lambda: ctx.show.table(columns, rows, none="no settings"))
 
 
 def _from(setting: Mapping[str, Any]) -> str:
     """Where a value comes from, and what it holds in place of."""
-    ignored = [f"{one['source']} is ignored: {one['why']}" for one in setting.get("ignored", ())]
+    ignored = [f"{one['source']} is ignored: {one['reason']}" for one in setting.get("ignored", ())]
     return "; ".join([setting["source"], *ignored])
 
 
 @command(app, "set")
 def set_policy(
-    this: Told,
+    ctx: CliContext,
     settings: Annotated[list[str], typer.Argument(metavar="KEY=VALUE…", help="An empty value removes the setting.")],
     table: Annotated[str | None, typer.Option(help="Of this table.")] = None,
     namespace: Annotated[str | None, typer.Option(help="Of all tables of this namespace.")] = None,
@@ -52,9 +52,9 @@ def set_policy(
     removed = [key for key, value in given.items() if not value]
     kept = {key: value for key, value in given.items() if value}
     if table is not None:
-        policy = this.client.tables[table].change_policy(kept, removed)
+        policy = ctx.client.tables[table].change_policy(kept, removed)
         changed = {setting["key"]: setting["value"] for setting in policy if setting["source"] == "table"}
     else:
-        changed = this.client.catalogs.change_policy(this.catalog, kept, removed, namespace)["settings"]
+        changed = ctx.client.catalogs.change_policy(ctx.catalog, kept, removed, namespace)["settings"]
     rows = sorted(changed.items())
-    this.show.emit(changed, lambda: this.show.table(("setting", "value"), rows, none="nothing is set"))
+    ctx.show.emit(changed, lambda: ctx.show.table(("setting", "value"), rows, none="nothing is set"))

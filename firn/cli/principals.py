@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from firn.access import Kind
-from firn.cli.told import Told, command
+from firn.cli.context import CliContext, command
 from firn.transport import Json
 
 users = typer.Typer(help="People who may be given roles.", no_args_is_help=True)
@@ -16,29 +16,29 @@ services = typer.Typer(help="Engines and programs that may be given roles.", no_
 
 @command(users, "create")
 def create_user(
-    this: Told,
+    ctx: CliContext,
     name: str,
     subject: Annotated[str | None, typer.Option(help="Who they are to the OIDC issuer (claim `sub`).")] = None,
 ) -> None:
     """Create a user. Who signs in by OIDC needs no creating."""
-    show, made = this.show, this.client.access.create_user(name, subject=subject)
+    show, made = ctx.show, ctx.client.access.create_user(name, subject=subject)
     show.emit(made, lambda: show.line(f"created user {name}; `firn token create … --owner {name}` makes them a token"))
 
 
 @command(services, "create")
-def create_service(this: Told, name: str) -> None:
+def create_service(ctx: CliContext, name: str) -> None:
     """Create a service; its secret is printed this once."""
-    _tell_secret(this, this.client.access.create_service(name))
+    _tell_secret(ctx, ctx.client.access.create_service(name))
 
 
 @command(services, "new-secret")
-def new_secret(this: Told, name: str) -> None:
+def new_secret(ctx: CliContext, name: str) -> None:
     """Give a service another secret; the old one and all its tokens end at once."""
-    _tell_secret(this, this.client.access.new_secret(name))
+    _tell_secret(ctx, ctx.client.access.new_secret(name))
 
 
-def _tell_secret(this: Told, made: Json) -> None:
-    show = this.show
+def _tell_secret(ctx: CliContext, made: Json) -> None:
+    show = ctx.show
 
     def people() -> None:
         show.line(f"{made['client_id']}:{made['client_secret']}")
@@ -52,14 +52,14 @@ def _add(app: typer.Typer, kind: Kind) -> None:
     what = kind.removesuffix("s")
 
     @command(app, "list")
-    def list_all(this: Told) -> None:
-        show, found = this.show, list(this.client.access.principals(kind))
+    def list_all(ctx: CliContext) -> None:
+        show, found = ctx.show, list(ctx.client.access.principals(kind))
         rows = [(one["name"], _roles(one), one["disabled"], one["created_at"]) for one in found]
         show.emit(found, lambda: show.table((what, "roles", "disabled", "created"), rows, none=f"no {kind}"))
 
     @command(app, "show")
-    def show_one(this: Told, name: str) -> None:
-        show, found = this.show, this.client.access.principal(kind, name)
+    def show_one(ctx: CliContext, name: str) -> None:
+        show, found = ctx.show, ctx.client.access.principal(kind, name)
         facts = {
             what: found["name"],
             "roles": _roles(found),
@@ -69,19 +69,19 @@ def _add(app: typer.Typer, kind: Kind) -> None:
         show.emit(found, lambda: show.facts(facts))
 
     @command(app, "disable")
-    def disable(this: Told, name: str) -> None:
-        show, found = this.show, this.client.access.set_disabled(kind, name, disabled=True)
+    def disable(ctx: CliContext, name: str) -> None:
+        show, found = ctx.show, ctx.client.access.set_disabled(kind, name, disabled=True)
         show.emit(found, lambda: show.line(f"{name} has no access until it is enabled again"))
 
     @command(app, "enable")
-    def enable(this: Told, name: str) -> None:
-        show, found = this.show, this.client.access.set_disabled(kind, name, disabled=False)
+    def enable(ctx: CliContext, name: str) -> None:
+        show, found = ctx.show, ctx.client.access.set_disabled(kind, name, disabled=False)
         show.emit(found, lambda: show.line(f"{name} has access again"))
 
     @command(app, "drop")
-    def drop(this: Told, name: str) -> None:
-        show = this.show
-        this.client.access.drop(kind, name)
+    def drop(ctx: CliContext, name: str) -> None:
+        show = ctx.show
+        ctx.client.access.drop(kind, name)
         show.emit({"dropped": name}, lambda: show.line(f"dropped {what} {name}, with all tokens"))
 
     helps = {"list": f"List {kind}.", "show": f"Show a {what} and its roles.", "drop": f"Drop a {what}."}

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from firn.cli.told import Told, command
+from firn.cli.context import CliContext, command
 from firn.client import DEFAULT_URL, connect
 from firn.embedded.ports import METASTORE_PORT
 from firn.embedded.process import require_java
@@ -32,7 +32,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def up(
-    this: Told,
+    ctx: CliContext,
     data_dir: Annotated[Path, typer.Option(help="Where everything is kept.")] = Path("firn-data"),
     port: Annotated[int, typer.Option(min=0, max=65535, help="Of the server; 0 takes a free one.")] = 8630,
     master: Annotated[str, typer.Option(help="Where the optimizer's Spark runs its tasks.")] = "local[*]",
@@ -43,7 +43,7 @@ def up(
     require_pyspark("firn up")
     from firn.local import LocalFirn  # noqa: PLC0415 -- its Thrift client takes half a second to import
 
-    show = this.show
+    show = ctx.show
     with (
         until_told_to_stop() as stopping,
         LocalFirn(data_dir, port=port, master=master, memory=memory, tell=show.note, tell_once=show.once) as local,
@@ -100,7 +100,7 @@ def run_optimizer(
 
 
 def metastore(
-    this: Told,
+    ctx: CliContext,
     data_dir: Annotated[Path, typer.Option(help="Where it keeps its tables.")] = Path("firn-metastore"),
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = METASTORE_PORT,
 ) -> None:
@@ -109,7 +109,7 @@ def metastore(
     require_pyspark("firn metastore")
     from firn.embedded.metastore import EmbeddedMetastore  # noqa: PLC0415 -- see up
 
-    show = this.show
+    show = ctx.show
     with until_told_to_stop() as stopping, EmbeddedMetastore(data_dir, port=port) as running:
         facts = {"uri": running.uri, "data_dir": str(running.data_dir), "log": str(running.log)}
         show.emit(facts, lambda: show.line(f"Hive Metastore answers at {running.uri} (data in {running.data_dir})"))
@@ -120,16 +120,16 @@ def metastore(
 
 
 @command(admin, "check")
-def check(this: Told) -> None:
+def check(ctx: CliContext) -> None:
     """Say how the server and its background tasks are, and which tables lie where they may not.
 
     Ends with 1 when a task fails or a table breaks the rule of where tables and their files may lie.
     """
-    show, health = this.show, this.client.health()
+    show, health = ctx.show, ctx.client.health()
     misplaced = [
         {"catalog": catalog.name, **one}
-        for catalog in this.client.catalogs.list()
-        for one in this.client.catalogs.misplaced(catalog.name)
+        for catalog in ctx.client.catalogs.list()
+        for one in ctx.client.catalogs.misplaced(catalog.name)
     ]
     places = [(one["catalog"], one["table"], one["problem"], one["advice"]) for one in misplaced]
     rows = [(one["name"], one["status"], one["error"], one["does"]) for one in health["tasks"]]

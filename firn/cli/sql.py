@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from firn.auto_sync import AutoSync
+from firn.cli.context import CliContext, command
 from firn.cli.show import Show
-from firn.cli.told import Told, command
 from firn.embedded.process import require_java
 from firn.embedded.quiet import stderr_into
 from firn.errors import FirnError, Invalid
-from firn.linked import AutoSync
 from firn.protocol.names import join_name
 from firn.spark.jars import cache_dir
 
@@ -32,7 +32,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def sql(
-    this: Told,
+    ctx: CliContext,
     statement: Annotated[str | None, typer.Argument(help="One statement; without it there is a prompt.")] = None,
     master: Annotated[str, typer.Option(help="Where Spark runs its tasks.")] = "local[*]",
     memory: Annotated[str, typer.Option(help="Heap of the JVM.")] = "2g",
@@ -42,25 +42,25 @@ def sql(
     ] = AutoSync.NONE,
 ) -> None:
     """Run Spark SQL on the server's catalogs; names without a catalog are in --catalog."""
-    with _session(this, master=master, memory=memory) as spark:
+    with _session(ctx, master=master, memory=memory) as spark:
         if statement is not None:
-            _run(this, spark, statement, limit, auto_sync)
+            _run(ctx, spark, statement, limit, auto_sync)
             return
-        for typed in _statements(this.show):
+        for typed in _statements(ctx.show):
             try:
-                _run(this, spark, typed, limit, auto_sync)
+                _run(ctx, spark, typed, limit, auto_sync)
             except FirnError as error:
-                this.show.note(error.message)
+                ctx.show.note(error.message)
                 if error.hint:
-                    this.show.note(f"      {error.hint}")
+                    ctx.show.note(f"      {error.hint}")
 
 
 @contextmanager
-def _session(this: Told, *, master: str, memory: str) -> Iterator[SparkSession]:
+def _session(ctx: CliContext, *, master: str, memory: str) -> Iterator[SparkSession]:
     require_java()
-    names = [one.name for one in this.client.catalogs.list()]
-    if this.catalog not in names:
-        raise Invalid(f"the server has no catalog {this.catalog!r}", hint=f"it has {', '.join(names)}")
+    names = [one.name for one in ctx.client.catalogs.list()]
+    if ctx.catalog not in names:
+        raise Invalid(f"the server has no catalog {ctx.catalog!r}", hint=f"it has {', '.join(names)}")
     try:
         # PySpark is an extra, and takes its time to import.
         from py4j.protocol import Py4JError  # noqa: PLC0415
@@ -71,12 +71,12 @@ def _session(this: Told, *, master: str, memory: str) -> Iterator[SparkSession]:
     except ModuleNotFoundError as error:
         raise FirnError("PySpark is not installed", hint="pip install 'firn[spark]'") from error
     quiet: dict[str, bool | float | int | str | None] = {
-        "spark.sql.defaultCatalog": this.catalog,
+        "spark.sql.defaultCatalog": ctx.catalog,
         "spark.driver.memory": memory,
         "spark.log.level": "ERROR",
     }
-    builder = configure(SparkSession.builder.appName("firn sql").master(master), this.client, catalogs=names)
-    this.show.note("starting Spark …")
+    builder = configure(SparkSession.builder.appName("firn sql").master(master), ctx.client, catalogs=names)
+    ctx.show.note("starting Spark …")
     log = cache_dir() / "sql.log"
     try:
         with stderr_into(log):
@@ -89,11 +89,11 @@ def _session(this: Told, *, master: str, memory: str) -> Iterator[SparkSession]:
         spark.stop()
 
 
-def _run(this: Told, spark: SparkSession, statement: str, limit: int, auto_sync: AutoSync) -> None:
+def _run(ctx: CliContext, spark: SparkSession, statement: str, limit: int, auto_sync: AutoSync) -> None:
     from firn.spark.errors import reason  # noqa: PLC0415 -- as above
     from firn.spark.statements import before_statement  # noqa: PLC0415
 
-    show = this.show
+    show = ctx.show
     statement = statement.rstrip().rstrip(";")
     with show.progress("taking over what Hive has changed" if auto_sync is not AutoSync.NONE else "running"):
         before_statement(spark, statement, auto_sync)
@@ -102,7 +102,7 @@ def _run(this: Told, spark: SparkSession, statement: str, limit: int, auto_sync:
             frame = spark.sql(statement)
             rows = frame.limit(limit + 1).collect() if frame.columns else []
     except Exception as error:  # whatever Java throws: one line of it is for people
-        if (keyed := _keyed_target(this, spark, statement)) is not None:
+        if (keyed := _keyed_target(ctx, spark, statement)) is not None:
             raise Invalid(
                 f"{keyed} is a keyed table, which SQL cannot change under its own name",
                 hint=f"INSERT rows with new keys INTO {keyed}.base, or changes INTO {keyed}.change with _op 'U' or "
@@ -112,7 +112,7 @@ def _run(this: Told, spark: SparkSession, statement: str, limit: int, auto_sync:
     _print(show, frame, [tuple(row) for row in rows], limit)
 
 
-def _keyed_target(this: Told, spark: SparkSession, statement: str) -> str | None:
+def _keyed_target(ctx: CliContext, spark: SparkSession, statement: str) -> str | None:
     """The keyed table that a failed statement tried to write to. Spark says only that it found no table to write to."""
     from firn.spark.statements import written_table  # noqa: PLC0415 -- as above
 
@@ -121,7 +121,7 @@ def _keyed_target(this: Told, spark: SparkSession, statement: str) -> str | None
         return None
     name = join_name(target)
     try:
-        is_keyed = this.client.tables[name].show().kind == KEYED
+        is_keyed = ctx.client.tables[name].show().kind == KEYED
     except FirnError:  # no table of the server's: Spark's own message stands
         return None
     return name if is_keyed else None

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from firn.cli.planned import tell_planned
-from firn.cli.told import Told
+from firn.cli.context import CliContext
+from firn.cli.dry_run import show_dry_run
 from firn.cli.watch import tell_job, watch_job
 from firn.transport import Json
-from firn.wire import Job, Planned
+from firn.wire import DryRun, Job
 
 
 def run_job(
-    this: Told,
+    ctx: CliContext,
     table: str,
     kind: str,
     options: Mapping[str, Json] | None = None,
@@ -25,16 +25,16 @@ def run_job(
 
     `show_result` shows people what the job has found, before how it ended. A job that failed ends the command.
     """
-    show, handle = this.show, this.client.tables[table]
-    started: Planned | Job
+    show, handle = ctx.show, ctx.client.tables[table]
+    started: DryRun | Job
     started = handle.dry_run(kind, **(options or {})) if dry_run else handle.start_job(kind, **(options or {}))
-    if isinstance(started, Planned):
+    if isinstance(started, DryRun):
         planned = started
-        show.emit(planned.json_value(), lambda: tell_planned(show, planned))
+        show.emit(planned.json_value(), lambda: show_dry_run(show, planned))
         return None
     if dry_run:
         show.note(f"only a job can tell what it would do: job {started.id} finds out and changes nothing")
-    job = watch_job(this, started) if wait else started
+    job = watch_job(ctx, started) if wait else started
     if show.json:
         show.write_json(job.json_value())
     else:

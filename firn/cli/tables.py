@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from firn.cli.columns import pairs, parse_columns
+from firn.cli.context import CliContext, command
 from firn.cli.dropped import add_to, list_dropped
 from firn.cli.keys import add_to as add_keys_to
 from firn.cli.keys import key_facts
 from firn.cli.orphans import add_to as add_orphans_to
 from firn.cli.show import Show, moment, size
 from firn.cli.table_jobs import run_job
-from firn.cli.told import Told, command
 from firn.cli.upkeep import add_to as add_upkeep
 from firn.errors import Invalid
 from firn.wire import MergeMode, RewriteStrategy, Sort, Table, TableKind
@@ -33,7 +33,7 @@ NoWait = Annotated[bool, typer.Option("--no-wait", help="Return at once; `firn j
 
 @command(app, "list")
 def list_tables(  # noqa: PLR0913 -- its options are what people type
-    this: Told,
+    ctx: CliContext,
     namespace: Annotated[str | None, typer.Argument(help="Only this namespace.")] = None,
     kind: Annotated[TableKind | None, typer.Option(help="Only these.")] = None,
     search: Annotated[str | None, typer.Option(help="Only names that contain this.")] = None,
@@ -44,13 +44,13 @@ def list_tables(  # noqa: PLR0913 -- its options are what people type
     dropped: Annotated[bool, typer.Option("--dropped", help="What was dropped and can be brought back.")] = False,
 ) -> None:
     """List tables."""
-    show = this.show
+    show = ctx.show
     if dropped:
         if kind is not None:
             raise Invalid("--dropped and --kind do not go together", hint="leave --kind out")
-        list_dropped(this, namespace=namespace, search=search, limit=limit)
+        list_dropped(ctx, namespace=namespace, search=search, limit=limit)
         return
-    listed = this.client.tables.list(
+    listed = ctx.client.tables.list(
         namespace=namespace, kind=kind, search=search, health_below=health_below, sort=sort, limit=limit + 1
     )
     found = show.first(listed, limit)
@@ -68,20 +68,20 @@ def list_tables(  # noqa: PLR0913 -- its options are what people type
         for one in found
     ]
     columns = ("table", "kind", "rows", "size", "files", "pending", "health", "last commit")
-    none = f"no tables in {this.client.catalog}" + (f".{namespace}" if namespace else "")
+    none = f"no tables in {ctx.client.catalog}" + (f".{namespace}" if namespace else "")
     show.emit([one.json_value() for one in found], lambda: show.table(columns, rows, none=none))
 
 
 @command(app, "show")
-def show_table(this: Told, table: TableArg) -> None:
+def show_table(ctx: CliContext, table: TableArg) -> None:
     """Show everything about a table."""
-    show, found = this.show, this.client.tables[table].show()
+    show, found = ctx.show, ctx.client.tables[table].show()
     show.emit(found.json_value(), lambda: _show(show, found))
 
 
 @command(app, "create")
 def create_table(  # noqa: PLR0913, PLR0917 -- its options are what people type
-    this: Told,
+    ctx: CliContext,
     table: TableArg,
     columns: Annotated[str | None, typer.Option(help="Such as 'id long, day date, amount decimal(10,2)'.")] = None,
     schema: Annotated[Path | None, typer.Option(help="A file with the columns, or with CREATE TABLE.")] = None,
@@ -92,7 +92,7 @@ def create_table(  # noqa: PLR0913, PLR0917 -- its options are what people type
     property: Annotated[list[str] | None, typer.Option(help="KEY=VALUE; may be repeated.")] = None,
 ) -> None:
     """Create a table; with a primary key a keyed one."""
-    client, show = this.client, this.show
+    client, show = ctx.client, ctx.show
     if sum(given is not None for given in (columns, schema, like)) != 1:
         raise Invalid("the columns are not known", hint="give one of --columns, --schema and --like")
     by = list(partition_by or [])
@@ -114,10 +114,10 @@ def create_table(  # noqa: PLR0913, PLR0917 -- its options are what people type
 
 
 @command(app, "files")
-def list_files(this: Told, table: TableArg, limit: Limit = 1000) -> None:
+def list_files(ctx: CliContext, table: TableArg, limit: Limit = 1000) -> None:
     """List a table's data and delete files; of a keyed table those of both stores."""
-    show = this.show
-    found = show.first(this.client.files(table), limit)
+    show = ctx.show
+    found = show.first(ctx.client.files(table), limit)
     rows = [
         (one["store"], one["content"], one["records"], size(one["bytes"]), one["partition"], one["path"])
         for one in found
@@ -127,9 +127,9 @@ def list_files(this: Told, table: TableArg, limit: Limit = 1000) -> None:
 
 
 @command(app, "snapshots")
-def list_snapshots(this: Told, table: TableArg) -> None:
+def list_snapshots(ctx: CliContext, table: TableArg) -> None:
     """List snapshots, of a keyed table those of both stores; newest first."""
-    show, found = this.show, this.client.tables[table].get("/snapshots")
+    show, found = ctx.show, ctx.client.tables[table].get("/snapshots")
     rows = [
         (
             one["store"],
@@ -147,13 +147,13 @@ def list_snapshots(this: Told, table: TableArg) -> None:
 
 @command(app, "properties")
 def change_properties(
-    this: Told,
+    ctx: CliContext,
     table: TableArg,
     set: Annotated[list[str] | None, typer.Option(help="KEY=VALUE; may be repeated.")] = None,
     remove: Annotated[list[str] | None, typer.Option(help="KEY; may be repeated.")] = None,
 ) -> None:
     """Show a table's properties, or change them."""
-    show, handle = this.show, this.client.tables[table]
+    show, handle = ctx.show, ctx.client.tables[table]
     found = handle.set_properties(pairs(set), remove or []) if set or remove else handle.show()
     rows = sorted(found.properties.items())
     show.emit(found.properties, lambda: show.table(("property", "value"), rows, none="no properties"))
@@ -161,7 +161,7 @@ def change_properties(
 
 @command(app, "merge", waits=True)
 def merge_table(
-    this: Told,
+    ctx: CliContext,
     table: TableArg,
     mode: Annotated[MergeMode | None, typer.Option(help="How base is written.")] = None,
     *,
@@ -170,12 +170,12 @@ def merge_table(
 ) -> None:
     """Bring pending changes into base now."""
     asked = {} if mode is None else {"mode": mode}
-    run_job(this, table, "merge", asked, dry_run=dry_run, wait=not no_wait)
+    run_job(ctx, table, "merge", asked, dry_run=dry_run, wait=not no_wait)
 
 
 @command(app, "rewrite", waits=True)
 def rewrite_table(  # noqa: PLR0913 (one for each choice)
-    this: Told,
+    ctx: CliContext,
     table: TableArg,
     strategy: Annotated[RewriteStrategy | None, typer.Option(help="Whether rows are sorted too.")] = None,
     sort_by: Annotated[str, typer.Option(help="Columns to sort by, with commas; else the table's own order.")] = "",
@@ -188,55 +188,55 @@ def rewrite_table(  # noqa: PLR0913 (one for each choice)
     """Write small files, and such with many deleted rows, anew now."""
     wanted = {"strategy": strategy, "sort_order": _names(sort_by), "where": where, "everything": everything}
     asked = {key: value for key, value in wanted.items() if value not in (None, [], False)}
-    run_job(this, table, "rewrite", asked, dry_run=dry_run, wait=not no_wait)
+    run_job(ctx, table, "rewrite", asked, dry_run=dry_run, wait=not no_wait)
 
 
 @command(app, "compact", waits=True)
-def compact_table(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
+def compact_table(ctx: CliContext, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
     """Pack the small files of a keyed table's change store now."""
-    run_job(this, table, "compact", dry_run=dry_run, wait=not no_wait)
+    run_job(ctx, table, "compact", dry_run=dry_run, wait=not no_wait)
 
 
-@command(app, "deletes", waits=True)
-def pack_deletes(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
+@command(app, "rewrite-deletes", waits=True)
+def pack_deletes(ctx: CliContext, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
     """Pack delete files, and drop those that delete nothing any more, now."""
-    run_job(this, table, "deletes", dry_run=dry_run, wait=not no_wait)
+    run_job(ctx, table, "rewrite-deletes", dry_run=dry_run, wait=not no_wait)
 
 
-@command(app, "manifests", waits=True)
-def rewrite_manifests(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
+@command(app, "rewrite-manifests", waits=True)
+def rewrite_manifests(ctx: CliContext, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
     """Write a table's manifests anew now: fewer, and by partition."""
-    run_job(this, table, "manifests", dry_run=dry_run, wait=not no_wait)
+    run_job(ctx, table, "rewrite-manifests", dry_run=dry_run, wait=not no_wait)
 
 
 @command(app, "clean", waits=True)
-def clean_table(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
+def clean_table(ctx: CliContext, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
     """Drop merged files from the change store's current snapshot now."""
-    run_job(this, table, "clean", dry_run=dry_run, wait=not no_wait)
+    run_job(ctx, table, "clean", dry_run=dry_run, wait=not no_wait)
 
 
 @command(app, "expire", waits=True)
-def expire_table(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
+def expire_table(ctx: CliContext, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
     """Remove old snapshots, and the files that only they need, now."""
-    run_job(this, table, "expire", dry_run=dry_run, wait=not no_wait)
+    run_job(ctx, table, "expire", dry_run=dry_run, wait=not no_wait)
 
 
 @command(app, "ttl", waits=True)
-def delete_old_rows(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
+def delete_old_rows(ctx: CliContext, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
     """Delete rows that are older than firn.ttl.max-age now."""
-    run_job(this, table, "ttl", dry_run=dry_run, wait=not no_wait)
+    run_job(ctx, table, "ttl", dry_run=dry_run, wait=not no_wait)
 
 
 @command(app, "tags", waits=True)
-def make_tags(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
+def make_tags(ctx: CliContext, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
     """Make the tags that firn.tags.schedule asks for now, and drop those whose time is over."""
-    run_job(this, table, "tags", dry_run=dry_run, wait=not no_wait)
+    run_job(ctx, table, "tags", dry_run=dry_run, wait=not no_wait)
 
 
 @command(app, "statistics", waits=True)
-def count_values(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
+def count_values(ctx: CliContext, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
     """Count distinct values of firn.statistics.columns, or of all columns, now."""
-    run_job(this, table, "statistics", dry_run=dry_run, wait=not no_wait)
+    run_job(ctx, table, "statistics", dry_run=dry_run, wait=not no_wait)
 
 
 def _show(show: Show, table: Table) -> None:
@@ -258,7 +258,7 @@ def _show(show: Show, table: Table) -> None:
             "version": table.version if keyed else None,
             "upgraded from": table.hive_name,
             "last commit": table.last_commit_at,
-            "next": ("due now: " if table.next.due else "") + table.next.why,
+            "next": ("due now: " if table.next.due else "") + table.next.reason,
             "job": None if table.active_job is None else f"{table.active_job.kind} {table.active_job.status}",
         }
     )

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from firn.cli import hive
+from firn.cli.context import CliContext, command
 from firn.cli.hive import PATTERN, SubdirectoriesOption, Tables, check_hive, names, properties_of
 from firn.cli.show import size
-from firn.cli.told import Told, command
 from firn.cli.unique import check_unique
 from firn.cli.watch import check_operation, watch_batch, watch_operation
 from firn.errors import Invalid
@@ -26,7 +26,7 @@ _GOOD = ("upgraded", "eligible")
 
 @command(app, "upgrade", waits=True)
 def upgrade_hive(  # noqa: PLR0913 -- its options are what people type
-    this: Told,
+    ctx: CliContext,
     tables: Tables,
     primary_key: Annotated[
         list[str] | None,
@@ -48,7 +48,7 @@ def upgrade_hive(  # noqa: PLR0913 -- its options are what people type
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only the report; changes nothing.")] = False,
 ) -> None:
     """Make Hive tables Firn tables in place: their files are registered where they are, none is changed."""
-    keys = _keys(_by_table(this, primary_key), _by_table(this, sequence_field))
+    keys = _keys(_by_table(ctx, primary_key), _by_table(ctx, sequence_field))
     are_many = len(tables) > 1 or any(sign in tables[0] for sign in PATTERN)
     if unique and (dry_run or not keys or are_many):
         raise Invalid(
@@ -56,43 +56,43 @@ def upgrade_hive(  # noqa: PLR0913 -- its options are what people type
             hint="give one table, --primary-key and no --dry-run; of others `firn table check-keys` counts them",
         )
     if are_many:
-        _upgrade_many(this, tables, keys, properties_of(subdirectories), dry_run=dry_run)
+        _upgrade_many(ctx, tables, keys, properties_of(subdirectories), dry_run=dry_run)
         return
-    key = keys.get(_full_name(this, tables[0]), keys.get(""))
+    key = keys.get(_full_name(ctx, tables[0]), keys.get(""))
     columns = () if key is None else key.columns
     if dry_run:
-        check_hive(this, tables, ",".join(columns), subdirectories)
+        check_hive(ctx, tables, ",".join(columns), subdirectories)
         return
     sequence = None if key is None else key.sequence_field
-    started = this.client.hive.upgrade(
+    started = ctx.client.hive.upgrade(
         tables[0], primary_key=columns, sequence_field=sequence, properties=properties_of(subdirectories)
     )
-    ended = watch_operation(this, started)
+    ended = watch_operation(ctx, started)
     check_operation(ended)
-    this.show.note(f"upgraded {tables[0]}")
+    ctx.show.note(f"upgraded {tables[0]}")
     if unique:
-        check_unique(this, tables[0], keep=keep)
+        check_unique(ctx, tables[0], keep=keep)
         return
-    this.show.emit([ended.json_value()], lambda: None)
+    ctx.show.emit([ended.json_value()], lambda: None)
 
 
 def _upgrade_many(
-    this: Told, tables: Sequence[str], keys: Mapping[str, Key], properties: Mapping[str, str], *, dry_run: bool
+    ctx: CliContext, tables: Sequence[str], keys: Mapping[str, Key], properties: Mapping[str, str], *, dry_run: bool
 ) -> None:
     """Each on its own; those of one catalog are one batch."""
-    show, found = this.show, list[Operation]()
-    for catalog, some in _by_catalog(this, tables).items():
+    show, found = ctx.show, list[Operation]()
+    for catalog, some in _by_catalog(ctx, tables).items():
         mine = {name.partition(".")[2]: key for name, key in keys.items() if name.partition(".")[0] == catalog}
-        started = this.client.hive.upgrade_many(
+        started = ctx.client.hive.upgrade_many(
             some, catalog=catalog, key=keys.get(""), keys=mine, properties=properties, dry_run=dry_run
         )
-        for name, why in started.passed_over.items():
-            show.note(f"{name} is passed over: {why}")
+        for name, reason in started.skipped.items():
+            show.note(f"{name} is passed over: {reason}")
         if started.batch is not None:
-            watch_batch(this, started.batch, catalog)
-            found += this.client.operations.list(batch=started.batch.id)
+            watch_batch(ctx, started.batch, catalog)
+            found += ctx.client.operations.list(batch=started.batch.id)
     told = [_report(one) if dry_run else one.json_value() for one in found]
-    show.emit(told, lambda: _tell(this, found))
+    show.emit(told, lambda: _tell(ctx, found))
     if not all(one.outcome in _GOOD for one in found):
         raise typer.Exit(1)
 
@@ -103,7 +103,7 @@ def _report(operation: Operation) -> Json:
     return {**told, **operation.result}
 
 
-def _tell(this: Told, found: Sequence[Operation]) -> None:
+def _tell(ctx: CliContext, found: Sequence[Operation]) -> None:
     """One line a table; what is in the way comes with what to do."""
     rows = [
         (
@@ -117,11 +117,11 @@ def _tell(this: Told, found: Sequence[Operation]) -> None:
         for one in found
     ]
     columns = ("table", "outcome", "partitions", "files", "bytes", "why not, and what to do")
-    this.show.table(columns, rows, none="nothing to do: every table that matches is upgraded already")
+    ctx.show.table(columns, rows, none="nothing to do: every table that matches is upgraded already")
     counts: dict[str, int] = defaultdict(int)
     for one in found:
         counts[one.outcome] += 1
-    this.show.note(", ".join(f"{count:,} {outcome}" for outcome, count in sorted(counts.items())))
+    ctx.show.note(", ".join(f"{count:,} {outcome}" for outcome, count in sorted(counts.items())))
 
 
 def _in_the_way(operation: Operation) -> list[str]:
@@ -132,25 +132,25 @@ def _in_the_way(operation: Operation) -> list[str]:
     return [operation.error if operation.hint is None else f"{operation.error}. {operation.hint}"]
 
 
-def _by_catalog(this: Told, tables: Sequence[str]) -> dict[str, list[str]]:
+def _by_catalog(ctx: CliContext, tables: Sequence[str]) -> dict[str, list[str]]:
     found = defaultdict[str, list[str]](list)
     for table in tables:
-        catalog, _, name = _full_name(this, table).partition(".")
+        catalog, _, name = _full_name(ctx, table).partition(".")
         found[catalog].append(name)
     return dict(found)
 
 
-def _full_name(this: Told, table: str) -> str:
+def _full_name(ctx: CliContext, table: str) -> str:
     """With its catalog; a pattern need not have a dot."""
-    return str(this.client.name(table)) if "." in table else f"{this.client.catalog}.{table}"
+    return str(ctx.client.name(table)) if "." in table else f"{ctx.client.catalog}.{table}"
 
 
-def _by_table(this: Told, given: Sequence[str] | None) -> dict[str, str]:
+def _by_table(ctx: CliContext, given: Sequence[str] | None) -> dict[str, str]:
     """What is given for single tables, and under '' what is for all others."""
     found: dict[str, str] = {}
     for one in given or ():
         table, equals, value = one.rpartition("=")
-        found[_full_name(this, table.lower()) if equals else ""] = value
+        found[_full_name(ctx, table.lower()) if equals else ""] = value
     return found
 
 

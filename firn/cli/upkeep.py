@@ -1,4 +1,4 @@
-"""`firn table why`, `health`, `block`, `unblock`, `blockers`: what comes next for a table, and what holds it up."""
+"""`firn table explain`, `health`, `block`, `unblock`, `blockers`: what comes next for a table, and what holds it up."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from uuid import UUID
 
 import typer
 
+from firn.cli.context import CliContext, command
 from firn.cli.durations import duration_ms
 from firn.cli.show import Show, moment, size
-from firn.cli.told import Told, command
 from firn.errors import Invalid
 from firn.wire import Blocker, Health, Next, Predicted
 
@@ -19,23 +19,23 @@ TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="NAMESPACE.TABLE 
 
 def add_to(app: typer.Typer) -> None:
     """Make these commands of `firn table`."""
-    command(app, "why")(show_why)
+    command(app, "explain")(explain_table)
     command(app, "health")(show_health)
     command(app, "block")(block_table)
     command(app, "unblock")(unblock_table)
     command(app, "blockers")(list_blockers)
 
 
-def show_why(this: Told, table: TableArg) -> None:
+def explain_table(ctx: CliContext, table: TableArg) -> None:
     """Say which job is due or why none is, what comes next and when, and what it will gain."""
-    show, found = this.show, this.client.tables[table].why()
+    show, found = ctx.show, ctx.client.tables[table].explain()
     show.emit(found.json_value(), lambda: _tell(show, found))
 
 
 def _tell(show: Show, found: Next) -> None:
     due = f"{found.kind} is due: " if found.due else "nothing is due: "
     later = f" (looked at again {moment(found.next_at)})" if found.next_at else ""
-    show.line(due + found.why + later)
+    show.line(due + found.reason + later)
     if found.kind is not None and found.predicted is not None:
         show.line(f"{found.kind} would bring {gain_text(found.predicted)}")
 
@@ -52,24 +52,24 @@ def gain_text(gain: Predicted) -> str:
 
 
 def show_health(
-    this: Told,
+    ctx: CliContext,
     table: TableArg,
     *,
     measure: Annotated[bool, typer.Option("--measure", help="Read the manifests for the partitions' skew.")] = False,
 ) -> None:
     """Show a table's score from 0 to 100, and what takes the points."""
-    show, found = this.show, this.client.tables[table].health(measure=measure)
+    show, found = ctx.show, ctx.client.tables[table].health(measure=measure)
     show.emit(found.json_value(), lambda: _score(show, found))
 
 
 def _score(show: Show, found: Health) -> None:
     show.line(f"{found.score} of 100")
-    rows = [(one.part, one.lost, one.of, one.figure) for one in found.parts]
+    rows = [(one.part, one.points_lost, one.max_points, one.detail) for one in found.parts]
     show.table(("part", "lost", "of", "because"), rows, none="nothing was measured")
 
 
 def block_table(
-    this: Told,
+    ctx: CliContext,
     table: TableArg,
     lasts: Annotated[str, typer.Option("--for", help="How long, such as '2 h'; 30 d at most.")],
     reason: Annotated[str, typer.Option(help="What it waits for: others read it.")],
@@ -80,23 +80,23 @@ def block_table(
     if milliseconds is None or milliseconds > timedelta(days=365).total_seconds() * 1000:
         raise Invalid(f"--for {lasts!r} is too long", hint="30 d is the most")
     until = datetime.now(UTC) + timedelta(milliseconds=milliseconds)
-    made = this.client.tables[table].block(reason, until=until, kinds=kind or ())
-    this.show.emit(made.json_value(), lambda: this.show.line(f"{table} is blocked until {moment(made.until)}"))
+    made = ctx.client.tables[table].block(reason, until=until, kinds=kind or ())
+    ctx.show.emit(made.json_value(), lambda: ctx.show.line(f"{table} is blocked until {moment(made.until)}"))
 
 
 def unblock_table(
-    this: Told,
+    ctx: CliContext,
     table: TableArg,
     id: Annotated[UUID | None, typer.Option(help="Only this blocker; else all of them.")] = None,
 ) -> None:
     """Let jobs begin on a table again."""
-    this.client.tables[table].unblock(id)
-    this.show.emit({"unblocked": table}, lambda: this.show.line(f"lifted what blocked {table}"))
+    ctx.client.tables[table].unblock(id)
+    ctx.show.emit({"unblocked": table}, lambda: ctx.show.line(f"lifted what blocked {table}"))
 
 
-def list_blockers(this: Told, table: TableArg) -> None:
+def list_blockers(ctx: CliContext, table: TableArg) -> None:
     """List what keeps jobs from a table now."""
-    show, found = this.show, this.client.tables[table].blockers()
+    show, found = ctx.show, ctx.client.tables[table].blockers()
     rows = [_row(one) for one in found]
     columns = ("until", "by", "kinds", "reason", "id")
     show.emit([one.json_value() for one in found], lambda: show.table(columns, rows, none="nothing blocks it"))

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import typer
 
+from firn.cli.context import CliContext
 from firn.cli.show import Show, moment
-from firn.cli.told import Told
 from firn.errors import FirnError
 from firn.transport import Json
 from firn.wire import Batch, Job, JobStatus, Operation, OperationStatus
@@ -21,7 +21,7 @@ _OPERATIONS = "; `firn operation show` tells how far it is, `firn operation canc
 _MORE = "; `firn job show` tells how far it is, `firn job cancel` gives it up"
 
 
-def watch_job(told: Told, job: Job) -> Job:
+def watch_job(told: CliContext, job: Job) -> Job:
     """The job once it has ended, its progress shown on the way."""
     note_missing_optimizers(told, job)
     with _going_on(told, f"job {job.id}", _MORE), told.show.progress(f"{job.kind} {job.table}") as seen:
@@ -32,13 +32,13 @@ def watch_job(told: Told, job: Job) -> Job:
         )
 
 
-def note_missing_optimizers(told: Told, job: Job) -> None:
+def note_missing_optimizers(told: CliContext, job: Job) -> None:
     """Say so where a job has nobody to run it."""
     if job.status is JobStatus.PENDING and not told.client.optimizers():
         told.show.note("no optimizer is registered: the job waits for one, start it with `firn optimizer`")
 
 
-def watch_operation(told: Told, operation: Operation) -> Operation:
+def watch_operation(told: CliContext, operation: Operation) -> Operation:
     """The operation once it has ended, its progress shown on the way."""
     what = f"{operation.kind} of {operation.target} (operation {operation.id})"
     with _going_on(told, what, _OPERATIONS), told.show.progress(f"{operation.kind} {operation.target}") as seen:
@@ -49,7 +49,7 @@ def watch_operation(told: Told, operation: Operation) -> Operation:
         )
 
 
-def watch_publish(told: Told, table: str) -> Json:
+def watch_publish(told: CliContext, table: str) -> Json:
     """The last publish of a table that was asked for, once it is over, with what its jobs say on the way."""
     more = ": the server carries it on, `firn hive show` tells how far it is"
     with _going_on(told, f"the publish of {table}", more), told.show.progress(f"publish {table}") as seen:
@@ -63,7 +63,7 @@ def watch_publish(told: Told, table: str) -> Json:
         return told.client.hive.wait_for_publish(table, seconds=told.timeout, seen=tell)
 
 
-def watch_batch(told: Told, batch: Batch, catalog: str) -> Batch:
+def watch_batch(told: CliContext, batch: Batch, catalog: str) -> Batch:
     """All of it once it has ended: how many stand where, and how far those are that run."""
     what = f"{batch.kind} of {batch.tables:,} tables"
     more = f"; `firn operation list --batch {batch.id}` tells how far it is, `firn operation pause --batch …` holds it"
@@ -76,7 +76,7 @@ def watch_batch(told: Told, batch: Batch, catalog: str) -> Batch:
         return told.client.hive.wait_for_batch(batch.id, catalog, seconds=told.timeout, seen=tell)
 
 
-def _counts(told: Told, batch: Batch) -> str:
+def _counts(told: CliContext, batch: Batch) -> str:
     """In words, with what runs by name: nobody reads more than a few lines of them."""
     counts = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(batch.outcomes.items()))
     if not batch.outcomes.get("running") or batch.tables > _NAMED_BELOW or not told.show.has_bars:
@@ -110,7 +110,7 @@ def span(seconds: float) -> str:
 
 
 @contextmanager
-def _going_on(told: Told, what: str, more: str = "") -> Iterator[None]:
+def _going_on(told: CliContext, what: str, more: str = "") -> Iterator[None]:
     """Whoever stops waiting has not stopped the work."""
     try:
         yield
@@ -137,8 +137,8 @@ def state_of(job: Job) -> str:
 def check_operation(operation: Operation) -> None:
     """Fail as the operation did."""
     if operation.status is not OperationStatus.SUCCEEDED:
-        why = operation.error or f"it was {operation.status}"
-        raise FirnError(f"{operation.kind} of {operation.target}: {why}", hint=operation.hint)
+        reason = operation.error or f"it was {operation.status}"
+        raise FirnError(f"{operation.kind} of {operation.target}: {reason}", hint=operation.hint)
 
 
 def job_row(job: Job) -> tuple[object, ...]:

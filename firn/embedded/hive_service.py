@@ -76,11 +76,11 @@ def serve(gateway: Gateway, port: int, *, seconds: float, log: Path, start: Call
     except Py4JJavaError as error:
         if "java.net.BindException" in _causes(error):
             raise taken(port, what="The Hive Metastore") from error
-        why = f"The Hive Metastore did not start: {error.java_exception}"
-        raise StartFailed(f"{why}\nThe end of {log}:\n{last_lines(log)}") from error
+        reason = f"The Hive Metastore did not start: {error.java_exception}"
+        raise StartFailed(f"{reason}\nThe end of {log}:\n{last_lines(log)}") from error
     except Py4JNetworkError as error:
-        why = f"The Hive Metastore ended, or kept silent for {seconds:.0f} s, while starting."
-        raise StartFailed(f"{why}\nThe end of {log}:\n{last_lines(log)}") from error
+        reason = f"The Hive Metastore ended, or kept silent for {seconds:.0f} s, while starting."
+        raise StartFailed(f"{reason}\nThe end of {log}:\n{last_lines(log)}") from error
     finally:
         connection.shutdown()
 

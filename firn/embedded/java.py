@@ -32,9 +32,9 @@ class Java:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoJava:
-    """There is none that fits; `why` says what was found instead and how to get one."""
+    """There is none that fits; `reason` says what was found instead and how to get one."""
 
-    why: str
+    reason: str
 
 
 def find_java(environ: Mapping[str, str] | None = None) -> Java | NoJava:
@@ -48,17 +48,17 @@ def find_java(environ: Mapping[str, str] | None = None) -> Java | NoJava:
     if home:
         found = Path(home, "bin", "java")
         if not found.is_file():
-            return NoJava(why=f"JAVA_HOME is {home}, but there is no bin/java in it. {_advice()}")
+            return NoJava(reason=f"JAVA_HOME is {home}, but there is no bin/java in it. {_advice()}")
     else:
         on_path = shutil.which("java", path=env.get("PATH"))
         if on_path is None:
-            return NoJava(why=f"No Java was found on the search path, and JAVA_HOME is not set. {_advice()}")
+            return NoJava(reason=f"No Java was found on the search path, and JAVA_HOME is not set. {_advice()}")
         found = Path(on_path)
     version = _version(found)
     if version is None:
-        return NoJava(why=f"{found} does not run as Java (it names no version). {_advice()}")
+        return NoJava(reason=f"{found} does not run as Java (it names no version). {_advice()}")
     if _major(version) not in SUITABLE:
-        return NoJava(why=f"{found} is Java {version}. {_advice()}")
+        return NoJava(reason=f"{found} is Java {version}. {_advice()}")
     return Java(path=found, version=version)
 
 
@@ -90,7 +90,7 @@ def _advice() -> str:
 def main() -> int:
     java = find_java()
     if isinstance(java, NoJava):
-        sys.stderr.write(f"{java.why}\n")
+        sys.stderr.write(f"{java.reason}\n")
         return 1
     return 0
 

@@ -20,7 +20,7 @@ def require_java() -> Java:
     """The Java to start; raises JavaUnsuitable with what was found and how to get a right one."""
     java = find_java()
     if isinstance(java, NoJava):
-        raise JavaUnsuitable(java.why)
+        raise JavaUnsuitable(java.reason)
     return java
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
+from firn.auto_sync import AutoSync, LinkedTable, find_linked_table
 from firn.errors import FirnError, Invalid
-from firn.linked import AutoSync, Linked, linked
 from firn.spark.errors import NotPublished
 from firn.spark.sessions import client_of
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def before_read(spark: SparkSession, table: str, auto_sync: AutoSync | str) -> None:
-    """Bring the table up to Hive as far as asked; ValueError for another `auto_sync`, errors as of `Linked.follow`."""
+    """Sync the table with Hive; ValueError for another `auto_sync`, errors as of `LinkedTable.sync`."""
     what = AutoSync(auto_sync)
     if what is AutoSync.NONE:
         return
     client, name = client_of(spark, table)
     with client:
-        if (found := linked(client, name)) is not None:
-            found.follow(what)
+        if (found := find_linked_table(client, name)) is not None:
+            found.sync(what)
 
 
 def before_write(spark: SparkSession, table: str, auto_sync: AutoSync | str, *, publish: bool) -> None:
@@ -31,7 +31,7 @@ def before_write(spark: SparkSession, table: str, auto_sync: AutoSync | str, *, 
     if publish:
         client, name = client_of(spark, table)
         with client:
-            _link(linked(client, name), table)
+            _link(find_linked_table(client, name), table)
     before_read(spark, table, auto_sync)
 
 
@@ -40,7 +40,7 @@ def published(spark: SparkSession, written: Written) -> Written:
     try:
         client, name = client_of(spark, written.table)
         with client:
-            _link(linked(client, name), written.table).publish()
+            _link(find_linked_table(client, name), written.table).publish()
     except FirnError as error:
         done = f"{written.table}: batch {written.batch!r} of writer {written.writer!r} is in the table"
         hint = f" ({error.hint})" if error.hint else ""
@@ -48,7 +48,7 @@ def published(spark: SparkSession, written: Written) -> Written:
     return written
 
 
-def _link(found: Linked | None, table: str) -> Linked:
+def _link(found: LinkedTable | None, table: str) -> LinkedTable:
     if found is None:
         raise Invalid(
             f"{table} is over no Hive table: there is nobody to publish to", hint="write without publish=True"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 
-from firn.linked import AutoSync
+from firn.auto_sync import AutoSync
 from firn.names import split_name
 from firn.protocol.names import format_sql_name
 from firn.spark.hive import before_read

@@ -7,9 +7,9 @@ import re
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from firn.auto_sync import AutoSync, LinkedTable, find_linked_table
 from firn.client import Client
 from firn.errors import Invalid, NotFound
-from firn.linked import AutoSync, Linked, linked
 from firn.protocol.names import join_name
 from firn.spark.sessions import client_of
 
@@ -45,7 +45,7 @@ def written_table(spark: SparkSession, statement: str) -> tuple[str, ...] | None
 
 
 def before_statement(spark: SparkSession, statement: str, auto_sync: AutoSync | str) -> None:
-    """Bring up to Hive what the statement names and is over a Hive table; errors as of `Linked.follow`."""
+    """Bring up to Hive what the statement names and is over a Hive table; errors as of `LinkedTable.sync`."""
     what = AutoSync(auto_sync)
     for parts in [] if what is AutoSync.NONE else tables_of(spark, statement):
         try:
@@ -55,12 +55,12 @@ def before_statement(spark: SparkSession, statement: str, auto_sync: AutoSync | 
         with client:
             found = _linked(client, name)
             if found is not None:
-                found.follow(what)
+                found.sync(what)
 
 
-def _linked(client: Client, name: str) -> Linked | None:
+def _linked(client: Client, name: str) -> LinkedTable | None:
     try:
-        return linked(client, name)
+        return find_linked_table(client, name)
     except NotFound:  # a view of an engine's, or a name of the statement's own
         return None
 

@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
-from firn.linked import AutoSync
+from firn.auto_sync import AutoSync
 from firn.protocol.names import quote_name
 from firn.spark.errors import (
     BAD_REQUEST,

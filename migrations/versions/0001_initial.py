@@ -126,7 +126,7 @@ def upgrade() -> None:
         sa.Column("dropped_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("keep_until", sa.DateTime(timezone=True), nullable=False),
         sa.Column("purge", sa.Boolean(), nullable=False),
-        sa.Column("within", sa.Uuid(), nullable=True),
+        sa.Column("parent_id", sa.Uuid(), nullable=True),
         sa.Column("namespaces", sa.JSON(), nullable=False),
         sa.Column("progress", sa.JSON(), nullable=False),
         sa.Column("error", sa.Text(), nullable=True),
@@ -136,7 +136,7 @@ def upgrade() -> None:
     with op.batch_alter_table("dropped", schema=None) as batch_op:
         batch_op.create_index("ix_dropped_catalog", ["catalog", "number"], unique=False)
         batch_op.create_index("ix_dropped_keep_until", ["state", "keep_until"], unique=False)
-        batch_op.create_index(batch_op.f("ix_dropped_within"), ["within"], unique=False)
+        batch_op.create_index(batch_op.f("ix_dropped_parent_id"), ["parent_id"], unique=False)
 
     op.create_table(
         "dropped_relation",
@@ -363,7 +363,7 @@ def upgrade() -> None:
         sa.Column("process", sa.JSON(), nullable=True),
         sa.Column("asked_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("ended_at", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("why", sa.Text(), nullable=True),
+        sa.Column("reason", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_launch")),
     )
     with op.batch_alter_table("launch", schema=None) as batch_op:
@@ -454,7 +454,7 @@ def upgrade() -> None:
         sa.Column("slots", sa.BigInteger(), nullable=False),
         sa.Column("draining", sa.Boolean(), nullable=False),
         sa.Column("stopping", sa.Boolean(), nullable=False),
-        sa.Column("why", sa.Text(), nullable=True),
+        sa.Column("reason", sa.Text(), nullable=True),
         sa.Column("launch", sa.String(length=64), nullable=True),
         sa.Column("memory", sa.JSON(), nullable=False),
         sa.Column("facts", sa.JSON(), nullable=False),
@@ -583,7 +583,7 @@ def upgrade() -> None:
         sa.Column("looked_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("due", sa.Boolean(), nullable=False),
         sa.Column("kind", sa.String(length=16), nullable=True),
-        sa.Column("why", sa.Text(), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
         sa.Column("next_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("health", sa.BigInteger(), nullable=False),
         sa.Column("parts", sa.JSON(), nullable=False),
@@ -791,7 +791,7 @@ def downgrade() -> None:
 
     op.drop_table("dropped_relation")
     with op.batch_alter_table("dropped", schema=None) as batch_op:
-        batch_op.drop_index(batch_op.f("ix_dropped_within"))
+        batch_op.drop_index(batch_op.f("ix_dropped_parent_id"))
         batch_op.drop_index("ix_dropped_keep_until")
         batch_op.drop_index("ix_dropped_catalog")
 

@@ -43,13 +43,13 @@ def run(work: JobRun) -> Result:
 
 
 def _told(freed: list[Freed]) -> dict[str, Any]:
-    reasons = [one.kept_because for one in freed if one.kept_because is not None]
+    reasons = [one.keep_reason for one in freed if one.keep_reason is not None]
     told: dict[str, Any] = {
         "deleted_files": sum(one.files for one in freed),
         "freed_bytes": sum(one.bytes for one in freed),
         "files_outside": sum(one.outside for one in freed),
     }
-    return told | ({"kept_because": reasons[0]} if reasons else {})
+    return told | ({"keep_reason": reasons[0]} if reasons else {})
 
 
 def _expire(work: JobRun, table: ExpireTable) -> Freed:
@@ -59,8 +59,8 @@ def _expire(work: JobRun, table: ExpireTable) -> Freed:
     after = work.commit(lambda: work.api.commit_table(work.lease, table.parts, change))
     work.keeper.say(f"{join_name(table.parts)}: {len(table.snapshot_ids)} snapshots expired")
     freed = delete_unneeded(work, table.parts, before, after)
-    if freed.kept_because is not None:
-        work.keeper.say(f"{join_name(table.parts)}: no file is deleted: {freed.kept_because}")
+    if freed.keep_reason is not None:
+        work.keeper.say(f"{join_name(table.parts)}: no file is deleted: {freed.keep_reason}")
     elif freed.outside:
         work.keeper.say(f"{join_name(table.parts)}: left {freed.outside} files outside the table's directory")
     return freed

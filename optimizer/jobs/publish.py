@@ -36,11 +36,11 @@ _COMPRESSION = {"PARQUET": "snappy", "ORC": "zlib"}
 
 @dataclass(frozen=True)
 class _Written:
-    """The rows of one format, without those of partitions that are `left_out`, and what these hold."""
+    """The rows of one format, without those of partitions that are `unrepresentable`, and what these hold."""
 
     rows: int
-    left_out: Sequence[str] = ()
-    why: str = ""
+    unrepresentable: Sequence[str] = ()
+    reason: str = ""
 
 
 def run(work: JobRun) -> Result:
@@ -52,19 +52,23 @@ def run(work: JobRun) -> Result:
     formats = sorted({one.format for one in task.partitions})
     written = [_write(work, task, form, location) for form in formats]
     rows = sum(one.rows for one in written)
-    left_out = [name for one in written for name in one.left_out]
-    why = ", ".join(one.why for one in written if one.left_out)
-    waits = {"waits": _waits(sorted(left_out), why)} if left_out else {}
+    unrepresentable = [name for one in written for name in one.unrepresentable]
+    reason = ", ".join(one.reason for one in written if one.unrepresentable)
+    waits = {"waits": _waits(sorted(unrepresentable), reason)} if unrepresentable else {}
     for said in waits.values():
         work.keeper.say(said)
-    if len(left_out) == len(task.partitions):  # nothing to commit: the server notes it, and does not ask again
-        told = work.api.publish(work.lease, location, rows=0, left_out=left_out, why=why, seconds=ANSWER_SECONDS)
+    if len(unrepresentable) == len(task.partitions):  # nothing to commit: the server notes it, and does not ask again
+        told = work.api.publish(
+            work.lease, location, rows=0, unrepresentable=unrepresentable, reason=reason, seconds=ANSWER_SECONDS
+        )
         return Result(outcome=Outcome.NOTHING, result=told | waits)
     _make_empty(work, task, location)
     work.keeper.check()
     work.keeper.stage("publishing")
     told = work.commit(
-        lambda: work.api.publish(work.lease, location, rows=rows, left_out=left_out, why=why, seconds=ANSWER_SECONDS)
+        lambda: work.api.publish(
+            work.lease, location, rows=rows, unrepresentable=unrepresentable, reason=reason, seconds=ANSWER_SECONDS
+        )
     )
     done = PublishReport.model_validate(told)
     work.keeper.say(f"{done.switched} partitions switched, {done.rows} rows")
@@ -141,11 +145,11 @@ def _write_avro(
     return _Written(int(found["rows"]) - sum(by_partition.values()), sorted(by_partition), ", ".join(told))
 
 
-def _waits(names: Sequence[str], why: str) -> str:
+def _waits(names: Sequence[str], reason: str) -> str:
     others = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return (
         f"{f'partition {names[0]}' if names[0] else 'the table'}{others} cannot be published in Avro, which Hive would "
-        f"read otherwise: {why}. Change these values, or have Hive write there in Parquet or ORC"
+        f"read otherwise: {reason}. Change these values, or have Hive write there in Parquet or ORC"
     )
 
 

@@ -101,8 +101,8 @@ def _listed(work: JobRun, task: OrphansTask) -> DataFrame:
     places = [table.location for table in task.tables]
     if task.published is not None and _is_there(work, task.published):
         places.append(task.published)
-    if task.left_out is not None:
-        work.keeper.say(f"what was published is left alone: {task.left_out}")
+    if task.unrepresentable is not None:
+        work.keeper.say(f"what was published is left alone: {task.unrepresentable}")
     frames = [
         work.session.spark.read.format("binaryFile")
         .option("recursiveFileLookup", "true")

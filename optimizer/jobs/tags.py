@@ -17,8 +17,8 @@ from optimizer.wire import Outcome, Result
 def run(work: JobRun) -> Result:
     """Make and drop the tags of the task."""
     task = TagsTask.model_validate(work.lease.task)
-    for name, why in task.missed.items():
-        work.keeper.say(f"no tag {name}: {why}")
+    for name, reason in task.missed.items():
+        work.keeper.say(f"no tag {name}: {reason}")
     made, dropped = [one.name for one in task.make], sorted(task.drop)
     told = {"made": made, "dropped": dropped, "missed": task.missed}
     if not made and not dropped:

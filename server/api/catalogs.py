@@ -26,20 +26,20 @@ class CatalogIn(In):
     properties: dict[str, str] = {}
 
 
-class AwayOut(Out):
+class MetastoreDownOut(Out):
     """A metastore that does not answer: since when, and why. What is listed of it is what it held before."""
 
     since: datetime
-    why: str
+    reason: str
 
 
 class CatalogOut(Out):
-    """A catalog; `away` is about its metastore."""
+    """A catalog; `metastore_down` is about its metastore."""
 
     name: str
     warehouse: str
     metastore: str | None
-    away: AwayOut | None
+    metastore_down: MetastoreDownOut | None
     properties: dict[str, str]
     created_at: datetime
 
@@ -50,7 +50,9 @@ class CatalogOut(Out):
             name=catalog.name,
             warehouse=catalog.warehouse,
             metastore=catalog.metastore_uri,
-            away=None if catalog.away is None else AwayOut.model_validate(catalog.away),
+            metastore_down=None
+            if catalog.metastore_down is None
+            else MetastoreDownOut.model_validate(catalog.metastore_down),
             properties=catalog.properties,
             created_at=catalog.created_at,
         )

@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from server.api.deps import CatalogDep, In, Out, ServicesDep
 from server.api.errors import refusals
 from server.api.hive import FullName
-from server.api.status import OperationOut
+from server.api.operations import OperationOut
 
 router = APIRouter()
 
@@ -17,23 +17,23 @@ router = APIRouter()
 class DowngradeIn(In):
     """How a table is to be given back.
 
-    With `watch` the operation ends once no writer can know a directory any more that was published elsewhere; with
+    With `wait_for_writers` the operation waits for Hive jobs that started before the last publish; with
     `purge` Firn's own files are deleted when the dropped table is kept no longer.
     """
 
-    watch: bool = True
+    wait_for_writers: bool = True
     purge: bool = False
 
 
-class LeftToDoOut(Out):
+class DowngradePreviewOut(Out):
     """What there is to do before a table is Hive's alone."""
 
     table: str
     partitions: int
     pending_rows: int
     differing: int
-    watched: int
-    watched_until: datetime | None
+    directories_in_grace: int
+    grace_until: datetime | None
     drift: str | None
     blocked: str | None
 
@@ -44,9 +44,9 @@ class LeftToDoOut(Out):
     summary="Show what a downgrade has to do",
     responses=refusals(404, 503),
 )
-def left_to_do(services: ServicesDep, catalog: CatalogDep, full_name: FullName) -> LeftToDoOut:
+def left_to_do(services: ServicesDep, catalog: CatalogDep, full_name: FullName) -> DowngradePreviewOut:
     """As far as it can be known before; changes nothing."""
-    return LeftToDoOut.model_validate(services.hive.downgrades.left_to_do(catalog, full_name))
+    return DowngradePreviewOut.model_validate(services.hive.downgrades.left_to_do(catalog, full_name))
 
 
 @router.post(
@@ -61,6 +61,8 @@ def downgrade(
 ) -> OperationOut:
     """Hive gets everything that was changed here, and the table is dropped here; look at the operation for progress."""
     how = body or DowngradeIn()
-    operation = services.hive.downgrades.start(catalog, full_name, watch=how.watch, purge=how.purge)
+    operation = services.hive.downgrades.start(
+        catalog, full_name, wait_for_writers=how.wait_for_writers, purge=how.purge
+    )
     services.hive.poke_downgrades()
     return OperationOut.of(operation)

@@ -33,7 +33,7 @@ class PurgeOut(Out):
 
 
 class DroppedOut(Out):
-    """Something that was dropped. `can` names what may be asked for now; `cannot` says why not."""
+    """A dropped thing: the actions that are allowed now, and why the others are not."""
 
     id: UUID
     name: str
@@ -42,28 +42,28 @@ class DroppedOut(Out):
     dropped_at: datetime
     keep_until: datetime
     purge: bool
-    within: UUID | None
+    parent_id: UUID | None
     namespaces: list[str]
     files: FilesState
     purging: PurgeOut | None
-    can: list[str]
-    cannot: dict[str, str]
+    allowed_actions: list[str]
+    unavailable_actions: dict[str, str]
 
     @classmethod
     def of(cls, entry: Dropped, files: FilesState) -> DroppedOut:
         """An entry as it is shown."""
         is_purging = entry.state is DroppedState.PURGING
-        cannot = dict.fromkeys(("undrop", "purge"), "its files are being deleted") if is_purging else {}
+        unavailable_actions = dict.fromkeys(("undrop", "purge"), "its files are being deleted") if is_purging else {}
         if files is FilesState.GONE:
-            cannot.setdefault("undrop", "its files are gone: an engine has purged it")
-        own = ("id", "name", "kind", "state", "dropped_at", "keep_until", "purge", "within")
+            unavailable_actions.setdefault("undrop", "its files are gone: an engine has purged it")
+        own = ("id", "name", "kind", "state", "dropped_at", "keep_until", "purge", "parent_id")
         return cls(
             **{name: getattr(entry, name) for name in own},
             namespaces=[path.replace("\x1f", ".") for path in entry.namespaces],
             files=files,
             purging=_purging(entry) if is_purging else None,
-            can=[action for action in ("undrop", "purge", "forget") if action not in cannot],
-            cannot=cannot,
+            allowed_actions=[action for action in ("undrop", "purge", "forget") if action not in unavailable_actions],
+            unavailable_actions=unavailable_actions,
         )
 
 
@@ -102,7 +102,7 @@ class UndropOut(Out):
 
     dry_run: bool
     restored: list[RestoredOut]
-    left: dict[str, str]
+    not_restored: dict[str, str]
     files_checked: int
     files_of: int
 
@@ -164,7 +164,7 @@ def undrop(
     return UndropOut(
         dry_run=dry_run,
         restored=[RestoredOut(id=one.id, kind=one.kind, name=str(one.name)) for one in done.restored],
-        left=dict(done.left),
+        not_restored=dict(done.not_restored),
         files_checked=done.files.checked,
         files_of=done.files.of,
     )

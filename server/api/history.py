@@ -17,8 +17,8 @@ from catalog.ports.store import UnitOfWork
 from catalog.tables.relation import RelationKind
 from server.api.deps import CatalogDep, Out, PageOut, PagingDep, ServicesDep, TableDep
 from server.api.errors import refusals
-from server.api.historyviews import ChangeOut, EventOut, SnapshotOut, events_page, snapshot_out
-from server.api.tableviews import id_text
+from server.api.history_views import ChangeOut, EventOut, SnapshotOut, events_page, snapshot_out
+from server.api.table_views import id_text
 from server.service.planning.planner import find_planned_relation
 from server.service.tables.comparison import Comparison, Side
 
@@ -67,12 +67,12 @@ class MovedOut(Out):
 class ComparisonOut(Out):
     """Two states: what is different, and the commits that only one of them has."""
 
-    one: SideOut
-    other: SideOut
+    first: SideOut
+    second: SideOut
     changes: list[ChangeOut]
     unknown: list[str]
-    only_in_one: MovedOut
-    only_in_other: MovedOut
+    only_in_first: MovedOut
+    only_in_second: MovedOut
 
 
 @router.get("/{table}/history", summary="List versions: commits with what each changed", responses=refusals(404))
@@ -113,12 +113,12 @@ def compare(
 
 def _comparison(found: Comparison) -> ComparisonOut:
     return ComparisonOut(
-        one=_side(found.one),
-        other=_side(found.other),
+        first=_side(found.first),
+        second=_side(found.second),
         changes=[ChangeOut.of(change) for change in found.changes],
         unknown=list(found.unknown),
-        only_in_one=moved_out(str(found.one.store.kind), found.only_in_one, found.one.metadata),
-        only_in_other=moved_out(str(found.other.store.kind), found.only_in_other, found.other.metadata),
+        only_in_first=moved_out(str(found.first.store.kind), found.only_in_first, found.first.metadata),
+        only_in_second=moved_out(str(found.second.store.kind), found.only_in_second, found.second.metadata),
     )
 
 

@@ -15,21 +15,21 @@ from catalog.names import TableName
 from catalog.policy.policy import check_settings
 from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, VisibilityDep
 from server.api.errors import refusals
-from server.api.hiveviews import (
-    AsideOut,
+from server.api.hive_views import (
     ColumnDifferenceOut,
     DatabaseOut,
     HiveEventOut,
     HiveTableDetailOut,
     HiveTableOut,
-    asked,
+    RetiredDirectoriesOut,
     column_differences,
+    lock_warning,
+    publish_request,
     tables,
-    unlocked,
     unpublished,
 )
 from server.api.jobs import JobOut
-from server.api.status import OperationOut
+from server.api.operations import OperationOut
 from server.service.hive.hive_state import split_name
 from server.service.hive.results import SyncOutcome
 from server.service.hive.retired_directories import list_retired_directories
@@ -127,7 +127,7 @@ class UpgradeIn(In):
 
 
 class SyncOut(Out):
-    """What a sync did, and the job that goes on with it; one that `waits` is to be asked for again.
+    """What a sync did, and the job that goes on with it; one that is `waiting` is to be asked for again.
 
     `outcome` is for programs, `message` for people; a `conflict` may concern a part of the table that was left out.
     """
@@ -136,7 +136,7 @@ class SyncOut(Out):
     outcome: SyncOutcome
     message: str
     conflict: bool
-    waits: bool
+    waiting: bool
     changed: bool
     job: JobOut | None
 
@@ -207,8 +207,8 @@ def show_hive(services: ServicesDep, catalog: CatalogDep, full_name: FullName) -
                 **dict(shown),
                 column_differences=column_differences(uow, catalog, found.full_name),
                 unpublished=unpublished(uow, catalog, found.full_name),
-                asked=asked(uow, catalog, found.full_name),
-                unlocked=unlocked(uow, catalog, found.full_name),
+                publish_request=publish_request(uow, catalog, found.full_name),
+                lock_warning=lock_warning(uow, catalog, found.full_name),
             )
     services.hive.index.metastore(catalog).table(database, name)
     services.hive.index.refresh(services.namespaces.catalog(catalog))
@@ -235,11 +235,13 @@ def list_hive_events(
     return PageOut(items=[HiveEventOut.of(one) for one in found.items], next_cursor=found.next_cursor)
 
 
-@router.get("/{full_name}/former", summary="Show what publishes have left behind", responses=refusals(404))
-def show_former(services: ServicesDep, catalog: CatalogDep, full_name: FullName) -> AsideOut:
+@router.get("/{full_name}/retired-directories", summary="Show what publishes have left behind", responses=refusals(404))
+def show_retired_directories(services: ServicesDep, catalog: CatalogDep, full_name: FullName) -> RetiredDirectoriesOut:
     """Directories that partitions were at before, with their bytes; no directory is listed for it."""
     with services.database.reading() as uow:
-        return AsideOut.model_validate(list_retired_directories(uow, catalog, ".".join(split_name(full_name))))
+        return RetiredDirectoriesOut.model_validate(
+            list_retired_directories(uow, catalog, ".".join(split_name(full_name)))
+        )
 
 
 @router.post("/{full_name}/check", summary="Check whether a table can be upgraded", responses=refusals(400, 404, 503))
@@ -284,7 +286,7 @@ def sync(
         outcome=result.outcome,
         message=result.message,
         conflict=result.conflict,
-        waits=result.waits,
+        waiting=result.waits,
         changed=result.changed,
         job=None if result.job is None else JobOut.of(result.job),
     )

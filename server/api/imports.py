@@ -17,7 +17,7 @@ from catalog.names import parse_namespace
 from catalog.tables.relation import RelationKind
 from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, TableDep
 from server.api.errors import refusals
-from server.api.status import OperationOut
+from server.api.operations import OperationOut
 
 router = APIRouter(prefix="/catalogs/{catalog}", tags=["imports"])
 

@@ -22,17 +22,17 @@ router = APIRouter(prefix="/jobs", tags=["jobs"])
 
 
 class AttemptOut(Out):
-    """One time that an optimizer had a job. `how` says how it ended."""
+    """One time that an optimizer had a job. `outcome` says how it ended."""
 
     number: int
     optimizer: str
     leased_at: datetime
     ended_at: datetime | None
-    how: str | None
+    outcome: str | None
 
 
 class JobOut(Out):
-    """One job. `can` names what may be done to it now."""
+    """One job. `allowed_actions` names what may be done to it now."""
 
     id: UUID
     catalog: str
@@ -61,19 +61,25 @@ class JobOut(Out):
     predicted: dict[str, Any]
     attempts: list[AttemptOut]
     """The last ten, oldest first."""
-    can: list[str]
+    allowed_actions: list[str]
 
     @classmethod
     def of(cls, job: Job) -> JobOut:
         """A job as it is shown; snapshot ids are text because JavaScript's numbers are too small for them."""
-        can = ["cancel"] if job.can_cancel else []
-        can += ["retry"] if job.can_retry else []
+        allowed_actions = ["cancel"] if job.can_cancel else []
+        allowed_actions += ["retry"] if job.can_retry else []
         plain = ("id", "catalog", "kind", "status", "group", "reason", "attempt", "owner", "created_at", "leased_at")
         more = ("deadline", "priority", "is_long", "lease_until", "ended_at", "error", "params", "progress", "result")
         snapshot = None if job.committed_snapshot_id is None else str(job.committed_snapshot_id)
         values = {name: getattr(job, name) for name in (*plain, *more, "predicted", "outcome")}
         attempts = [AttemptOut.model_validate(asdict(one)) for one in job.attempts]
-        return cls(**values, table=str(job.table), committed_snapshot_id=snapshot, attempts=attempts, can=can)
+        return cls(
+            **values,
+            table=str(job.table),
+            committed_snapshot_id=snapshot,
+            attempts=attempts,
+            allowed_actions=allowed_actions,
+        )
 
 
 class LogLine(Out):

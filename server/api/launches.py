@@ -85,7 +85,7 @@ class LaunchedOut(Out):
     status: LaunchStatus
     started_at: datetime
     ended_at: datetime | None
-    why: str | None
+    reason: str | None
 
 
 class LaunchOut(LaunchIn):
@@ -110,7 +110,7 @@ class LaunchOut(LaunchIn):
             working=fleet.count(LaunchStatus.WORKING),
             draining=fleet.count(LaunchStatus.DRAINING),
             held_back=fleet.decision.held_back,
-            last_error=None if failed is None else failed.why,
+            last_error=None if failed is None else failed.reason,
             launches=[LaunchedOut.model_validate(one) for one in fleet.launches],
         )
 

@@ -65,7 +65,7 @@ class LeaseOut(Out):
 
     lease: str
     lease_seconds: float
-    beat_seconds: float
+    heartbeat_seconds: float
     job_id: UUID
     attempt: int
     kind: JobKind
@@ -87,15 +87,15 @@ class LocationsIn(In):
     locations: Annotated[list[Annotated[str, Field(max_length=LONGEST_LOCATION)]], Field(max_length=MOST_LOCATIONS)]
 
 
-class PlaceOut(Out):
+class TableLocationOut(Out):
     """Where a table has its files, and why none of them may be deleted, if so."""
 
     parts: list[str]
     location: str
-    kept_because: str | None
+    keep_reason: str | None
 
 
-class BeatIn(In):
+class HeartbeatIn(In):
     """How far a job is, and lines for its log."""
 
     progress: dict[str, Any] = {}
@@ -103,7 +103,7 @@ class BeatIn(In):
     memory: Memory = {}
 
 
-class BeatOut(Out):
+class HeartbeatOut(Out):
     """Until when the lease now lasts."""
 
     lease_until: datetime | None
@@ -169,7 +169,7 @@ def _lease(services: ServicesDep, body: LeaseIn) -> LeaseOut | None:
     return LeaseOut(
         lease=str(given.lease),
         lease_seconds=times.lasts.total_seconds(),
-        beat_seconds=times.beat.total_seconds(),
+        heartbeat_seconds=times.beat.total_seconds(),
         job_id=job.id,
         attempt=job.attempt,
         kind=job.kind,
@@ -198,22 +198,22 @@ def _task_of(services: ServicesDep, given: Leased) -> tuple[dict[str, Any], File
         services.jobs.refuse(given.lease, error)
     except Exception as error:
         log.exception("the task of job %s on %s cannot be made", job.id, job.table)
-        why = f"its task cannot be made: {type(error).__name__}: {error}"
-        services.jobs.report(given.lease, Outcome.REFUSED, error=why, result={})
+        reason = f"its task cannot be made: {type(error).__name__}: {error}"
+        services.jobs.report(given.lease, Outcome.REFUSED, error=reason, result={})
     return None
 
 
 @router.put("/leases/{lease}", summary="Keep a lease alive", responses=refusals(403, 404))
-def beat(services: ServicesDep, lease: LeaseDep, body: BeatIn) -> BeatOut:
+def beat(services: ServicesDep, lease: LeaseDep, body: HeartbeatIn) -> HeartbeatOut:
     """403 says that the lease has ended: stop at once."""
-    return BeatOut(lease_until=services.jobs.beat(lease, body.progress, body.log, body.memory).lease_until)
+    return HeartbeatOut(lease_until=services.jobs.beat(lease, body.progress, body.log, body.memory).lease_until)
 
 
-@router.get("/leases/{lease}/places", summary="Say whose the files are", responses=refusals(403, 404))
-def list_places(services: ServicesDep, lease: LeaseDep) -> list[PlaceOut]:
+@router.get("/leases/{lease}/table-locations", summary="Say whose the files are", responses=refusals(403, 404))
+def list_places(services: ServicesDep, lease: LeaseDep) -> list[TableLocationOut]:
     """Where the job's tables have their files, and why none of them may be deleted, if so."""
     return [
-        PlaceOut(parts=[*one.name.namespace, one.name.name], location=one.location, kept_because=one.keep_reason)
+        TableLocationOut(parts=[*one.name.namespace, one.name.name], location=one.location, keep_reason=one.keep_reason)
         for one in services.table_locations.of(lease)
     ]
 
@@ -230,9 +230,9 @@ def check_locations(services: ServicesDep, lease: LeaseDep, body: LocationsIn) -
 
 
 @router.post("/leases/{lease}/committing", summary="Say that the commit comes", responses=refusals(403, 404))
-def committing(services: ServicesDep, lease: LeaseDep) -> BeatOut:
+def committing(services: ServicesDep, lease: LeaseDep) -> HeartbeatOut:
     """Before the first commit is asked for; from then on silence means that nobody knows."""
-    return BeatOut(lease_until=services.jobs.committing(lease).lease_until)
+    return HeartbeatOut(lease_until=services.jobs.committing(lease).lease_until)
 
 
 @router.post("/leases/{lease}/report", summary="Report the end", responses=refusals(403, 404))

@@ -50,7 +50,7 @@ class OptimizerOut(Out):
     silent: bool
     draining: bool
     stopping: bool
-    why: str | None
+    reason: str | None
     launch: str | None
     memory: dict[str, int]
     facts: dict[str, Any]
@@ -65,14 +65,14 @@ class RegisteredOut(OptimizerOut):
     """What an optimizer has to know to work."""
 
     lease_seconds: float
-    beat_seconds: float
+    heartbeat_seconds: float
 
 
 class DrainIn(In):
     """Why an optimizer is to have no more jobs, and whether it is to end when it holds none."""
 
     stop: bool = False
-    why: Annotated[str | None, Field(max_length=1000)] = None
+    reason: Annotated[str | None, Field(max_length=1000)] = None
 
 
 @router.post("", status_code=201, summary="Register an optimizer", responses=refusals(409))
@@ -88,7 +88,7 @@ def register(services: ServicesDep, body: OptimizerIn) -> RegisteredOut:
         jobs=[],
         silent=False,
         lease_seconds=times.lasts.total_seconds(),
-        beat_seconds=times.beat.total_seconds(),
+        heartbeat_seconds=times.beat.total_seconds(),
     )
 
 
@@ -107,7 +107,7 @@ def unregister(services: ServicesDep, optimizer_id: str) -> None:
 @router.post("/{optimizer_id}/drain", summary="Drain an optimizer", responses=refusals(404))
 def drain(services: ServicesDep, optimizer_id: str, body: DrainIn) -> OptimizerOut:
     """It is given no new job, and finishes what it holds; with `stop` it then ends."""
-    return OptimizerOut.of(services.optimizers.drain(optimizer_id, body.why, stop=body.stop))
+    return OptimizerOut.of(services.optimizers.drain(optimizer_id, body.reason, stop=body.stop))
 
 
 @router.post("/{optimizer_id}/undrain", summary="Let an optimizer work again", responses=refusals(404))

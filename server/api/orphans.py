@@ -44,22 +44,22 @@ class OrphanBatchOut(Out):
     deleted_after: datetime | None
     deleted_at: datetime | None
     deleted_by: UUID | None
-    why: str
+    reason: str
     report: str
     files: list[OrphanFileOut]
 
 
-class PutBackIn(In):
+class RestoreFilesIn(In):
     """Which files to put back: all of a job, these, or with neither all that are aside."""
 
     job_id: UUID | None = None
     paths: Annotated[list[str], Field(max_length=MOST_PUT_BACK)] = []
 
 
-class PutBackOut(Out):
+class RestoredFilesOut(Out):
     """The files that are in their places again."""
 
-    put_back: list[str]
+    restored: list[str]
 
 
 class ProposedIn(In):
@@ -121,7 +121,7 @@ def list_quarantine(
     summary="Put back what was set aside",
     responses=refusals(400, 404, 409),
 )
-def put_back(services: ServicesDep, catalog: CatalogDep, table: TableDep, body: PutBackIn) -> PutBackOut:
+def put_back(services: ServicesDep, catalog: CatalogDep, table: TableDep, body: RestoreFilesIn) -> RestoredFilesOut:
     """Nothing that lies in its place by now is replaced. What is put back is not taken again."""
     if body.job_id is not None and body.paths:
         raise Invalid("both a job and paths are named", hint="name one of them, or none for all files")
@@ -129,7 +129,7 @@ def put_back(services: ServicesDep, catalog: CatalogDep, table: TableDep, body: 
         relation = find_planned_relation(uow, catalog, table)
     job_id = None if body.job_id is None else JobId(body.job_id)
     found = services.orphans.quarantine.put_back(relation.id, job_id=job_id, paths=body.paths or None)
-    return PutBackOut(put_back=found)
+    return RestoredFilesOut(restored=found)
 
 
 @router.get(
@@ -185,4 +185,4 @@ def _batch_out(told: BatchDetails) -> OrphanBatchOut:
     ]
     plain = ("job_id", "state", "taken_at", "deleted_at", "deleted_by", "report")
     values = {name: getattr(batch, name) for name in plain}
-    return OrphanBatchOut(**values, deleted_after=told.deleted_after, why=told.why, files=files)
+    return OrphanBatchOut(**values, deleted_after=told.deleted_after, reason=told.reason, files=files)

@@ -25,7 +25,7 @@ class IgnoredOut(Out):
 
     value: str
     source: str
-    why: str
+    reason: str
 
 
 class SettingOut(Out):
@@ -83,7 +83,7 @@ def _setting_out(key: str, one: Sourced) -> SettingOut:
         does=SETTINGS[key].does,
         choices=list(SETTINGS[key].choices),
         takes=[Privilege.MAINTAIN, *([Privilege.WRITE] if need_write_privilege([key]) else [])],
-        ignored=[IgnoredOut(value=said.text, source=said.source, why=said.why) for said in one.ignored],
+        ignored=[IgnoredOut(value=said.text, source=said.source, reason=said.reason) for said in one.ignored],
     )
 
 

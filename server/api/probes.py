@@ -10,7 +10,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from catalog.errors import Unavailable
 from catalog.jobs.job import JobStatus
-from server.api.workfigures import fleet_figures, work_figures
+from server.api.work_metrics import fleet_figures, work_figures
 from server.prometheus import exposition
 from server.service.services import Services
 

@@ -35,20 +35,20 @@ class HeldBackOut(Out):
 class PublishOut(Out):
     """What a publish did, and the job that goes on with it: its own, or a merge that has to come first.
 
-    One that `waits`, and what comes after the merge, is remembered, and done by the server; `partitions_wait` are those
+    The server completes a `waiting` publish, and one that needs a merge first. `partitions_waiting` counts those
     that Hive is not given with this one. `outcome` is for programs, `message` for people.
     """
 
     table: str
     outcome: PublishOutcome
     message: str
-    waits: bool
-    partitions_wait: int
+    waiting: bool
+    partitions_waiting: int
     held_back: list[HeldBackOut]
     job: JobOut | None
 
 
-class BehindOut(Out):
+class PublishPreviewOut(Out):
     """How many partitions Hive has not as they are here, and when the oldest file came that it does not list.
 
     `since` is null where files have only gone, and where that file's snapshot was expired.
@@ -62,18 +62,18 @@ class BehindOut(Out):
 class WrittenIn(In):
     """Where a publish job has written, and how many rows.
 
-    Partitions that are `left_out`, whatever lies there of them, stay as they are: their format cannot hold their rows.
-    `why` says what it cannot hold of them; they wait until they change, the columns, or the format.
+    `unrepresentable` partitions stay as they are: their format cannot hold their rows.
+    `reason` says what it cannot hold of them; they wait until they change, the columns, or the format.
     """
 
     location: str
     rows: Annotated[int, Field(ge=0)]
-    left_out: tuple[str, ...] = ()
-    why: str = ""
+    unrepresentable: tuple[str, ...] = ()
+    reason: str = ""
 
 
 class PublishedOut(Out):
-    """What became of a publish job's files. `given_up` are partitions that Hive has changed meanwhile, `left` those
+    """What became of a publish job's files. `skipped` are partitions that Hive has changed meanwhile, `remaining` those
     that the metastore is still to be pointed at.
     """
 
@@ -82,8 +82,8 @@ class PublishedOut(Out):
     bytes: int
     rows: int
     switched: int
-    given_up: int
-    left: int
+    skipped: int
+    remaining: int
 
 
 @router.get(
@@ -92,9 +92,9 @@ class PublishedOut(Out):
     summary="Show what a publish has to do",
     responses=refusals(404, 503),
 )
-def left_to_publish(services: ServicesDep, catalog: CatalogDep, full_name: FullName) -> BehindOut:
+def left_to_publish(services: ServicesDep, catalog: CatalogDep, full_name: FullName) -> PublishPreviewOut:
     """Compares the table's files with those that Hive lists, partition by partition; changes nothing."""
-    return BehindOut.model_validate(services.hive.publishes.freshness.behind(catalog, full_name))
+    return PublishPreviewOut.model_validate(services.hive.publishes.freshness.behind(catalog, full_name))
 
 
 @router.post(
@@ -107,15 +107,15 @@ def publish(
     services: ServicesDep, catalog: CatalogDep, full_name: FullName, *, merge: Annotated[bool, Query()] = True
 ) -> PublishOut:
     """Give Hive what has changed. With `merge`, pending changes are merged first: then the answer is that job, and the
-    server publishes once it has ended. `GET …/hive/{full_name}` tells under `asked` how far it is.
+    server publishes once it has ended. `GET …/hive/{full_name}` tells under `publish_request` how far it is.
     """
     result = services.hive.publishes.publish(catalog, full_name, merge=merge)
     return PublishOut(
         table=result.table,
         outcome=result.outcome,
         message=result.message,
-        waits=result.waits,
-        partitions_wait=result.partitions_wait,
+        waiting=result.waits,
+        partitions_waiting=result.partitions_waiting,
         held_back=[HeldBackOut.model_validate(held) for held in result.held_back],
         job=None if result.job is None else JobOut.of(result.job),
     )
@@ -131,5 +131,7 @@ def published(services: ServicesDep, lease: LeaseDep, body: WrittenIn) -> Publis
     """The server registers the files in place of what the table has, and points the metastore at them; asked again, it
     finds that done.
     """
-    done = services.hive.published.accept(lease, body.location, rows=body.rows, left_out=body.left_out, why=body.why)
+    done = services.hive.published.accept(
+        lease, body.location, rows=body.rows, unrepresentable=body.unrepresentable, reason=body.reason
+    )
     return PublishedOut.model_validate(done)

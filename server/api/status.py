@@ -1,173 +1,197 @@
-"""Operations, events and the server's own health."""
+"""The overview of all background work."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter
 
-from catalog.access.privileges import Securable, operation_target
-from catalog.jobs.operation import BatchId, Operation, OperationId, OperationKind, OperationStatus
-from catalog.names import CatalogName
-from server.api.deps import Out, PageOut, PagingDep, ServicesDep, VisibilityDep
-from server.api.errors import refusals
-from server.api.historyviews import EventOut, events_page
+from catalog.jobs.job import JobKind, JobStatus
+from catalog.jobs.queue import FinishedJobs
+from firn.protocol.names import join_name
+from server.api.deps import Out, ServicesDep
+from server.api.groups import GroupOut
+from server.service.planning.overview import DAY, HOUR, Load, Overview
 
-router = APIRouter()
+router = APIRouter(tags=["optimizers"])
 
 
-class OperationOut(Out):
-    """Long work that the server does itself; `can` names what may be done to it now."""
+class WaitingOut(Out):
+    """Jobs of one group, kind and priority that wait; `oldest_seconds` is how long the first of them does."""
+
+    group: str
+    kind: JobKind
+    priority: str
+    jobs: int
+    oldest_seconds: float
+    deadline: datetime
+
+
+class LoadOut(GroupOut):
+    """A group with the slots of its living optimizers, and how many jobs have one or wait for one."""
+
+    slots: int
+    running: int
+    waiting: int
+    oldest_seconds: float | None
+
+
+class DoneOut(Out):
+    """Jobs of one kind that ended in one way."""
+
+    kind: JobKind
+    status: JobStatus
+    jobs: int
+    tables: int
+    bytes_rewritten: int
+    bytes_freed: int
+
+
+class ThroughputOut(Out):
+    """What was done within some time. A table counts for each kind of job that it had."""
+
+    jobs: int
+    tables_per_minute: float
+    bytes_rewritten: int
+    bytes_freed: int
+    by_kind: list[DoneOut]
+
+
+class HourOut(Out):
+    """What ended within one hour, and what that has deleted from storage."""
+
+    begins: datetime
+    succeeded: int
+    failed: int
+    canceled: int
+    bytes_freed: int
+
+
+class OverdueOut(Out):
+    """A job that should have begun by now."""
 
     id: UUID
-    kind: OperationKind
     catalog: str
-    target: str
-    status: OperationStatus
-    outcome: str
-    batch: UUID | None
-    phase: str
-    phase_at: datetime | None
-    done: int
-    total: int
-    unit: str
-    error: str | None
-    hint: str | None
-    result: dict[str, Any]
+    table: str
+    kind: JobKind
+    group: str
     created_at: datetime
-    updated_at: datetime
-    ended_at: datetime | None
-    can: list[str]
-
-    @classmethod
-    def of(cls, operation: Operation) -> OperationOut:
-        """An operation as it is shown."""
-        return cls.model_validate(operation)
+    overdue_seconds: float
 
 
-class TaskOut(Out):
-    """A background task and how its last activation ended."""
+class TableStatusOut(Out):
+    """How a table stood when the planner last looked."""
 
-    name: str
-    does: str
-    every_seconds: float
-    last_at: datetime | None
-    last_seconds: float | None
-    status: str | None
-    error: str | None
-
-
-class HealthOut(Out):
-    """How the server is."""
-
-    version: str
-    database: str
-    leads: bool
-    last_event_id: int
-    tasks: list[TaskOut]
+    catalog: str
+    table: str
+    health: int
+    parts: dict[str, float]
+    reason: str
+    next_at: datetime | None
+    looked_at: datetime
 
 
-@router.get("/operations", tags=["operations"], summary="List operations, newest first")
-def list_operations(
-    services: ServicesDep,
-    visible: VisibilityDep,
-    page: PagingDep,
-    catalog: Annotated[str | None, Query()] = None,
-    batch: Annotated[UUID | None, Query()] = None,
-    target: Annotated[str | None, Query(description="Those of this table alone, as DATABASE.TABLE.")] = None,
-) -> PageOut[OperationOut]:
-    """Upgrades and the like; those of one batch in the order in which they are carried out."""
-    with services.database.reading() as uow:
-        within, of = None if catalog is None else CatalogName(catalog), None if batch is None else BatchId(batch)
-        found = visible.page(
-            lambda size, start: uow.operations.list(catalog=within, batch=of, target=target, limit=size, cursor=start),
-            lambda one: visible.readable(operation_target(one)),
-            within=Securable(within),
-            limit=page.size,
-            cursor=page.cursor,
-        )
-    return PageOut(items=[OperationOut.of(one) for one in found.items], next_cursor=found.next_cursor)
+class StatusOut(Out):
+    """All background work at a glance; `due_tables` are still to be looked at by the planner.
+
+    `hours` are the last 24, oldest first; the last of them is not over.
+    """
+
+    at: datetime
+    due_tables: int
+    queue: list[WaitingOut]
+    groups: list[LoadOut]
+    last_hour: ThroughputOut
+    last_day: ThroughputOut
+    hours: list[HourOut]
+    overdue: list[OverdueOut]
+    worst: list[TableStatusOut]
 
 
-@router.get("/operations/{operation_id}", tags=["operations"], summary="Show an operation", responses=refusals(404))
-def show_operation(services: ServicesDep, operation_id: UUID) -> OperationOut:
-    """One operation, with its progress."""
-    with services.database.reading() as uow:
-        return OperationOut.of(uow.operations.get(OperationId(operation_id)))
-
-
-@router.post(
-    "/operations/{operation_id}/cancel",
-    tags=["operations"],
-    summary="Cancel an operation",
-    responses=refusals(404, 409),
-)
-def cancel_operation(services: ServicesDep, operation_id: UUID) -> OperationOut:
-    """Ask it to stop; it does at its next step and leaves nothing behind."""
-    operation = services.hive.operations.cancel(OperationId(operation_id))
-    services.hive.poke()
-    return OperationOut.of(operation)
-
-
-@router.post(
-    "/operations/{operation_id}/pause", tags=["operations"], summary="Pause an upgrade", responses=refusals(404, 409)
-)
-def pause_operation(services: ServicesDep, operation_id: UUID) -> OperationOut:
-    """It stops at its next step, lets others go first, and stays so until it is resumed."""
-    return OperationOut.of(services.hive.operations.pause(OperationId(operation_id)))
-
-
-@router.post(
-    "/operations/{operation_id}/resume", tags=["operations"], summary="Resume an upgrade", responses=refusals(404, 409)
-)
-def resume_operation(services: ServicesDep, operation_id: UUID) -> OperationOut:
-    """It begins anew when its turn comes: what it had read of files is read again."""
-    operation = services.hive.operations.resume(OperationId(operation_id))
-    services.hive.poke()
-    return OperationOut.of(operation)
-
-
-@router.get("/events", tags=["events"], summary="List commits, newest first")
-def list_events(
-    services: ServicesDep, visible: VisibilityDep, page: PagingDep, catalog: Annotated[str | None, Query()] = None
-) -> PageOut[EventOut]:
-    """Of all tables, or of one catalog's."""
-    with services.database.reading() as uow:
-        within = None if catalog is None else CatalogName(catalog)
-        found = visible.page(
-            lambda size, start: uow.events.list(within, None, limit=size, cursor=start),
-            lambda event: visible.readable(services.access.table(event.catalog, event.table)),
-            within=Securable(within),
-            limit=page.size,
-            cursor=page.cursor,
-        )
-    return events_page(found)
-
-
-@router.get("/health", tags=["health"], summary="Show the server's health")
-def show_health(request: Request, services: ServicesDep) -> HealthOut:
-    """Background tasks and the database."""
-    with services.database.reading() as uow:
-        last = uow.events.last_id()
-    state = request.app.state
-    return HealthOut(
-        version=state.version,
-        database=state.database_kind,
-        leads=state.leads(),
-        last_event_id=last,
-        tasks=[_task(name, task, state.driver.last.get(name)) for name, task in state.driver.tasks.items()],
+@router.get("/status", summary="Show all background work at a glance")
+def show_status(services: ServicesDep) -> StatusOut:
+    """The queue, the groups with their slots, what was done, the worst tables and the most overdue jobs."""
+    found = services.overview.load()
+    return StatusOut(
+        at=found.at,
+        due_tables=found.due_tables,
+        queue=_queue(found),
+        groups=[_load(found, load) for load in found.groups],
+        last_hour=_throughput(found.last_hour, HOUR.total_seconds()),
+        last_day=_throughput(found.last_day, DAY.total_seconds()),
+        hours=[HourOut.model_validate(one) for one in found.hours],
+        overdue=_overdue(found),
+        worst=_worst(found),
     )
 
 
-def _task(name: str, task: Any, run: Any) -> TaskOut:
-    return TaskOut(
-        name=name,
-        does=task.does,
-        every_seconds=task.every_seconds,
-        last_at=None if run is None else run.at,
-        last_seconds=None if run is None else round(run.seconds, 3),
-        status=None if run is None or run.status is None else str(run.status),
-        error=None if run is None else run.error,
+def _queue(found: Overview) -> list[WaitingOut]:
+    return [
+        WaitingOut(
+            group=one.group,
+            kind=one.kind,
+            priority=one.priority,
+            jobs=one.jobs,
+            oldest_seconds=_seconds(found, one.oldest),
+            deadline=one.deadline,
+        )
+        for one in found.waiting
+    ]
+
+
+def _load(found: Overview, load: Load) -> LoadOut:
+    waiting = [one for one in found.waiting if one.group == load.group.name]
+    return LoadOut(
+        **GroupOut.model_validate(load.group).model_dump(),
+        slots=load.slots,
+        running=load.leased,
+        waiting=sum(one.jobs for one in waiting),
+        oldest_seconds=max((_seconds(found, one.oldest) for one in waiting), default=None),
     )
+
+
+def _throughput(done: Sequence[FinishedJobs], seconds: float) -> ThroughputOut:
+    good = [one for one in done if one.status is JobStatus.SUCCEEDED]
+    return ThroughputOut(
+        jobs=sum(one.jobs for one in done),
+        tables_per_minute=round(sum(one.tables for one in good) * 60 / seconds, 2),
+        bytes_rewritten=sum(one.bytes_rewritten for one in good),
+        bytes_freed=sum(one.bytes_freed for one in good),
+        by_kind=[DoneOut.model_validate(one) for one in done],
+    )
+
+
+def _overdue(found: Overview) -> list[OverdueOut]:
+    return [
+        OverdueOut(
+            id=job.id,
+            catalog=job.catalog,
+            table=str(job.table),
+            kind=job.kind,
+            group=job.group,
+            created_at=job.created_at,
+            overdue_seconds=_seconds(found, job.deadline),
+        )
+        for job in found.overdue
+    ]
+
+
+def _worst(found: Overview) -> list[TableStatusOut]:
+    return [
+        TableStatusOut(
+            catalog=relation.catalog,
+            table=join_name((*relation.name.namespace, relation.name.name)),
+            health=table_status.health,
+            parts=dict(table_status.parts),
+            reason=table_status.reason,
+            next_at=table_status.next_at,
+            looked_at=table_status.looked_at,
+        )
+        for relation, table_status in found.worst
+    ]
+
+
+def _seconds(found: Overview, since: datetime) -> float:
+    return max((found.at - since).total_seconds(), 0.0)

@@ -14,7 +14,7 @@ from pydantic import RootModel, create_model
 
 from catalog.jobs.job import JobKind
 from catalog.maintenance import KINDS, JobOptions, MaintenanceKind, kind_of
-from catalog.planning.dry_run import Would
+from catalog.planning.dry_run import DryRunResult
 from server.api.deps import CatalogDep, In, Out, ServicesDep, TableDep
 from server.api.errors import refusals
 from server.api.jobs import JobOut
@@ -22,23 +22,23 @@ from server.api.jobs import JobOut
 router = APIRouter(prefix="/catalogs/{catalog}/tables", tags=["tables"])
 
 
-class TouchOut(Out):
+class AffectedItemsOut(Out):
     """Things of one kind that a job would touch, or leave."""
 
-    what: str
+    items: str
     count: int
     bytes: int | None
 
 
-class PlannedOut(Out):
+class DryRunOut(Out):
     """What a dry run says would be done, to what, and what would be gained.
 
     Where it is not exact the numbers are estimates, and a note says of what.
     """
 
     kind: JobKind
-    would: str
-    touches: list[TouchOut]
+    action: str
+    affected: list[AffectedItemsOut]
     gain: dict[str, int]
     exact: bool
     notes: list[str]
@@ -46,17 +46,17 @@ class PlannedOut(Out):
     """Whether it is certain that the job would change nothing."""
 
     @classmethod
-    def of(cls, kind: JobKind, would: Would) -> PlannedOut:
+    def of(cls, kind: JobKind, result: DryRunResult) -> DryRunOut:
         """A dry run as it is shown."""
-        touches = [TouchOut(what=touch.what, count=touch.count, bytes=touch.bytes) for touch in would.touches]
+        affected = [AffectedItemsOut(items=items.items, count=items.count, bytes=items.bytes) for items in result.affected]
         return cls(
             kind=kind,
-            would=would.would,
-            touches=touches,
-            gain=dict(would.gain),
-            exact=would.exact,
-            notes=list(would.notes),
-            is_empty=would.is_empty,
+            action=result.action,
+            affected=affected,
+            gain=dict(result.gain),
+            exact=result.exact,
+            notes=list(result.notes),
+            is_empty=result.is_empty,
         )
 
 
@@ -117,14 +117,14 @@ def start_job(
     body: StartJobIn,
     *,
     dry_run: Annotated[bool, Query(description="say what the job would do, and start none")] = False,
-) -> JobOut | PlannedOut:
+) -> JobOut | DryRunOut:
     """Start a maintenance job now; Conflict while another job is active on the table.
 
     A dry run answers what the job would do. To find orphans, every file has to be listed: that dry run is a job too.
     """
     kind, params = kind_of(body.root.kind), body.root.job_options.as_params()
     if dry_run and kind.dry_run_params is None:
-        return PlannedOut.of(kind.name, services.dry_runs.of(catalog, table, kind.name, params))
+        return DryRunOut.of(kind.name, services.dry_runs.of(catalog, table, kind.name, params))
     if dry_run:
         params |= kind.dry_run_params or {}
     services.dry_runs.check(catalog, table, kind.name, params)

@@ -17,10 +17,10 @@ from catalog.ports.work import JobFilter
 from server.api.deps import CatalogDep, In, PageOut, PagingDep, ServicesDep, TableDep, VisibilityDep
 from server.api.dropped import DropOut
 from server.api.errors import refusals
-from server.api.historyviews import PinOut, SnapshotOut, VersionOut, pin_out, snapshots_out
+from server.api.history_views import PinOut, SnapshotOut, VersionOut, pin_out, snapshots_out
 from server.api.jobs import JobOut
 from server.api.policies import PolicyChangeIn, SettingOut, settings_out
-from server.api.tableviews import (
+from server.api.table_views import (
     NextOut,
     PartitionOut,
     TableFilter,
@@ -122,15 +122,9 @@ def drop_table(
     return DropOut.of(services.drop(catalog, table, purge=purge))
 
 
-@router.get("/{table}/next", summary="Say what comes next", responses=refusals(404))
-def show_next(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> NextOut:
-    """A job that is due, or why none is."""
-    return next_out(services.planner.outlook(catalog, table).decision)
-
-
-@router.get("/{table}/why", summary="Say why nothing happens, or what does", responses=refusals(404))
-def show_why(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> NextOut:
-    """The same as next, under the name that people look for."""
+@router.get("/{table}/explain", summary="Explain the next job", responses=refusals(404))
+def explain_table(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> NextOut:
+    """Which job is due or why none is, what comes next and when."""
     return next_out(services.planner.outlook(catalog, table).decision)
 
 

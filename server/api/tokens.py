@@ -86,7 +86,7 @@ def create_token(services: ServicesDep, caller: CallerDep, body: TokenIn) -> New
             owner=body.owner,
             roles=None if body.roles is None else [RoleName(role) for role in body.roles],
             catalogs=None if body.catalogs is None else [CatalogName(name) for name in body.catalogs],
-            lasts=None if body.expires_in_seconds is None else timedelta(seconds=body.expires_in_seconds),
+            expires_in=None if body.expires_in_seconds is None else timedelta(seconds=body.expires_in_seconds),
         ),
     )
     return NewTokenOut(**TokenOut.of(issued.token, issued.owner).model_dump(), token=issued.secret.text)

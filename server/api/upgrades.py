@@ -53,7 +53,7 @@ class BatchOut(Out):
     unfinished: int
     outcomes: dict[str, int]
     created_at: datetime
-    can: list[str]
+    allowed_actions: list[str]
 
     @classmethod
     def of(cls, batch: UUID, tally: Tally) -> BatchOut:
@@ -67,7 +67,7 @@ class BatchOut(Out):
             unfinished=unfinished,
             outcomes=dict(tally.outcomes),
             created_at=tally.created_at,
-            can=tally.can,
+            allowed_actions=tally.allowed_actions,
         )
 
 
@@ -75,7 +75,7 @@ class StartedOut(Out):
     """A batch that was started, None where nothing was to be done; and tables that need nothing, with the reason."""
 
     batch: BatchOut | None
-    passed_over: dict[str, str]
+    skipped: dict[str, str]
 
 
 @router.post("/upgrade", status_code=202, summary="Upgrade or check many tables", responses=refusals(400, 404, 503))
@@ -93,7 +93,7 @@ def upgrade_many(services: ServicesDep, catalog: CatalogDep, body: UpgradeManyIn
     services.hive.poke()
     tally = services.hive.operations.tally(catalog, started.batch) if started.count else None
     batch = None if tally is None else BatchOut.of(started.batch, tally)
-    return StartedOut(batch=batch, passed_over=dict(started.passed_over))
+    return StartedOut(batch=batch, skipped=dict(started.skipped))
 
 
 @router.get("/upgrades/{batch}", summary="Show how far a batch is", responses=refusals(404))

@@ -22,9 +22,9 @@ class LossOut(Out):
     """What one part takes from the score, of how many points, and the figure behind it."""
 
     part: HealthPart
-    lost: float
-    of: int
-    figure: str
+    points_lost: float
+    max_points: int
+    detail: str
 
 
 class TableHealthOut(Out):

@@ -16,7 +16,7 @@ from catalog.names import TableName
 from firn.protocol.names import join_name
 from server.api.deps import CatalogDep, In, Out, ServicesDep
 from server.api.errors import refusals
-from server.api.historyviews import ChangeOut
+from server.api.history_views import ChangeOut
 from server.service.tables.view_versions import SeenView
 
 router = APIRouter(prefix="/catalogs/{catalog}/views/{view}", tags=["views"])

@@ -82,7 +82,7 @@ def _starting(settings: Settings, services: Services) -> list[TaskDef]:
         TaskDef(
             name="fleet",
             does="starts, watches and ends the optimizers of groups that want it",
-            every_seconds=settings.optimizers.watch_seconds,
+            every_seconds=settings.optimizers.scaling_seconds,
             activate=services.fleet.activate,
         ),
     ]
@@ -160,14 +160,14 @@ def _keeping(settings: Settings, services: Services) -> list[TaskDef]:
         TaskDef(
             name="tidy_reports",
             does="forgets old reports of scans and commits",
-            every_seconds=every.tidy_seconds,
+            every_seconds=every.cleanup_seconds,
             activate=services.reports.remove_expired,
         ),
         TaskDef(
             name="tidy",
             does="forgets old answers, optimizers that are gone, old jobs, and what imports of long ago have found",
-            every_seconds=every.tidy_seconds,
-            activate=Cleanup(services.database, timedelta(days=settings.jobs_days)).activate,
+            every_seconds=every.cleanup_seconds,
+            activate=Cleanup(services.database, timedelta(days=settings.jobs_retention_days)).activate,
         ),
     ]
 
@@ -176,7 +176,7 @@ def _access_tasks(settings: Settings, services: Services) -> list[TaskDef]:
     access = services.access
     if not access.enabled:
         return []
-    kept = timedelta(days=settings.access.audit_days)
+    kept = timedelta(days=settings.access.audit_retention_days)
     access_cleanup = AccessCleanup(services.database, access.token_checker, access.audit_log, kept)
     return [
         TaskDef(
@@ -189,7 +189,7 @@ def _access_tasks(settings: Settings, services: Services) -> list[TaskDef]:
         TaskDef(
             name="tidy_access",
             does="forgets old audit entries and tokens that have ended",
-            every_seconds=settings.background.tidy_seconds,
+            every_seconds=settings.background.cleanup_seconds,
             activate=access_cleanup.remove_expired,
         ),
     ]

@@ -107,8 +107,8 @@ class _Sign(S3SigV4Auth):
 
 
 def _refused(storage: StorageConfig, error: ClientError) -> CatalogError:
-    why = error.response.get("Error", {})
-    message = f"no credentials for {storage.role_arn}: {why.get('Message') or why.get('Code') or error}"
-    if why.get("Code") in _TOO_LARGE:
+    reason = error.response.get("Error", {})
+    message = f"no credentials for {storage.role_arn}: {reason.get('Message') or reason.get('Code') or error}"
+    if reason.get("Code") in _TOO_LARGE:
         return Invalid(message, hint="the table's files lie in too many places for one policy")
     return Unavailable(message, hint="check the role's trust policy and the server's keys")

@@ -100,11 +100,11 @@ class Footers:
         try:
             return self.read(location, form)
         except NotFound as error:
-            return Unreadable(location=location, why=_whole(error), is_gone=True)
+            return Unreadable(location=location, reason=_whole(error), is_gone=True)
         except BadFile as error:
-            return Unreadable(location=location, why=self._whose(error, location), has_rows=error.has_rows)
+            return Unreadable(location=location, reason=self._whose(error, location), has_rows=error.has_rows)
         except Denied as error:
-            return Unreadable(location=location, why=self._whose(error, location))
+            return Unreadable(location=location, reason=self._whose(error, location))
 
     def _whose(self, error: CatalogError, location: str) -> str:
         owner = self._storage.owner(location)
@@ -194,10 +194,10 @@ def _footer_length(location: str, tail: bytes, size: int) -> int:
     return length
 
 
-def _damaged(location: str, why: str, form: FileFormat = FileFormat.PARQUET) -> BadFile:
+def _damaged(location: str, reason: str, form: FileFormat = FileFormat.PARQUET) -> BadFile:
     named = {FileFormat.PARQUET: "Parquet", FileFormat.ORC: "ORC", FileFormat.AVRO: "Avro"}
     return BadFile(
-        f"{location} is not a readable {named[form]} file: {why}",
+        f"{location} is not a readable {named[form]} file: {reason}",
         hint="Remove the file or write it again; a file still being written needs a name that begins with _ or a dot.",
     )
 

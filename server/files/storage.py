@@ -223,7 +223,7 @@ def told(verb: str, location: str) -> Iterator[None]:
 
 def storage_failure(verb: str, location: str, error: OSError) -> CatalogError:
     """The catalog's words for an operating system's refusal."""
-    why = error.strerror or str(error) or type(error).__name__
+    reason = error.strerror or str(error) or type(error).__name__
     is_denied = isinstance(error, PermissionError) or error.errno == errno.EIO
     number = errno.EACCES if isinstance(error, PermissionError) else error.errno
-    return (Denied if is_denied else Unavailable)(f"cannot {verb} {location}: {why}", hint=_HINTS.get(number or 0))
+    return (Denied if is_denied else Unavailable)(f"cannot {verb} {location}: {reason}", hint=_HINTS.get(number or 0))

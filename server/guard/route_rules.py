@@ -69,7 +69,7 @@ _HIVE = f"{_CATALOG}/hive/{{full_name}}"
 _SAVED = f"{_CATALOG}/views/{{view}}"
 _TURNS = ("pause", "resume", "cancel")
 _PAST = ("/history", "/compare", "/refs", "/metrics")
-_UPKEEP = ("/next", "/why", "/health", "/blockers", "/jobs", "/policy")
+_UPKEEP = ("/explain", "/health", "/blockers", "/jobs", "/policy")
 
 _CATALOGS: Rules = {
     ("GET", "/catalogs"): reads(anyone),
@@ -139,7 +139,7 @@ _HIVE_TABLES: Rules = {
     **{("POST", f"{_CATALOG}/hive/upgrades/{{batch}}/{verb}"): changes(on.batch(MAINTAIN)) for verb in _TURNS},
     ("GET", _HIVE): reads(on.hive_table(READ)),
     ("GET", f"{_HIVE}/history"): reads(on.hive_table(READ)),
-    ("GET", f"{_HIVE}/former"): reads(on.hive_table(READ)),
+    ("GET", f"{_HIVE}/retired-directories"): reads(on.hive_table(READ)),
     ("POST", f"{_HIVE}/check"): reads(on.hive_table(READ)),
     ("POST", f"{_HIVE}/upgrade"): changes(body_targets.new_hive_table),
     ("POST", f"{_HIVE}/sync"): changes(on.hive_table(MAINTAIN)),
@@ -168,7 +168,7 @@ _WORK: Rules = {
     ("GET", "/optimizers"): reads(on.server(LIST)),
     ("POST", "/optimizers"): changes(on.server(MAINTAIN)),
     ("DELETE", "/optimizers/{optimizer_id}"): changes(on.server(MAINTAIN)),
-    ("GET", "/optimizing"): routine(on.server(LIST)),
+    ("GET", "/status"): routine(on.server(LIST)),
     ("GET", "/groups"): reads(on.server(LIST)),
     ("POST", "/groups"): changes(on.server(MAINTAIN)),
     ("GET", "/groups/{group}"): reads(on.server(LIST)),
@@ -184,7 +184,7 @@ _WORK: Rules = {
     ("POST", "/optimizers/{optimizer_id}/undrain"): changes(on.server(MAINTAIN)),
     ("POST", "/leases"): routine(on.server(MAINTAIN)),
     ("PUT", "/leases/{lease}"): routine(on.server(MAINTAIN)),
-    ("GET", "/leases/{lease}/places"): reads(on.server(MAINTAIN)),
+    ("GET", "/leases/{lease}/table-locations"): reads(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/locations"): reads(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/committing"): reads(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/report"): reads(on.server(MAINTAIN)),

@@ -70,12 +70,12 @@ class OidcIssuer:
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )
         except jwt.PyJWTError as error:
-            log.info("a token of the issuer was refused", extra={"why": str(error)})
+            log.info("a token of the issuer was refused", extra={"reason": str(error)})
             return None
         try:
             return self._read(claims)
         except (ValueError, TypeError, ArithmeticError, OSError) as error:  # well signed, yet no time or text
-            log.info("a token of the issuer was refused: a claim cannot be read", extra={"why": str(error)})
+            log.info("a token of the issuer was refused: a claim cannot be read", extra={"reason": str(error)})
             return None
 
     def _read(self, claims: Mapping[str, Any]) -> Claims:

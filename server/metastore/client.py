@@ -229,7 +229,7 @@ class HiveMetastore:
                     if failures >= self._metastores:
                         raise Unavailable(
                             f"the Hive metastore at {connection.uri} did not answer {what}: {said(error)}",
-                            hint="Look whether it is overloaded; FIRN_HIVE__READ_SECONDS says how long to wait for it.",
+                            hint="Check its load, or raise FIRN_HIVE__READ_TIMEOUT_SECONDS.",
                         ) from error
 
     def _change(self, call: Call[T]) -> T:

@@ -144,10 +144,10 @@ class Locks:
             if asked is not None:
                 self._release(asked)
 
-    def _none(self, why: str, partitions: Sequence[str]) -> NoLock:
+    def _none(self, reason: str, partitions: Sequence[str]) -> NoLock:
         if self._settings.locking is Locking.REQUIRE:
-            return NoLock(why, dict.fromkeys(partitions, f"nobody, but hive.locks=require and {why}"))
-        return NoLock(why)
+            return NoLock(reason, dict.fromkeys(partitions, f"nobody, but hive.locks=require and {reason}"))
+        return NoLock(reason)
 
     def _taken(
         self, database: str, name: str, partitions: Sequence[str], *, wait: bool
@@ -208,13 +208,13 @@ class Locks:
 
     def _noted(self, error: TException) -> _NoLocks:
         """Tell it once, and ask no more for a while: each time it fills the metastore's log."""
-        why = f"the metastore has no locks: {_meaning(error)}"
+        reason = f"the metastore has no locks: {_meaning(error)}"
         with self._guard:
             is_known = self._without is not None
-            self._without = why, time.monotonic() + _ASK_AGAIN_SECONDS
+            self._without = reason, time.monotonic() + _ASK_AGAIN_SECONDS
         if not is_known:
-            log.warning("Hive tables are altered without locks: %s (%s)", why, _first_words(error))
-        return _NoLocks(why)
+            log.warning("Hive tables are altered without locks: %s (%s)", reason, _first_words(error))
+        return _NoLocks(reason)
 
     def _before(self, database: str, name: str, mine: _Asked) -> list[ShowLocksResponseElement]:
         """Other requests for the same, without those of the dead, which are ended."""

@@ -24,8 +24,8 @@ class MetastoreSettings:
     """Where the metastores are and how long to wait for them."""
 
     uris: tuple[str, ...]
-    connect_seconds: float = 5.0
-    read_seconds: float = 60.0
+    connect_timeout_seconds: float = 5.0
+    read_timeout_seconds: float = 60.0
     connections: int = 8
     idle_seconds: float = 300.0
     security: MetastoreSecurity = field(default_factory=MetastoreSecurity)
@@ -45,7 +45,7 @@ class Connection:
         host, port = parse_metastore_address(uri)
         security = settings.security
         socket = security.socket(host, port)
-        socket.setTimeout(settings.connect_seconds * 1000)
+        socket.setTimeout(settings.connect_timeout_seconds * 1000)
         self._transport = security.transport(socket, host)
         try:
             self._transport.open()
@@ -56,7 +56,7 @@ class Connection:
             if socket.handle is not None:
                 socket.close()
             raise
-        socket.setTimeout(settings.read_seconds * 1000)
+        socket.setTimeout(settings.read_timeout_seconds * 1000)
         self.uri = uri
         self.idle_since = time.monotonic()
 
@@ -72,7 +72,7 @@ class _Turn:
     settings: MetastoreSettings
 
     def __enter__(self) -> None:
-        if not self.turns.acquire(timeout=self.settings.read_seconds):
+        if not self.turns.acquire(timeout=self.settings.read_timeout_seconds):
             raise Unavailable(
                 f"all {self.settings.connections} connections to the Hive metastore are busy",
                 hint="Give the catalog more metastore connections, or look why the metastore is slow.",
@@ -113,8 +113,8 @@ class Pool:
             try:
                 made = Connection(uri, self._settings)
             except (TException, OSError, SASLError) as error:
-                why = getattr(error, "inner", None) or getattr(error, "message", None) or error
-                reasons.append(f"{uri}: {why}")
+                reason = getattr(error, "inner", None) or getattr(error, "message", None) or error
+                reasons.append(f"{uri}: {reason}")
                 self.avoid(uri)
                 continue
             return made

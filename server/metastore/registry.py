@@ -16,8 +16,8 @@ from server.metastore.security import MetastoreSecurity
 class MetastoreWays:
     """Time-outs, connections, security and locks of every metastore client."""
 
-    connect_seconds: float
-    read_seconds: float
+    connect_timeout_seconds: float
+    read_timeout_seconds: float
     connections: int
     security: MetastoreSecurity = field(default_factory=MetastoreSecurity)
     locks: LockSettings = field(default_factory=LockSettings)
@@ -37,8 +37,8 @@ class MetastoreRegistry:
             if uri not in self._clients:
                 settings = replace(
                     MetastoreSettings.parse(uri),
-                    connect_seconds=self.ways.connect_seconds,
-                    read_seconds=self.ways.read_seconds,
+                    connect_timeout_seconds=self.ways.connect_timeout_seconds,
+                    read_timeout_seconds=self.ways.read_timeout_seconds,
                     connections=self.ways.connections,
                     security=self.ways.security,
                     locks=self.ways.locks,

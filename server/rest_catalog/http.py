@@ -63,8 +63,8 @@ class Web:
             finally:
                 answer.close()
         except httpx.HTTPError as error:
-            why = str(error) or type(error).__name__
-            raise Unavailable(f"{where} does not answer: {why}", hint="check that the catalog runs there") from error
+            reason = str(error) or type(error).__name__
+            raise Unavailable(f"{where} does not answer: {reason}", hint="check that the catalog runs there") from error
         if answer.is_success:
             return _parsed(body, where)
         raise _refusal(answer.status_code, body, where)

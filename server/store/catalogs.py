@@ -22,7 +22,7 @@ from catalog.names import (
     normalize_name,
 )
 from catalog.ports.page import Page
-from catalog.tables.relation import Away, Catalog
+from catalog.tables.relation import Catalog, MetastoreDown
 from firn.protocol.names import join_name
 from server.store import cursor as cursors
 from server.store.prepared_statements import PreparedStatement
@@ -86,12 +86,12 @@ class SqlCatalogs:
         if self.session.scalar(query) is None:
             raise NoSuchCatalog(f"catalog {name!r} does not exist", hint="see the catalogs with `firn catalog list`")
 
-    def note_metastore_down(self, name: CatalogName, why: str | None, now: datetime) -> None:
+    def note_metastore_down(self, name: CatalogName, reason: str | None, now: datetime) -> None:
         """Since the first time, with the newest words."""
-        since = None if why is None else func.coalesce(CatalogRow.metastore_down_since, now)
-        stays = CatalogRow.metastore_down_reason.is_not_distinct_from(why)
+        since = None if reason is None else func.coalesce(CatalogRow.metastore_down_since, now)
+        stays = CatalogRow.metastore_down_reason.is_not_distinct_from(reason)
         told = update(CatalogRow).where(CatalogRow.name == name, ~stays)
-        self.session.execute(told.values(metastore_down_since=since, metastore_down_reason=why))
+        self.session.execute(told.values(metastore_down_since=since, metastore_down_reason=reason))
 
     def hold_all(self) -> None:
         """Wait for those that hold one, and keep others from it until this transaction ends."""
@@ -121,9 +121,9 @@ def _catalog(row: Any) -> Catalog:
         metastore_uri=row.metastore_uri,
         properties=dict(row.properties),
         created_at=row.created_at,
-        away=None
+        metastore_down=None
         if row.metastore_down_since is None
-        else Away(since=row.metastore_down_since, why=row.metastore_down_reason),
+        else MetastoreDown(since=row.metastore_down_since, reason=row.metastore_down_reason),
     )
 
 

@@ -25,7 +25,7 @@ from server.store.relations import SqlKeyedTables, to_relation, to_values
 from server.store.rows import DroppedRelationRow, DroppedRow, HiveLinkRow, RelationRow, TableStatsRow, TableStatusRow
 from server.store.session import ReadSession
 
-_PLAIN = ("id", "catalog", "kind", "state", "dropped_at", "keep_until", "purge", "within", "error")
+_PLAIN = ("id", "catalog", "kind", "state", "dropped_at", "keep_until", "purge", "parent_id", "error")
 _COLUMNS = RelationRow.__table__.columns
 
 
@@ -73,7 +73,9 @@ class SqlDropped:
 
     def within(self, entry_id: UUID) -> Sequence[Dropped]:
         """By name."""
-        rows = self.session.scalars(select(DroppedRow).where(DroppedRow.within == entry_id).order_by(DroppedRow.path))
+        rows = self.session.scalars(
+            select(DroppedRow).where(DroppedRow.parent_id == entry_id).order_by(DroppedRow.path)
+        )
         return [_entry(row) for row in rows]
 
     def list(

@@ -163,7 +163,7 @@ class LaunchRow(Row):
     process: Mapped[dict[str, Any] | None]
     asked_at: Mapped[datetime | None]
     ended_at: Mapped[datetime | None]
-    why: Mapped[str | None] = mapped_column(Text)
+    reason: Mapped[str | None] = mapped_column(Text)
 
 
 class OptimizerRow(Row):
@@ -180,7 +180,7 @@ class OptimizerRow(Row):
     slots: Mapped[int]
     draining: Mapped[bool]
     stopping: Mapped[bool]
-    why: Mapped[str | None] = mapped_column(Text)
+    reason: Mapped[str | None] = mapped_column(Text)
     launch: Mapped[str | None] = mapped_column(String(64))
     memory: Mapped[dict[str, Any]]
     facts: Mapped[dict[str, Any]]

@@ -18,7 +18,7 @@ from server.store.session import ReadSession
 from server.store.upsert import upsert
 
 _OVER = [status for status in LaunchStatus if status.is_over]
-_SAME = ("started_at", "busy_at", "asked_at", "ended_at", "why")
+_SAME = ("started_at", "busy_at", "asked_at", "ended_at", "reason")
 
 
 @dataclass(frozen=True)

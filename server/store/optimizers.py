@@ -37,9 +37,9 @@ class SqlOptimizers:
         values = {"last_seen_at": now, **({"memory": dict(memory)} if memory else {})}
         return self._changed(optimizer_id, values)
 
-    def ask(self, optimizer_id: str, *, draining: bool, stopping: bool, why: str | None) -> Optimizer | None:
+    def ask(self, optimizer_id: str, *, draining: bool, stopping: bool, reason: str | None) -> Optimizer | None:
         """Note what it is asked to do; None when it is not registered."""
-        return self._changed(optimizer_id, {"draining": draining, "stopping": stopping, "why": why})
+        return self._changed(optimizer_id, {"draining": draining, "stopping": stopping, "reason": reason})
 
     def _changed(self, optimizer_id: str, values: Mapping[str, Any]) -> Optimizer | None:
         changing = update(OptimizerRow).where(OptimizerRow.id == optimizer_id).values(**values)

@@ -184,7 +184,7 @@ class TableStatusRow(Row):
     looked_at: Mapped[datetime]
     due: Mapped[bool]
     kind: Mapped[str | None] = mapped_column(String(16))
-    why: Mapped[str] = mapped_column(Text)
+    reason: Mapped[str] = mapped_column(Text)
     next_at: Mapped[datetime | None]
     health: Mapped[int]
     parts: Mapped[dict[str, Any]]
@@ -406,7 +406,7 @@ class DroppedRow(Row):
     dropped_at: Mapped[datetime]
     keep_until: Mapped[datetime]
     purge: Mapped[bool]
-    within: Mapped[UUID | None] = mapped_column(index=True)
+    parent_id: Mapped[UUID | None] = mapped_column(index=True)
     namespaces: Mapped[dict[str, Any]]
     progress: Mapped[dict[str, Any]]
     error: Mapped[str | None] = mapped_column(Text)

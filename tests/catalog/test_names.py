@@ -64,7 +64,7 @@ def test_a_table_needs_a_namespace() -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "why"),
+    ("part", "reason"),
     [
         ("a\tb", "control characters"),
         ("a\x1fb", "control characters"),
@@ -78,10 +78,10 @@ def test_a_table_needs_a_namespace() -> None:
         ("", "at least one character|is empty"),
     ],
 )
-def test_what_cannot_be_told_or_sent_is_no_name(part: str, why: str) -> None:
-    with pytest.raises(Invalid, match=why):
+def test_what_cannot_be_told_or_sent_is_no_name(part: str, reason: str) -> None:
+    with pytest.raises(Invalid, match=reason):
         check_namespace(("db", part))
-    with pytest.raises(Invalid, match=why):
+    with pytest.raises(Invalid, match=reason):
         TableName(("db",), part)
 
 

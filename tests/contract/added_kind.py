@@ -32,16 +32,19 @@ def main(root: Path) -> None:
 
 def check(lake: Lake) -> None:
     """As planner, as a person, and as an optimizer."""
-    planned = lake.client.get(f"{TABLE}/why").json()
+    planned = lake.client.get(f"{TABLE}/explain").json()
     assert (planned["due"], planned["kind"]) == (True, "census"), planned
     dry = lake.client.post(f"{TABLE}/jobs?dry_run=true", json=REQUEST).json()
-    assert dry["would"].startswith("count "), dry
+    assert dry["action"].startswith("count "), dry
     assert "census" in StartJobIn.model_json_schema()["discriminator"]["mapping"]
     refused = lake.client.post(f"{TABLE}/jobs", json={"kind": "census", "options": {"columns": "id"}})
     assert refused.status_code == 422, refused.text
     job: dict[str, Any] = lake.client.post(f"{TABLE}/jobs", json=REQUEST).json()
     assert (job["kind"], job["status"], job["params"]["columns"]) == ("census", "pending", ["id"]), job
-    assert "census" in lake.client.get(TABLE).json()["cannot"] or "census" in lake.client.get(TABLE).json()["can"]
+    assert (
+        "census" in lake.client.get(TABLE).json()["unavailable_actions"]
+        or "census" in lake.client.get(TABLE).json()["allowed_actions"]
+    )
     taken = lake.services.jobs.take(lake.optimizer(), [JobKind(name) for name in JOBS])
     assert taken is not None
     assert lake.services.tasks.of(taken.job) == {"parts": ["db", "plain"], "columns": ["id"]}

@@ -26,7 +26,7 @@ def test_every_kind_can_be_requested_but_for_what_begins_with_a_scan_of_hive() -
 def test_every_kind_says_what_it_opens() -> None:
     """One that does not would open whatever a table's metadata names."""
     nothing = {kind for kind, job in JOBS.items() if job.reads is reads_nothing}
-    assert nothing == {"tags", "expire", "orphans"}
+    assert nothing == {"tags", "expire", "remove-orphans"}
 
 
 def test_a_keyed_table_takes_every_kind_that_can_be_requested_and_a_plain_one_those_without_changes() -> None:

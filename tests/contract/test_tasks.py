@@ -38,10 +38,10 @@ def lake(tmp_path: Path) -> Lake:
         (JobKind.CLEAN, CleanTask),
         (JobKind.REWRITE, RewriteTask),
         (JobKind.COMPACT, CompactTask),
-        (JobKind.DELETES, DeletesTask),
-        (JobKind.MANIFESTS, ManifestsTask),
+        (JobKind.REWRITE_DELETES, DeletesTask),
+        (JobKind.REWRITE_MANIFESTS, ManifestsTask),
         (JobKind.EXPIRE, ExpireTask),
-        (JobKind.ORPHANS, OrphansTask),
+        (JobKind.REMOVE_ORPHANS, OrphansTask),
     ],
 )
 def test_a_keyed_tables_task_tells_all_that_is_read(lake: Lake, kind: JobKind, model: type[Wire]) -> None:
@@ -53,8 +53,8 @@ def test_a_keyed_tables_task_tells_all_that_is_read(lake: Lake, kind: JobKind, m
     ("kind", "model"),
     [
         (JobKind.REWRITE, RewriteTask),
-        (JobKind.DELETES, DeletesTask),
-        (JobKind.MANIFESTS, ManifestsTask),
+        (JobKind.REWRITE_DELETES, DeletesTask),
+        (JobKind.REWRITE_MANIFESTS, ManifestsTask),
         (JobKind.EXPIRE, ExpireTask),
     ],
 )

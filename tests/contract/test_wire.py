@@ -15,13 +15,13 @@ from optimizer import wire as optimizer
 
 DOCUMENT = json.loads((Path(__file__).parent / "openapi.json").read_text(encoding="utf-8"))
 READ: dict[type[BaseModel], str] = {
-    client.Away: "AwayOut",
+    client.MetastoreDown: "MetastoreDownOut",
     client.Catalog: "CatalogOut",
     client.TableRow: "TableRow",
     client.Table: "TableOut",
     client.Keys: "KeysOut",
     client.RepeatedKey: "RepeatedKeyOut",
-    client.Column: "server__api__tableviews__ColumnOut",
+    client.Column: "server__api__table_views__ColumnOut",
     client.Store: "StoreOut",
     client.Next: "NextOut",
     client.Predicted: "PredictedOut",
@@ -30,8 +30,8 @@ READ: dict[type[BaseModel], str] = {
     client.Loss: "LossOut",
     client.Job: "JobOut",
     client.Attempt: "AttemptOut",
-    client.Planned: "PlannedOut",
-    client.Touch: "TouchOut",
+    client.DryRun: "DryRunOut",
+    client.AffectedItems: "AffectedItemsOut",
     client.Operation: "OperationOut",
     client.Batch: "BatchOut",
     client.StartedBatch: "StartedOut",
@@ -49,7 +49,7 @@ READ: dict[type[BaseModel], str] = {
     optimizer.Registered: "RegisteredOut",
     optimizer.Lease: "LeaseOut",
     optimizer.LeasedTable: "LeasedTableOut",
-    optimizer.OwnPlace: "PlaceOut",
+    optimizer.OwnPlace: "TableLocationOut",
 }
 """Every model that an answer is read into, and the schema of that answer."""
 TASKS = {

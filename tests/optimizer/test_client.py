@@ -27,11 +27,18 @@ from optimizer.job_run import JobRun
 from optimizer.lease_keeper import LeaseKeeper
 from optimizer.retention_tasks import ExpireTask
 from optimizer.wire import Lease, MergeTask, Outcome, Result
-from server.api.leases import BeatIn, LeaseOut, ReportedOutcome, ReportIn
+from server.api.leases import HeartbeatIn, LeaseOut, ReportedOutcome, ReportIn
 from server.api.optimizers import OptimizerIn, RegisteredOut
 
 LEASE = Lease(
-    lease="j.1.t", beat_seconds=0.05, job_id="j", attempt=1, kind="merge", catalog="a/b", table="db.orders", task={}
+    lease="j.1.t",
+    heartbeat_seconds=0.05,
+    job_id="j",
+    attempt=1,
+    kind="merge",
+    catalog="a/b",
+    table="db.orders",
+    task={},
 )
 Answers = Callable[[httpx.Request], httpx.Response]
 
@@ -326,7 +333,7 @@ def test_both_sides_mean_the_same_by_a_lease_and_a_report() -> None:
     assert set(Lease.model_fields) <= set(LeaseOut.model_fields)
     assert set(Result.model_fields) <= set(ReportIn.model_fields)
     assert {"id"} <= set(RegisteredOut.model_fields)
-    assert set(BeatIn.model_fields) == {"progress", "log", "memory"}
+    assert set(HeartbeatIn.model_fields) == {"progress", "log", "memory"}
     about = {"group", "host", "pid", "version", "protocol", "slots", "launch", "facts"}
     assert set(OptimizerIn.model_fields) == about
     assert wire.PROTOCOL == PROTOCOL

@@ -24,7 +24,7 @@ class Server:
 
 
 def confined(*own: str) -> tuple[Server, FileAccess]:
-    facts = {"lease": "j.1.t", "beat_seconds": 1, "job_id": "j", "attempt": 1, "kind": "merge", "catalog": "lake"}
+    facts = {"lease": "j.1.t", "heartbeat_seconds": 1, "job_id": "j", "attempt": 1, "kind": "merge", "catalog": "lake"}
     lease = Lease.model_validate({**facts, "table": "db.t", "task": {}, "own_locations": [*own]})
     server = Server()
     return server, FileAccess(cast("ServerApi", server), lease)

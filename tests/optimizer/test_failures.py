@@ -48,7 +48,7 @@ class Failed(Exception):
 
 
 def lease(**more: Any) -> Lease:
-    facts = {"lease": "j.1.t", "beat_seconds": 1, "job_id": "j", "attempt": 1, "kind": "merge", "catalog": "lake"}
+    facts = {"lease": "j.1.t", "heartbeat_seconds": 1, "job_id": "j", "attempt": 1, "kind": "merge", "catalog": "lake"}
     return Lease.model_validate({**facts, "table": "db.sales", "task": {}, **more})
 
 

@@ -30,10 +30,17 @@ class Refusing:
 
 
 def work(*, asked: bool) -> tuple[JobRun, Refusing]:
-    task: dict[str, Any] = {"tables": [], "published": None, "left_out": None}
+    task: dict[str, Any] = {"tables": [], "published": None, "unrepresentable": None}
     task |= {"before_ms": 0, "dry_run": False, "asked": asked}
     lease = Lease(
-        lease="l", beat_seconds=1, job_id="j", attempt=1, kind="orphans", catalog="lake", table="db.t", task=task
+        lease="l",
+        heartbeat_seconds=1,
+        job_id="j",
+        attempt=1,
+        kind="remove-orphans",
+        catalog="lake",
+        table="db.t",
+        task=task,
     )
     refusing = Refusing()
     return JobRun(cast("Any", refusing), lease, cast("Any", refusing), cast("Any", None)), refusing

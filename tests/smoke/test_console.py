@@ -32,7 +32,7 @@ OPEN = {
     "/c/:catalog/hive/upgrade": f"/c/lake/hive/upgrade?tables={FULL_NAME}",
     "/c/:catalog/hive/:table/upgrade": f"/c/lake/hive/{FULL_NAME}/upgrade",
     "/c/:catalog/import": "/c/lake/import",
-    "/optimizing": "/optimizing",
+    "/status": "/status",
     "/jobs": "/jobs",
     "/jobs/:id": "/jobs/{job}",
     "/optimizers": "/optimizers",

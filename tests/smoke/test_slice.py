@@ -57,8 +57,8 @@ def test_a_hive_table_is_upgraded_written_maintained_and_published(orders: HiveT
     assert orders.hive_rows() == orders.rows() == expected
     now = fingerprint(orders.path)
     assert before.items() <= now.items()
-    assert orders.ask_sync(everything=True)["did"] == "nothing changed"
-    assert orders.ask_publish()["did"] == "nothing to publish"
+    assert orders.ask_sync(everything=True)["message"] == "nothing changed"
+    assert orders.ask_publish()["message"] == "nothing to publish"
 
     # People ask the command line for the same.
     command = Command(side.server.url)

@@ -83,7 +83,7 @@ export const router = createBrowserRouter([
           { path: '/c/:catalog/hive/upgrade', element: <UpgradeManyPage /> },
           { path: '/c/:catalog/hive/:table/upgrade', element: <UpgradePage /> },
           { path: '/c/:catalog/import', element: <ImportPage /> },
-          { path: '/optimizing', element: <OptimizingPage /> },
+          { path: '/status', element: <OptimizingPage /> },
           { path: '/jobs', element: <JobsPage /> },
           { path: '/jobs/:id', element: <JobPage /> },
           { path: '/optimizers', element: <OptimizersPage /> },

@@ -243,7 +243,7 @@ class Vending:
         try:
             keys = self._keys(scope, caller, name, write=write)
         except CatalogError as error:
-            log.warning("no credentials", extra={"table": str(name), "why": error.message})
+            log.warning("no credentials", extra={"table": str(name), "reason": error.message})
             return Granted(hints=storage.hints, refused=f"the storage gives none: {error.message}")
         told = Credential(find_common_prefix(scope.locations), storage.hints | _config(keys))
         return Granted(hints=storage.hints, credential=told)

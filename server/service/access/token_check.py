@@ -40,13 +40,13 @@ class _Remembered:
 class TokenChecker:
     """Answers who is asking.
 
-    What was changed on this server counts at once, on others after `remember_seconds`: so long may a token that was
+    What was changed on this server counts at once, on others after `cache_seconds`: so long may a token that was
     revoked there still be taken here.
     """
 
     database: Database
     issuer: Issuer | None
-    remember_seconds: float
+    cache_seconds: float
     _known: dict[bytes, _Remembered] = field(default_factory=dict)
     _generation: int = 0
     _used: dict[str, datetime] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class TokenChecker:
         return taken
 
     def _remember(self, key: bytes, caller: Caller, now: datetime, generation: int) -> None:
-        left = self.remember_seconds
+        left = self.cache_seconds
         if caller.expires_at is not None:
             left = min(left, (caller.expires_at - now).total_seconds())
         with self._lock:

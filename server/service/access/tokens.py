@@ -38,7 +38,7 @@ class TokenRequest:
     """Whose it is to be; None means the caller's own."""
     roles: Sequence[RoleName] | None = None
     catalogs: Sequence[CatalogName] | None = None
-    lasts: timedelta | None = None
+    expires_in: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,14 +158,14 @@ class Tokens:
         return Issued(token=token, owner=owner.name, secret=secret)
 
     def _end(self, caller: Caller, request: TokenRequest, now: datetime, *, own: bool) -> datetime:
-        lasts = request.lasts or self.times.default
-        if lasts > self.times.longest:
+        expires_in = request.expires_in or self.times.default
+        if expires_in > self.times.longest:
             raise Invalid(f"a token lasts at most {self.times.longest.days} days", hint="ask for less")
         latest = caller.expires_at if own and caller.token_id is not None else None
-        ends = now + lasts
+        ends = now + expires_in
         if latest is None or ends <= latest:
             return ends
-        if request.lasts is not None:
+        if request.expires_in is not None:
             raise Invalid("a token cannot outlive the one it is made with", hint=f"that one ends at {latest:%F %T} UTC")
         return latest
 

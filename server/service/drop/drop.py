@@ -38,7 +38,7 @@ class DropOptions:
 
     purge: bool = False
     """Delete the files once the table is kept no longer."""
-    within: UUID | None = None
+    parent_id: UUID | None = None
     """The entry of the namespace that is dropped with everything in it."""
 
 
@@ -68,7 +68,7 @@ def drop_relation(
         dropped_at=now,
         keep_until=now + keeps,
         purge=drop.purge,
-        within=drop.within,
+        parent_id=drop.parent_id,
     )
     if keeps > timedelta() or drop.purge:
         uow.dropped.add(entry, taken)

@@ -81,7 +81,7 @@ class RecursiveDrops:
         now, keeps = uow.now(), read_drop_retention(uow.catalogs.get(catalog).properties)
         entry_id = uuid4() if keeps > timedelta() else None
         protected = [f"namespace {'.'.join(one)}" for one, mine in properties.items() if is_protected(mine)]
-        dropped = self._retired(uow, relations, DropOptions(purge=purge, within=entry_id), protected)
+        dropped = self._retired(uow, relations, DropOptions(purge=purge, parent_id=entry_id), protected)
         _refuse(namespace, protected)
         for below in reversed(list(properties)):
             uow.namespaces.remove(catalog, below)

@@ -66,7 +66,7 @@ class Undropped:
     """What an undrop did: `left` is what could not come back with its namespace, and why."""
 
     restored: Sequence[Restored] = ()
-    left: Mapping[str, str] = field(default_factory=dict)
+    not_restored: Mapping[str, str] = field(default_factory=dict)
     files: FilesFound = FilesFound()
 
 
@@ -139,7 +139,7 @@ class Undrops:
         wanted = [one for one in members if one.id not in gone]
         done = self._brought_back(entry, wanted, to, dry_run=dry_run)
         left = {one.name: gone[one.id].message for one in members if one.id in gone}
-        return replace(done, left={**left, **done.left}, files=_sum(found.values()))
+        return replace(done, not_restored={**left, **done.not_restored}, files=_sum(found.values()))
 
     def _brought_back(
         self, entry: Dropped, members: Sequence[Dropped], to: TableName | None, *, dry_run: bool
@@ -162,7 +162,7 @@ class Undrops:
                 uow.dropped.forget(entry)
             if dry_run:
                 raise DryRunEnds
-        return Undropped(restored=restored, left=left)
+        return Undropped(restored=restored, not_restored=left)
 
     def look(self, relations: Sequence[Relation]) -> FilesFound:
         """Look for what the current state needs: metadata, manifest list, manifests, and data files of a large table
@@ -239,9 +239,9 @@ def _put_back(uow: UnitOfWork, entry: Dropped, relations: Sequence[Relation], na
     _check_hive(uow, entry, relations)
     _check_alone(uow, entry, relations)
     remembered: Mapping[str, Mapping[str, str]] = {}
-    if entry.within is not None:
+    if entry.parent_id is not None:
         with suppress(NotFound):
-            remembered = uow.dropped.get(entry.catalog, entry.within).namespaces
+            remembered = uow.dropped.get(entry.catalog, entry.parent_id).namespaces
     properties = remembered.get(encode_namespace(name.namespace), {})
     ensure_within(uow, entry.catalog, name.namespace, properties)
     taken = uow.relations.holder(entry.catalog, name)

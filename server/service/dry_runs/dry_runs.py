@@ -11,7 +11,7 @@ from catalog.maintenance import kind_of
 from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, TooMany, summarize
 from catalog.names import CatalogName, TableName
-from catalog.planning.dry_run import Would
+from catalog.planning.dry_run import DryRunResult
 from catalog.ports.manifest_reading import ManifestReading
 from server.service.jobs.tasks import Tasks
 from server.service.locations.location_rule import build_file_rule
@@ -27,7 +27,7 @@ class DryRuns:
     manifests: ManifestReading
     table_locations: TableLocations
 
-    def of(self, catalog: CatalogName, name: TableName, kind: JobKind, params: Mapping[str, object]) -> Would:
+    def of(self, catalog: CatalogName, name: TableName, kind: JobKind, params: Mapping[str, object]) -> DryRunResult:
         """What a job of this kind would do now; Invalid, with the reason, where it would not be taken.
 
         Of a table with too many files it is told from the head's summary.
@@ -82,4 +82,4 @@ class DryRuns:
             would = self.of(catalog, name, kind, params)
         except CatalogError:
             return False
-        return would.is_empty and any(touch.count for touch in would.touches)
+        return would.is_empty and any(touch.count for touch in would.affected)

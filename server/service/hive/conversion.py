@@ -228,9 +228,11 @@ def _nested(unit: Unit) -> CheckResult:
 
 
 def _asked(uow: UnitOfWork, relation: Relation, table: HiveTable, *, unique: bool) -> Job:
-    why = f"a rewrite of {table.full_name}: Spark reads its rows and writes them anew"
+    reason = f"a rewrite of {table.full_name}: Spark reads its rows and writes them anew"
     facts = load_facts(uow, relation)
-    return create_requested_job(uow, relation, facts, JobKind.CONVERT, {"hive": table.full_name, "unique": unique}, why)
+    return create_requested_job(
+        uow, relation, facts, JobKind.CONVERT, {"hive": table.full_name, "unique": unique}, reason
+    )
 
 
 def _check_columns(metadata: Json, table: HiveTable, name: TableName) -> None:

@@ -157,11 +157,11 @@ class ChangeSet:
         """What is not taken over until somebody has mended it, in words; None when there is nothing."""
         if not self.held:
             return None
-        name, why = next(iter(self.held.items()))
+        name, reason = next(iter(self.held.items()))
         partition = f"partition {name}" if name else "the table"
         more = len(self.held) - 1
         others = f"; {more} more {'partition waits' if more == 1 else 'partitions wait'} too" if more else ""
-        return f"{partition} is not taken over: {why}{others}"
+        return f"{partition} is not taken over: {reason}{others}"
 
 
 def explain_unfit(link: HiveLink, table: HiveTable) -> str | None:
@@ -311,8 +311,8 @@ def _look_back(
         if news.is_overwritten and name in found.units:
             found.overwritten.setdefault(name, one.location)
             continue
-        if name in found.units and (why := _moved_back(one, news, listing, moving)):
-            found.held.setdefault(name, f"{why}: move it to {found.units[name].location}, where Hive reads")
+        if name in found.units and (reason := _moved_back(one, news, listing, moving)):
+            found.held.setdefault(name, f"{reason}: move it to {found.units[name].location}, where Hive reads")
             continue
         lost |= {join(one.location, file.path) for file in news.gone}
         if news.come:

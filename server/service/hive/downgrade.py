@@ -84,9 +84,9 @@ class DowngradePreview:
     """Changes that are not merged yet."""
     differing: int
     """Partitions that Hive does not have as they are in base."""
-    watched: int
+    directories_in_grace: int
     """Directories that were left, and how long writers may still know one of them."""
-    watched_until: datetime | None
+    grace_until: datetime | None
     drift: str | None
     """What Hive's side has changed and nobody has decided about: it has to be mended first."""
     blocked: str | None
@@ -123,10 +123,12 @@ class Downgrades:
     syncs: Syncs
     publishes: Publishes
 
-    def start(self, catalog: CatalogName, full_name: str, *, watch: bool = True, purge: bool = False) -> Operation:
+    def start(
+        self, catalog: CatalogName, full_name: str, *, wait_for_writers: bool = True, purge: bool = False
+    ) -> Operation:
         """Begin to give a table back; from now on it takes no changes but Hive's.
 
-        With `watch` it ends once no writer can know a directory any more that was published elsewhere; with `purge` the
+        With `wait_for_writers` it waits for Hive jobs that started before the last publish; with `purge` the
         files of this side are deleted when the dropped table is kept no longer.
         NotFound when no table is linked to that Hive table, Protected when its owner forbids it, Conflict while another
         operation works on it, or where Hive cannot be given what was changed here.
@@ -149,7 +151,7 @@ class Downgrades:
                 status=OperationStatus.RUNNING,
                 created_at=now,
                 updated_at=now,
-                params={"relation": str(relation.id), "watch": watch, "purge": purge},
+                params={"relation": str(relation.id), "wait_for_writers": wait_for_writers, "purge": purge},
                 journal={"blocker": str(blocker.id)},
                 phase="waiting",
                 unit="partitions",
@@ -172,8 +174,8 @@ class Downgrades:
             partitions=sum(not baseline.is_dropped for baseline in linked.baselines.values()),
             pending_rows=0 if keyed is None else keyed.pending_rows,
             differing=found.count,
-            watched=len(watched),
-            watched_until=_watched_until(linked) if watched else None,
+            directories_in_grace=len(watched),
+            grace_until=_watched_until(linked) if watched else None,
             drift=None if linked.link.drift is None else linked.link.drift.message,
             blocked=compared_with.never,
         )
@@ -295,9 +297,9 @@ class Downgrades:
         if unseen := [one.what for one in linked.link.column_differences if one.is_only_here]:
             raise Conflict(
                 f"Hive's readers could not see everything: {unseen[0]}",
-                hint="let Hive be given it (firn.hive.schema-give), or drop the column here, and begin again",
+                hint="let Hive be given it (firn.hive.schema-push), or drop the column here, and begin again",
             )
-        if (count := len(_watched(linked))) and operation.params["watch"]:
+        if (count := len(_watched(linked))) and operation.params["wait_for_writers"]:
             until = _watched_until(linked)
             words = f"Hive has everything; former directories ({count}) are watched until"
             raise _Waits(f"{words} {until:%Y-%m-%d %H:%M} UTC", until=until)
@@ -320,7 +322,7 @@ class Downgrades:
         differing = {name: named[name].record for name in formats}
         live, schema = self.files.live_files(metadata), metadata["current-schema-id"]
         known = find_unrepresentable(linked.link, live, differing, table, schema, formats)
-        return explain_never(held_back(nameless | decide(named, filters_by_format(formats, metadata, known.why))))
+        return explain_never(held_back(nameless | decide(named, filters_by_format(formats, metadata, known.reason))))
 
     def _let_go(self, operation: Operation, linked: LinkedTable) -> None:
         """Drop the table, unless anything has moved since it was seen to be what Hive lists."""

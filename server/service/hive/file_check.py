@@ -49,7 +49,7 @@ class _Part:
 class _Bad:
     """Why a partition is not taken over."""
 
-    why: str
+    reason: str
     is_gone: bool
 
 
@@ -83,14 +83,14 @@ class FileCheckRunner:
         read = [part for part in parts if not part.is_registered]
         nulls_of = [column["id"] for column in self._keys.columns]
         for part, one in chain(self._examined(registered, bad, nulls_of), self._examined(read, bad, ())):
-            if (why := self._why_not(part, one)) is not None:
-                bad.setdefault(part.name, _Bad(why, is_gone=isinstance(one, Unreadable) and one.is_gone))
+            if (reason := self._why_not(part, one)) is not None:
+                bad.setdefault(part.name, _Bad(reason, is_gone=isinstance(one, Unreadable) and one.is_gone))
             elif isinstance(one, FileStats):
                 digests[one.location] = one.digest
                 if part.is_registered:
                     stats[one.location] = one
-        held = {name: one.why for name, one in bad.items() if not one.is_gone}
-        gone = {name: f"{one.why}, and was listed a moment ago" for name, one in bad.items() if one.is_gone}
+        held = {name: one.reason for name, one in bad.items() if not one.is_gone}
+        gone = {name: f"{one.reason}, and was listed a moment ago" for name, one in bad.items() if one.is_gone}
         return ReadableFiles(found=without(with_digests(found, digests), self.linked, held, gone), stats=stats)
 
     def _without_torn(self, before: ChangeSet, found: ChangeSet) -> ChangeSet:
@@ -160,7 +160,7 @@ class FileCheckRunner:
     def _why_not(self, part: _Part, one: FileStats | Unreadable) -> str | None:
         """What keeps a file from being taken over; a job sees what only rows show."""
         if isinstance(one, Unreadable):
-            return None if one.has_rows and not part.is_registered else one.why
+            return None if one.has_rows and not part.is_registered else one.reason
         return self._keys.why_not(one, is_registered=part.is_registered)
 
     @cached_property

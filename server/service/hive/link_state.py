@@ -96,16 +96,16 @@ def load_linked_table(uow: UnitOfWork, relation: Relation) -> LinkedTable:
         when=GracePeriods() if facts.keyed is None and link.published_at is None else _times(facts),
         spec=None if facts.keyed is None else facts.keyed.spec,
         decides=SchemaAuthority(facts.policy["firn.hive.schema-conflict"]),
-        gives=SchemaPush(facts.policy["firn.hive.schema-give"]),
+        gives=SchemaPush(facts.policy["firn.hive.schema-push"]),
         overwrite_wins=facts.keyed is None and facts.policy["firn.hive.overwrite-wins"],
-        trusts=facts.keyed is not None and facts.policy["firn.hive.keyed-sync"] == "trust",
+        trusts=facts.keyed is not None and facts.policy["firn.hive.keyed-sync"] == "append-without-check",
         subdirectories=Subdirectories(facts.policy["firn.hive.subdirectories"]),
     )
 
 
 def _times(facts: TableFacts) -> GracePeriods:
-    lasts: timedelta = facts.policy["firn.hive.overwrite.lasts"]
-    watch: timedelta = facts.policy["firn.hive.publish.watch"]
+    lasts: timedelta = facts.policy["firn.hive.overwrite-window"]
+    watch: timedelta = facts.policy["firn.hive.retired-dir-grace"]
     tick = timedelta(microseconds=1)
     return GracePeriods(overwrite_ns=lasts // tick * 1000, watch_ns=watch // tick * 1000)
 

@@ -49,11 +49,11 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """What one request has started; `passed_over` are tables that need nothing, and why."""
+    """What one request has started; `skipped` are tables that need nothing, and why."""
 
     batch: BatchId
     count: int
-    passed_over: Mapping[str, str]
+    skipped: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -93,15 +93,15 @@ class Operations:
         self.checks.index.metastore(catalog)  # Invalid when there is none
         keys = {".".join(split_name(name)): spec for name, spec in wanted.keys.items()}
         with self.database.reading() as uow:
-            chosen, passed_over = _chosen(uow, catalog, wanted.tables)
-        if strange := keys.keys() - chosen - passed_over.keys():
+            chosen, skipped = _chosen(uow, catalog, wanted.tables)
+        if strange := keys.keys() - chosen - skipped.keys():
             raise Invalid(f"a key is given for {min(strange)}, which is not among the tables")
         batch, kind = BatchId(uuid4()), OperationKind.CHECK if wanted.dry_run else OperationKind.UPGRADE
         with self.database.writing() as uow:
             check_properties(uow, self.links, catalog, wanted.properties)
             if not wanted.dry_run:
                 running = uow.operations.working_on(catalog, chosen)
-                passed_over |= {name: f"its {one.kind} is under way" for name, one in running.items()}
+                skipped |= {name: f"its {one.kind} is under way" for name, one in running.items()}
                 chosen = [name for name in chosen if name not in running]
             new = _new(uow, kind, catalog, wanted.properties)
             operations = [
@@ -109,7 +109,7 @@ class Operations:
                 for name in chosen
             ]
             uow.operations.add_all(operations)
-        return Started(batch=batch, count=len(chosen), passed_over=passed_over)
+        return Started(batch=batch, count=len(chosen), skipped=skipped)
 
     def pause(self, operation_id: OperationId) -> Operation:
         """It stops at its next step, and stays so until it is resumed, whatever restarts meanwhile."""
@@ -169,7 +169,7 @@ def _tally(uow: UnitOfWork, catalog: CatalogName, batch: BatchId) -> Tally:
 def _chosen(uow: UnitOfWork, catalog: CatalogName, patterns: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """Names as they are, patterns as what they match in Firn's index; of these, what is upgraded is passed over."""
     chosen: dict[str, None] = {}
-    passed_over: dict[str, str] = {}
+    skipped: dict[str, str] = {}
     linked = {one.hive_name: one.name for one in uow.relations.linked_to_hive(catalog)}
     for pattern in patterns:
         if not any(sign in pattern for sign in PATTERN):
@@ -178,9 +178,9 @@ def _chosen(uow: UnitOfWork, catalog: CatalogName, patterns: Sequence[str]) -> t
         matching = [name for name in _indexed(uow, catalog, pattern) if fnmatchcase(name, pattern.lower())]
         if not matching:
             raise NotFound(f"no Hive table matches {pattern!r}", hint="`firn hive list --refresh` shows what there is")
-        passed_over |= {name: f"it is {linked[name]} already" for name in matching if name in linked}
+        skipped |= {name: f"it is {linked[name]} already" for name in matching if name in linked}
         chosen |= dict.fromkeys(name for name in matching if name not in linked)
-    return list(chosen), passed_over
+    return list(chosen), skipped
 
 
 def _indexed(uow: UnitOfWork, catalog: CatalogName, pattern: str) -> Iterator[str]:

@@ -171,8 +171,8 @@ class Publishes:
             facts, now = load_facts(uow, relation), uow.now()
             if facts.keyed is None or find_blocker(uow, relation.id, JobKind.MERGE):
                 return
-            why = "changes wait to be published to Hive (firn.hive.publish.interval)"
-            due = Due(kind=JobKind.MERGE, why=why, state=f"publish {facts.keyed.change_sequence}")
+            reason = "changes wait to be published to Hive (firn.hive.publish.interval)"
+            due = Due(kind=JobKind.MERGE, reason=reason, state=f"publish {facts.keyed.change_sequence}")
             enqueue(uow, make_job(relation, due, facts, now), now)
 
 

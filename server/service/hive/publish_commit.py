@@ -45,15 +45,15 @@ TRIES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """What became of a job's files; `given_up` are partitions that Hive has changed meanwhile."""
+    """What became of a job's files; `skipped` are partitions that Hive has changed meanwhile."""
 
     partitions: int
     files: int
     bytes: int
     rows: int
     switched: int
-    given_up: int
-    left: int
+    skipped: int
+    remaining: int
 
 
 @dataclass(slots=True)
@@ -90,7 +90,7 @@ class _LeftOut:
     """The partitions that a job has not written, and why not."""
 
     names: Collection[str]
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class _Wanted:
 
     names: Mapping[Record, str]
     directories: Mapping[str, WatchedDirectory]
-    left_out: _LeftOut
+    unrepresentable: _LeftOut
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,36 +131,36 @@ class PublishedFiles:
     repointer: Repointer
 
     def accept(
-        self, lease: Lease, location: str, *, rows: int, left_out: Collection[str] = (), why: str = ""
+        self, lease: Lease, location: str, *, rows: int, unrepresentable: Collection[str] = (), reason: str = ""
     ) -> Published:
         """Register the `rows` that a job has written below `location`, and point the metastore there.
 
-        Partitions that are `left_out` differ from what Hive lists as before: their format cannot hold their rows, which
-        is noted with the reason `why`. When all are, nothing is committed.
+        `unrepresentable` partitions differ from Hive as before: their format cannot hold their rows, which
+        is noted with the reason `reason`. When all are, nothing is committed.
 
         Asked again after an answer was lost, it finds the commit done. LeaseLost when the lease has ended, Conflict
         when base has moved since the job was planned or what lies there is not what was written, CommitUnknown when
         nobody knows.
         """
-        job = self._job(lease, left_out)
+        job = self._job(lease, unrepresentable)
         if not location.startswith(f"{job.task['root']}/"):
             raise Invalid(f"{location} is not where the job was to write")
         relation = job.linked.relation
         if not job.task["partitions"] and not job.has_committed:
             with self.database.writing() as uow:
                 check_lease(uow.jobs.lock(lease.job_id), lease)
-                note_unrepresentable(uow, relation.id, job.plan.tried, left_out, why)
-            return Published(partitions=0, files=0, bytes=0, rows=0, switched=0, given_up=0, left=0)
+                note_unrepresentable(uow, relation.id, job.plan.tried, unrepresentable, reason)
+            return Published(partitions=0, files=0, bytes=0, rows=0, switched=0, skipped=0, remaining=0)
         table = self.index.metastore(relation.catalog).table(*split_name(relation.hive_name or ""))
         metadata = load_metadata(self.metadata, job.linked.target)
-        passed_over = to_partition_records(table.partition_columns, left_out).values()
+        passed_over = to_partition_records(table.partition_columns, unrepresentable).values()
         parts = self._parts(table.partition_columns, metadata, job.task, location, passed_over)
         if not job.has_committed:
             _check_all_there(parts, rows)
-            self._commit(lease, job, table, parts, _LeftOut(left_out, why))
+            self._commit(lease, job, table, parts, _LeftOut(unrepresentable, reason))
         try:
             switched = self.repointer.finish(relation)
-            left = switched.left
+            left = switched.remaining
         except (CatalogError, CommitUnknown):  # base stands on the files: the next sync points the metastore there
             switched, left = Switched(), len(job.task["partitions"])
         return Published(
@@ -169,11 +169,11 @@ class PublishedFiles:
             bytes=sum(file.size for part in parts.values() for file in part.listed),
             rows=_rows(parts),
             switched=switched.done,
-            given_up=switched.given_up,
-            left=left,
+            skipped=switched.skipped,
+            remaining=left,
         )
 
-    def _job(self, lease: Lease, left_out: Collection[str] = ()) -> _Job:
+    def _job(self, lease: Lease, unrepresentable: Collection[str] = ()) -> _Job:
         with self.database.reading() as uow:
             job = check_lease(uow.jobs.get(lease.job_id), lease)
             plan = uow.baselines.staged(job.id)
@@ -182,9 +182,9 @@ class PublishedFiles:
             linked = load_linked_table(uow, uow.relations.get(job.relation_id))
             recorded = uow.jobs.recorded_commits(job.id, linked.target.id)
         planned = plan.task["partitions"]
-        if strange := set(left_out) - {one["name"] for one in planned}:
+        if strange := set(unrepresentable) - {one["name"] for one in planned}:
             raise Invalid(f"the job was not to write partition {min(strange)}")
-        task = plan.task | {"partitions": [one for one in planned if one["name"] not in left_out]}
+        task = plan.task | {"partitions": [one for one in planned if one["name"] not in unrepresentable]}
         return _Job(linked=linked, task=task, plan=plan, has_committed=bool(recorded))
 
     def _parts(
@@ -211,7 +211,7 @@ class PublishedFiles:
         return found
 
     def _commit(
-        self, lease: Lease, job: _Job, table: HiveTable, parts: Mapping[Record, _Part], left_out: _LeftOut
+        self, lease: Lease, job: _Job, table: HiveTable, parts: Mapping[Record, _Part], unrepresentable: _LeftOut
     ) -> None:
         names = to_partition_records(table.partition_columns, [one["name"] for one in job.task["partitions"]])
         wanted = {record: name for name, record in names.items()}
@@ -221,7 +221,7 @@ class PublishedFiles:
             self._check_hive_unchanged(job, directories)
         for left in reversed(range(TRIES)):
             try:
-                self._commit_once(lease, table, parts, _Wanted(wanted, directories, left_out))
+                self._commit_once(lease, table, parts, _Wanted(wanted, directories, unrepresentable))
             except RequirementFailed:
                 if not left:
                     raise
@@ -256,8 +256,8 @@ class PublishedFiles:
 
         def also(uow: UnitOfWork) -> None:
             note_published(uow, job.linked, wanted.directories, job.plan.same, job.plan.through)
-            tried, left_out = job.plan.tried, wanted.left_out
-            note_unrepresentable(uow, job.linked.relation.id, tried, left_out.names, left_out.why)
+            tried, unrepresentable = job.plan.tried, wanted.unrepresentable
+            note_unrepresentable(uow, job.linked.relation.id, tried, unrepresentable.names, unrepresentable.reason)
 
         change = TableCommit(
             name=job.linked.target.name,
@@ -276,7 +276,7 @@ class PublishedFiles:
                 self.files.delete(location)
             raise
 
-    def _snapshot(self, metadata: Json, parts: Mapping[Record, _Part], replaced: _Replaced, why: str) -> AddSnapshot:
+    def _snapshot(self, metadata: Json, parts: Mapping[Record, _Part], replaced: _Replaced, reason: str) -> AddSnapshot:
         check_rows(_rows(parts), replaced.files)
         with self.database.reading() as uow:
             now_ms = int(uow.now().timestamp() * 1000)
@@ -286,7 +286,7 @@ class PublishedFiles:
             {file.location for file in replaced.files} - replaced.shared,
             snapshot_id=secrets.randbits(62) + 1,
             now_ms=now_ms,
-            summary_extra={"operation": "replace", "firn.reason": why},
+            summary_extra={"operation": "replace", "firn.reason": reason},
         )
 
 

@@ -118,7 +118,7 @@ class PublishPlanner:
 
     def _detect(self, relation: Relation) -> Detected:
         """Compare the table with what Hive lists, once both sides' columns are in step."""
-        if (still_open := self.repointer.finish(relation)).left:
+        if (still_open := self.repointer.finish(relation)).remaining:
             raise Waits(still_open.why_left)
         with self.database.reading() as uow:
             linked, now_ns = load_linked_table(uow, relation), int(uow.now().timestamp() * 1e9)
@@ -158,7 +158,7 @@ class PublishPlanner:
         formats = formats_to_write(free, in_hive, detected.table.file_format)
         gone = changed - in_hive.keys()  # a sync decides what they are, so no note speaks of them
         known = self._unrepresentable(detected, early, {name: formats[name] for name in formats.keys() - gone})
-        late = decide(free, filters_by_look(formats, metadata, known.why, changed))
+        late = decide(free, filters_by_look(formats, metadata, known.reason, changed))
         held = {name: decision for name, decision in early.items() if decision.held_by}
         return Classified(decisions=held | late, formats=formats, tried=known.tried)
 
@@ -246,13 +246,13 @@ class PublishPlanner:
             files=files,
         )
 
-    def _queue(self, linked: LinkedTable, plan: PublishPlan, why: str, *, asked: bool) -> Job:
+    def _queue(self, linked: LinkedTable, plan: PublishPlan, reason: str, *, asked: bool) -> Job:
         relation = linked.relation
         with self.database.writing() as uow:
             if load_linked_table(uow, relation).link.generation != linked.link.generation:
                 raise Waits("a sync came first")
             check_not_blocked(uow, relation.id, JobKind.PUBLISH)
-            due = Due(kind=JobKind.PUBLISH, why=why, state=f"publish {linked.link.generation}")
+            due = Due(kind=JobKind.PUBLISH, reason=reason, state=f"publish {linked.link.generation}")
             now = uow.now()
             job = make_job(relation, due, load_facts(uow, relation), now, asked=asked)
             if not enqueue(uow, job, now):

@@ -180,11 +180,11 @@ def _given(job: Job) -> Iterator[str]:
     waits = result.get("waits")
     if (switched := result.get("switched")) is not None and (switched or not waits):
         yield f"Hive now sees {format_count(switched, 'partition')} as readers here do"
-    if given_up := result.get("given_up"):
-        yield f"{format_count(given_up, 'partition')} given up, because Hive has changed something there meanwhile"
+    if skipped := result.get("skipped"):
+        yield f"{format_count(skipped, 'partition')} given up, because Hive has changed something there meanwhile"
     if waits:
         yield str(waits)
-    if left := result.get("left"):
+    if left := result.get("remaining"):
         yield f"at {left} the metastore is still to be pointed: each sync tries it again"
 
 

@@ -58,8 +58,8 @@ class Switched:
     """What became of a table's open publishes."""
 
     done: int = 0
-    given_up: int = 0
-    left: int = 0
+    skipped: int = 0
+    remaining: int = 0
     """Those that are open still, because others have locked them or the metastore did not answer."""
     locked: int = 0
     """Those of them that others have locked."""
@@ -69,8 +69,8 @@ class Switched:
     def __add__(self, other: Switched) -> Switched:
         return Switched(
             done=self.done + other.done,
-            given_up=self.given_up + other.given_up,
-            left=self.left + other.left,
+            skipped=self.skipped + other.skipped,
+            remaining=self.remaining + other.remaining,
             locked=self.locked + other.locked,
             who=self.who or other.who,
         )
@@ -80,7 +80,9 @@ class Switched:
         """What the open ones wait for."""
         if self.locked:
             return f"{format_count(self.locked, 'partition')}, which others have locked in the metastore: {self.who}"
-        return f"the metastore does not say whether the publish of {format_count(self.left, 'partition')} has landed"
+        return (
+            f"the metastore does not say whether the publish of {format_count(self.remaining, 'partition')} has landed"
+        )
 
 
 @dataclass(frozen=True)
@@ -156,13 +158,13 @@ class Repointer:
             table, hive, baselines = self._detect(relation, link, partitions, lock, subdirectories)
             decisions = decide_repoints(baselines, hive)
             ended = {} if table is None else dict(self._apply(_Locked(metastore, table, lock), decisions, hive.signals))
-        self._note(relation.id, baselines, ended, unlocked=lock.without)
+        self._note(relation.id, baselines, ended, lock_warning=lock.without)
         locked = [decision for decision in decisions.values() if decision.kind is RepointKind.WAIT]
         done = sum(_is_switched(one, baselines[name]) for name, one in ended.items())
         return Switched(
             done=done,
-            given_up=len(ended) - done,
-            left=len(baselines) - len(ended),
+            skipped=len(ended) - done,
+            remaining=len(baselines) - len(ended),
             locked=len(locked),
             who=locked[0].reason if locked else "",
         )
@@ -262,7 +264,7 @@ class Repointer:
         before: Mapping[str, PartitionBaseline],
         ended: Mapping[str, PartitionBaseline],
         *,
-        unlocked: str | None,
+        lock_warning: str | None,
     ) -> None:
         """Write what has ended, unless somebody else has written it meanwhile."""
         if not ended:
@@ -276,7 +278,7 @@ class Repointer:
             mine = {name: one for name, one in ended.items() if current.get(name) == before[name]}
             uow.baselines.put(relation_id, {name: one.to_json() for name, one in mine.items()})
             through = list_given_directories((current | mine).values(), link.published_through)
-            uow.baselines.put_link(relation_id, link.repointed(through, unlocked))
+            uow.baselines.put_link(relation_id, link.repointed(through, lock_warning))
 
 
 @dataclass(frozen=True, slots=True)

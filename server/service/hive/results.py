@@ -74,7 +74,7 @@ class PublishResult:
     """Why some of these wait for what time does not bring, and what to do."""
 
     @property
-    def partitions_wait(self) -> int:
+    def partitions_waiting(self) -> int:
         """How many partitions are held back."""
         return sum(held.partitions for held in self.held_back)
 

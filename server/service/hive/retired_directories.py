@@ -28,9 +28,9 @@ class RetiredDirectory:
     location: str
     files: int
     bytes: int
-    left_at: datetime
-    watched_until: datetime
-    is_hives: bool
+    retired_at: datetime
+    grace_until: datetime
+    owned_by_hive: bool
     """Whether Hive's side made it: it is never deleted from here. Published ones are, once nobody needs them."""
 
 
@@ -40,7 +40,7 @@ class RetiredDirectories:
 
     directories: int
     bytes: int
-    watched_until: datetime | None
+    grace_until: datetime | None
     kept_directories: int
     kept_bytes: int
     largest: tuple[RetiredDirectory, ...]
@@ -59,7 +59,7 @@ def list_retired_directories(uow: UnitOfWork, catalog: CatalogName, full_name: s
     return RetiredDirectories(
         directories=len(found),
         bytes=sum(one.bytes for one in found),
-        watched_until=max((one.watched_until for one in found), default=None),
+        grace_until=max((one.grace_until for one in found), default=None),
         kept_directories=kept.directories,
         kept_bytes=kept.bytes,
         largest=tuple(sorted(found, key=lambda one: (-one.bytes, one.partition, one.location))[:MOST]),
@@ -74,9 +74,9 @@ def _watched(linked: LinkedTable) -> Iterator[RetiredDirectory]:
                 location=one.location,
                 files=len(one.files),
                 bytes=one.bytes,
-                left_at=_moment(one.since_ns),
-                watched_until=_moment(one.since_ns + linked.when.watch_ns),
-                is_hives=is_hives(linked.relation.id, one.location),
+                retired_at=_moment(one.since_ns),
+                grace_until=_moment(one.since_ns + linked.when.watch_ns),
+                owned_by_hive=is_hives(linked.relation.id, one.location),
             )
 
 

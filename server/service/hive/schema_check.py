@@ -32,7 +32,7 @@ def without_unfit(found: ChangeSet, linked: LinkedTable, checks: Sequence[FileCh
         for one in found.late
         if one.name in units
     ]
-    held = {name: why for name, kind, some in come if (why := _why_unfit(files, checks, kind, some))}
+    held = {name: reason for name, kind, some in come if (reason := _why_unfit(files, checks, kind, some))}
     return without(found, linked, held)
 
 
@@ -80,8 +80,8 @@ def _why_unfit(
         schema, nulls_of = {"type": "struct", "fields": [check.field]}, [check.field["id"]]
         try:
             for stats in files.footers(schema, locations, formats, nulls_of=nulls_of):
-                if why := _why(check, stats):
-                    return f"{stats.location}: {why}"
+                if reason := _why(check, stats):
+                    return f"{stats.location}: {reason}"
         except Invalid as error:
             return error.message
     return None

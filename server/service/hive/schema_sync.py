@@ -42,7 +42,7 @@ class SchemaSyncResult:
     """What became of a table's columns, and of Hive's."""
 
     drift: SchemaDrift
-    did: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
     refused: str | None = None
     """Why Hive has not what it was to be given."""
     hive: tuple[HiveColumn, ...] = ()
@@ -80,7 +80,7 @@ class SchemaSync:
             self._take(linked, table, metadata, drift)
         else:
             self._note(linked.relation.id, linked.link.columns, drift)
-        found = SchemaSyncResult(drift=drift, did=tuple(drift.changes), hive=table.columns)
+        found = SchemaSyncResult(drift=drift, changes=tuple(drift.changes), hive=table.columns)
         if linked.gives is SchemaPush.ALL or (
             linked.gives is SchemaPush.ADDITIONS and (linked.is_published or publishing)
         ):
@@ -141,8 +141,8 @@ class SchemaSync:
                 link = uow.baselines.link(linked.relation.id) or linked.link
             drift = _compared(replace(linked, link=link), altered, load_metadata(self.metadata, self._target(linked)))
             self._note(linked.relation.id, link.columns, drift)
-        did = (*found.did, *_said(table.columns, given))
-        return SchemaSyncResult(drift=drift, did=did, refused=refused, hive=given)
+        changes = (*found.changes, *_said(table.columns, given))
+        return SchemaSyncResult(drift=drift, changes=changes, refused=refused, hive=given)
 
     def _target(self, linked: LinkedTable) -> Relation:
         with self.database.reading() as uow:

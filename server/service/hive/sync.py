@@ -181,8 +181,8 @@ class Syncs:
         may_leave: bool = False,
     ) -> SyncResult:
         """`asked` is whether a person wants it now: the schedule backs off after failures."""
-        if not asked and (why := self._held_back(relation)):
-            return _result(relation, SyncOutcome.WAITING, why)
+        if not asked and (reason := self._held_back(relation)):
+            return _result(relation, SyncOutcome.WAITING, reason)
         everything = everything or self._has_failed(relation)
         for _ in range(MAX_ROUNDS):
             try:
@@ -204,10 +204,10 @@ class Syncs:
             blocker = find_blocker(uow, relation.id, JobKind.SYNC) if relation.kind is RelationKind.KEYED else None
         if held is None and blocker is None:
             return None
-        why = held.why if held is not None else f"the table is {blocker}"
+        reason = held.reason if held is not None else f"the table is {blocker}"
         with self.database.writing() as uow:
-            note_drift(uow, relation.id, Drift(kind=DriftKind.SYNC, message=why))
-        return why
+            note_drift(uow, relation.id, Drift(kind=DriftKind.SYNC, message=reason))
+        return reason
 
     def _round(self, relation: Relation, *, everything: bool, only_schema: bool, may_leave: bool) -> SyncResult:
         with self.database.reading() as uow:
@@ -220,7 +220,7 @@ class Syncs:
                 open_still = self.repointer.finish(relation)
                 if self.repointer.still_waits(relation, open_still):
                     return _result(relation, SyncOutcome.WAITING, open_still.why_left)
-                if open_still.left:
+                if open_still.remaining:
                     self.repointer.give_up(relation)
                 raise Moved
             state = read_state(self.index.metastore(relation.catalog), *split_name(full_name))
@@ -232,7 +232,7 @@ class Syncs:
             return self._conflict(linked, unfit, state.table)
         followed = self.columns.follow(linked, state.table)
         if only_schema:
-            return _settled(relation, followed.did, followed.trouble)
+            return _settled(relation, followed.changes, followed.trouble)
         return self._taken_over(relation, state, followed, everything=everything, may_leave=may_leave)
 
     def _taken_over(
@@ -263,7 +263,7 @@ class Syncs:
         readable = FileCheckRunner(self.files, linked, as_read, base).readable(found, followed.drift.checks)
         if readable.found.overwritten and not readable.found.rebuilds:
             return self._gone_back(linked, state, readable.found)
-        return self._take_over(linked, as_read, readable, base, list(followed.did))
+        return self._take_over(linked, as_read, readable, base, list(followed.changes))
 
     def _lost(self, linked: LinkedTable, found: ChangeSet, base: Json) -> frozenset[str]:
         """Files of late writers that a plain table stands on, and that they have taken away again."""
@@ -334,7 +334,7 @@ class Syncs:
         taken = Taken(
             found=found, changed=found.rebuilds or found.changed, late=() if found.rebuilds else tuple(found.late)
         )
-        broken = [why for unit, why in found.postponed.items() if unit in linked.baselines]
+        broken = [reason for unit, reason in found.postponed.items() if unit in linked.baselines]
         if found.rebuilds and broken:
             return _result(linked.relation, SyncOutcome.WAITING, broken[0])
         job = self._plan(linked, state, taken, base, sentence)
@@ -358,7 +358,7 @@ class Syncs:
             except RequirementFailed as error:
                 raise Moved from error
 
-    def _plan(self, linked: LinkedTable, state: HiveState, taken: Taken, base: Json, why: str) -> Job | None:
+    def _plan(self, linked: LinkedTable, state: HiveState, taken: Taken, base: Json, reason: str) -> Job | None:
         """A sync job, with what its commit will make of the books; None when another job or sync came first."""
         checkpoint = next_checkpoint(linked, state, taken.found, taken.changed, taken.late)
         if taken.found.rebuilds and linked.is_published:
@@ -369,7 +369,7 @@ class Syncs:
                 return None
             facts = load_facts(uow, linked.relation)
             check_not_blocked(uow, linked.relation.id, JobKind.SYNC)
-            due = Due(kind=JobKind.SYNC, why=why, state=f"sync {checkpoint.generation}")
+            due = Due(kind=JobKind.SYNC, reason=reason, state=f"sync {checkpoint.generation}")
             job = make_job(linked.relation, due, facts, uow.now())
             if not uow.relations.held([linked.relation.id]) or not uow.jobs.add(job):  # dropped, or another one came
                 return None

@@ -30,7 +30,7 @@ class Unrepresentable:
 
     tried: Mapping[str, str]
     """What each would be written from now."""
-    why: Mapping[str, str]
+    reason: Mapping[str, str]
     """Those that were left out when they were written from the same, and the values because of which."""
     stale: frozenset[str] = frozenset()
     """Those of which what was noted is no longer so."""
@@ -53,7 +53,7 @@ def find_unrepresentable(
     holds = {name for name, note in notes.items() if tried.get(name) == note.tried}
     return Unrepresentable(
         tried={name: tried[name] for name in in_avro},
-        why={name: notes[name].why for name in holds & in_avro.keys()},
+        reason={name: notes[name].reason for name in holds & in_avro.keys()},
         stale=frozenset(notes.keys() - holds),
     )
 
@@ -73,10 +73,10 @@ def _digest(of: object) -> str:
 
 
 def note_unrepresentable(
-    uow: UnitOfWork, relation_id: RelationId, tried: Mapping[str, str], left_out: Collection[str], why: str
+    uow: UnitOfWork, relation_id: RelationId, tried: Mapping[str, str], unrepresentable: Collection[str], reason: str
 ) -> None:
     """A job that was written from what was `tried` has left these partitions out."""
-    new = {name: UnrepresentableNote(tried[name], why[:WORDS]) for name in sorted(left_out) if name in tried}
+    new = {name: UnrepresentableNote(tried[name], reason[:WORDS]) for name in sorted(unrepresentable) if name in tried}
     if new:
         update_link(uow, relation_id, lambda link: link.with_unrepresentable(new))
 

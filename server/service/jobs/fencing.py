@@ -14,8 +14,8 @@ from catalog.names import RelationId, TableName
 from catalog.ports.store import UnitOfWork
 
 
-def end_jobs(uow: UnitOfWork, relation_ids: Collection[RelationId], why: str) -> None:
-    """Cancel the jobs that nobody has begun and fence those that are leased; `why` is told in their logs.
+def end_jobs(uow: UnitOfWork, relation_ids: Collection[RelationId], reason: str) -> None:
+    """Cancel the jobs that nobody has begun and fence those that are leased; `reason` is told in their logs.
 
     Call it before any other row of the tables is locked: commits lock the job first, then the keyed table, then the
     tables. A commit that came first stands, and its job has succeeded.
@@ -24,9 +24,9 @@ def end_jobs(uow: UnitOfWork, relation_ids: Collection[RelationId], why: str) ->
         locked = uow.jobs.lock(job.id)
         if locked.status.is_active:
             now = uow.now()
-            ended = end_job_of_dropped_table(locked, why, now)
+            ended = end_job_of_dropped_table(locked, reason, now)
             uow.jobs.put(ended)
-            uow.jobs.add_log(job.id, [f"{why}; the job was {locked.status} and is {ended.status} now"], now)
+            uow.jobs.add_log(job.id, [f"{reason}; the job was {locked.status} and is {ended.status} now"], now)
 
 
 def rename_jobs(uow: UnitOfWork, relation_id: RelationId, to: TableName) -> None:

@@ -128,7 +128,7 @@ class Jobs:
         uow.stats.look_again(given_up, uow.now())
         return permitted, may_be_more
 
-    def put_off(self, lease: Lease, why: str) -> None:
+    def put_off(self, lease: Lease, reason: str) -> None:
         """Give back a job whose task cannot be made just now: this attempt ends after a pause, longer each time.
 
         Nobody works on it meanwhile. The reaper puts it back, as it does when an optimizer falls silent.
@@ -137,7 +137,7 @@ class Jobs:
             now = uow.now()
             job = check_lease(uow.jobs.lock(lease.job_id), lease)
             pause = min(self.times.lasts, self.times.beat * 2 ** min(job.attempt, PAUSES))
-            uow.jobs.put(replace(job, lease_until=now + pause, error=why))
+            uow.jobs.put(replace(job, lease_until=now + pause, error=reason))
 
     def beat(
         self, lease: Lease, progress: Mapping[str, Any], log: Sequence[str], memory: Mapping[str, int] | None = None
@@ -267,10 +267,10 @@ class Jobs:
         _put(uow, job)
         if job.status is before.status and job.status.is_leased:
             return done
-        why = before.error or f"{before.owner} fell silent while {before.status}"  # of a leased job: see put_off
+        reason = before.error or f"{before.owner} fell silent while {before.status}"  # of a leased job: see put_off
         uow.jobs.add_log(
             job.id,
-            [f"attempt {before.attempt}: {why}; now {job.status}"],
+            [f"attempt {before.attempt}: {reason}; now {job.status}"],
             now,
         )
         counted = {JobStatus.PENDING: "requeued", JobStatus.SUCCEEDED: "succeeded", JobStatus.FAILED: "failed"}

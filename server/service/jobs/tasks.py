@@ -72,7 +72,7 @@ class Tasks:
             relation = find_planned_relation(uow, catalog, name)
             facts = load_facts(uow, relation)
             check_takes(relation, facts, kind)
-            due = Due(kind=kind, why="asked for", state=REQUESTED, params=params)
+            due = Due(kind=kind, reason="asked for", state=REQUESTED, params=params)
             context = self._context(uow, make_job(relation, due, facts, uow.now(), asked=True), relation)
         return UnqueuedTask(context, kind_of(kind).build_task(context))
 

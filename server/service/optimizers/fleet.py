@@ -188,16 +188,16 @@ class Fleet:
             with self.database.reading() as uow:
                 known = uow.launches.find(launch)
             if known is None or known.asked_at is not None:
-                why = "its launch is not known here" if known is None else f"its launch has ended: {known.why}"
+                reason = "its launch is not known here" if known is None else f"its launch has ended: {known.reason}"
                 with suppress(NotFound):
-                    self.optimizers.drain(one.optimizer.id, why, stop=True)
+                    self.optimizers.drain(one.optimizer.id, reason, stop=True)
             elif known.ended_at is not None and one.optimizer.last_seen_at > known.ended_at:
                 found.append(self._counted_again(known))
         return found
 
     def _counted_again(self, known: LaunchRecord) -> LaunchRecord:
         with self.database.writing() as uow:
-            back = replace(known, status=LaunchStatus.WORKING, busy_at=uow.now(), ended_at=None, why=None)
+            back = replace(known, status=LaunchStatus.WORKING, busy_at=uow.now(), ended_at=None, reason=None)
             uow.launches.put(back)
         return back
 
@@ -272,16 +272,16 @@ class Fleet:
         """In order it is asked through the server, wherever it runs; at once only a process of this machine can be."""
         if shown is not None:
             with suppress(NotFound):  # it has just left
-                self.optimizers.drain(shown.optimizer.id, end.why, stop=True)
+                self.optimizers.drain(shown.optimizer.id, end.reason, stop=True)
         if not end.at_once:
             with self.database.writing() as uow:
-                uow.launches.put(replace(one, status=LaunchStatus.DRAINING, asked_at=uow.now(), why=end.why))
+                uow.launches.put(replace(one, status=LaunchStatus.DRAINING, asked_at=uow.now(), reason=end.reason))
             return
         if self.launcher.look(one.id) is not None:
             self.launcher.kill(one.id)
         elif one.process is not None:
             self.launcher.kill_stray(one.process)
-        self._over(one, LaunchStatus.FAILED if end.is_failure else LaunchStatus.ENDED, end.why)
+        self._over(one, LaunchStatus.FAILED if end.is_failure else LaunchStatus.ENDED, end.reason)
 
     def _brought_up_to_date(self, one: LaunchRecord, shown: OptimizerStatus | None) -> LaunchRecord:
         """The launch as it is now seen."""
@@ -289,13 +289,13 @@ class Fleet:
         if seen is not None and seen.exit_status is not None:
             in_order = seen.exit_status == 0 or one.status is LaunchStatus.DRAINING
             words = f": {seen.last_words}" if seen.last_words and not in_order else ""
-            why = one.why if in_order else f"it ended with status {seen.exit_status}{words}"
-            return self._over(one, LaunchStatus.ENDED if in_order else LaunchStatus.FAILED, why)
+            reason = one.reason if in_order else f"it ended with status {seen.exit_status}{words}"
+            return self._over(one, LaunchStatus.ENDED if in_order else LaunchStatus.FAILED, reason)
         if seen is None and self._is_gone(one):
             return self._gone(one, shown)
         if shown is None:
             gone = seen is None and self._has_left(one)
-            return self._over(one, LaunchStatus.ENDED, one.why or "it has left") if gone else one
+            return self._over(one, LaunchStatus.ENDED, one.reason or "it has left") if gone else one
         with self.database.writing() as uow:
             now = uow.now()
             up_to_date = _heard(one, shown.optimizer, now)
@@ -312,7 +312,7 @@ class Fleet:
     def _gone(self, one: LaunchRecord, shown: OptimizerStatus | None) -> LaunchRecord:
         if shown is not None:
             self.optimizers.unregister(shown.optimizer.id)
-        return self._over(one, LaunchStatus.ENDED, one.why or "it ended with the server that had started it")
+        return self._over(one, LaunchStatus.ENDED, one.reason or "it ended with the server that had started it")
 
     def _has_left(self, one: LaunchRecord) -> bool:
         """Of one that is not registered. Forgotten while nobody could hear it, it comes back and says so."""
@@ -320,9 +320,9 @@ class Fleet:
             return is_lost(self.liveness.silent_for(one.id), self.optimizers.lease)
         return one.status is LaunchStatus.DRAINING
 
-    def _over(self, one: LaunchRecord, status: LaunchStatus, why: str | None) -> LaunchRecord:
+    def _over(self, one: LaunchRecord, status: LaunchStatus, reason: str | None) -> LaunchRecord:
         with self.database.writing() as uow:
-            over = replace(one, status=status, ended_at=uow.now(), why=why)
+            over = replace(one, status=status, ended_at=uow.now(), reason=reason)
             uow.launches.put(over)
             uow.launches.remove_ended_before(uow.now() - KEPT)
         self.launcher.forget(one.id)
@@ -371,6 +371,6 @@ def _last_seen(shown: OptimizerStatus | None) -> datetime | None:
 def _heard(one: LaunchRecord, optimizer: Optimizer, now: datetime) -> LaunchRecord:
     """A launch whose optimizer is registered: people may stop that, or take a stop back."""
     if optimizer.stopping:
-        why = one.why or optimizer.why
-        return replace(one, status=LaunchStatus.DRAINING, asked_at=one.asked_at or now, why=why)
-    return replace(one, status=LaunchStatus.WORKING, asked_at=None, why=None)
+        reason = one.reason or optimizer.reason
+        return replace(one, status=LaunchStatus.DRAINING, asked_at=one.asked_at or now, reason=reason)
+    return replace(one, status=LaunchStatus.WORKING, asked_at=None, reason=None)

@@ -83,21 +83,21 @@ class Optimizers:
         if optimizer is None:
             raise _unknown(optimizer_id)
         if optimizer.stopping:
-            raise Dismissed(f"optimizer {optimizer_id} was told to stop: {optimizer.why or 'no reason was given'}")
+            raise Dismissed(f"optimizer {optimizer_id} was told to stop: {optimizer.reason or 'no reason was given'}")
         return optimizer
 
-    def drain(self, optimizer_id: str, why: str | None, *, stop: bool = False) -> OptimizerStatus:
+    def drain(self, optimizer_id: str, reason: str | None, *, stop: bool = False) -> OptimizerStatus:
         """Give it no new job; with `stop` it ends when it holds none. Asking again changes the reason alone."""
         with self.database.writing() as uow:
             known = uow.optimizers.find(optimizer_id)
             stopping = stop or (known is not None and known.stopping)
-            asked = uow.optimizers.ask(optimizer_id, draining=True, stopping=stopping, why=why)
+            asked = uow.optimizers.ask(optimizer_id, draining=True, stopping=stopping, reason=reason)
         return self._shown(optimizer_id, asked)
 
     def undrain(self, optimizer_id: str) -> OptimizerStatus:
         """Give it jobs again, unless it has gone meanwhile."""
         with self.database.writing() as uow:
-            asked = uow.optimizers.ask(optimizer_id, draining=False, stopping=False, why=None)
+            asked = uow.optimizers.ask(optimizer_id, draining=False, stopping=False, reason=None)
         return self._shown(optimizer_id, asked)
 
     def list(self) -> Sequence[OptimizerStatus]:

@@ -75,7 +75,7 @@ class BatchDetails:
     """A batch for people."""
 
     batch: OrphanBatch
-    why: str
+    reason: str
     lines: Sequence[ReportedFile]
     deleted_after: datetime | None
 
@@ -108,7 +108,7 @@ class Orphans:
         return {
             "tables": tables,
             "published": None if published is None or published.shared else published.location,
-            "left_out": published and published.shared,
+            "unrepresentable": published and published.shared,
             "before_ms": int(before.timestamp() * 1000),
             "dry_run": context.dry_run,
             "asked": job.was_requested,
@@ -192,12 +192,12 @@ class Orphans:
 
     def _told(self, batch: OrphanBatch, stays: timedelta | None) -> BatchDetails:
         try:
-            why, lines = self.quarantine.why(batch), self.quarantine.report(batch)
+            reason, lines = self.quarantine.reason(batch), self.quarantine.report(batch)
         except NotFound:
-            why, lines = "", []
+            reason, lines = "", []
         ends = stays is not None and batch.state in (BatchState.ASIDE, BatchState.NOTED)
         return BatchDetails(
-            batch=batch, why=why, lines=lines, deleted_after=batch.taken_at + stays if stays and ends else None
+            batch=batch, reason=reason, lines=lines, deleted_after=batch.taken_at + stays if stays and ends else None
         )
 
     def _load_context(self, lease: Lease) -> OrphanContext:
@@ -226,15 +226,15 @@ class Orphans:
         files: list[SeenFile] = []
         asked = list(dict.fromkeys(proposed))
         for location, file in zip(asked, self.files.look(asked), strict=True):
-            why = find_keep_reason(file, places, before)
-            if why is None and not any(self.files.is_below(location, one) for one in context.places):
-                why = KeepReason.ELSEWHERE
-            if why is None and location in put_back:
-                why = KeepReason.PUT_BACK
-            if why is None and file is not None and location in noted and file.same_as(noted[location]):
-                why = KeepReason.NOTED
-            if why is not None or file is None:
-                kept[why or KeepReason.GONE] += 1
+            reason = find_keep_reason(file, places, before)
+            if reason is None and not any(self.files.is_below(location, one) for one in context.places):
+                reason = KeepReason.ELSEWHERE
+            if reason is None and location in put_back:
+                reason = KeepReason.PUT_BACK
+            if reason is None and file is not None and location in noted and file.same_as(noted[location]):
+                reason = KeepReason.NOTED
+            if reason is not None or file is None:
+                kept[reason or KeepReason.GONE] += 1
             else:
                 files.append(file)
         return files, kept

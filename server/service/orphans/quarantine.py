@@ -179,9 +179,9 @@ class Quarantine:
             "%s is gone: the %d orphans of its batch are neither deleted nor put back", batch.report, batch.files
         )
 
-    def why(self, batch: OrphanBatch) -> str:
+    def reason(self, batch: OrphanBatch) -> str:
         """Why its files were taken."""
-        return str(self._told(batch)["why"])
+        return str(self._told(batch)["reason"])
 
     def _told(self, batch: OrphanBatch) -> Json:
         told: Json = orjson.loads(self.reports.read(batch.report))
@@ -318,8 +318,13 @@ def _in_state(uow: UnitOfWork, batch: OrphanBatch, state: BatchState) -> OrphanB
 
 
 def _report(context: OrphanContext, reported: Sequence[ReportedFile]) -> bytes:
-    why = f"nothing of {context.relation.name} refers to them, and they are older than {context.min_age}"
-    told = {"job": str(context.job.id), "table": str(context.relation.name), "at": context.now.isoformat(), "why": why}
+    reason = f"nothing of {context.relation.name} refers to them, and they are older than {context.min_age}"
+    told = {
+        "job": str(context.job.id),
+        "table": str(context.relation.name),
+        "at": context.now.isoformat(),
+        "reason": reason,
+    }
     return orjson.dumps(told | {"files": [one.to_json() for one in reported]})
 
 

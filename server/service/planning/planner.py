@@ -82,12 +82,12 @@ class Planner:
 
 
 def create_requested_job(
-    uow: UnitOfWork, relation: Relation, facts: TableFacts, kind: JobKind, params: dict[str, Any], why: str
+    uow: UnitOfWork, relation: Relation, facts: TableFacts, kind: JobKind, params: dict[str, Any], reason: str
 ) -> Job:
     """A job that somebody wants now: what is planned and only waits gives way; Conflict while a job is active."""
     check_not_blocked(uow, relation.id, kind)
     gain, now = predict_job(kind, facts, load_past_jobs(uow, relation.id), params), uow.now()
-    due = Due(kind=kind, why=why, state=REQUESTED, params=params, predicted=gain)
+    due = Due(kind=kind, reason=reason, state=REQUESTED, params=params, predicted=gain)
     job = make_job(relation, due, facts, now, asked=True)
     if not enqueue(uow, job, now):
         active = uow.jobs.active_of(relation.id)
@@ -105,7 +105,7 @@ def _ended_at_once(
     """A job that has nothing to do, kept as any other."""
     check_not_blocked(uow, relation.id, kind)
     now = uow.now()
-    due = Due(kind=kind, why="asked for", state=REQUESTED, params=params)
+    due = Due(kind=kind, reason="asked for", state=REQUESTED, params=params)
     now_lies = predict_job(kind, facts, ()).as_json()
     same = {f"{one}_{when}": now_lies[f"{one}_before"] for one in QUANTITIES for when in ("before", "after")}
     job = replace(

@@ -59,13 +59,13 @@ class Side:
 class Comparison:
     """How to come from one state to the other."""
 
-    one: Side
-    other: Side
+    first: Side
+    second: Side
     changes: Sequence[Change]
     unknown: Sequence[str]
     """What cannot be compared any more, and why."""
-    only_in_one: Sequence[Json]
-    only_in_other: Sequence[Json]
+    only_in_first: Sequence[Json]
+    only_in_second: Sequence[Json]
     """Snapshots, newest first."""
 
 
@@ -94,12 +94,12 @@ class Comparisons:
         lost = lineage.only_in(first.snapshot_id, second.snapshot_id)
         gained = lineage.only_in(second.snapshot_id, first.snapshot_id)
         return Comparison(
-            one=first,
-            other=second,
+            first=first,
+            second=second,
             changes=[*columns, *folded],
             unknown=[*also_unknown, *unknown],
-            only_in_one=[lineage.snapshots[one_id] for one_id in lost],
-            only_in_other=[lineage.snapshots[one_id] for one_id in gained],
+            only_in_first=[lineage.snapshots[one_id] for one_id in lost],
+            only_in_second=[lineage.snapshots[one_id] for one_id in gained],
         )
 
 

@@ -158,17 +158,17 @@ def test_a_keyed_tables_job_commits_to_its_stores() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lease", "why"),
+    ("lease", "reason"),
     [
         (LOST, "has ended"),
         (a_lease(JobStatus.RUNNING), "has not said that it is committing"),
         (a_lease(relation_id=RelationId(uuid4())), "is not good for"),
-        (a_lease(leased_at=NOW - OLDEST_LEASE - timedelta(seconds=1)), "orphans"),
+        (a_lease(leased_at=NOW - OLDEST_LEASE - timedelta(seconds=1)), "remove-orphans"),
         (replace(a_lease(), recorded=[RECORD]), "already"),
     ],
 )
-def test_a_lease_is_not_good_for_a_commit(lease: LeaseFacts, why: str) -> None:
-    with pytest.raises(LeaseLost, match=why):
+def test_a_lease_is_not_good_for_a_commit(lease: LeaseFacts, reason: str) -> None:
+    with pytest.raises(LeaseLost, match=reason):
         validate_commits([facts(lease=lease)])
 
 

@@ -33,7 +33,7 @@ def test_these_are(kind: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "why"),
+    ("name", "kind", "reason"),
     [
         ("at", "timestamp", "column at (a timestamp)"),
         ("größe", "int", "column größe (a name of other than Latin letters, digits and _)"),
@@ -44,5 +44,5 @@ def test_these_are(kind: Any) -> None:
         ("s", a_struct("a b", "int"), "column s (its field a b: a name of other than Latin letters, digits and _)"),
     ],
 )
-def test_these_are_not(name: str, kind: Any, why: str) -> None:
-    assert held(name, kind) == why
+def test_these_are_not(name: str, kind: Any, reason: str) -> None:
+    assert held(name, kind) == reason

@@ -45,7 +45,7 @@ def test_what_cannot_be_upgraded_but_read_is_convertible_and_its_blocker_says_so
 
 
 @pytest.mark.parametrize(
-    ("table", "code", "why"),
+    ("table", "code", "reason"),
     [
         (a_hive_table(), "format", "whose files need no rewrite"),
         (a_hive_table(type="VIRTUAL_VIEW", storage=a_storage(serde=TEXT)), "view", "is a view"),
@@ -64,10 +64,10 @@ def test_what_cannot_be_upgraded_but_read_is_convertible_and_its_blocker_says_so
         (a_text_table(cols="u uniontype<int,string>"), "column_type", "uniontype"),
     ],
 )
-def test_what_spark_would_read_otherwise_than_hive_is_blocked(table: HiveTable, code: str, why: str) -> None:
+def test_what_spark_would_read_otherwise_than_hive_is_blocked(table: HiveTable, code: str, reason: str) -> None:
     [found] = find_conversion_blockers(table, [])
     assert found.code == code
-    assert why in found.message
+    assert reason in found.message
 
 
 def test_a_partition_that_cannot_be_read_is_named() -> None:
@@ -105,7 +105,7 @@ def test_every_row_that_was_counted_fills_an_empty_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("metadata", "updates", "why"),
+    ("metadata", "updates", "reason"),
     [
         (EMPTY, an_append("3", "2"), "3 rows were counted in the Hive table and 2 were written"),
         (EMPTY, an_append("", "2"), "counted"),
@@ -115,8 +115,8 @@ def test_every_row_that_was_counted_fills_an_empty_table() -> None:
         (EMPTIED, an_append("2", "2"), "somebody has written"),
     ],
 )
-def test_anything_else_is_refused(metadata: dict[str, Any], updates: list[dict[str, Any]], why: str) -> None:
-    with pytest.raises(CommitRefused, match=why):
+def test_anything_else_is_refused(metadata: dict[str, Any], updates: list[dict[str, Any]], reason: str) -> None:
+    with pytest.raises(CommitRefused, match=reason):
         check_conversion_commit(metadata, updates)
 
 

@@ -303,10 +303,10 @@ def test_a_snapshot_before_a_schema_is_invalid() -> None:
         applied(build_empty_table(uuid=UUID, location=LOCATION), add(snapshot(1)))
 
 
-@pytest.mark.parametrize("left_out", ["schema", "spec", "sort-order"])
-def test_a_create_transaction_that_leaves_out_a_part_is_invalid(left_out: str) -> None:
-    updates = [update for update in create_updates(2) if left_out not in str(update["action"])]
-    if left_out == "schema":
+@pytest.mark.parametrize("unrepresentable", ["schema", "spec", "sort-order"])
+def test_a_create_transaction_that_leaves_out_a_part_is_invalid(unrepresentable: str) -> None:
+    updates = [update for update in create_updates(2) if unrepresentable not in str(update["action"])]
+    if unrepresentable == "schema":
         updates = updates[:2] + updates[-2:]
     with pytest.raises(Invalid, match="has no such entry"):
         applied(build_empty_table(uuid=UUID, location=LOCATION), *updates)

@@ -19,7 +19,7 @@ from catalog.maintenance.registry import LONGEST_WAIT, kind_of
 from tests.catalog.jobs.queue_model import Comes, Ended, Rules, worked
 
 MINUTE, HOUR = 60.0, 3_600.0
-KINDS = (JobKind.MERGE, JobKind.REWRITE, JobKind.EXPIRE, JobKind.ORPHANS)
+KINDS = (JobKind.MERGE, JobKind.REWRITE, JobKind.EXPIRE, JobKind.REMOVE_ORPHANS)
 
 
 def check_all_began(ended: list[Ended]) -> None:
@@ -138,7 +138,7 @@ def test_long_jobs_alone_have_all_slots_but_the_reserved_ones() -> None:
 
 def test_streams_of_urgent_jobs_do_not_starve_the_patient_ones() -> None:
     """With a queue for each priority the last one waits for ever; deadlines come."""
-    patient = Comes(at=1.0, table=0, seconds=10.0, kind=JobKind.ORPHANS, priority="low")
+    patient = Comes(at=1.0, table=0, seconds=10.0, kind=JobKind.REMOVE_ORPHANS, priority="low")
     urgent = [Comes(at=float(at), table=1 + at % 500, seconds=9.0, kind=JobKind.MERGE) for at in range(0, 200_000, 5)]
     asked = [Comes(at=float(at), table=1_000 + at, seconds=9.0, asked=True) for at in range(0, 200_000, 50)]
     ended = worked([patient, *urgent, *asked], Rules(slots=1))  # twice what one slot can do

@@ -197,7 +197,7 @@ def test_a_job_tells_of_each_attempt_which_optimizer_had_it_and_how_that_ended()
         job = end(change_status(job, JobStatus.COMMITTING) if end is mark_unknown else job, LATER)
     job = settle_unknown(job, LATER, max_attempts=3)
     assert job.status is JobStatus.FAILED
-    assert [(one.number, one.optimizer, one.how) for one in job.attempts] == [
+    assert [(one.number, one.optimizer, one.outcome) for one in job.attempts] == [
         (1, "o1", "handed back"),
         (2, "o2", "fell silent while running"),
         (3, "o3", "did not learn whether it had committed"),
@@ -209,9 +209,9 @@ def test_a_job_tells_of_each_attempt_which_optimizer_had_it_and_how_that_ended()
 def test_an_attempt_that_goes_on_has_no_end_and_the_last_one_is_how_the_job_ended() -> None:
     job = lease_job(a_job(), owner=OptimizerId("o"), token=TOKEN, now=NOW, until=LATER)
     (going_on,) = job.attempts
-    assert (going_on.ended_at, going_on.how, Attempt.from_json(going_on.as_json())) == (None, None, going_on)
+    assert (going_on.ended_at, going_on.outcome, Attempt.from_json(going_on.as_json())) == (None, None, going_on)
     (over,) = end_job(job, JobStatus.SUCCEEDED, LATER).attempts
-    assert (over.ended_at, over.how) == (LATER, "succeeded")
+    assert (over.ended_at, over.outcome) == (LATER, "succeeded")
 
 
 def test_of_many_attempts_the_last_are_told() -> None:

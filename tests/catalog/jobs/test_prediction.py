@@ -55,7 +55,9 @@ def test_a_merge_takes_the_files_of_the_change_store_away() -> None:
 
 def test_position_deletes_are_packed() -> None:
     for data_files, left in ((5, 5), (1000, 20)):
-        gain = predict_job(JobKind.DELETES, plain(data_files=data_files, delete_files=40, position_deletes=400), ())
+        gain = predict_job(
+            JobKind.REWRITE_DELETES, plain(data_files=data_files, delete_files=40, position_deletes=400), ()
+        )
         assert changes(gain) == {"deletes": (40, left)}
 
 

@@ -62,15 +62,15 @@ def test_no_row_gives_way_to_itself_where_its_file_is_listed_twice() -> None:
 
 
 @pytest.mark.parametrize(
-    ("column", "sequence_field", "why"),
+    ("column", "sequence_field", "reason"),
     [
         ("nowhere", None, "no column nowhere"),
         ("tags", None, "no values of which one is the highest"),
         ("at `once`", "version", "decided by the sequence field, version"),
     ],
 )
-def test_a_rule_that_cannot_be_followed_is_refused(column: str, sequence_field: str | None, why: str) -> None:
-    with pytest.raises(Invalid, match=why):
+def test_a_rule_that_cannot_be_followed_is_refused(column: str, sequence_field: str | None, reason: str) -> None:
+    with pytest.raises(Invalid, match=reason):
         task(KeepRule(column), sequence_field=sequence_field)
 
 

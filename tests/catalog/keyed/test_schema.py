@@ -53,7 +53,7 @@ def test_a_change_is_a_row_of_base_and_what_tells_of_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "spec", "why"),
+    ("schema", "spec", "reason"),
     [
         (columns(AT), SPEC, "no column 'id' in the table"),
         (columns(ID), SPEC, "no column 'at' in the table"),
@@ -69,8 +69,8 @@ def test_a_change_is_a_row_of_base_and_what_tells_of_it() -> None:
         (columns({"name": "id"}), SPEC, "'id' is missing"),
     ],
 )
-def test_what_is_not_fit_for_a_key_is_named(schema: Json, spec: KeySpec, why: str) -> None:
-    with pytest.raises(Invalid, match=why):
+def test_what_is_not_fit_for_a_key_is_named(schema: Json, spec: KeySpec, reason: str) -> None:
+    with pytest.raises(Invalid, match=reason):
         build_base_schema(schema, spec)
 
 
@@ -102,7 +102,7 @@ def test_columns_that_the_table_does_not_stand_on_come_and_go(new: Json) -> None
 
 
 @pytest.mark.parametrize(
-    ("new", "why"),
+    ("new", "reason"),
     [
         (altered(AT, NOTE), "'id' is part of the primary key"),
         (altered({**KEY, "name": "key"}, AT, NOTE), "'id' is part of the primary key"),
@@ -116,8 +116,8 @@ def test_columns_that_the_table_does_not_stand_on_come_and_go(new: Json) -> None
         (altered(KEY, AT, NOTE, column(4, "more", required=True)), "'more' cannot be required"),
     ],
 )
-def test_what_the_table_stands_on_stays(new: Json, why: str) -> None:
-    with pytest.raises(CommitRefused, match=why):
+def test_what_the_table_stands_on_stays(new: Json, reason: str) -> None:
+    with pytest.raises(CommitRefused, match=reason):
         check_altered(new, BASE, SPEC, is_change=False)
 
 

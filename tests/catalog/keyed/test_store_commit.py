@@ -111,8 +111,11 @@ def test_a_change_store_takes_appends_alone(operation: str) -> None:
 def test_a_job_brings_what_its_kind_is_for_and_nothing_else(kind: JobKind, role: RelationKind, operation: str) -> None:
     base, change = RelationKind.BASE, RelationKind.CHANGE
     allowed = {
-        *[(one, base, "replace") for one in (JobKind.REWRITE, JobKind.DELETES, JobKind.MANIFESTS, JobKind.PUBLISH)],
-        *[(one, change, "replace") for one in (JobKind.COMPACT, JobKind.MANIFESTS)],
+        *[
+            (one, base, "replace")
+            for one in (JobKind.REWRITE, JobKind.REWRITE_DELETES, JobKind.REWRITE_MANIFESTS, JobKind.PUBLISH)
+        ],
+        *[(one, change, "replace") for one in (JobKind.COMPACT, JobKind.REWRITE_MANIFESTS)],
         *[(one, change, "delete") for one in (JobKind.MERGE, JobKind.CLEAN, JobKind.SYNC, JobKind.TTL)],
         *[(one, base, any_) for one in (JobKind.MERGE, JobKind.SYNC) for any_ in ("append", "overwrite", "delete")],
         (JobKind.SYNC, change, "append"),
@@ -128,7 +131,7 @@ def test_a_job_brings_what_its_kind_is_for_and_nothing_else(kind: JobKind, role:
         refused(made, f"a {kind} job does not {operation} on the {role} store")
 
 
-@pytest.mark.parametrize("kind", [JobKind.COMPACT, JobKind.MANIFESTS])
+@pytest.mark.parametrize("kind", [JobKind.COMPACT, JobKind.REWRITE_MANIFESTS])
 def test_packing_a_change_store_keeps_its_rows(kind: JobKind) -> None:
     counts = {"added-records": "7", "deleted-records": "7", "total-records": "9"}
     keyed = a_keyed_table(spec=SPEC, pending_rows=9)

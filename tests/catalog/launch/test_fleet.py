@@ -83,7 +83,7 @@ def test_one_that_idles_long_enough_is_drained_down_to_the_minimum() -> None:
     assert look(idle, launch=bounds(1, 3)).ends == ()
     assert look(idle, waits=waiting(0)).ends == ()
     assert look(idle, went=LaunchHistory(changed_at=ago(59))).ends == ()
-    assert "idle for 600 s" in look(idle).ends[0].why
+    assert "idle for 600 s" in look(idle).ends[0].reason
 
 
 def test_a_draining_one_is_not_counted_and_not_drained_again() -> None:
@@ -163,7 +163,7 @@ def launched(number: int, status: LaunchStatus, lived: float = 5, **changes: Any
         started_at=began,
         busy_at=began,
         ended_at=began + timedelta(seconds=lived) if status.is_over else None,
-        why=f"reason {number}",
+        reason=f"reason {number}",
     )
     return replace(made, **changes)
 

@@ -28,7 +28,7 @@ def a_blocker(**changes: Any) -> Blocker:
 
 def not_due(facts: Any, past: Any = (), now: datetime = NOW) -> NotDue:
     decision = decide_next_job(facts, past, now)
-    assert isinstance(decision, NotDue), decision.why
+    assert isinstance(decision, NotDue), decision.reason
     return decision
 
 
@@ -39,7 +39,7 @@ def test_a_job_that_is_due_waits_for_its_window() -> None:
     waits = not_due(plain(NIGHT, **SMALL))
     assert waits.next_at == NOW.replace(hour=22, minute=0)
     assert waits.kind is JobKind.REWRITE
-    assert "may not begin before 2026-11-21 22:00 UTC" in waits.why
+    assert "may not begin before 2026-11-21 22:00 UTC" in waits.reason
     assert isinstance(decide_next_job(plain(NIGHT, **SMALL), (), waits.next_at), Due)
     assert isinstance(decide_next_job(plain(NIGHT, **SMALL), (), waits.next_at + 8 * HOUR), NotDue)
 
@@ -60,14 +60,14 @@ def test_a_window_that_never_opens_is_said_to() -> None:
     policy = NIGHT | {"firn.optimize.not-during": "0 20 * * * for 12 h"}
     waits = not_due(plain(policy, **SMALL))
     assert waits.next_at is None
-    assert "no moment is both within" in waits.why
+    assert "no moment is both within" in waits.reason
 
 
 def test_what_time_brings_outside_the_window_comes_when_it_opens() -> None:
     facts = plain(NIGHT | {"firn.orphans.schedule": "0 12 * * *"}, last_commit_at=NOW)
     waits = not_due(facts)
     opens = NOW.replace(hour=22, minute=0)
-    assert (waits.kind, waits.next_at) == (JobKind.ORPHANS, opens)
+    assert (waits.kind, waits.next_at) == (JobKind.REMOVE_ORPHANS, opens)
     assert isinstance(decide_next_job(facts, (), opens), Due)
 
 
@@ -79,7 +79,7 @@ def test_a_blocked_table_gets_no_job_and_says_who_blocks_it_and_until_when() -> 
     waits = not_due(plain(**SMALL, blockers=(blocker,)))
     assert waits.blocked_by == blocker
     assert waits.next_at == blocker.until
-    assert "the table is blocked by ann until 2026-11-21 11:30 UTC: a load" in waits.why
+    assert "the table is blocked by ann until 2026-11-21 11:30 UTC: a load" in waits.reason
     assert isinstance(decide_next_job(plain(**SMALL, blockers=(blocker,)), (), blocker.until), Due)
 
 
@@ -99,8 +99,8 @@ def test_of_several_blockers_the_last_to_end_counts() -> None:
 
 def test_a_blocked_table_with_nothing_to_do_says_that_it_is_blocked() -> None:
     idle = not_due(plain({"firn.orphans.schedule": ""}, blockers=(a_blocker(),)))
-    assert "nothing to do" in idle.why
-    assert "blocked until" in idle.why
+    assert "nothing to do" in idle.reason
+    assert "blocked until" in idle.reason
 
 
 def test_after_a_blocker_the_window_is_waited_for() -> None:
@@ -136,7 +136,7 @@ def rewrite(gained: int | None, state: str = "other", **changes: Any) -> Any:
 
 def test_a_kind_that_keeps_missing_its_prediction_backs_off_and_says_so() -> None:
     waits = not_due(plain(**SMALL), [rewrite(22), rewrite(None), rewrite(0)])
-    assert "the last 3 gained less than a quarter of what was predicted" in waits.why
+    assert "the last 3 gained less than a quarter of what was predicted" in waits.reason
     assert waits.next_at == NOW + timedelta(minutes=2)
     assert isinstance(decide_next_job(plain(**SMALL), [rewrite(0)] * 3, waits.next_at), Due)
     longer = not_due(plain(**SMALL), [rewrite(0)] * 5).next_at

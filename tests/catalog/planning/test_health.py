@@ -21,7 +21,7 @@ from tests.factories import NOW, a_keyed_table
 
 def lost(facts: TableFacts, **more: Any) -> dict[HealthPart, HealthLoss]:
     """The parts that take points."""
-    return {one.part: one for one in compute_health(facts, NOW, **more).parts if one.lost}
+    return {one.part: one for one in compute_health(facts, NOW, **more).parts if one.points_lost}
 
 
 def pending(**counts: Any) -> TableFacts:
@@ -53,56 +53,56 @@ def test_small_files_weigh_by_their_share_of_the_whole_table() -> None:
     assert compute_health(few, NOW).score == 100
     assert lost(many)[HealthPart.SMALL_FILES] == HealthLoss(
         part=HealthPart.SMALL_FILES,
-        lost=15.0,
-        of=30,
-        figure="20 of 20 files small, 20 can be packed (a rewrite is due at 20)",
+        points_lost=15.0,
+        max_points=30,
+        detail="20 of 20 files small, 20 can be packed (a rewrite is due at 20)",
     )
-    assert lost(plain(data_files=90, small_files=90))[HealthPart.SMALL_FILES].lost == 30
+    assert lost(plain(data_files=90, small_files=90))[HealthPart.SMALL_FILES].points_lost == 30
 
 
 def test_deletes_weigh_by_the_rows_that_they_take_away() -> None:
     vectors: dict[str, Any] = {"format_version": 3, "data_files": 10, "delete_files": 10, "records": 100}
-    assert lost(plain(position_deletes=20, **vectors))[HealthPart.DELETES].lost == 12.5
-    assert lost(plain(position_deletes=40, **vectors))[HealthPart.DELETES].lost == 25
+    assert lost(plain(position_deletes=20, **vectors))[HealthPart.DELETES].points_lost == 12.5
+    assert lost(plain(position_deletes=40, **vectors))[HealthPart.DELETES].points_lost == 25
     assert (
-        lost(plain(position_deletes=40, **vectors))[HealthPart.DELETES].figure == "40% of rows deleted, 10 delete files"
+        lost(plain(position_deletes=40, **vectors))[HealthPart.DELETES].detail == "40% of rows deleted, 10 delete files"
     )
 
 
 def test_delete_files_weigh_by_their_number_where_readers_open_them_all() -> None:
     files: dict[str, Any] = {"data_files": 10, "delete_files": 20, "records": 10**6, "position_deletes": 20}
-    assert lost(plain(format_version=2, **files))[HealthPart.DELETES].lost == 25
+    assert lost(plain(format_version=2, **files))[HealthPart.DELETES].points_lost == 25
     assert HealthPart.DELETES not in lost(plain(format_version=3, **files))
 
 
 def test_pending_changes_weigh_half_when_a_merge_is_due() -> None:
-    assert lost(pending(pending_commits=20))[HealthPart.PENDING].lost == 10
-    assert lost(pending(pending_commits=40))[HealthPart.PENDING].lost == 20
-    assert lost(pending(pending_rows=250_000))[HealthPart.PENDING].lost == 5
+    assert lost(pending(pending_commits=20))[HealthPart.PENDING].points_lost == 10
+    assert lost(pending(pending_commits=40))[HealthPart.PENDING].points_lost == 20
+    assert lost(pending(pending_rows=250_000))[HealthPart.PENDING].points_lost == 5
 
 
 def test_pending_changes_are_measured_by_the_trigger_that_the_owner_wrote() -> None:
     facts = replace(
         pending(pending_commits=20), policy=merge_layers([("table", {"firn.merge.trigger": "commits >= 80"})])
     )
-    assert lost(facts)[HealthPart.PENDING].lost == 2.5
+    assert lost(facts)[HealthPart.PENDING].points_lost == 2.5
 
 
 def test_snapshots_weigh_when_they_may_go_and_have_not() -> None:
     kept: dict[str, Any] = {"snapshots": 5000, "oldest_superseded_at": NOW - timedelta(days=5)}
     assert HealthPart.SNAPSHOTS not in lost(plain(**kept))
     overdue = lost(plain(**kept | {"oldest_superseded_at": NOW - timedelta(days=10)}))[HealthPart.SNAPSHOTS]
-    assert (overdue.lost, overdue.figure) == (5.0, "5,000 snapshots, the oldest superseded 10 d ago")
+    assert (overdue.points_lost, overdue.detail) == (5.0, "5,000 snapshots, the oldest superseded 10 d ago")
 
 
 def test_manifests_weigh_only_where_they_are_counted() -> None:
-    assert lost(plain(manifests=101))[HealthPart.MANIFESTS].lost == 2.5
+    assert lost(plain(manifests=101))[HealthPart.MANIFESTS].points_lost == 2.5
     assert HealthPart.MANIFESTS not in lost(plain(manifests=None))
 
 
 def test_skew_is_a_part_only_where_it_was_measured() -> None:
     assert HealthPart.SKEW not in {one.part for one in compute_health(plain(), NOW).parts}
-    assert lost(plain(), skew=4.0)[HealthPart.SKEW].lost == 5
+    assert lost(plain(), skew=4.0)[HealthPart.SKEW].points_lost == 5
     assert not lost(plain(), skew=1.0)
 
 

@@ -32,13 +32,13 @@ def pending(**changes: Any) -> TableFacts:
 def test_nothing_pending_and_no_small_files_is_not_due() -> None:
     decision = decide_next_job(facts(), (), NOW)
     assert isinstance(decision, NotDue)
-    assert "nothing pending" in decision.why
+    assert "nothing pending" in decision.reason
 
 
 def test_optimizing_switched_off_plans_nothing() -> None:
     decision = decide_next_job(pending(pending_rows=10**9, policy={"firn.optimize.enabled": "false"}), (), NOW)
     assert isinstance(decision, NotDue)
-    assert "firn.optimize.enabled" in decision.why
+    assert "firn.optimize.enabled" in decision.reason
 
 
 def test_each_limit_of_pending_changes_makes_a_merge_due() -> None:
@@ -52,21 +52,21 @@ def test_each_limit_of_pending_changes_makes_a_merge_due() -> None:
         decision = decide_next_job(pending(policy={key: limit}), (), NOW)
         assert isinstance(decision, Due), key
         assert decision.kind is JobKind.MERGE
-        assert "limit" in decision.why
+        assert "limit" in decision.reason
 
 
 def test_changes_below_every_limit_wait_until_their_age() -> None:
     decision = decide_next_job(pending(policy={"firn.merge.max-pending-age": "10 min"}), (), NOW)
     assert isinstance(decision, NotDue)
     assert decision.next_at == NOW + timedelta(minutes=10)
-    assert "1,000 rows pending" in decision.why
+    assert "1,000 rows pending" in decision.reason
 
 
 def test_a_table_with_an_active_job_gets_no_other() -> None:
     active = a_job(JobStatus.RUNNING)
     decision = decide_next_job(pending(pending_rows=10**9), [active], NOW)
     assert isinstance(decision, NotDue)
-    assert "running already" in decision.why
+    assert "running already" in decision.reason
 
 
 def test_merged_rows_left_in_the_change_store_are_cleaned() -> None:
@@ -137,7 +137,7 @@ def test_failures_in_a_row_back_off_longer_each_time_and_say_why() -> None:
         failed = [a_job(JobStatus.FAILED, kind=JobKind.MERGE, error="no disk", ended_at=NOW) for _ in range(count)]
         decision = decide_next_job(wanted, failed, NOW)
         assert isinstance(decision, NotDue)
-        assert "no disk" in decision.why
+        assert "no disk" in decision.reason
         assert decision.next_at is not None
         waits.append(decision.next_at - NOW)
         assert isinstance(decide_next_job(wanted, failed, decision.next_at), Due)

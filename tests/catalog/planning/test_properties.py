@@ -45,7 +45,7 @@ def test_waiting_for_what_is_next_ends(facts: TableFacts, past: list[Job]) -> No
     """`next_at` lies ahead, or whoever looks again then would look for ever."""
     decision = decide_next_job(facts, past, NOW)
     if isinstance(decision, NotDue):
-        assert decision.why
+        assert decision.reason
         assert decision.next_at is None or decision.next_at > NOW
     else:
         assert open_now(facts.policy, NOW)

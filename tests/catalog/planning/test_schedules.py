@@ -35,7 +35,7 @@ def test_a_moment_is_answered_by_what_was_done_or_canceled_and_not_by_what_was_g
     *, changes: dict[str, Any], is_due: bool
 ) -> None:
     facts = plain(AT_THREE, created_at=NOW - DAY, last_commit_at=NOW)
-    assert isinstance(decide_next_job(facts, [ended(JobKind.ORPHANS, **changes)], NOW), Due) == is_due
+    assert isinstance(decide_next_job(facts, [ended(JobKind.REMOVE_ORPHANS, **changes)], NOW), Due) == is_due
 
 
 def test_moments_that_nobody_has_chosen_are_spread_over_the_tables() -> None:
@@ -48,7 +48,7 @@ def test_moments_that_nobody_has_chosen_are_spread_over_the_tables() -> None:
         assert waits.next_at is not None
         due(facts, now=waits.next_at)
         not_due(facts, now=waits.next_at - timedelta(seconds=1))
-        done = ended(JobKind.ORPHANS, created_at=waits.next_at)
+        done = ended(JobKind.REMOVE_ORPHANS, created_at=waits.next_at)
         assert not_due(facts, [done], waits.next_at + HOUR).next_at == waits.next_at + 7 * DAY
         begin.append(waits.next_at)
     assert sunday <= min(begin) < sunday + HOUR

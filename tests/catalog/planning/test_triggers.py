@@ -28,13 +28,13 @@ THREE = NOW.replace(hour=3, minute=0)
 
 def due(facts: TableFacts, past: Any = (), now: datetime = NOW) -> Due:
     decision = decide_next_job(facts, past, now)
-    assert isinstance(decision, Due), decision.why
+    assert isinstance(decision, Due), decision.reason
     return decision
 
 
 def not_due(facts: TableFacts, past: Any = (), now: datetime = NOW) -> NotDue:
     decision = decide_next_job(facts, past, now)
-    assert isinstance(decision, NotDue), decision.why
+    assert isinstance(decision, NotDue), decision.reason
     return decision
 
 
@@ -58,19 +58,19 @@ def test_a_trigger_takes_the_place_of_the_four_limits() -> None:
     assert waits.next_at == NOW + HOUR
     assert waits.kind is JobKind.MERGE
     merge = due(keyed(trigger, pending_commits=3), now=NOW + HOUR)
-    assert merge.why == "3 commits pending (limit 3) and oldest change pending for 60 min (limit 60 min)"
+    assert merge.reason == "3 commits pending (limit 3) and oldest change pending for 60 min (limit 60 min)"
 
 
 def test_elapsed_counts_from_the_last_merge_or_from_when_the_table_was_made() -> None:
     facts = keyed({"firn.merge.trigger": "elapsed >= 2 h"})
-    assert due(facts).why == "last merged 40 d ago (limit 2 h)"
+    assert due(facts).reason == "last merged 40 d ago (limit 2 h)"
     merged = ended(JobKind.MERGE, created_at=NOW - HOUR)
     assert not_due(facts, [merged]).next_at == NOW + HOUR
 
 
 def test_a_merge_by_schedule_takes_whatever_is_pending() -> None:
     facts = keyed({"firn.merge.schedule": "0 3 * * *"}, pending_since=NOW)
-    assert due(facts).why == "its schedule has come at 2026-11-21 03:00 UTC"
+    assert due(facts).reason == "its schedule has come at 2026-11-21 03:00 UTC"
     merged = ended(JobKind.MERGE, created_at=THREE + HOUR)
     assert not_due(facts, [merged]).next_at == NOW + timedelta(minutes=10)  # by age
 
@@ -89,14 +89,14 @@ def test_what_a_rollback_brings_back_is_merged_again() -> None:
 def test_vectors_that_take_many_rows_away_make_a_rewrite_due() -> None:
     vectors: dict[str, Any] = {"format_version": 3, "records": 1000, "data_files": 40, "delete_files": 40}
     rewrite = due(plain(position_deletes=250, **vectors))
-    assert (rewrite.kind, rewrite.why) == (JobKind.REWRITE, "25% of rows are deleted (limit 20%)")
+    assert (rewrite.kind, rewrite.reason) == (JobKind.REWRITE, "25% of rows are deleted (limit 20%)")
     assert rewrite.params == {"because": "deletes"}
     not_due(plain(position_deletes=150, **vectors))
 
 
 def test_many_position_delete_files_are_packed_where_there_are_no_vectors() -> None:
     files: dict[str, Any] = {"records": 10**6, "data_files": 40, "delete_files": 10, "position_deletes": 10}
-    assert due(plain(format_version=2, **files)).kind is JobKind.DELETES
+    assert due(plain(format_version=2, **files)).kind is JobKind.REWRITE_DELETES
     not_due(plain(format_version=3, **files))
     not_due(plain(format_version=2, **files | {"delete_files": 9}))
 
@@ -112,14 +112,14 @@ def test_a_rewrite_by_schedule_takes_what_is_small_however_little() -> None:
     policy = {"firn.rewrite.schedule": "0 3 * * *"}
     rewrite = due(plain(policy, small_files=2, created_at=NOW - DAY))
     assert (rewrite.kind, rewrite.params) == (JobKind.REWRITE, {"min_files": "2"})
-    assert not_due(plain(policy, small_files=1, created_at=NOW - DAY)).kind is JobKind.ORPHANS
+    assert not_due(plain(policy, small_files=1, created_at=NOW - DAY)).kind is JobKind.REMOVE_ORPHANS
 
 
 def test_365_partitions_of_one_file_promise_nothing_and_get_no_rewrite() -> None:
     """It promised 365 → 1 files, ran and found nothing to do."""
     table = laid_out(plain(data_files=365, bytes=365 * 10**6), *[1] * 365)
     waits = not_due(table)
-    assert "of 365 small files 0 can be packed (a rewrite is due at 20)" in waits.why
+    assert "of 365 small files 0 can be packed (a rewrite is due at 20)" in waits.reason
     gain = predict_job(JobKind.REWRITE, table, ())
     assert (gain.files_before, gain.files_after, gain.work) == (365, 365, 0)
 
@@ -128,12 +128,12 @@ def test_18_small_files_in_6_partitions_are_packed() -> None:
     table = laid_out(plain(data_files=18, bytes=18 * 10**6), *[3] * 6)
     rewrite = due(table)
     assert (rewrite.kind, rewrite.params) == (JobKind.REWRITE, {"min_files": "2"})
-    assert rewrite.why == "12 of 18 files would go: small ones of 6 partitions"
+    assert rewrite.reason == "12 of 18 files would go: small ones of 6 partitions"
     assert rewrite.predicted is not None
     assert (rewrite.predicted.files_before, rewrite.predicted.files_after) == (18, 6)
     large = laid_out(plain(data_files=1018, bytes=1018 * 10**6), *[3] * 6)
     few = "of 18 small files 18 can be packed, 0 of them with 5 or more to a partition (a rewrite is due at 20)"
-    assert few in not_due(large).why
+    assert few in not_due(large).reason
 
 
 def test_a_rewrite_waits_until_files_that_have_gone_are_not_counted_any_more() -> None:
@@ -144,7 +144,7 @@ def test_a_rewrite_waits_until_files_that_have_gone_are_not_counted_any_more() -
     assert due(appended).kind is JobKind.REWRITE
     assert appended.to_count == [table.stats.relation_id]
     replaced = replace(table, stats=replace(table.stats, snapshot_id=8, epoch=1))
-    assert "its files are being counted" in not_due(replaced).why
+    assert "its files are being counted" in not_due(replaced).reason
     for other in ({"firn.rewrite.small-file-size": "1 KiB"}, {"firn.rewrite.target-file-size": "1 MiB"}):
         assert replace(table, policy=merge_layers([("table", other)])).to_count == [table.stats.relation_id]
 
@@ -163,8 +163,8 @@ def _selected(table: TableFacts, files: int) -> FileLayout:
 
 def test_manifests_beyond_the_limit_are_written_anew_once_in_as_many_commits() -> None:
     many = due(plain(manifests=101, sequence_number=250))
-    assert (many.kind, many.why) == (JobKind.MANIFESTS, "101 manifests (limit 100)")
-    done = ended(JobKind.MANIFESTS, params={"state": many.state})
+    assert (many.kind, many.reason) == (JobKind.REWRITE_MANIFESTS, "101 manifests (limit 100)")
+    done = ended(JobKind.REWRITE_MANIFESTS, params={"state": many.state})
     not_due(plain(manifests=101, sequence_number=299, snapshot_id=8), [done])
     due(plain(manifests=101, sequence_number=300, snapshot_id=9), [done])
 
@@ -172,7 +172,7 @@ def test_manifests_beyond_the_limit_are_written_anew_once_in_as_many_commits() -
 def test_manifests_of_a_format_that_counts_no_commits_are_not_looked_at_after_each() -> None:
     """Format v1 has no sequence numbers; a registered table may have more full manifests than the limit."""
     first = due(plain(manifests=150, format_version=1))
-    nothing = ended(JobKind.MANIFESTS, params={"state": first.state})
+    nothing = ended(JobKind.REWRITE_MANIFESTS, params={"state": first.state})
     not_due(plain(manifests=151, format_version=1, snapshot_id=8), [nothing])
     due(plain(manifests=200, format_version=1, snapshot_id=9), [nothing])
     packed = replace(nothing, committed_by=LeaseToken("t"))
@@ -223,7 +223,7 @@ def test_expiry_with_a_schedule_waits_for_it() -> None:
     policy = QUIET | {"firn.expire.schedule": "0 3 * * *"}
     waits = not_due(plain(policy, **old()))
     assert waits.next_at == THREE + DAY
-    assert "waits for its schedule" in waits.why
+    assert "waits for its schedule" in waits.reason
     assert due(plain(policy, **old()), now=THREE + DAY).kind is JobKind.EXPIRE
 
 
@@ -242,7 +242,7 @@ def of_both(base: dict[str, Any], change: dict[str, Any]) -> TableFacts:
 def test_snapshots_of_base_that_cannot_go_hide_nothing_of_the_change_store() -> None:
     stuck = due(of_both(old(), {}))
     tried = ended(JobKind.EXPIRE, params={"state": stuck.state})
-    assert "found nothing to do" in not_due(of_both(old(), {}), [tried]).why
+    assert "found nothing to do" in not_due(of_both(old(), {}), [tried]).reason
     both = due(of_both(old(), old()), [tried])
     assert both.kind is JobKind.EXPIRE
     again = ended(JobKind.EXPIRE, params={"state": both.state})
@@ -267,15 +267,15 @@ def test_a_schedule_is_of_its_own_time_zone() -> None:
 
 def test_a_scheduled_job_that_has_failed_is_still_due() -> None:
     facts = plain(AT_THREE, created_at=NOW - DAY, last_commit_at=NOW)
-    failed = ended(JobKind.ORPHANS, JobStatus.FAILED, error="no disk")
-    assert "failed once: no disk" in not_due(facts, [failed]).why
-    assert due(facts, [failed], NOW + HOUR).kind is JobKind.ORPHANS
+    failed = ended(JobKind.REMOVE_ORPHANS, JobStatus.FAILED, error="no disk")
+    assert "failed once: no disk" in not_due(facts, [failed]).reason
+    assert due(facts, [failed], NOW + HOUR).kind is JobKind.REMOVE_ORPHANS
 
 
 def look(days_ago: int, **changes: Any) -> Any:
     """One that took an hour."""
     began = NOW - days_ago * DAY
-    return ended(JobKind.ORPHANS, **{"created_at": began, "ended_at": began + HOUR, **changes})
+    return ended(JobKind.REMOVE_ORPHANS, **{"created_at": began, "ended_at": began + HOUR, **changes})
 
 
 def test_orphans_are_not_looked_for_where_nobody_writes() -> None:
@@ -296,12 +296,12 @@ def test_what_lies_aside_of_an_idle_table_is_deleted_in_the_end() -> None:
 
 
 def test_orphans_are_not_looked_for_where_none_could_be_taken() -> None:
-    why = "its location s3://elsewhere is not inside the catalog's warehouse"
-    kept = plain(AT_THREE, created_at=NOW - DAY, last_commit_at=NOW, keeps_orphans=why)
+    reason = "its location s3://elsewhere is not inside the catalog's warehouse"
+    kept = plain(AT_THREE, created_at=NOW - DAY, last_commit_at=NOW, keeps_orphans=reason)
     decision = not_due(kept)
     assert (decision.kind, decision.next_at) == (None, None)
-    assert decision.why.endswith(f"; no orphans: {why}")
-    assert "orphans" not in not_due(replace(kept, policy=merge_layers([("table", QUIET)]))).why
+    assert decision.reason.endswith(f"; no orphans: {reason}")
+    assert "remove-orphans" not in not_due(replace(kept, policy=merge_layers([("table", QUIET)]))).reason
 
 
 def test_orphans_of_a_linked_table_are_hives() -> None:
@@ -312,8 +312,8 @@ def test_rows_grow_old_by_schedule_where_policy_says_by_what() -> None:
     ttl = QUIET | {"firn.ttl.field": "at", "firn.ttl.max-age": "30 d"}
     at_four = {"firn.ttl.schedule": "0 4 * * *"}
     known: dict[str, Any] = {"created_at": NOW - DAY, "records": 10}
-    why = "rows whose at is older than 30 d go: its schedule has come at 2026-11-21 04:00 UTC"
-    assert due(plain(ttl | at_four, **known)).why == why
+    reason = "rows whose at is older than 30 d go: its schedule has come at 2026-11-21 04:00 UTC"
+    assert due(plain(ttl | at_four, **known)).reason == reason
     for lacking in ttl.keys() - QUIET.keys():
         not_due(plain({key: text for key, text in ttl.items() if key != lacking}, **known))
     not_due(plain(ttl, **known | {"records": 0}))
@@ -326,7 +326,7 @@ def test_rows_of_a_linked_table_do_not_grow_old_and_it_says_so(of: Any) -> None:
     stats = TableStats(relation_id=KEYED.base_id, snapshot_id=3, records=10)
     linked = replace(of(ttl, created_at=NOW - DAY), stats=stats)
     assert due(linked).kind is JobKind.TTL
-    said = not_due(replace(linked, hive_linked=True)).why
+    said = not_due(replace(linked, hive_linked=True)).reason
     assert said.endswith("no ttl: the table is linked to Hive, which would bring the rows back")
 
 

@@ -66,7 +66,7 @@ def test_a_typo_hides_nothing_that_is_wider() -> None:
     held = policy.explained()[key]
     assert (held.text, held.source) == ("90 d", "catalog")
     assert [(one.text, one.source) for one in held.ignored] == [("lots", "namespace db"), ("90 days", "table")]
-    assert held.ignored[1].why == "'90 days' is not a duration"
+    assert held.ignored[1].reason == "'90 days' is not a duration"
     off = merge_layers([("catalog", {"firn.optimize.enabled": "false"}), ("table", {"firn.optimize.enabled": "flase"})])
     assert off["firn.optimize.enabled"] is False
 

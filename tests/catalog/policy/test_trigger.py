@@ -78,15 +78,15 @@ def test_a_bad_trigger_is_refused_when_it_is_set() -> None:
 def test_what_holds_is_said_with_its_limit() -> None:
     trigger = parse_trigger("rows >= 5000 or (commits >= 2 and age >= 1 min)")
     assert not trigger.holds(waiting())
-    assert trigger.why(waiting()) == "1 row pending (limit 5,000)"
-    assert trigger.why(waiting(rows=6000)) == "6,000 rows pending (limit 5,000)"
+    assert trigger.reason(waiting()) == "1 row pending (limit 5,000)"
+    assert trigger.reason(waiting(rows=6000)) == "6,000 rows pending (limit 5,000)"
     both = "2 commits pending (limit 2) and oldest change pending for 60 s (limit 60 s)"
-    assert trigger.why(waiting(commits=2)) == both
+    assert trigger.reason(waiting(commits=2)) == both
 
 
 def test_of_what_has_to_hold_together_the_rest_is_said() -> None:
     trigger = parse_trigger("bytes >= 64 MiB and elapsed >= 3 h and rows >= 1")
-    assert trigger.why(waiting()) == "10 bytes pending (limit 64 MiB) and last merged 60 min ago (limit 3 h)"
+    assert trigger.reason(waiting()) == "10 bytes pending (limit 64 MiB) and last merged 60 min ago (limit 3 h)"
 
 
 def test_time_makes_true_what_waits_for_time_alone() -> None:

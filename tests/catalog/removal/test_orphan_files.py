@@ -35,7 +35,7 @@ def test_the_clock_that_makes_files_youngest_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("location", "modified", "why"),
+    ("location", "modified", "reason"),
     [
         ("s3a://b/t/data/x.parquet", NOW - timedelta(days=4), None),
         ("s3://b/t//data/../data/x.parquet", NOW - timedelta(days=4), None),
@@ -51,10 +51,10 @@ def test_the_clock_that_makes_files_youngest_counts() -> None:
     ],
 )
 def test_a_file_is_kept_unless_place_and_age_are_sure(
-    location: str, modified: datetime | None, why: KeepReason | None
+    location: str, modified: datetime | None, reason: KeepReason | None
 ) -> None:
     before = NOW - timedelta(days=3)
-    assert find_keep_reason(SeenFile(location, 1, modified), ["s3://b/t"], before) is why
+    assert find_keep_reason(SeenFile(location, 1, modified), ["s3://b/t"], before) is reason
     assert find_keep_reason(None, ["s3://b/t"], before) is KeepReason.GONE
 
 

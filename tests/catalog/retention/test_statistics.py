@@ -36,8 +36,8 @@ def test_by_hand_all_columns_of_single_values_are_counted_and_by_schedule_none_w
 
 def test_columns_that_are_asked_for_are_counted_in_the_tables_order() -> None:
     assert choose_statistics_columns(a_table(), ("price", "id"), all_without=False) == ["id", "price"]
-    for wrong, why in (("ID", "no column"), ("tags", "no single values"), ("body", "no single values")):
-        with pytest.raises(Invalid, match=why):
+    for wrong, reason in (("ID", "no column"), ("tags", "no single values"), ("body", "no single values")):
+        with pytest.raises(Invalid, match=reason):
             choose_statistics_columns(a_table(), (wrong,), all_without=True)
 
 

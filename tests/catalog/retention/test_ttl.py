@@ -98,7 +98,7 @@ def test_values_are_those_of_partitions_and_bounds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "why"),
+    ("kind", "reason"),
     [
         ("string", "no order of times"),
         ("long", "milliseconds or something else"),
@@ -107,14 +107,14 @@ def test_values_are_those_of_partitions_and_bounds() -> None:
         ({"type": "struct", "fields": []}, "its type is struct"),
     ],
 )
-def test_a_column_that_tells_no_time_is_refused_with_the_reason(kind: Any, why: str) -> None:
-    with pytest.raises(Invalid, match=why):
+def test_a_column_that_tells_no_time_is_refused_with_the_reason(kind: Any, reason: str) -> None:
+    with pytest.raises(Invalid, match=reason):
         compute_ttl_cutoff(a_table(kind), POLICY, NOW)
 
 
 def test_what_is_not_set_or_not_there_is_refused_with_the_reason() -> None:
-    for changes, why in (({"field": None}, "firn.ttl.field is not set"), ({"max_age": None}, "max-age is not set")):
-        with pytest.raises(Invalid, match=why):
+    for changes, reason in (({"field": None}, "firn.ttl.field is not set"), ({"max_age": None}, "max-age is not set")):
+        with pytest.raises(Invalid, match=reason):
             cut("date", **changes)
     with pytest.raises(Invalid, match="no column of that name"):
         cut("date", field="At")

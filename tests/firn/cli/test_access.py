@@ -99,7 +99,7 @@ def test_a_role_is_made_granted_given_and_does_what_it_says(run: Command, url: s
     done(run("user", "create", "ada", *as_admin))
     done(run("role", "assign", "analysts", "ada", *as_admin))
     assert "ada" in done(run("role", "show", "analysts", *as_admin)).out
-    token = done(run("token", "create", "test", "--owner", "ada", "--lasts", "1h", *as_admin)).out.strip()
+    token = done(run("token", "create", "test", "--owner", "ada", "--expires-in", "1h", *as_admin)).out.strip()
     me = done(run("whoami", "--json", "--token", token)).json
     assert (me["name"], me["roles"], me["admin"]) == ("ada", ["analysts"], False)
     with firn.connect(url, token=token) as client:

@@ -11,7 +11,7 @@ def test_an_optimizer_is_listed_drained_stopped_and_wanted_again(run: Command, c
     about = {"host": "h", "pid": 1, "version": "0", "protocol": PROTOCOL, "slots": 4}
     mine = client.transport.change("POST", "/optimizers", about)["id"]
     assert "0 of 4" in run("optimizer", "list").out
-    assert run("optimizer", "drain", mine, "--why", "disks").out == f"{mine} is draining: disks, holding 0 jobs\n"
+    assert run("optimizer", "drain", mine, "--reason", "disks").out == f"{mine} is draining: disks, holding 0 jobs\n"
     stopped = run("optimizer", "stop", mine, "--json").json
     assert (stopped["draining"], stopped["stopping"]) == (True, True)
     assert run("optimizer", "undrain", mine).out == f"{mine} is working, holding 0 jobs\n"

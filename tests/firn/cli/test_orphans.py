@@ -1,4 +1,4 @@
-"""`firn table orphans`, `quarantine`, `restore-files` and `firn job deleted`: what they do, print and end with."""
+"""`firn table remove-orphans`, `quarantine`, `restore-files` and `firn job deleted`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def work(url: str, *paths: Path) -> None:
     """What an optimizer does with the job that waits."""
     api = connect(url)
     me = api.register(group="default", host="here", pid=1, version="0", facts={}).id
-    lease = api.take_lease(me, ["orphans"], wait_seconds=5)
+    lease = api.take_lease(me, ["remove-orphans"], wait_seconds=5)
     assert lease is not None
     api.ask(lease, "orphans/overdue", {}, seconds=30)
     taken: dict[str, Any] = api.ask(lease, "orphans", {"files": [str(path) for path in paths]}, seconds=30)
@@ -50,7 +50,7 @@ def work(url: str, *paths: Path) -> None:
 
 def test_orphans_are_set_aside_listed_and_put_back(run: Command, client: firn.Client, table: str) -> None:
     one, other = stray(client, table, "one.parquet"), stray(client, table, "other.parquet")
-    asked = run("table", "orphans", table, "--no-wait", "--json")
+    asked = run("table", "remove-orphans", table, "--no-wait", "--json")
     assert asked.code == 0, asked.err
     work(run.url, one, other)
     assert not one.exists()
@@ -59,14 +59,14 @@ def test_orphans_are_set_aside_listed_and_put_back(run: Command, client: firn.Cl
     assert str(one) in run("job", "deleted", asked.json["id"]).out
     assert run("table", "restore-files", table, str(one)).out == "1 files are in their places again\n"
     assert (one.read_bytes(), other.exists()) == (b"some rows", False)
-    assert run("table", "restore-files", table, "--job", asked.json["id"], "--json").json == {"put_back": [str(other)]}
+    assert run("table", "restore-files", table, "--job", asked.json["id"], "--json").json == {"restored": [str(other)]}
     states = {file["state"] for file in run("job", "deleted", asked.json["id"], "--json").json[0]["files"]}
     assert states == {"put back"}
 
 
 def test_a_dry_run_names_the_files_and_moves_none(run: Command, client: firn.Client, table: str) -> None:
     path = stray(client, table, "one.parquet")
-    asked = run("table", "orphans", table, "--dry-run", "--no-wait", "--json").json
+    asked = run("table", "remove-orphans", table, "--dry-run", "--no-wait", "--json").json
     assert asked["params"]["dry_run"] is True
     work(run.url, path)
     assert path.exists()

@@ -110,9 +110,9 @@ def test_what_is_shown_for_people(run: Command, keyed: str) -> None:
     assert f"lake.{keyed}" in shown
     assert "base" in shown
     assert "change" in shown
-    why = run("table", "why", keyed)
-    assert why.code == 0
-    assert why.out.startswith("nothing is due: nothing pending")
+    reason = run("table", "explain", keyed)
+    assert reason.code == 0
+    assert reason.out.startswith("nothing is due: nothing pending")
     assert run("table", "snapshots", keyed).out == "no snapshots yet\n"
     assert run("table", "files", keyed).out == "no files\n"
     assert "create" in run("table", "history", keyed).out
@@ -144,13 +144,13 @@ def test_a_dry_run_says_what_a_job_would_do_and_plans_none(run: Command, keyed: 
 def test_a_dry_run_is_of_the_job_that_was_asked_for(run: Command, keyed: str) -> None:
     ordered = run("table", "rewrite", keyed, "--strategy", "sort", "--sort-by", "id", "--all", "--dry-run")
     assert ordered.out.startswith("would have nothing to do\n")
-    for options, why in (
+    for options, reason in (
         (["--sort-by", "id"], "no strategy that sorts"),
         (["--where", ""], "the condition is empty"),
         (["--strategy", "sort", "--sort-by", "nonsense"], "no such column"),
     ):
         refused = run("table", "rewrite", keyed, *options, "--dry-run")
-        assert (refused.code, why in refused.err) == (2, True), refused.err
+        assert (refused.code, reason in refused.err) == (2, True), refused.err
     assert run("table", "merge", keyed, "--mode", "vectors", "--dry-run").code == 0
 
 
@@ -163,7 +163,7 @@ def test_jobs_that_change_files_are_asked_for_with_their_choices(run: Command, k
     refused = run("table", "rewrite", keyed, "--sort-by", "a", "--no-wait")
     assert refused.code == 2
     assert "no strategy that sorts" in refused.err
-    for kind in ("compact", "deletes", "manifests"):
+    for kind in ("compact", "rewrite-deletes", "rewrite-manifests"):
         job = run("table", kind, keyed, "--no-wait", "--json").json
         assert (job["kind"], job["status"]) == (kind, "pending")
         run("job", "cancel", job["id"])
@@ -177,9 +177,9 @@ def test_a_job_of_any_kind_is_started_with_its_options(run: Command, keyed: str)
     wanted = {"strategy": "sort", "sort_order": ["id"], "everything": True}
     assert {key: job["params"][key] for key in wanted} == wanted
     run("job", "cancel", job["id"])
-    for kind, why in (("sync", "does not match any of the expected tags"), ("statistics", "Extra inputs")):
+    for kind, reason in (("sync", "does not match any of the expected tags"), ("statistics", "Extra inputs")):
         refused = run("job", "start", keyed, kind, "--option", "sort_order=[]", "--no-wait")
-        assert (refused.code, why in refused.err) == (2, True), refused.err
+        assert (refused.code, reason in refused.err) == (2, True), refused.err
 
 
 def test_a_job_is_asked_for_shown_canceled_and_retried(run: Command, keyed: str) -> None:
@@ -252,7 +252,7 @@ def test_what_somebody_else_sets_meanwhile_stays(
 def test_whoever_stops_waiting_is_told_that_the_job_goes_on(
     run: Command, keyed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = run("table", "manifests", keyed, "--timeout", "0")
+    said = run("table", "rewrite-manifests", keyed, "--timeout", "0")
     assert (said.code, "it goes on" in said.err) == (3, True)
     job = run("job", "list", "--table", keyed, "--json").json[0]
     assert job["status"] == "pending"
@@ -277,7 +277,7 @@ def test_a_job_is_waited_for_however_long_it_takes(
             client.jobs.cancel(client.tables[keyed].jobs()[0].id)
 
     monkeypatch.setattr("firn.jobs.time", SimpleNamespace(monotonic=lambda: next(days), sleep=sleep))
-    said = run("table", "manifests", keyed, "--json")
+    said = run("table", "rewrite-manifests", keyed, "--json")
     assert (said.code, said.json["status"]) == (1, "canceled")
 
 

@@ -1,4 +1,4 @@
-"""`firn table why`, `health`, `block`, `unblock` and `blockers`, against a real server."""
+"""`firn table explain`, `health`, `block`, `unblock` and `blockers`, against a real server."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def table(client: firn.Client) -> str:
 
 
 def test_why_says_what_comes_next_and_when(run: Command, table: str) -> None:
-    said = run("table", "why", table)
+    said = run("table", "explain", table)
     assert said.code == 0
-    assert said.out.startswith("nothing is due: nothing to do; orphans comes next")
-    assert run("table", "why", table, "--json").json["due"] is False
+    assert said.out.startswith("nothing is due: nothing to do; remove-orphans comes next")
+    assert run("table", "explain", table, "--json").json["due"] is False
 
 
 def test_health_is_a_score_and_its_parts(run: Command, table: str) -> None:
@@ -45,7 +45,7 @@ def test_a_table_is_blocked_for_a_while(run: Command, table: str) -> None:
     refused = run("table", "rewrite", table)
     assert refused.code == 1
     assert "blocked for rewrite until" in refused.err
-    assert "blocked for rewrite until" in run("table", "why", table).out
+    assert "blocked for rewrite until" in run("table", "explain", table).out
     assert run("table", "unblock", table, "--id", made["id"]).code == 0
     assert run("table", "blockers", table).out == "nothing blocks it\n"
 

@@ -242,17 +242,17 @@ def test_files_of_iceberg_s_own_writers_go_by_their_ids(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("there", "value", "why"),
+    ("there", "value", "reason"),
     [
         (["null", "string", "int"], 1, "several types"),
         ("string", "1", "its string is not read as long"),
         (MONEY, Decimal(1), "its bytes decimal is not read as long"),
     ],
 )
-def test_a_file_that_is_not_read_is_named(tmp_path: Path, there: Any, value: Any, why: str) -> None:
+def test_a_file_that_is_not_read_is_named(tmp_path: Path, there: Any, value: Any, reason: str) -> None:
     made = Made(tmp_path, column(1, "id", LongType()))
     file = made.add(record(named("id", there)), {"id": value})
-    with pytest.raises(Refused, match=why) as refused:
+    with pytest.raises(Refused, match=reason) as refused:
         made.scanned()
     assert file.file_path in str(refused.value)
     assert "firn sql" in (refused.value.hint or "")

@@ -82,21 +82,21 @@ def test_what_was_written_and_not_published_is_said_to_be_written(monkeypatch: p
 
 def test_of_what_a_statement_names_the_tables_over_hive_are_brought_up_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
     session = session_with(catalog_conf("http://127.0.0.1:1", "lake"))
-    followed: list[tuple[str, str]] = []
+    sync_from_hive: list[tuple[str, str]] = []
 
     def link(_: object, name: str) -> Any:
         if name.endswith("missing"):
             raise NotFound("no such table")
-        over = SimpleNamespace(follow=lambda what: followed.append((name, what)))
+        over = SimpleNamespace(follow=lambda what: sync_from_hive.append((name, what)))
         return over if name.endswith("hive") else None
 
     named = [("lake", "db", "hive"), ("lake", "db", "plain"), ("lake", "db", "missing"), ("theirs", "db", "hive")]
     monkeypatch.setattr(statements, "tables_of", lambda *_: named)
     monkeypatch.setattr(statements, "linked", link)
     statements.before_statement(session, "SELECT", "none")
-    assert followed == []
+    assert sync_from_hive == []
     statements.before_statement(session, "SELECT", "data")
-    assert followed == [("lake.db.hive", "data")]
+    assert sync_from_hive == [("lake.db.hive", "data")]
 
 
 def fails() -> None:

@@ -30,7 +30,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, issuer: Issuer) -> Iterator
     """Access is on; its client is the administrator."""
     settings = {
         "FIRN_ACCESS__ENABLED": "true",
-        "FIRN_ACCESS__REMEMBER_SECONDS": "0.1",
+        "FIRN_ACCESS__CACHE_SECONDS": "0.1",
         "FIRN_ACCESS__AUDIT_FLUSH_SECONDS": "0.2",
         "FIRN_ACCESS__OIDC_ISSUER": issuer.url,
         "FIRN_ACCESS__OIDC_AUDIENCE": "firn",

@@ -76,7 +76,7 @@ def settled(page: Page) -> None:
 
 
 PAGES = {
-    "overview": "/optimizing",
+    "overview": "/status",
     "jobs": "/jobs",
     "optimizers": "/optimizers",
     "sorted": "/c/lake/tables?sort=health",
@@ -97,7 +97,7 @@ def test_axe_finds_nothing_wrong_in_light_and_dark(server: ServerProcess, open_p
 def test_the_overview_says_that_nobody_works_in_a_group_and_leads_to_its_jobs(
     server: ServerProcess, open_page: OpenPage
 ) -> None:
-    page = open_page(f"{server.url}/optimizing")
+    page = open_page(f"{server.url}/status")
     needs = page.get_by_label("what needs you")
     expect(needs).to_contain_text("Group nightly: 1 job and no optimizer")
     expect(needs).to_contain_text("firn optimizer --group nightly")
@@ -111,7 +111,7 @@ def test_the_overview_says_that_nobody_works_in_a_group_and_leads_to_its_jobs(
 
 
 def test_the_last_hours_are_bars_and_jobs_are_found_by_their_table(server: ServerProcess, open_page: OpenPage) -> None:
-    page = open_page(f"{server.url}/optimizing")
+    page = open_page(f"{server.url}/status")
     hours = page.get_by_role("figure", name="jobs that ended, by hour").get_by_role("img")
     expect(hours).to_have_count(24)
     expect(hours.last).to_have_accessible_name(re.compile("1 job succeeded, 1 failed"))

@@ -18,7 +18,7 @@ from tests.spark_fixtures import ServerProcess, server_process
 QUIET = {
     "FIRN_BACKGROUND__HIVE_SYNC_SECONDS": "3600",
     "FIRN_BACKGROUND__HIVE_INDEX_SECONDS": "3600",
-    "FIRN_HIVE__READ_SECONDS": "8",
+    "FIRN_HIVE__READ_TIMEOUT_SECONDS": "8",
 }
 
 

@@ -173,7 +173,7 @@ def test_values_that_hive_s_avro_cannot_hold_keep_their_partition_waiting_and_no
     told = "1 rows have a value in at that is finer than a millisecond", "1 rows have a value in many that is"
     again = table.ask_publish()
     assert again["job"] is None, again
-    assert again["partitions_wait"] == 2
+    assert again["partitions_waiting"] == 2
     assert all(words in again["message"] and words in done["result"]["waits"] for words in told), again["message"]
     table.change(f"SELECT {finer.replace('123456', '123457')}")
     in_vain = table.publish()
@@ -207,7 +207,7 @@ def test_an_avro_table_without_partitions_is_published_and_given_back(side: Side
         side.hive.sql(f"DELETE FROM {target}")
     command = Command(side.server.url)
     with ThreadPoolExecutor(1) as pool:
-        said = pool.submit(command, "hive", "downgrade", table.name, "--no-watch")
+        said = pool.submit(command, "hive", "downgrade", table.name, "--no-wait-for-writers")
         while not said.done():
             side.hive.work(side.server.url)
     assert said.result().code == 0, said.result().err

@@ -271,7 +271,7 @@ def test_a_table_is_given_back_to_hive_and_upgraded_again(orders: HiveTable) -> 
     [left] = command("hive", "downgrade", orders.name, "--dry-run", "--json").json
     assert (left["pending_rows"], left["differing"], left["drift"]) == (3, 0, None)
     with ThreadPoolExecutor(1) as pool:
-        said = pool.submit(command, "hive", "downgrade", orders.name, "--no-watch", "--json")
+        said = pool.submit(command, "hive", "downgrade", orders.name, "--no-wait-for-writers", "--json")
         while not said.done():
             orders.side.hive.work(orders.side.server.url)
     assert said.result().code == 0, said.result().err

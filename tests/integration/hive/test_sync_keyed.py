@@ -33,8 +33,8 @@ def test_files_that_come_are_upserts_whichever_way_they_come(orders: HiveTable) 
     orders.insert("VALUES (6, 'n', NULL)")
     orders.alter("ADD COLUMNS (n INT)")
     orders.side.hive.sql(f"INSERT INTO {orders.name} VALUES (7, 'wide', 70, 'a b/ü')")
-    did = orders.sync(everything=True)["message"]
-    assert did == "added column n int; partitions new files: 1, new: 2"
+    message = orders.sync(everything=True)["message"]
+    assert message == "added column n int; partitions new files: 1, new: 2"
     assert orders.rows("id, v, n, p")[3:] == [
         (4, "new", None, "x"), (5, "last", None, "y"), (6, "n", None, None), (7, "wide", 70, "a b/ü"),
     ]  # fmt: skip

@@ -104,7 +104,7 @@ def test_what_engines_wrote_to_a_table_without_a_key_is_published_and_given_back
     table.sync()
     command = Command(side.server.url)
     with ThreadPoolExecutor(1) as pool:
-        said = pool.submit(command, "hive", "downgrade", table.name, "--no-watch", "--json")
+        said = pool.submit(command, "hive", "downgrade", table.name, "--no-wait-for-writers", "--json")
         while not said.done():
             side.hive.work(side.server.url)
     assert said.result().code == 0, said.result().err

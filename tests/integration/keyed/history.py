@@ -186,10 +186,10 @@ class History:
         self.table.run("compact")
 
     def pack_deletes(self) -> None:
-        self.table.run("deletes")
+        self.table.run("rewrite-deletes")
 
     def rewrite_manifests(self) -> None:
-        self.table.run("manifests")
+        self.table.run("rewrite-manifests")
 
     def clean(self) -> None:
         self.table.run("clean")
@@ -206,7 +206,7 @@ class History:
         long_ago = time.time() - 30 * 86_400
         for file in orphan.parents[1].rglob("*"):
             os.utime(file, (long_ago, long_ago))
-        self.table.run("orphans")
+        self.table.run("remove-orphans")
         assert not orphan.exists()
 
     def count_values(self) -> None:

@@ -21,7 +21,7 @@ from tests.spark_fixtures import RunningServer, shared_spark
 
 QUICK = {
     "FIRN_LEASE__SECONDS": "6",
-    "FIRN_LEASE__BEAT_SECONDS": "2",
+    "FIRN_LEASE__HEARTBEAT_SECONDS": "2",
     "FIRN_BACKGROUND__PLAN_SECONDS": "3600",
     "FIRN_BACKGROUND__REAP_SECONDS": "0.5",
     "FIRN_BACKGROUND__LEADER_SECONDS": "1",

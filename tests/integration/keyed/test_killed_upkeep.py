@@ -127,7 +127,7 @@ def test_a_job_survives_the_death_of_the_server(
     monkeypatch.setattr("optimizer.worker.RETRY_SECONDS", 0.2)
     moments = [f"{when} {step} 1" for step in SERVER_STEPS for when in ("before", "after")]
     for moment in moments if IS_SOAK else ["after Committer._move 1"]:
-        if kind == "orphans" and moment.split()[1].startswith(COMMITTING):
+        if kind == "remove-orphans" and moment.split()[1].startswith(COMMITTING):
             continue  # nothing is committed
         table = KINDS[kind].make(server, a_worker(server.url))
         before = table.rows()

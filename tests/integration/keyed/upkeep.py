@@ -113,14 +113,14 @@ KINDS = {
     "merge": Kind(pending, is_merged, KEYED),
     "compact": Kind(pending, lambda table: number(table, ".change.files") == 1, KEYED),
     "rewrite": Kind(appended, lambda table: number(table, ".data_files") == 1),
-    "deletes": Kind(deleted_from, lambda table: number(table, ".delete_files") == 1),
-    "manifests": Kind(appended, lambda table: number(table, ".manifests") == 1),
+    "rewrite-deletes": Kind(deleted_from, lambda table: number(table, ".delete_files") == 1),
+    "rewrite-manifests": Kind(appended, lambda table: number(table, ".manifests") == 1),
     "expire": Kind(overwritten, lambda table: number(table, ".snapshots") == 1),
     "ttl": Kind(aging, lambda table: test_retention.ids(table) == test_retention.ids(table, ".base") == [2, 4], KEYED),
     "statistics": Kind(appended, lambda table: len(metadata(table)["statistics"]) == 1),
     "tags": Kind(tagged, lambda table: number(table, ".refs", "type = 'TAG'") > 0),
     "keys": Kind(repeated, lambda table: table.rows(".base") == [(1, "a"), (2, "b")], KEYED, options={"resolve": True}),
-    "orphans": Kind(
+    "remove-orphans": Kind(
         littered, lambda table: not list(test_orphans.location_of(table.server, table, "table").glob("data/x*"))
     ),
 }

@@ -132,7 +132,7 @@ def wired(metastore_process: EmbeddedMetastore) -> Iterator[Callable[..., tuple[
     def wiring(**told: object) -> tuple[Wire, HiveMetastore]:
         wire = Wire(parse_metastore_address(metastore_process.uri))
         locks = LockSettings(**{"wait_seconds": 0.0, **told})  # type: ignore[arg-type]
-        made.append((wire, HiveMetastore(MetastoreSettings(uris=(wire.uri,), read_seconds=20, locks=locks))))
+        made.append((wire, HiveMetastore(MetastoreSettings(uris=(wire.uri,), read_timeout_seconds=20, locks=locks))))
         return made[-1]
 
     yield wiring

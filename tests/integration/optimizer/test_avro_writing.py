@@ -76,7 +76,7 @@ def test_what_hive_s_avro_holds_is_not_lost(kind: str, value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "why"),
+    ("kind", "value", "reason"),
     [
         ("timestamp", "TIMESTAMP '1969-12-31 23:59:59.999999'", "finer than a millisecond"),
         ("timestamp", "TIMESTAMP '1582-10-14 23:59:59.999Z'", "before 1582-10-15"),
@@ -94,9 +94,9 @@ def test_what_hive_s_avro_holds_is_not_lost(kind: str, value: str) -> None:
         ),
     ],
 )
-def test_what_hive_would_change_is_told_before_it_is_taken_for_written(kind: str, value: str, why: str) -> None:
+def test_what_hive_would_change_is_told_before_it_is_taken_for_written(kind: str, value: str, reason: str) -> None:
     [words] = lost(kind, value)
-    assert why in words.split(" or ")
+    assert reason in words.split(" or ")
 
 
 def test_a_row_without_a_value_loses_none() -> None:

@@ -85,11 +85,11 @@ def test_position_deletes_are_packed(server: RunningServer, worker: Worker) -> N
     for number in range(3):
         server.spark.sql(f"DELETE FROM {table.name} WHERE id = {number}")
     before = table.rows()
-    job = table.run("deletes")
+    job = table.run("rewrite-deletes")
     assert (job["status"], job["error"]) == ("succeeded", None)
     assert (job["result"]["gained"]["deletes_before"], job["result"]["gained"]["deletes_after"]) == (3, 1)
     assert table.rows() == before
-    assert table.run("deletes")["result"]["removed_delete_files"] == 0
+    assert table.run("rewrite-deletes")["result"]["removed_delete_files"] == 0
 
 
 def test_position_deletes_of_two_specs_are_packed_apart(server: RunningServer, worker: Worker) -> None:
@@ -103,7 +103,7 @@ def test_position_deletes_of_two_specs_are_packed_apart(server: RunningServer, w
             server.spark.sql(f"DELETE FROM {table.name} WHERE id = {start + number}")
         server.spark.sql(f"ALTER TABLE {table.name} {spec} PARTITION FIELD p")
     before = table.rows()
-    job = table.run("deletes")
+    job = table.run("rewrite-deletes")
     assert (job["status"], job["error"]) == ("succeeded", None)
     assert table.rows() == before
     left = f"SELECT spec_id, partition.p, count(*) FROM {table.name}.delete_files GROUP BY ALL"
@@ -128,11 +128,11 @@ def test_deletes_that_apply_to_nothing_are_dropped(server: RunningServer, worker
     loaded.newRowDelta().validateFromSnapshot(loaded.currentSnapshot().snapshotId()).addDeletes(vector).commit()
     assert vectors(table) == ["a", "b"]
     before = table.rows()
-    job = table.run("deletes")
+    job = table.run("rewrite-deletes")
     assert (job["status"], job["error"], job["result"]["dangling_delete_files"]) == ("succeeded", None, 1)
     assert vectors(table) == ["b"]
     assert table.rows() == before == [(number, "b") for number in range(10) if number != 1]
-    assert table.run("deletes")["result"]["dangling_delete_files"] == 0
+    assert table.run("rewrite-deletes")["result"]["dangling_delete_files"] == 0
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -171,11 +171,11 @@ def test_manifests_are_rewritten_into_fewer(server: RunningServer, worker: Worke
         table.upsert((number, "x"))
         server.spark.sql(f"INSERT INTO {table.name}.base VALUES ({number + 10}, 'direct')")
     before, lineage = table.rows(), server.rows(f"{LINEAGE} {table.name}.change")
-    job = table.run("manifests")
+    job = table.run("rewrite-manifests")
     assert (job["status"], job["error"]) == ("succeeded", None)
     assert (job["result"]["manifests_before"], job["result"]["manifests_after"]) == (6, 2)
     assert table.rows() == before
     assert server.rows(f"{LINEAGE} {table.name}.change") == lineage
-    assert table.run("manifests")["result"]["rewritten_manifests"] == 0
+    assert table.run("rewrite-manifests")["result"]["rewritten_manifests"] == 0
     assert table.run("merge")["status"] == "succeeded"
     assert table.rows() == table.rows(".base") == before

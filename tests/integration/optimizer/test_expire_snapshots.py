@@ -137,7 +137,7 @@ def test_where_two_tables_share_a_location_no_file_is_deleted(server: RunningSer
     overwritten(table, 3)
     job = table.run("expire")
     assert job["result"]["expired_snapshots"] == 2
-    assert (job["result"]["deleted_files"], job["result"]["kept_because"]) == (0, SHARED)
+    assert (job["result"]["deleted_files"], job["result"]["keep_reason"]) == (0, SHARED)
     assert server.rows(f"SELECT id FROM lake.{other}") == [(2,)]
     assert lost(files_of(server, f"lake.{other}")) == set()
 

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.spark
 @pytest.fixture(scope="module")
 def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     """A server whose leases last three seconds."""
-    times = {"FIRN_LEASE__SECONDS": "3", "FIRN_LEASE__BEAT_SECONDS": "1"}
+    times = {"FIRN_LEASE__SECONDS": "3", "FIRN_LEASE__HEARTBEAT_SECONDS": "1"}
     with running_server(tmp_path_factory.mktemp("hasty") / "data", **times) as running:
         yield running
 

@@ -133,7 +133,7 @@ def test_no_other_kind_of_job_opens_a_hidden_file(
     table = plain(server, worker, **{"firn.statistics.columns": "id"})
     server.spark.sql(f"INSERT INTO {table.name} VALUES (1, 'mine')")
     commit_file(table, f"file:{secret}", secret)
-    for kind in ("statistics", "deletes"):
+    for kind in ("statistics", "rewrite-deletes"):
         refused(table, hidden, kind)
     assert not has_copied(table)
 
@@ -153,7 +153,7 @@ def test_a_merge_copies_no_change_of_a_hidden_table(server: RunningServer, worke
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("kind", ["rewrite", "manifests", "expire"])
+@pytest.mark.parametrize("kind", ["rewrite", "rewrite-manifests", "expire"])
 def test_a_manifest_list_of_a_hidden_table_is_not_followed(
     server: RunningServer, worker: Worker, hidden: KeyedTable, kind: str
 ) -> None:

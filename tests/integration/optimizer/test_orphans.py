@@ -54,11 +54,11 @@ def test_orphans_of_a_partitioned_table_with_a_branch_are_set_aside_and_come_bac
     young = place / "data" / "young.parquet"
     young.write_bytes(b"still being written")
 
-    dry = server.get(f"jobs/{run(table, 'orphans', dry_run=True)}")["result"]
+    dry = server.get(f"jobs/{run(table, 'remove-orphans', dry_run=True)}")["result"]
     assert (dry["orphan_files"], dry["dry_run"], len(dry["orphans"])) == (3, True, 3)
     assert all(path.exists() for path in orphans)
 
-    job_id = run(table, "orphans")
+    job_id = run(table, "remove-orphans")
     job = server.get(f"jobs/{job_id}")
     assert (job["status"], job["result"]["orphan_files"]) == ("succeeded", 3), job
     assert not any(path.exists() for path in orphans)
@@ -73,7 +73,7 @@ def test_orphans_of_a_partitioned_table_with_a_branch_are_set_aside_and_come_bac
     assert [path.read_bytes().decode() for path in orphans] == [
         f"rows of {path.relative_to(place)}" for path in orphans
     ]
-    assert server.get(f"jobs/{run(table, 'orphans')}")["result"]["orphan_files"] == 0
+    assert server.get(f"jobs/{run(table, 'remove-orphans')}")["result"]["orphan_files"] == 0
 
 
 def test_pending_changes_of_a_keyed_table_stay_and_orphans_of_both_stores_go(
@@ -87,7 +87,7 @@ def test_pending_changes_of_a_keyed_table_stay_and_orphans_of_both_stores_go(
     places = [location_of(server, table, store) for store in ("base", "change")]
     needed = {path for place in places for path in age(place)}
     orphans = [stray(place, "data/x.parquet") for place in places]
-    job = server.get(f"jobs/{run(table, 'orphans')}")
+    job = server.get(f"jobs/{run(table, 'remove-orphans')}")
     assert job["result"]["orphan_files"] == 2, job
     assert [path.exists() for path in orphans] == [False, False]
     assert all(path.exists() for path in needed)
@@ -100,7 +100,7 @@ def test_a_shared_location_ends_the_job_with_the_reason(server: RunningServer, w
     place = location_of(server, table, "table")
     orphan, foreign = stray(place, "data/x.parquet"), stray(place, "data/theirs/metadata/v7.metadata.json")
     foreign.write_text('{"table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1"}')
-    job = server.get(f"jobs/{run(table, 'orphans')}")
+    job = server.get(f"jobs/{run(table, 'remove-orphans')}")
     assert job["status"] == "failed"
     assert "its directory holds the metadata of another table" in job["error"]
     assert orphan.exists()

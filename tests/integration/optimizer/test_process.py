@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 @pytest.fixture(scope="module")
 def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    times = {"FIRN_LEASE__SECONDS": "12", "FIRN_LEASE__BEAT_SECONDS": "2"}
+    times = {"FIRN_LEASE__SECONDS": "12", "FIRN_LEASE__HEARTBEAT_SECONDS": "2"}
     with running_server(tmp_path_factory.mktemp("process") / "data", **times) as running:
         yield running
 

@@ -55,7 +55,7 @@ def plan(table: KeyedTable, kind: str) -> dict[str, Any]:
 
 
 def touched(planned: dict[str, Any]) -> dict[str, int]:
-    return {one["what"]: one["count"] for one in planned["touches"]}
+    return {one["items"]: one["count"] for one in planned["affected"]}
 
 
 def operations(table: KeyedTable, part: str = "") -> list[str]:
@@ -172,7 +172,7 @@ def test_the_head_is_tagged_once_and_reads_as_it_was(
     name = f"{table.name}.base" if properties else table.name
     append_an_hour_ago(Store(server.http, tuple(name.split(".")[1:])))
     planned = plan(table, "tags")
-    assert planned["would"] == "make 1 tag and drop 0"
+    assert planned["action"] == "make 1 tag and drop 0"
     job = table.run("tags")
     assert (job["status"], len(job["result"]["made"])) == ("succeeded", 1), job
     (tag,) = job["result"]["made"]

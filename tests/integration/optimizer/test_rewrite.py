@@ -89,7 +89,7 @@ def test_a_z_order_by_two_columns_keeps_the_rows(server: RunningServer, worker: 
 
 
 @pytest.mark.parametrize(
-    ("asked", "why"),
+    ("asked", "reason"),
     [
         ({"strategy": "sort"}, "has no sort order: set one, or name columns in firn.rewrite.sort-order"),
         ({"strategy": "zorder"}, "has no sort order"),
@@ -102,7 +102,7 @@ def test_a_z_order_by_two_columns_keeps_the_rows(server: RunningServer, worker: 
     ],
 )
 def test_what_the_table_does_not_know_is_refused_with_one_reason(
-    server: RunningServer, worker: Worker, asked: dict[str, Any], why: str
+    server: RunningServer, worker: Worker, asked: dict[str, Any], reason: str
 ) -> None:
     table = plain(server, worker)
     insert(table, (1, "a", "x"))
@@ -110,7 +110,7 @@ def test_what_the_table_does_not_know_is_refused_with_one_reason(
     before = files(table)
     job = table.run("rewrite", **asked)
     assert job["status"] == "failed"
-    assert why in job["error"]
+    assert reason in job["error"]
     assert "\n" not in job["error"]
     assert files(table) == before
 

@@ -20,7 +20,7 @@ from optimizer.worker import Worker
 from tests.keyed_tables import KeyedTable, a_worker
 from tests.spark_fixtures import RunningServer, running_server, shared_spark
 
-QUICK = {"FIRN_LEASE__SECONDS": "9", "FIRN_LEASE__BEAT_SECONDS": "1"}
+QUICK = {"FIRN_LEASE__SECONDS": "9", "FIRN_LEASE__HEARTBEAT_SECONDS": "1"}
 
 
 def wait_for(reached: Callable[[], bool], what: str, seconds: float = 90) -> None:

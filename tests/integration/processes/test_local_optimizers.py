@@ -19,9 +19,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 WATCHED = {
     "FIRN_OPTIMIZERS__LOCAL": "1",
-    "FIRN_OPTIMIZERS__WATCH_SECONDS": "0.5",
+    "FIRN_OPTIMIZERS__SCALING_SECONDS": "0.5",
     "FIRN_LEASE__SECONDS": "9",
-    "FIRN_LEASE__BEAT_SECONDS": "2",
+    "FIRN_LEASE__HEARTBEAT_SECONDS": "2",
 }
 
 

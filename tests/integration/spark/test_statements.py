@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import firn.spark
+from firn.auto_sync import AutoSync
+from firn.cli.context import CliContext
 from firn.cli.sql import _run as run_statement
-from firn.cli.told import Told as CliContext
 from firn.errors import FirnError, Invalid
-from firn.linked import AutoSync
 from firn.spark.sessions import _catalog_names
 from firn.spark.statements import tables_of
 from tests.spark_fixtures import RunningServer, shared_spark

@@ -46,31 +46,31 @@ def test_what_is_asked_of_one_rewrite_wins_over_the_policy(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "why"),
+    ("body", "reason"),
     [
         ({"sort_order": ["id"]}, "no strategy that sorts"),
         ({"strategy": "binpack", "sort_order": ["id"]}, "no strategy that sorts"),
         ({"where": "  "}, "the condition is empty"),
     ],
 )
-def test_a_rewrite_that_makes_no_sense_is_refused(api: Api, body: Any, why: str) -> None:
+def test_a_rewrite_that_makes_no_sense_is_refused(api: Api, body: Any, reason: str) -> None:
     api.lake.create(PLAIN)
     status, message, hint = api.refused("POST", "db.plain/jobs", {"kind": "rewrite", "options": body})
     assert status == 400
-    assert why in message
+    assert reason in message
     assert hint
 
 
 def test_keyed_tables_have_their_stores_packed(api: Api) -> None:
     api.lake.create_keyed(ORDERS)
     tasks = {}
-    for kind in ("rewrite", "compact", "deletes", "manifests"):
+    for kind in ("rewrite", "compact", "rewrite-deletes", "rewrite-manifests"):
         job, tasks[kind] = asked(api, ORDERS, kind)
         good(api.http.post(f"/api/v1/jobs/{job.id}/cancel"))
-    assert (tasks["rewrite"]["parts"], tasks["deletes"]["parts"]) == (STORES[0], STORES[0])
+    assert (tasks["rewrite"]["parts"], tasks["rewrite-deletes"]["parts"]) == (STORES[0], STORES[0])
     assert (tasks["compact"]["parts"], tasks["compact"]["pack_merged"]) == (STORES[1], False)
-    assert (tasks["manifests"]["tables"], tasks["manifests"]["max_count"]) == (STORES, 1)
-    assert (tasks["compact"]["min_files"], tasks["deletes"]["min_files"]) == (2, 2)
+    assert (tasks["rewrite-manifests"]["tables"], tasks["rewrite-manifests"]["max_count"]) == (STORES, 1)
+    assert (tasks["compact"]["min_files"], tasks["rewrite-deletes"]["min_files"]) == (2, 2)
 
 
 def test_a_plain_table_has_no_change_store(api: Api) -> None:
@@ -78,20 +78,20 @@ def test_a_plain_table_has_no_change_store(api: Api) -> None:
     status, message, _ = api.refused("POST", "db.plain/jobs", {"kind": "compact"})
     assert status == 400
     assert "not compact" in message
-    assert asked(api, PLAIN, "manifests")[1]["tables"] == [["db", "plain"]]
+    assert asked(api, PLAIN, "rewrite-manifests")[1]["tables"] == [["db", "plain"]]
 
 
 def test_planned_jobs_wait_for_as_many_files_as_the_policy_says(api: Api) -> None:
     sequence = {"firn.sequence-field": "note", "firn.compact.min-files": "7", "firn.deletes.min-files": "8"}
     api.lake.create_keyed(ORDERS, **sequence, **{"firn.manifests.max-count": "9"})
     tasks = {}
-    for kind in (JobKind.COMPACT, JobKind.DELETES, JobKind.MANIFESTS):
+    for kind in (JobKind.COMPACT, JobKind.REWRITE_DELETES, JobKind.REWRITE_MANIFESTS):
         lease = api.lake.lease(kind, committing=False)
         tasks[kind] = api.lake.services.tasks.of(api.lake.job(lease))
         api.lake.services.jobs.cancel(lease.job_id)
     assert (tasks[JobKind.COMPACT]["min_files"], tasks[JobKind.COMPACT]["pack_merged"]) == (7, True)
-    assert tasks[JobKind.DELETES]["min_files"] == 8
-    assert tasks[JobKind.MANIFESTS]["max_count"] == 9
+    assert tasks[JobKind.REWRITE_DELETES]["min_files"] == 8
+    assert tasks[JobKind.REWRITE_MANIFESTS]["max_count"] == 9
 
 
 def test_a_rewrite_planned_because_of_deletes_takes_all_files_that_have_some(api: Api) -> None:

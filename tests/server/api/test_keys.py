@@ -92,23 +92,26 @@ def test_an_optimizer_may_tell_anything(orders: Api) -> None:
 
 def test_a_dry_run_counts_nothing_and_says_what_would_be_read(orders: Api) -> None:
     orders.lake.append(BASE, rows=10)
-    assert orders.post("db.orders/jobs", COUNT, dry_run=True)["would"] == "count the keys of 10 rows"
+    assert orders.post("db.orders/jobs", COUNT, dry_run=True)["action"] == "count the keys of 10 rows"
     would = orders.post("db.orders/jobs", RESOLVE, dry_run=True)
-    assert (would["would"].endswith("keep one row of each that occurs more than once"), would["exact"]) == (True, False)
+    assert (would["action"].endswith("keep one row of each that occurs more than once"), would["exact"]) == (
+        True,
+        False,
+    )
 
 
 @pytest.mark.parametrize(
-    ("table", "options", "why"),
+    ("table", "options", "reason"),
     [
         ("db.plain", {}, "is a plain table"),
         ("db.orders", {"resolve": True, "keep_highest": "nowhere"}, "no column nowhere"),
         ("db.orders", {"keep_highest": "note"}, "resolve is not set"),
     ],
 )
-def test_what_would_only_fail_is_refused(orders: Api, table: str, options: Any, why: str) -> None:
+def test_what_would_only_fail_is_refused(orders: Api, table: str, options: Any, reason: str) -> None:
     orders.lake.create(PLAIN)
     status, message, _ = orders.refused("POST", f"{table}/jobs", {"kind": "keys", "options": options})
-    assert (status, why in message) == (400, True)
+    assert (status, reason in message) == (400, True)
 
 
 def test_rows_leave_base_in_one_commit_whatever_is_pending(orders: Api) -> None:

@@ -85,5 +85,5 @@ def test_what_an_engine_has_misspelled_is_shown_beside_what_holds(api: Api) -> N
     shown = good(api.http.get("/api/v1/catalogs/lake/tables/db.plain/policy"))
     age = next(one for one in shown if one["key"] == "firn.expire.max-age")
     assert (age["value"], age["source"]) == ("90 d", "catalog")
-    why = "'90 days' is not a duration"
-    assert age["ignored"] == [{"value": "90 days", "source": "table", "why": why}]
+    reason = "'90 days' is not a duration"
+    assert age["ignored"] == [{"value": "90 days", "source": "table", "explain": reason}]

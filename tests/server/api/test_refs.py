@@ -226,14 +226,14 @@ def test_a_keyed_table_and_its_stores_are_not_rolled_back(api: Api) -> None:
         assert "only move together" in message
         assert "firn.spark.upsert" in hint
     shown = api.get("db.orders")
-    assert "only move together" in shown["cannot"]["rollback"]
-    assert "tag" in shown["can"]
-    assert "branch" in shown["cannot"]
+    assert "only move together" in shown["unavailable_actions"]["rollback"]
+    assert "tag" in shown["allowed_actions"]
+    assert "branch" in shown["unavailable_actions"]
 
 
 def test_a_plain_table_says_what_it_takes(api: Api) -> None:
     api.filled(1)
-    assert {"tag", "branch", "rollback"} <= set(api.get("db.plain")["can"])
+    assert {"tag", "branch", "rollback"} <= set(api.get("db.plain")["allowed_actions"])
 
 
 # --- comparison ------------------------------------------------------------------------------------------------------
@@ -256,8 +256,8 @@ def test_two_snapshots_are_compared_by_columns_properties_rows_and_commits(api: 
     found = api.get("db.plain/compare", **{"from": str(first), "to": "main"})
     assert [one["words"] for one in found["changes"]] == ["added column price (int)", "set property owner to ann"]
     assert (found["one"]["totals"]["rows"], found["other"]["totals"]["rows"]) == (10, 30)
-    assert (found["only_in_one"]["commits"], found["only_in_other"]["commits"]) == (0, 2)
-    assert found["only_in_other"]["newest"][0]["snapshot_id"] == str(last)
+    assert (found["only_in_first"]["commits"], found["only_in_second"]["commits"]) == (0, 2)
+    assert found["only_in_second"]["newest"][0]["snapshot_id"] == str(last)
     assert found["unknown"] == []
     back = api.get("db.plain/compare", **{"from": "main", "to": str(first)})
     assert [one["words"] for one in back["changes"]] == [
@@ -271,9 +271,9 @@ def test_entries_of_the_history_are_states_too(api: Api) -> None:
     api.post("db.plain/rollback", {"snapshot_id": str(first)})
     rolled_back, second, _, created = (f"@{one['id']}" for one in api.history())
     found = api.get("db.plain/compare", **{"from": second, "to": rolled_back})
-    assert (found["only_in_one"]["commits"], found["only_in_other"]["commits"]) == (1, 0)
+    assert (found["only_in_first"]["commits"], found["only_in_second"]["commits"]) == (1, 0)
     whole = api.get("db.plain/compare", **{"from": created, "to": second})
-    assert (whole["one"]["snapshot_id"], whole["only_in_other"]["commits"]) == (None, 2)
+    assert (whole["one"]["snapshot_id"], whole["only_in_second"]["commits"]) == (None, 2)
 
 
 def test_a_branch_and_main_each_have_what_the_other_lacks(api: Api) -> None:
@@ -282,7 +282,7 @@ def test_a_branch_and_main_each_have_what_the_other_lacks(api: Api) -> None:
     api.lake.append(PLAIN)
     api.lake.append(PLAIN)
     found = api.get("db.plain/compare", **{"from": "audit", "to": "main"})
-    assert (found["only_in_one"]["commits"], found["only_in_other"]["commits"]) == (1, 2)
+    assert (found["only_in_first"]["commits"], found["only_in_second"]["commits"]) == (1, 2)
 
 
 def test_states_that_are_not_there_or_of_two_stores_are_refused(api: Api) -> None:

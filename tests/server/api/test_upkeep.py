@@ -23,25 +23,25 @@ def pending(api: Api, properties: dict[str, str] | None = None, *, commits: int 
 
 def test_what_is_due_is_told_with_what_it_gains(api: Api) -> None:
     pending(api, {"firn.merge.trigger": "commits >= 2"}, commits=2)
-    why = api.get("db.orders/why")
-    assert (why["due"], why["kind"], why["why"]) == (True, "merge", "2 commits pending (limit 2)")
-    assert (why["predicted"]["files_before"], why["predicted"]["files_after"]) == (1, 0)
-    assert why["predicted"]["seconds"] > 0
-    assert why["blocked_by"] is None
+    reason = api.get("db.orders/explain")
+    assert (reason["due"], reason["kind"], reason["reason"]) == (True, "merge", "2 commits pending (limit 2)")
+    assert (reason["predicted"]["files_before"], reason["predicted"]["files_after"]) == (1, 0)
+    assert reason["predicted"]["seconds"] > 0
+    assert reason["blocked_by"] is None
 
 
 def test_what_is_not_due_is_told_with_what_comes_next_and_when(api: Api) -> None:
     pending(api)
-    why = api.get("db.orders/why")
-    assert (why["due"], why["kind"]) == (False, "merge")
-    assert why["why"] == "10 rows pending (limit 500,000)"
-    assert datetime.fromisoformat(why["next_at"]) > datetime.now(UTC)
-    assert why["predicted"]["files_before"] == 1
+    reason = api.get("db.orders/explain")
+    assert (reason["due"], reason["kind"]) == (False, "merge")
+    assert reason["reason"] == "10 rows pending (limit 500,000)"
+    assert datetime.fromisoformat(reason["next_at"]) > datetime.now(UTC)
+    assert reason["predicted"]["files_before"] == 1
 
 
 def test_a_table_that_nobody_has_written_to_has_its_sentence_and_full_health(api: Api) -> None:
     api.lake.create()
-    assert api.get("db.plain/why")["why"].startswith("nothing to do; orphans comes next")
+    assert api.get("db.plain/explain")["reason"].startswith("nothing to do; remove-orphans comes next")
     health = api.get("db.plain/health")
     assert health["score"] == 100
     assert [one["part"] for one in health["parts"]] == ["small-files", "deletes", "pending", "snapshots", "manifests"]
@@ -52,7 +52,9 @@ def test_health_names_the_figure_behind_each_loss(api: Api) -> None:
     health = api.get("db.orders/health")
     assert health["score"] == 80
     lost = {one["part"]: one for one in health["parts"] if one["lost"]}
-    assert lost == {"pending": {"part": "pending", "lost": 20.0, "of": 20, "figure": "40 rows pending in 4 commits"}}
+    assert lost == {
+        "pending": {"part": "pending", "points_lost": 20.0, "max_points": 20, "detail": "40 rows pending in 4 commits"}
+    }
 
 
 def test_a_table_is_blocked_and_unblocked(api: Api) -> None:
@@ -62,18 +64,18 @@ def test_a_table_is_blocked_and_unblocked(api: Api) -> None:
     assert datetime.fromisoformat(blocker["until"]) == datetime.fromisoformat(until)
     assert (blocker["reason"], blocker["kinds"], blocker["set_by"]) == ("a load", ["merge"], None)
     assert api.get("db.orders/blockers") == [blocker]
-    why = api.get("db.orders/why")
-    assert (why["due"], why["blocked_by"]) == (False, blocker)
-    assert datetime.fromisoformat(why["next_at"]) == datetime.fromisoformat(until)
+    reason = api.get("db.orders/explain")
+    assert (reason["due"], reason["blocked_by"]) == (False, blocker)
+    assert datetime.fromisoformat(reason["next_at"]) == datetime.fromisoformat(until)
     status, message, _ = api.refused("POST", "db.orders/jobs", {"kind": "merge"})
     assert status == 409
     assert message.startswith("the table is blocked for merge until ")
     table = api.get("db.orders")
-    assert "merge" not in table["can"]
-    assert "blocked for merge" in table["cannot"]["merge"]
-    assert "rewrite" in table["can"]
+    assert "merge" not in table["allowed_actions"]
+    assert "blocked for merge" in table["unavailable_actions"]["merge"]
+    assert "rewrite" in table["allowed_actions"]
     assert api.http.delete("/api/v1/catalogs/lake/tables/db.orders/blockers").status_code == 204
-    assert api.get("db.orders/why")["due"]
+    assert api.get("db.orders/explain")["due"]
 
 
 def test_a_blocker_of_a_store_is_its_tables(api: Api) -> None:

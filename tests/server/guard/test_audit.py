@@ -188,8 +188,8 @@ def test_reads_that_were_allowed_are_left_out_on_request(database: Database) -> 
         )
     with database.reading() as uow:
         notable = uow.audit.list(AuditFilter(notable=True), limit=100).items
-    left_out = [one for one in logged(database) if one not in notable]
-    assert [(one.verdict, one.changes) for one in left_out] == [(Verdict.ALLOWED, False)]
+    unrepresentable = [one for one in logged(database) if one not in notable]
+    assert [(one.verdict, one.changes) for one in unrepresentable] == [(Verdict.ALLOWED, False)]
     assert len(notable) == 2 * len(Verdict) - 1
 
 

@@ -36,7 +36,7 @@ def issuer(process: Issuer, monkeypatch: pytest.MonkeyPatch) -> Issuer:
 
 
 def a_server(database: Database, directory: Path, issuer: Issuer, **more: Any) -> Guarded:
-    made = guarded(database, directory, oidc_issuer=issuer.url, oidc_audience="firn", remember_seconds=0.001, **more)
+    made = guarded(database, directory, oidc_issuer=issuer.url, oidc_audience="firn", cache_seconds=0.001, **more)
     with database.writing() as uow:
         for name in ("readers", "writers"):
             grants = frozenset({Grant(on("secret"), Privilege.READ)})

@@ -30,7 +30,7 @@ def connect() -> Iterator[Callable[..., HiveMetastore]]:
 
     def connecting(*uris: str, connections: int = 2, patience: float = 30) -> HiveMetastore:
         settings = MetastoreSettings(
-            uris=uris, connections=connections, connect_seconds=patience, read_seconds=patience
+            uris=uris, connections=connections, connect_timeout_seconds=patience, read_timeout_seconds=patience
         )
         made.append(HiveMetastore(settings))
         return made[-1]

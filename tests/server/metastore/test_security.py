@@ -160,7 +160,7 @@ def client() -> Iterator[Client]:
     made: list[HiveMetastore] = []
 
     def connecting(guard: Guard, security: MetastoreSecurity) -> HiveMetastore:
-        settings = MetastoreSettings(uris=(guard.uri,), connections=2, connect_seconds=5, security=security)
+        settings = MetastoreSettings(uris=(guard.uri,), connections=2, connect_timeout_seconds=5, security=security)
         made.append(HiveMetastore(settings))
         return made[-1]
 

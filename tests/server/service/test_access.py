@@ -28,7 +28,7 @@ PERSON = PrincipalKind.PERSON
 def access(database: Database) -> Access:
     with database.writing() as uow:
         uow.catalogs.add(a_catalog())
-    return build_access(AccessSettings(enabled=True, remember_seconds=60), database)
+    return build_access(AccessSettings(enabled=True, cache_seconds=60), database)
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_what_is_revoked_or_taken_away_counts_at_once_here(access: Access, admin
 
 def test_another_server_hears_of_a_revocation_when_it_has_forgotten(database: Database, access: Access) -> None:
     here = called(access, access.principals.first_admin())
-    there = build_access(AccessSettings(enabled=True, remember_seconds=0.001), database)
+    there = build_access(AccessSettings(enabled=True, cache_seconds=0.001), database)
     secret = a_user(access, here, "ada")
     assert called(there, secret).principal.name == "ada"
     access.tokens.revoke(here, secret.id)
@@ -134,14 +134,14 @@ def test_a_token_gives_some_roles_in_some_catalogs_and_never_more_than_its_owner
 
 def test_a_limited_token_makes_no_wider_one_and_none_that_outlives_it(access: Access, admin: Caller) -> None:
     a_user(access, admin, "ada", Grant(SERVER, Privilege.READ))
-    request = TokenRequest(name="x", owner="ada", catalogs=[LAKE], lasts=timedelta(hours=1))
+    request = TokenRequest(name="x", owner="ada", catalogs=[LAKE], expires_in=timedelta(hours=1))
     issued = access.tokens.create(admin, request)
     caller = called(access, issued.secret)
     child = access.tokens.create(caller, TokenRequest(name="child")).token
     assert child.catalogs == (LAKE,)
     assert child.expires_at == issued.token.expires_at
     with pytest.raises(Invalid, match="outlive"):
-        access.tokens.create(caller, TokenRequest(name="child", lasts=timedelta(days=1)))
+        access.tokens.create(caller, TokenRequest(name="child", expires_in=timedelta(days=1)))
     with pytest.raises(Forbidden):
         access.tokens.create(caller, TokenRequest(name="child", roles=[ADMIN]))
 

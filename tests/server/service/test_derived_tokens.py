@@ -30,7 +30,7 @@ NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
 def access(database: Database) -> Access:
     with database.writing() as uow:
         uow.catalogs.add(a_catalog())
-    return build_access(AccessSettings(enabled=True, remember_seconds=0.001), database)
+    return build_access(AccessSettings(enabled=True, cache_seconds=0.001), database)
 
 
 @pytest.fixture

@@ -142,6 +142,6 @@ def test_a_namespace_dropped_with_everything_takes_what_is_being_added_or_is_ref
         if exists:
             lake.services.recursive_drops.drop(LAKE, ("n",))
         for entry in listed(lake):
-            if entry.within is None:  # the others end with the namespace that they were dropped with
+            if entry.parent_id is None:  # the others end with the namespace that they were dropped with
                 lake.services.purges.purge(LAKE, entry.id, keep_files=True)
         assert listed(lake) == []

@@ -40,11 +40,11 @@ def settle(lake: Lake) -> None:
 
 def health(lake: Lake) -> str:
     parts = lake.client.get(f"{URL}/{PLAIN}/health").json()["parts"]
-    return str(next(one["figure"] for one in parts if one["part"] == "small-files"))
+    return str(next(one["detail"] for one in parts if one["part"] == "small-files"))
 
 
-def why(lake: Lake) -> str:
-    return str(lake.client.get(f"{URL}/{PLAIN}/why").json()["why"])
+def reason(lake: Lake) -> str:
+    return str(lake.client.get(f"{URL}/{PLAIN}/explain").json()["reason"])
 
 
 def rewrite(lake: Lake) -> Any:
@@ -59,7 +59,7 @@ def test_365_partitions_of_one_file_are_promised_nothing_and_planned_nothing(lak
     write(lake, [a_file(TODAY - day) for day in range(365)])
     settle(lake)
     assert health(lake) == "365 of 365 files small, 0 can be packed (a rewrite is due at 20)"
-    assert "of 365 small files 0 can be packed" in why(lake)
+    assert "of 365 small files 0 can be packed" in reason(lake)
     listed = lake.client.get(URL).json()["items"][0]
     assert (listed["small_files"], listed["packable_files"]) == (365, 0)
     with lake.services.database.reading() as uow:
@@ -122,7 +122,7 @@ def test_a_count_that_a_commit_has_overtaken_plans_nothing_and_is_made_again(lak
     with lake.services.database.writing() as uow:
         uow.layouts.put(listed_id(lake), layout, uow.now())
     assert lake.services.planner_loop.run_once().planned == 0
-    assert "its files are being counted" in why(lake)
+    assert "its files are being counted" in reason(lake)
     settle(lake)
     assert health(lake).startswith("5 of 5 files small, 5 can be packed")
 
@@ -386,13 +386,13 @@ class Agreement(RuleBasedStateMachine):
         assert sum(one["packable_files"] for one in layout) == chosen
         table = self.lake.client.get(f"{URL}/{self.name}").json()
         dry = self.lake.client.post(f"{URL}/{self.name}/jobs?dry_run=true", json={"kind": "rewrite"}).json()
-        assert {one["what"]: one["count"] for one in dry["touches"]}["files to rewrite"] == chosen
+        assert {one["items"]: one["count"] for one in dry["affected"]}["files to rewrite"] == chosen
         assert dry["is_empty"] == (chosen == 0)
         if not self.states:
             return
         assert (table["small_files"], table["packable_files"]) == (small, chosen)
         parts = self.lake.client.get(f"{URL}/{self.name}/health").json()["parts"]
-        figure = next(one["figure"] for one in parts if one["part"] == "small-files")
+        figure = next(one["detail"] for one in parts if one["part"] == "small-files")
         of_all = f"{len(files)} file" + ("" if len(files) == 1 else "s")
         assert figure.startswith(f"{small} of {of_all} small, ")
         self._check_prediction(dry)

@@ -56,7 +56,7 @@ def test_one_that_dies_is_replaced_and_its_last_words_are_kept(stage: Stage) -> 
     stage.fleet.activate()
     assert stage.table_statuses == [LaunchStatus.FAILED]
     shown = stage.fleet.show(DEFAULT_GROUP)
-    assert (shown.launches[0].why or "").endswith("status -9: java.lang.OutOfMemoryError")
+    assert (shown.launches[0].reason or "").endswith("status -9: java.lang.OutOfMemoryError")
     assert "OutOfMemoryError" in (shown.decision.held_back or "")
     assert shown.decision.wanted == 1
 
@@ -86,7 +86,7 @@ def test_fewer_are_wanted_and_one_is_asked_to_end_and_ends(stage: Stage) -> None
     stage.launcher.ends(stage.launches[0].id, 0)
     stage.fleet.activate()
     assert stage.table_statuses == [LaunchStatus.ENDED]
-    assert "more than the group's maximum" in (stage.launches[0].why or "")
+    assert "more than the group's maximum" in (stage.launches[0].reason or "")
 
 
 def test_one_that_people_stop_has_not_failed(stage: Stage) -> None:
@@ -164,7 +164,7 @@ def test_where_access_control_is_on_nothing_is_started_without_a_token(stage: St
     stage.fleet.set(DEFAULT_GROUP, ONE)
     replace(stage.fleet, environment=replace(GROUND, needs_token=True)).activate()
     assert stage.launcher.commands == []
-    assert "optimizers.token" in (stage.launches[0].why or "")
+    assert "optimizers.token" in (stage.launches[0].reason or "")
     with_token = replace(GROUND, needs_token=True, token="t")
     stage.fleet.set(DEFAULT_GROUP, ONE)
     replace(stage.fleet, environment=with_token).activate()
@@ -199,7 +199,7 @@ def test_a_stop_that_people_take_back_is_taken_back_of_the_launch(working: Stage
     working.fleet.scale(DEFAULT_GROUP, 0, 1)
     working.fleet.activate()
     (asked,) = working.launches
-    assert (asked.status, asked.why, asked.asked_at is None) == (LaunchStatus.DRAINING, "night", False)
+    assert (asked.status, asked.reason, asked.asked_at is None) == (LaunchStatus.DRAINING, "night", False)
     optimizers.undrain(mine)
     working.fleet.activate()
     assert (working.table_statuses, working.launches[0].asked_at) == ([LaunchStatus.WORKING], None)

@@ -135,7 +135,7 @@ def test_one_that_registers_after_it_was_asked_to_end_is_asked_again(working: St
     working.registers(working.launches[0])
     working.fleet.activate()
     assert working.shown().optimizer.stopping
-    assert "more than the group's maximum" in (working.shown().optimizer.why or "")
+    assert "more than the group's maximum" in (working.shown().optimizer.reason or "")
 
 
 def test_one_whose_launch_nobody_knows_is_told_to_stop(stage: Stage) -> None:

@@ -29,7 +29,7 @@ def orders(lake: Lake) -> Lake:
     return lake
 
 
-def waits(lake: Lake, kind: JobKind = JobKind.ORPHANS, *, until: timedelta = 6 * HOUR, **more: Any) -> Job:
+def waits(lake: Lake, kind: JobKind = JobKind.REMOVE_ORPHANS, *, until: timedelta = 6 * HOUR, **more: Any) -> Job:
     """A job of the table that was planned before its merge was due."""
     job = a_job(kind=kind, relation_id=lake.keyed().relation_id, deadline=datetime.now(UTC) + until, **more)
     with lake.services.database.writing() as uow:

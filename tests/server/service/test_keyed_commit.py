@@ -85,7 +85,7 @@ def test_a_merge_over_a_base_that_has_moved_is_refused(orders: Lake) -> None:
 
 
 @pytest.mark.parametrize(
-    ("summary", "why"),
+    ("summary", "reason"),
     [
         ({"firn.merged-from": "7"}, "the merge began at watermark 7"),
         ({"firn.merged-through": "9"}, "not the sequence number"),
@@ -94,9 +94,9 @@ def test_a_merge_over_a_base_that_has_moved_is_refused(orders: Lake) -> None:
         ({"firn.merged-base": "42"}, "has moved"),
     ],
 )
-def test_a_merge_that_says_something_untrue_is_refused(orders: Lake, summary: dict[str, str], why: str) -> None:
+def test_a_merge_that_says_something_untrue_is_refused(orders: Lake, summary: dict[str, str], reason: str) -> None:
     orders.append(CHANGE)
-    with pytest.raises(CommitRefused, match=why):
+    with pytest.raises(CommitRefused, match=reason):
         orders.commit(merged(orders, **summary), lease=orders.lease(JobKind.MERGE))
     assert counted(orders) == (0, 1, 10)
 
@@ -258,14 +258,14 @@ def test_a_keyed_table_is_dropped_whole(orders: Lake) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "why"),
+    ("name", "reason"),
     [
         (PLAIN, "keyed table db.plain does not exist"),
         (TableName(("db",), "nothing"), "keyed table db.nothing does not exist"),
         (CHANGE, "db.orders.change is a store of the keyed table db.orders"),
     ],
 )
-def test_what_is_no_keyed_table_is_not_found_as_one(orders: Lake, name: TableName, why: str) -> None:
+def test_what_is_no_keyed_table_is_not_found_as_one(orders: Lake, name: TableName, reason: str) -> None:
     orders.create(PLAIN)
-    with pytest.raises(NoSuchTable, match=why):
+    with pytest.raises(NoSuchTable, match=reason):
         orders.services.keyed.pin(LAKE, name)

@@ -57,7 +57,7 @@ def test_a_draining_optimizer_is_given_nothing_and_keeps_what_it_holds(orders: L
     optimizers, jobs = orders.services.optimizers, orders.services.jobs
     mine = str(orders.job(lease).owner)
     shown = optimizers.drain(mine, "new disks")
-    assert (shown.optimizer.draining, shown.optimizer.why, list(shown.jobs)) == (True, "new disks", [lease.job_id])
+    assert (shown.optimizer.draining, shown.optimizer.reason, list(shown.jobs)) == (True, "new disks", [lease.job_id])
     jobs.beat(lease, {}, [], {"rss": 5})
     after = optimizers.seen(mine, {})
     assert (after.draining, after.memory) == (True, {"rss": 5})

@@ -30,5 +30,5 @@ def test_health_tells_the_skew_of_a_table_that_is_measured(lake: Lake) -> None:
     plain, measured = (lake.client.get(path, params=params).json() for params in ({}, {"measure": "true"}))
     skew = next(one for one in measured["parts"] if one["part"] == HealthPart.SKEW)
     assert (skew["lost"], skew["of"]) == (5.0, 10)
-    assert skew["figure"] == "the largest partition has 4.0 times the average"
+    assert skew["detail"] == "the largest partition has 4.0 times the average"
     assert measured["score"] == plain["score"] - 5

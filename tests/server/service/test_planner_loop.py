@@ -121,7 +121,7 @@ def test_a_changed_property_is_a_commit_and_therefore_looked_at(lake: Lake) -> N
     assert lake.services.planner_loop.run_once().looked_at == 1
     with lake.services.database.reading() as uow:
         (table_status,) = uow.table_statuses.get_many([one.id for one, _ in uow.table_statuses.worst(limit=9)]).values()
-    assert "switched off" in table_status.why
+    assert "switched off" in table_status.reason
 
 
 def test_a_commit_that_arrives_during_the_evaluation_is_not_lost(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,14 +205,14 @@ def test_a_table_whose_files_are_not_its_own_says_that_its_orphans_stay(lake: La
     location = (lake.warehouse.parent / "elsewhere").as_uri()
     with before_the_location_rule():
         lake.services.tables.create(LAKE, replace(definition(elsewhere), location=location))
-    for table, why in (
+    for table, reason in (
         (PLAIN, "its property gc.enabled=false says"),
         (elsewhere, "not inside the catalog's warehouse"),
     ):
         lake.append(table)
         decision = lake.services.planner.outlook(LAKE, table).decision
         assert decision.kind is None
-        assert why in decision.why
+        assert reason in decision.reason
 
 
 def test_what_was_dropped_is_not_looked_at_and_is_again_once_it_is_back(lake: Lake) -> None:

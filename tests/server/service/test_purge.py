@@ -122,7 +122,7 @@ def a_property_that_says_so(lake: Lake, location: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("needs_them", "why"),
+    ("needs_them", "reason"),
     [
         (registered_twice, SHARED),
         (registered_by_another_spelling, SHARED),
@@ -139,19 +139,19 @@ def a_property_that_says_so(lake: Lake, location: str) -> None:
         (a_property_that_says_so, "gc.enabled=false"),
     ],
 )
-def test_files_that_somebody_may_need_stay(lake: Lake, needs_them: Callable[[Lake, str], None], why: str) -> None:
+def test_files_that_somebody_may_need_stay(lake: Lake, needs_them: Callable[[Lake, str], None], reason: str) -> None:
     location = filled(lake)
     needs_them(lake, location)
     before = files_below(location)
     entry = lake.services.drop(LAKE, PLAIN, purge=True)
-    with pytest.raises(Conflict, match=why):
+    with pytest.raises(Conflict, match=reason):
         lake.services.purges.purge(LAKE, entry.id)
     age(lake, entry.id)
     purge_all(lake)
     assert files_below(location) == before
     assert listed(lake, PLAIN) == []
     with lake.services.database.reading() as uow:
-        assert why in uow.events.list(LAKE, [entry.id], limit=1).items[0].summary["files"]  # type: ignore[list-item]
+        assert reason in uow.events.list(LAKE, [entry.id], limit=1).items[0].summary["files"]  # type: ignore[list-item]
 
 
 def test_files_of_a_table_made_anew_at_the_same_place_stay(lake: Lake) -> None:

@@ -28,7 +28,7 @@ from catalog.names import CatalogName, Namespace, RelationId, TableName
 from catalog.ports.idempotency import StoredResponse
 from catalog.ports.store import Database
 from catalog.ports.work import JobFilter
-from catalog.tables.relation import Away, Pointer, RelationKind, TableStats
+from catalog.tables.relation import MetastoreDown, Pointer, RelationKind, TableStats
 from tests.databases import OpenDatabase
 from tests.factories import (
     LAKE,
@@ -68,15 +68,18 @@ def test_a_metastore_is_away_since_the_first_time_and_for_its_newest_reason(data
     with database.writing() as uow:
         uow.catalogs.add(a_catalog())
         uow.catalogs.add(a_catalog(name=CatalogName("pond")))
-    for why, now in (("refused", NOW), ("timed out", LATER), ("timed out", LATER)):
+    for reason, now in (("refused", NOW), ("timed out", LATER), ("timed out", LATER)):
         with database.writing() as uow:
-            uow.catalogs.note_metastore_down(LAKE, why, now)
+            uow.catalogs.note_metastore_down(LAKE, reason, now)
     with database.reading() as uow:
-        assert [one.away for one in uow.catalogs.list()] == [Away(since=NOW, why="timed out"), None]
+        assert [one.metastore_down for one in uow.catalogs.list()] == [
+            MetastoreDown(since=NOW, reason="timed out"),
+            None,
+        ]
     with database.writing() as uow:
         uow.catalogs.note_metastore_down(LAKE, None, LATER)
     with database.reading() as uow:
-        assert uow.catalogs.get(LAKE).away is None
+        assert uow.catalogs.get(LAKE).metastore_down is None
 
 
 def test_a_catalog_with_namespaces_stays(database: Database) -> None:
@@ -432,7 +435,9 @@ def test_a_log_keeps_its_lines_in_order(database: Database) -> None:
 
 def test_an_optimizer_is_seen_as_it_was_last_put(database: Database) -> None:
     optimizer = an_optimizer(facts={"spark": "4.1"})
-    draining = an_optimizer(draining=True, last_seen_at=LATER, slots=4, memory={"rss": 2**40}, why="moving", launch="l")
+    draining = an_optimizer(
+        draining=True, last_seen_at=LATER, slots=4, memory={"rss": 2**40}, reason="moving", launch="l"
+    )
     with database.writing() as uow:
         for one in (optimizer, draining):
             uow.optimizers.put(one)
@@ -447,13 +452,13 @@ def test_what_an_optimizer_says_and_what_it_is_asked_do_not_undo_each_other(data
     optimizer = an_optimizer(memory={"rss": 1})
     with database.writing() as uow:
         uow.optimizers.put(optimizer)
-        asked = uow.optimizers.ask(optimizer.id, draining=True, stopping=True, why="moving")
+        asked = uow.optimizers.ask(optimizer.id, draining=True, stopping=True, reason="moving")
         heard = uow.optimizers.saw(optimizer.id, LATER, {})
-        assert asked == replace(optimizer, draining=True, stopping=True, why="moving")
+        assert asked == replace(optimizer, draining=True, stopping=True, reason="moving")
         assert heard == replace(asked, last_seen_at=LATER)
         assert uow.optimizers.saw(optimizer.id, LATER, {"rss": 2}) == replace(heard, memory={"rss": 2})
         assert uow.optimizers.saw("gone", LATER, {}) is None
-        assert uow.optimizers.ask("gone", draining=True, stopping=False, why=None) is None
+        assert uow.optimizers.ask("gone", draining=True, stopping=False, reason=None) is None
 
 
 def test_operations_are_journaled(database: Database) -> None:

@@ -105,7 +105,7 @@ def a_batch(job: Job, state: BatchState, **more: Any) -> OrphanBatch:
 def test_a_job_stays_while_what_it_has_set_aside_is_not_deleted(database: Database, state: BatchState) -> None:
     table = RelationId(uuid4())
     with database.writing() as uow:
-        old, *_ = [ended(uow, table, JobKind.ORPHANS) for _ in range(REMEMBERED_JOBS + 1)]
+        old, *_ = [ended(uow, table, JobKind.REMOVE_ORPHANS) for _ in range(REMEMBERED_JOBS + 1)]
         batch = a_batch(old, state)
         uow.orphans.add(batch)
         assert uow.jobs.remove_ended(NOW, limit=100) == 0
@@ -118,7 +118,7 @@ def test_what_was_put_back_stays_known_when_the_job_is_forgotten(database: Datab
     """It is never taken for an orphan again."""
     table = RelationId(uuid4())
     with database.writing() as uow:
-        old, *_ = [ended(uow, table, JobKind.ORPHANS) for _ in range(REMEMBERED_JOBS + 1)]
+        old, *_ = [ended(uow, table, JobKind.REMOVE_ORPHANS) for _ in range(REMEMBERED_JOBS + 1)]
         uow.orphans.add(a_batch(old, BatchState.DELETED, deleted_by=old.id, kept=("file:/kept",)))
         assert uow.jobs.remove_ended(NOW, limit=100) == 1
         assert uow.orphans.put_back(table) == {"file:/kept"}

@@ -384,26 +384,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/catalogs/{catalog}/hive/{full_name}/former": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Show what publishes have left behind
-         * @description Directories that partitions were at before, with their bytes; no directory is listed for it.
-         */
-        get: operations["show_former_catalogs__catalog__hive__full_name__former_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/catalogs/{catalog}/hive/{full_name}/history": {
         parameters: {
             query?: never;
@@ -440,9 +420,29 @@ export interface paths {
         /**
          * Publish a table now
          * @description Give Hive what has changed. With `merge`, pending changes are merged first: then the answer is that job, and the
-         *     server publishes once it has ended. `GET …/hive/{full_name}` tells under `asked` how far it is.
+         *     server publishes once it has ended. `GET …/hive/{full_name}` tells under `publish_request` how far it is.
          */
         post: operations["publish_catalogs__catalog__hive__full_name__publish_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/hive/{full_name}/retired-directories": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show what publishes have left behind
+         * @description Directories that partitions were at before, with their bytes; no directory is listed for it.
+         */
+        get: operations["show_retired_directories_catalogs__catalog__hive__full_name__retired_directories_get"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -802,6 +802,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/tables/{table}/explain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Explain the next job
+         * @description Which job is due or why none is, what comes next and when.
+         */
+        get: operations["explain_table_catalogs__catalog__tables__table__explain_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/tables/{table}/files": {
         parameters: {
             query?: never;
@@ -902,26 +922,6 @@ export interface paths {
          * @description Of a table, or of a keyed table's stores; newest first.
          */
         get: operations["list_reports_catalogs__catalog__tables__table__metrics_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/catalogs/{catalog}/tables/{table}/next": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Say what comes next
-         * @description A job that is due, or why none is.
-         */
-        get: operations["show_next_catalogs__catalog__tables__table__next_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1217,26 +1217,6 @@ export interface paths {
          * @description Pairs of store heads that readers have been offered, newest first.
          */
         get: operations["list_versions_catalogs__catalog__tables__table__versions_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/catalogs/{catalog}/tables/{table}/why": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Say why nothing happens, or what does
-         * @description The same as next, under the name that people look for.
-         */
-        get: operations["show_why_catalogs__catalog__tables__table__why_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1695,26 +1675,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/leases/{lease}/places": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Say whose the files are
-         * @description Where the job's tables have their files, and why none of them may be deleted, if so.
-         */
-        get: operations["list_places_leases__lease__places_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/leases/{lease}/published": {
         parameters: {
             query?: never;
@@ -1750,6 +1710,26 @@ export interface paths {
          * @description The job's own record of what was committed has the last word.
          */
         post: operations["report_leases__lease__report_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/leases/{lease}/table-locations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Say whose the files are
+         * @description Where the job's tables have their files, and why none of them may be deleted, if so.
+         */
+        get: operations["list_places_leases__lease__table_locations_get"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1982,26 +1962,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/optimizing": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Show all background work at a glance
-         * @description The queue, the groups with their slots, what was done, the worst tables and the most overdue jobs.
-         */
-        get: operations["show_optimizing_optimizing_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/roles": {
         parameters: {
             query?: never;
@@ -2222,6 +2182,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show all background work at a glance
+         * @description The queue, the groups with their slots, what was done, the worst tables and the most overdue jobs.
+         */
+        get: operations["show_status_status_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tokens": {
         parameters: {
             query?: never;
@@ -2359,34 +2339,24 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
-         * AsideOut
-         * @description What lies in directories that were left, by the books; the largest are named.
-         *
-         *     `kept_directories` are Hive's own that are not watched any more, with their bytes when that ended.
+         * AffectedItemsOut
+         * @description Things of one kind that a job would touch, or leave.
          */
-        AsideOut: {
+        AffectedItemsOut: {
             /** Bytes */
-            bytes: number;
-            /** Directories */
-            directories: number;
-            /** Kept Bytes */
-            kept_bytes: number;
-            /** Kept Directories */
-            kept_directories: number;
-            /** Largest */
-            largest: components["schemas"]["FormerOut"][];
-            /** Watched Until */
-            watched_until: string | null;
+            bytes: number | null;
+            /** Count */
+            count: number;
+            /** Items */
+            items: string;
         };
         /**
          * AttemptOut
-         * @description One time that an optimizer had a job. `how` says how it ended.
+         * @description One time that an optimizer had a job. `outcome` says how it ended.
          */
         AttemptOut: {
             /** Ended At */
             ended_at: string | null;
-            /** How */
-            how: string | null;
             /**
              * Leased At
              * Format: date-time
@@ -2396,6 +2366,8 @@ export interface components {
             number: number;
             /** Optimizer */
             optimizer: string;
+            /** Outcome */
+            outcome: string | null;
         };
         /**
          * AuditOut
@@ -2434,25 +2406,12 @@ export interface components {
             verdict: components["schemas"]["Verdict"];
         };
         /**
-         * AwayOut
-         * @description A metastore that does not answer: since when, and why. What is listed of it is what it held before.
-         */
-        AwayOut: {
-            /**
-             * Since
-             * Format: date-time
-             */
-            since: string;
-            /** Why */
-            why: string;
-        };
-        /**
          * BatchOut
          * @description What one request has started: how many operations of it stand where, and what may be done to all of them.
          */
         BatchOut: {
-            /** Can */
-            can: string[];
+            /** Allowed Actions */
+            allowed_actions: string[];
             /**
              * Created At
              * Format: date-time
@@ -2479,53 +2438,6 @@ export interface components {
          * @enum {string}
          */
         BatchState: "moving" | "aside" | "noted" | "deleting" | "deleted" | "lost";
-        /**
-         * BeatIn
-         * @description How far a job is, and lines for its log.
-         */
-        BeatIn: {
-            /**
-             * Log
-             * @default []
-             */
-            log?: string[];
-            /**
-             * Memory
-             * @default {}
-             */
-            memory?: {
-                [key: string]: number;
-            };
-            /**
-             * Progress
-             * @default {}
-             */
-            progress?: {
-                [key: string]: unknown;
-            };
-        };
-        /**
-         * BeatOut
-         * @description Until when the lease now lasts.
-         */
-        BeatOut: {
-            /** Lease Until */
-            lease_until: string | null;
-        };
-        /**
-         * BehindOut
-         * @description How many partitions Hive has not as they are here, and when the oldest file came that it does not list.
-         *
-         *     `since` is null where files have only gone, and where that file's snapshot was expired.
-         */
-        BehindOut: {
-            /** Differing */
-            differing: number;
-            /** Since */
-            since: string | null;
-            /** Table */
-            table: string;
-        };
         /**
          * BlockerIn
          * @description What is to be kept from the table: jobs of these kinds, or with none named of any.
@@ -2577,10 +2489,9 @@ export interface components {
         };
         /**
          * CatalogOut
-         * @description A catalog; `away` is about its metastore.
+         * @description A catalog; `metastore_down` is about its metastore.
          */
         CatalogOut: {
-            away: components["schemas"]["AwayOut"] | null;
             /**
              * Created At
              * Format: date-time
@@ -2588,6 +2499,7 @@ export interface components {
             created_at: string;
             /** Metastore */
             metastore: string | null;
+            metastore_down: components["schemas"]["MetastoreDownOut"] | null;
             /** Name */
             name: string;
             /** Properties */
@@ -2692,7 +2604,7 @@ export interface components {
          * ColumnDifferenceOut
          * @description A column, by Hive's name, that both sides do not have alike; a conflict waits for somebody's decision.
          *
-         *     `hive` and `here` are what each side has, `decided_by` is the policy that says what becomes of it.
+         *     `hive` and `here` are what each side has, `parse_deciding_side` is the policy that says what becomes of it.
          */
         ColumnDifferenceOut: {
             /** Column */
@@ -2750,10 +2662,10 @@ export interface components {
         ComparisonOut: {
             /** Changes */
             changes: components["schemas"]["ChangeOut"][];
-            one: components["schemas"]["SideOut"];
-            only_in_one: components["schemas"]["MovedOut"];
-            only_in_other: components["schemas"]["MovedOut"];
-            other: components["schemas"]["SideOut"];
+            first: components["schemas"]["SideOut"];
+            only_in_first: components["schemas"]["MovedOut"];
+            only_in_second: components["schemas"]["MovedOut"];
+            second: components["schemas"]["SideOut"];
             /** Unknown */
             unknown: string[];
         };
@@ -2821,24 +2733,6 @@ export interface components {
             upgraded: number;
         };
         /**
-         * DeletesJobIn
-         * @description A job of the kind `deletes`.
-         */
-        DeletesJobIn: {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "deletes";
-            /** @default {} */
-            options?: components["schemas"]["DeletesOptionsIn"];
-        };
-        /**
-         * DeletesOptionsIn
-         * @description There is nothing to choose: a request packs whatever can be packed.
-         */
-        DeletesOptionsIn: Record<string, never>;
-        /**
          * DeployMode
          * @description Where spark-submit runs the optimizer itself.
          * @enum {string}
@@ -2864,7 +2758,7 @@ export interface components {
          * DowngradeIn
          * @description How a table is to be given back.
          *
-         *     With `watch` the operation ends once no writer can know a directory any more that was published elsewhere; with
+         *     With `wait_for_writers` the operation waits for Hive jobs that started before the last publish; with
          *     `purge` Firn's own files are deleted when the dropped table is kept no longer.
          */
         DowngradeIn: {
@@ -2874,23 +2768,45 @@ export interface components {
              */
             purge?: boolean;
             /**
-             * Watch
+             * Wait For Writers
              * @default true
              */
-            watch?: boolean;
+            wait_for_writers?: boolean;
+        };
+        /**
+         * DowngradePreviewOut
+         * @description What there is to do before a table is Hive's alone.
+         */
+        DowngradePreviewOut: {
+            /** Blocked */
+            blocked: string | null;
+            /** Differing */
+            differing: number;
+            /** Directories In Grace */
+            directories_in_grace: number;
+            /** Drift */
+            drift: string | null;
+            /** Grace Until */
+            grace_until: string | null;
+            /** Partitions */
+            partitions: number;
+            /** Pending Rows */
+            pending_rows: number;
+            /** Table */
+            table: string;
         };
         /**
          * DrainIn
          * @description Why an optimizer is to have no more jobs, and whether it is to end when it holds none.
          */
         DrainIn: {
+            /** Reason */
+            reason?: string | null;
             /**
              * Stop
              * @default false
              */
             stop?: boolean;
-            /** Why */
-            why?: string | null;
         };
         /**
          * DriftKind
@@ -2928,15 +2844,11 @@ export interface components {
         DroppedKind: "table" | "view" | "keyed" | "namespace";
         /**
          * DroppedOut
-         * @description Something that was dropped. `can` names what may be asked for now; `cannot` says why not.
+         * @description A dropped thing: the actions that are allowed now, and why the others are not.
          */
         DroppedOut: {
-            /** Can */
-            can: string[];
-            /** Cannot */
-            cannot: {
-                [key: string]: string;
-            };
+            /** Allowed Actions */
+            allowed_actions: string[];
             /**
              * Dropped At
              * Format: date-time
@@ -2958,12 +2870,16 @@ export interface components {
             name: string;
             /** Namespaces */
             namespaces: string[];
+            /** Parent Id */
+            parent_id: string | null;
             /** Purge */
             purge: boolean;
             purging: components["schemas"]["PurgeOut"] | null;
             state: components["schemas"]["DroppedState"];
-            /** Within */
-            within: string | null;
+            /** Unavailable Actions */
+            unavailable_actions: {
+                [key: string]: string;
+            };
         };
         /**
          * DroppedState
@@ -2971,6 +2887,29 @@ export interface components {
          * @enum {string}
          */
         DroppedState: "dropped" | "purging";
+        /**
+         * DryRunOut
+         * @description What a dry run says would be done, to what, and what would be gained.
+         *
+         *     Where it is not exact the numbers are estimates, and a note says of what.
+         */
+        DryRunOut: {
+            /** Action */
+            action: string;
+            /** Affected */
+            affected: components["schemas"]["AffectedItemsOut"][];
+            /** Exact */
+            exact: boolean;
+            /** Gain */
+            gain: {
+                [key: string]: number;
+            };
+            /** Is Empty */
+            is_empty: boolean;
+            kind: components["schemas"]["JobKind"];
+            /** Notes */
+            notes: string[];
+        };
         /**
          * EndedOut
          * @description What was deleted for good, and where to go on unless that was all.
@@ -3110,34 +3049,6 @@ export interface components {
          */
         FilesState: "present" | "gone" | "unknown";
         /**
-         * FormerOut
-         * @description A directory that a partition was published away from, `""` where the table has none.
-         *
-         *     `is_hives` ones are never deleted from here; others go as orphans do, once nobody needs them.
-         */
-        FormerOut: {
-            /** Bytes */
-            bytes: number;
-            /** Files */
-            files: number;
-            /** Is Hives */
-            is_hives: boolean;
-            /**
-             * Left At
-             * Format: date-time
-             */
-            left_at: string;
-            /** Location */
-            location: string;
-            /** Partition */
-            partition: string;
-            /**
-             * Watched Until
-             * Format: date-time
-             */
-            watched_until: string;
-        };
-        /**
          * ForwardIn
          * @description Where a branch is to go.
          */
@@ -3263,6 +3174,39 @@ export interface components {
          */
         HealthPart: "small-files" | "deletes" | "pending" | "snapshots" | "manifests" | "skew";
         /**
+         * HeartbeatIn
+         * @description How far a job is, and lines for its log.
+         */
+        HeartbeatIn: {
+            /**
+             * Log
+             * @default []
+             */
+            log?: string[];
+            /**
+             * Memory
+             * @default {}
+             */
+            memory?: {
+                [key: string]: number;
+            };
+            /**
+             * Progress
+             * @default {}
+             */
+            progress?: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * HeartbeatOut
+         * @description Until when the lease now lasts.
+         */
+        HeartbeatOut: {
+            /** Lease Until */
+            lease_until: string | null;
+        };
+        /**
          * HeldBackOut
          * @description Partitions that one filter of a publish holds back for one reason: how many, one of them, and what to do.
          *
@@ -3315,10 +3259,9 @@ export interface components {
          * HiveTableDetailOut
          * @description One table; for an upgraded one how its columns differ, and with a key how far Hive is behind.
          *
-         *     `unlocked` is why its last publish had no lock of the metastore's, `asked` the last publish that was asked for.
+         *     `lock_warning` says why the last publish had no lock of the metastore. `publish_request` is the last request.
          */
         HiveTableDetailOut: {
-            asked: components["schemas"]["WishOut"] | null;
             /** Blockers */
             blockers: components["schemas"]["BlockerOut"][];
             /** Column Differences */
@@ -3329,15 +3272,17 @@ export interface components {
             database: string;
             /** Drift */
             drift: string | null;
-            /** Drift By */
-            drift_by: string | null;
             drift_kind: components["schemas"]["DriftKind"] | null;
             /** Drift Since */
             drift_since: string | null;
             /** Format */
             format: string;
+            /** Likely Author */
+            likely_author: string | null;
             /** Location */
             location: string;
+            /** Lock Warning */
+            lock_warning: string | null;
             /** Name */
             name: string;
             /** Operation Id */
@@ -3346,6 +3291,7 @@ export interface components {
             partition_columns: string[];
             /** Partitioned */
             partitioned: boolean;
+            publish_request: components["schemas"]["PublishRequestOut"] | null;
             /** Published At */
             published_at: string | null;
             /**
@@ -3356,8 +3302,6 @@ export interface components {
             state: components["schemas"]["HiveTableState"];
             /** Synced At */
             synced_at: string | null;
-            /** Unlocked */
-            unlocked: string | null;
             unpublished: components["schemas"]["UnpublishedOut"] | null;
             /** Upgraded To */
             upgraded_to: string | null;
@@ -3378,13 +3322,13 @@ export interface components {
             database: string;
             /** Drift */
             drift: string | null;
-            /** Drift By */
-            drift_by: string | null;
             drift_kind: components["schemas"]["DriftKind"] | null;
             /** Drift Since */
             drift_since: string | null;
             /** Format */
             format: string;
+            /** Likely Author */
+            likely_author: string | null;
             /** Location */
             location: string;
             /** Name */
@@ -3438,12 +3382,12 @@ export interface components {
          * @description A value that cannot be read, and therefore does not hold.
          */
         IgnoredOut: {
+            /** Reason */
+            reason: string;
             /** Source */
             source: string;
             /** Value */
             value: string;
-            /** Why */
-            why: string;
         };
         /**
          * ImportIn
@@ -3543,18 +3487,18 @@ export interface components {
          * @description What a job does to its table.
          * @enum {string}
          */
-        JobKind: "merge" | "rewrite" | "compact" | "deletes" | "manifests" | "clean" | "expire" | "orphans" | "ttl" | "statistics" | "tags" | "keys" | "sync" | "publish" | "convert";
+        JobKind: "merge" | "rewrite" | "compact" | "rewrite-deletes" | "rewrite-manifests" | "clean" | "expire" | "remove-orphans" | "ttl" | "statistics" | "tags" | "keys" | "sync" | "publish" | "convert";
         /**
          * JobOut
-         * @description One job. `can` names what may be done to it now.
+         * @description One job. `allowed_actions` names what may be done to it now.
          */
         JobOut: {
+            /** Allowed Actions */
+            allowed_actions: string[];
             /** Attempt */
             attempt: number;
             /** Attempts */
             attempts: components["schemas"]["AttemptOut"][];
-            /** Can */
-            can: string[];
             /** Catalog */
             catalog: string;
             /** Committed Snapshot Id */
@@ -3626,6 +3570,12 @@ export interface components {
          * @enum {string}
          */
         JobStatus: "pending" | "running" | "committing" | "succeeded" | "failed" | "unknown" | "canceled";
+        /**
+         * KeepReason
+         * @description Why a file that was proposed is kept.
+         * @enum {string}
+         */
+        KeepReason: "gone" | "not at the table's place" | "age unknown" | "young" | "needed" | "put back before" | "noted already" | "Hive may read it" | "not known whether Hive reads it";
         /**
          * KeyIn
          * @description The key of one table among many.
@@ -3919,6 +3869,12 @@ export interface components {
             working: number;
         };
         /**
+         * LaunchStatus
+         * @description Where a launch stands.
+         * @enum {string}
+         */
+        LaunchStatus: "starting" | "working" | "draining" | "ended" | "failed";
+        /**
          * LaunchedOut
          * @description One optimizer that was started, or that could not be.
          */
@@ -3927,14 +3883,14 @@ export interface components {
             ended_at: string | null;
             /** Id */
             id: string;
-            standing: components["schemas"]["Standing"];
+            /** Reason */
+            reason: string | null;
             /**
              * Started At
              * Format: date-time
              */
             started_at: string;
-            /** Why */
-            why: string | null;
+            status: components["schemas"]["LaunchStatus"];
         };
         /**
          * LeaseIn
@@ -3968,12 +3924,12 @@ export interface components {
         LeaseOut: {
             /** Attempt */
             attempt: number;
-            /** Beat Seconds */
-            beat_seconds: number;
             /** Catalog */
             catalog: string;
             /** Delegation */
             delegation: string[];
+            /** Heartbeat Seconds */
+            heartbeat_seconds: number;
             /** Hive Table */
             hive_table: string | null;
             /**
@@ -4014,28 +3970,6 @@ export interface components {
             parts: string[];
             /** Snapshot Id */
             snapshot_id: number | null;
-        };
-        /**
-         * LeftToDoOut
-         * @description What there is to do before a table is Hive's alone.
-         */
-        LeftToDoOut: {
-            /** Blocked */
-            blocked: string | null;
-            /** Differing */
-            differing: number;
-            /** Drift */
-            drift: string | null;
-            /** Partitions */
-            partitions: number;
-            /** Pending Rows */
-            pending_rows: number;
-            /** Table */
-            table: string;
-            /** Watched */
-            watched: number;
-            /** Watched Until */
-            watched_until: string | null;
         };
         /**
          * LineOut
@@ -4106,32 +4040,14 @@ export interface components {
          * @description What one part takes from the score, of how many points, and the figure behind it.
          */
         LossOut: {
-            /** Figure */
-            figure: string;
-            /** Lost */
-            lost: number;
-            /** Of */
-            of: number;
+            /** Detail */
+            detail: string;
+            /** Max Points */
+            max_points: number;
             part: components["schemas"]["HealthPart"];
+            /** Points Lost */
+            points_lost: number;
         };
-        /**
-         * ManifestsJobIn
-         * @description A job of the kind `manifests`.
-         */
-        ManifestsJobIn: {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "manifests";
-            /** @default {} */
-            options?: components["schemas"]["ManifestsOptionsIn"];
-        };
-        /**
-         * ManifestsOptionsIn
-         * @description There is nothing to choose: a request rewrites whatever can be fewer.
-         */
-        ManifestsOptionsIn: Record<string, never>;
         /**
          * MeOut
          * @description Who is asking and what they may do; `access` is false on a server that lets everybody do everything.
@@ -4180,6 +4096,19 @@ export interface components {
          */
         MergeOptionsIn: {
             mode?: components["schemas"]["MergeMode"] | null;
+        };
+        /**
+         * MetastoreDownOut
+         * @description A metastore that does not answer: since when, and why. What is listed of it is what it held before.
+         */
+        MetastoreDownOut: {
+            /** Reason */
+            reason: string;
+            /**
+             * Since
+             * Format: date-time
+             */
+            since: string;
         };
         /**
          * MisplacedOut
@@ -4304,8 +4233,8 @@ export interface components {
             /** Next At */
             next_at: string | null;
             predicted: components["schemas"]["PredictedOut"] | null;
-            /** Why */
-            why: string;
+            /** Reason */
+            reason: string;
         };
         /**
          * OidcOut
@@ -4327,13 +4256,13 @@ export interface components {
         OperationKind: "upgrade" | "downgrade" | "check" | "import";
         /**
          * OperationOut
-         * @description Long work that the server does itself; `can` names what may be done to it now.
+         * @description Long work that the server does itself; `allowed_actions` names what may be done to it now.
          */
         OperationOut: {
+            /** Allowed Actions */
+            allowed_actions: string[];
             /** Batch */
             batch: string | null;
-            /** Can */
-            can: string[];
             /** Catalog */
             catalog: string;
             /**
@@ -4452,6 +4381,8 @@ export interface components {
             };
             /** Pid */
             pid: number;
+            /** Reason */
+            reason: string | null;
             /**
              * Registered At
              * Format: date-time
@@ -4465,35 +4396,6 @@ export interface components {
             stopping: boolean;
             /** Version */
             version: string;
-            /** Why */
-            why: string | null;
-        };
-        /**
-         * OptimizingOut
-         * @description All background work at a glance; `due_tables` are still to be looked at by the planner.
-         *
-         *     `hours` are the last 24, oldest first; the last of them is not over.
-         */
-        OptimizingOut: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            /** Due Tables */
-            due_tables: number;
-            /** Groups */
-            groups: components["schemas"]["LoadOut"][];
-            /** Hours */
-            hours: components["schemas"]["HourOut"][];
-            last_day: components["schemas"]["ThroughputOut"];
-            last_hour: components["schemas"]["ThroughputOut"];
-            /** Overdue */
-            overdue: components["schemas"]["OverdueOut"][];
-            /** Queue */
-            queue: components["schemas"]["WaitingOut"][];
-            /** Worst */
-            worst: components["schemas"]["StandingOut"][];
         };
         /**
          * OrphanBatchOut
@@ -4513,6 +4415,8 @@ export interface components {
              * Format: uuid
              */
             job_id: string;
+            /** Reason */
+            reason: string;
             /** Report */
             report: string;
             state: components["schemas"]["BatchState"];
@@ -4521,8 +4425,6 @@ export interface components {
              * Format: date-time
              */
             taken_at: string;
-            /** Why */
-            why: string;
         };
         /**
          * OrphanFileOut
@@ -4538,24 +4440,6 @@ export interface components {
             /** State */
             state: string;
         };
-        /**
-         * OrphansJobIn
-         * @description A job of the kind `orphans`.
-         */
-        OrphansJobIn: {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "orphans";
-            /** @default {} */
-            options?: components["schemas"]["OrphansOptionsIn"];
-        };
-        /**
-         * OrphansOptionsIn
-         * @description This kind has no options.
-         */
-        OrphansOptionsIn: Record<string, never>;
         /**
          * OverdueIn
          * @description Where to go on: nothing, or what the last answer said.
@@ -4755,41 +4639,6 @@ export interface components {
             table: string[];
         };
         /**
-         * PlaceOut
-         * @description Where a table has its files, and why none of them may be deleted, if so.
-         */
-        PlaceOut: {
-            /** Kept Because */
-            kept_because: string | null;
-            /** Location */
-            location: string;
-            /** Parts */
-            parts: string[];
-        };
-        /**
-         * PlannedOut
-         * @description What a dry run says would be done, to what, and what would be gained.
-         *
-         *     Where it is not exact the numbers are estimates, and a note says of what.
-         */
-        PlannedOut: {
-            /** Exact */
-            exact: boolean;
-            /** Gain */
-            gain: {
-                [key: string]: number;
-            };
-            /** Is Empty */
-            is_empty: boolean;
-            kind: components["schemas"]["JobKind"];
-            /** Notes */
-            notes: string[];
-            /** Touches */
-            touches: components["schemas"]["TouchOut"][];
-            /** Would */
-            would: string;
-        };
-        /**
          * PolicyChangeIn
          * @description Policy settings to set and to remove.
          */
@@ -4950,7 +4799,7 @@ export interface components {
          * PublishOut
          * @description What a publish did, and the job that goes on with it: its own, or a merge that has to come first.
          *
-         *     One that `waits`, and what comes after the merge, is remembered, and done by the server; `partitions_wait` are those
+         *     The server completes a `waiting` publish, and one that needs a merge first. `partitions_waiting` counts those
          *     that Hive is not given with this one. `outcome` is for programs, `message` for people.
          */
         PublishOut: {
@@ -4960,12 +4809,12 @@ export interface components {
             /** Message */
             message: string;
             outcome: components["schemas"]["PublishOutcome"];
-            /** Partitions Wait */
-            partitions_wait: number;
+            /** Partitions Waiting */
+            partitions_waiting: number;
             /** Table */
             table: string;
-            /** Waits */
-            waits: boolean;
+            /** Waiting */
+            waiting: boolean;
         };
         /**
          * PublishOutcome
@@ -4974,8 +4823,38 @@ export interface components {
          */
         PublishOutcome: "up-to-date" | "merging" | "publishing" | "held-back" | "waiting";
         /**
+         * PublishPreviewOut
+         * @description How many partitions Hive has not as they are here, and when the oldest file came that it does not list.
+         *
+         *     `since` is null where files have only gone, and where that file's snapshot was expired.
+         */
+        PublishPreviewOut: {
+            /** Differing */
+            differing: number;
+            /** Since */
+            since: string | null;
+            /** Table */
+            table: string;
+        };
+        /**
+         * PublishRequestOut
+         * @description The last publish that somebody has asked for: how far it is, and the job that it waits for.
+         */
+        PublishRequestOut: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Job Id */
+            job_id: string | null;
+            /** Message */
+            message: string;
+            step: components["schemas"]["Step"];
+        };
+        /**
          * PublishedOut
-         * @description What became of a publish job's files. `given_up` are partitions that Hive has changed meanwhile, `left` those
+         * @description What became of a publish job's files. `skipped` are partitions that Hive has changed meanwhile, `remaining` those
          *     that the metastore is still to be pointed at.
          */
         PublishedOut: {
@@ -4983,14 +4862,14 @@ export interface components {
             bytes: number;
             /** Files */
             files: number;
-            /** Given Up */
-            given_up: number;
-            /** Left */
-            left: number;
             /** Partitions */
             partitions: number;
+            /** Remaining */
+            remaining: number;
             /** Rows */
             rows: number;
+            /** Skipped */
+            skipped: number;
             /** Switched */
             switched: number;
         };
@@ -5011,27 +4890,6 @@ export interface components {
             step: number;
             /** Steps */
             steps: number;
-        };
-        /**
-         * PutBackIn
-         * @description Which files to put back: all of a job, these, or with neither all that are aside.
-         */
-        PutBackIn: {
-            /** Job Id */
-            job_id?: string | null;
-            /**
-             * Paths
-             * @default []
-             */
-            paths?: string[];
-        };
-        /**
-         * PutBackOut
-         * @description The files that are in their places again.
-         */
-        PutBackOut: {
-            /** Put Back */
-            put_back: string[];
         };
         /**
          * RefIn
@@ -5125,8 +4983,6 @@ export interface components {
          * @description What an optimizer has to know to work.
          */
         RegisteredOut: {
-            /** Beat Seconds */
-            beat_seconds: number;
             /** Draining */
             draining: boolean;
             /** Facts */
@@ -5135,6 +4991,8 @@ export interface components {
             };
             /** Group */
             group: string;
+            /** Heartbeat Seconds */
+            heartbeat_seconds: number;
             /** Host */
             host: string;
             /** Id */
@@ -5156,6 +5014,8 @@ export interface components {
             };
             /** Pid */
             pid: number;
+            /** Reason */
+            reason: string | null;
             /**
              * Registered At
              * Format: date-time
@@ -5169,8 +5029,6 @@ export interface components {
             stopping: boolean;
             /** Version */
             version: string;
-            /** Why */
-            why: string | null;
         };
         /**
          * RegisteredTableOut
@@ -5191,6 +5049,24 @@ export interface components {
             /** Warnings */
             warnings: string[];
         };
+        /**
+         * Remove-OrphansJobIn
+         * @description A job of the kind `remove-orphans`.
+         */
+        "Remove-OrphansJobIn": {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "remove-orphans";
+            /** @default {} */
+            options?: components["schemas"]["Remove-OrphansOptionsIn"];
+        };
+        /**
+         * Remove-OrphansOptionsIn
+         * @description This kind has no options.
+         */
+        "Remove-OrphansOptionsIn": Record<string, never>;
         /**
          * RepeatedKeyOut
          * @description One key that more than one row has, and some of the files in which these rows lie.
@@ -5241,6 +5117,27 @@ export interface components {
          */
         ReportedOutcome: "committed" | "refused" | "unknown" | "nothing";
         /**
+         * RestoreFilesIn
+         * @description Which files to put back: all of a job, these, or with neither all that are aside.
+         */
+        RestoreFilesIn: {
+            /** Job Id */
+            job_id?: string | null;
+            /**
+             * Paths
+             * @default []
+             */
+            paths?: string[];
+        };
+        /**
+         * RestoredFilesOut
+         * @description The files that are in their places again.
+         */
+        RestoredFilesOut: {
+            /** Restored */
+            restored: string[];
+        };
+        /**
          * RestoredOut
          * @description A table, view or keyed table that is back, or would be.
          */
@@ -5254,6 +5151,90 @@ export interface components {
             /** Name */
             name: string;
         };
+        /**
+         * RetiredDirectoriesOut
+         * @description What lies in directories that were left, by the books; the largest are named.
+         *
+         *     `kept_directories` are Hive's own that are not watched any more, with their bytes when that ended.
+         */
+        RetiredDirectoriesOut: {
+            /** Bytes */
+            bytes: number;
+            /** Directories */
+            directories: number;
+            /** Grace Until */
+            grace_until: string | null;
+            /** Kept Bytes */
+            kept_bytes: number;
+            /** Kept Directories */
+            kept_directories: number;
+            /** Largest */
+            largest: components["schemas"]["RetiredDirectoryOut"][];
+        };
+        /**
+         * RetiredDirectoryOut
+         * @description A directory that a partition was published away from, `""` where the table has none.
+         *
+         *     `owned_by_hive` ones are never deleted from here; others go as orphans do, once nobody needs them.
+         */
+        RetiredDirectoryOut: {
+            /** Bytes */
+            bytes: number;
+            /** Files */
+            files: number;
+            /**
+             * Grace Until
+             * Format: date-time
+             */
+            grace_until: string;
+            /** Location */
+            location: string;
+            /** Owned By Hive */
+            owned_by_hive: boolean;
+            /** Partition */
+            partition: string;
+            /**
+             * Retired At
+             * Format: date-time
+             */
+            retired_at: string;
+        };
+        /**
+         * Rewrite-DeletesJobIn
+         * @description A job of the kind `rewrite-deletes`.
+         */
+        "Rewrite-DeletesJobIn": {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "rewrite-deletes";
+            /** @default {} */
+            options?: components["schemas"]["Rewrite-DeletesOptionsIn"];
+        };
+        /**
+         * Rewrite-DeletesOptionsIn
+         * @description There is nothing to choose: a request packs whatever can be packed.
+         */
+        "Rewrite-DeletesOptionsIn": Record<string, never>;
+        /**
+         * Rewrite-ManifestsJobIn
+         * @description A job of the kind `rewrite-manifests`.
+         */
+        "Rewrite-ManifestsJobIn": {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "rewrite-manifests";
+            /** @default {} */
+            options?: components["schemas"]["Rewrite-ManifestsOptionsIn"];
+        };
+        /**
+         * Rewrite-ManifestsOptionsIn
+         * @description There is nothing to choose: a request rewrites whatever can be fewer.
+         */
+        "Rewrite-ManifestsOptionsIn": Record<string, never>;
         /**
          * RewriteJobIn
          * @description A job of the kind `rewrite`.
@@ -5620,49 +5601,18 @@ export interface components {
             working: number;
         };
         /**
-         * Standing
-         * @description Where a launch stands.
-         * @enum {string}
-         */
-        Standing: "starting" | "working" | "draining" | "ended" | "failed";
-        /**
-         * StandingOut
-         * @description How a table stood when the planner last looked.
-         */
-        StandingOut: {
-            /** Catalog */
-            catalog: string;
-            /** Health */
-            health: number;
-            /**
-             * Looked At
-             * Format: date-time
-             */
-            looked_at: string;
-            /** Next At */
-            next_at: string | null;
-            /** Parts */
-            parts: {
-                [key: string]: number;
-            };
-            /** Table */
-            table: string;
-            /** Why */
-            why: string;
-        };
-        /**
          * StartJobIn
          * @description The kind of the job, and the options that this kind has.
          */
-        StartJobIn: components["schemas"]["MergeJobIn"] | components["schemas"]["CleanJobIn"] | components["schemas"]["RewriteJobIn"] | components["schemas"]["CompactJobIn"] | components["schemas"]["DeletesJobIn"] | components["schemas"]["ManifestsJobIn"] | components["schemas"]["ExpireJobIn"] | components["schemas"]["TtlJobIn"] | components["schemas"]["OrphansJobIn"] | components["schemas"]["StatisticsJobIn"] | components["schemas"]["TagsJobIn"] | components["schemas"]["KeysJobIn"];
+        StartJobIn: components["schemas"]["MergeJobIn"] | components["schemas"]["CleanJobIn"] | components["schemas"]["RewriteJobIn"] | components["schemas"]["CompactJobIn"] | components["schemas"]["Rewrite-DeletesJobIn"] | components["schemas"]["Rewrite-ManifestsJobIn"] | components["schemas"]["ExpireJobIn"] | components["schemas"]["TtlJobIn"] | components["schemas"]["Remove-OrphansJobIn"] | components["schemas"]["StatisticsJobIn"] | components["schemas"]["TagsJobIn"] | components["schemas"]["KeysJobIn"];
         /**
          * StartedOut
          * @description A batch that was started, None where nothing was to be done; and tables that need nothing, with the reason.
          */
         StartedOut: {
             batch: components["schemas"]["BatchOut"] | null;
-            /** Passed Over */
-            passed_over: {
+            /** Skipped */
+            skipped: {
                 [key: string]: string;
             };
         };
@@ -5684,6 +5634,33 @@ export interface components {
          * @description This kind has no options.
          */
         StatisticsOptionsIn: Record<string, never>;
+        /**
+         * StatusOut
+         * @description All background work at a glance; `due_tables` are still to be looked at by the planner.
+         *
+         *     `hours` are the last 24, oldest first; the last of them is not over.
+         */
+        StatusOut: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Due Tables */
+            due_tables: number;
+            /** Groups */
+            groups: components["schemas"]["LoadOut"][];
+            /** Hours */
+            hours: components["schemas"]["HourOut"][];
+            last_day: components["schemas"]["ThroughputOut"];
+            last_hour: components["schemas"]["ThroughputOut"];
+            /** Overdue */
+            overdue: components["schemas"]["OverdueOut"][];
+            /** Queue */
+            queue: components["schemas"]["WaitingOut"][];
+            /** Worst */
+            worst: components["schemas"]["TableStatusOut"][];
+        };
         /**
          * Step
          * @description How far a publish request is.
@@ -5722,7 +5699,7 @@ export interface components {
         };
         /**
          * SyncOut
-         * @description What a sync did, and the job that goes on with it; one that `waits` is to be asked for again.
+         * @description What a sync did, and the job that goes on with it; one that is `waiting` is to be asked for again.
          *
          *     `outcome` is for programs, `message` for people; a `conflict` may concern a part of the table that was left out.
          */
@@ -5737,8 +5714,8 @@ export interface components {
             outcome: components["schemas"]["SyncOutcome"];
             /** Table */
             table: string;
-            /** Waits */
-            waits: boolean;
+            /** Waiting */
+            waiting: boolean;
         };
         /**
          * SyncOutcome
@@ -5819,25 +5796,33 @@ export interface components {
          */
         TableKind: "plain" | "keyed" | "view";
         /**
+         * TableLocationOut
+         * @description Where a table has its files, and why none of them may be deleted, if so.
+         */
+        TableLocationOut: {
+            /** Keep Reason */
+            keep_reason: string | null;
+            /** Location */
+            location: string;
+            /** Parts */
+            parts: string[];
+        };
+        /**
          * TableOut
-         * @description One table in full. `can` names what may be asked for now; `cannot` says why not.
+         * @description One table in full. `allowed_actions` names what may be asked for now; `unavailable_actions` says why not.
          */
         TableOut: {
             active_job: components["schemas"]["JobOut"] | null;
+            /** Allowed Actions */
+            allowed_actions: string[];
             /** Bytes */
             bytes: number;
-            /** Can */
-            can: string[];
-            /** Cannot */
-            cannot: {
-                [key: string]: string;
-            };
             /** Catalog */
             catalog: string;
             /** Change Sequence */
             change_sequence: number | null;
             /** Columns */
-            columns: components["schemas"]["server__api__tableviews__ColumnOut"][];
+            columns: components["schemas"]["server__api__table_views__ColumnOut"][];
             /**
              * Created At
              * Format: date-time
@@ -5893,6 +5878,8 @@ export interface components {
             };
             /** Protected */
             protected: boolean;
+            /** Reason */
+            reason: string | null;
             /** Records */
             records: number;
             /** Sequence Field */
@@ -5905,12 +5892,14 @@ export interface components {
             stores: {
                 [key: string]: components["schemas"]["StoreOut"];
             };
+            /** Unavailable Actions */
+            unavailable_actions: {
+                [key: string]: string;
+            };
             /** Version */
             version: number | null;
             /** Watermark */
             watermark: number | null;
-            /** Why */
-            why: string | null;
         };
         /**
          * TableRow
@@ -5948,14 +5937,39 @@ export interface components {
             pending_rows: number;
             /** Pending Since */
             pending_since: string | null;
+            /** Reason */
+            reason: string | null;
             /** Records */
             records: number;
             /** Small Files */
             small_files: number | null;
             /** Snapshots */
             snapshots: number;
-            /** Why */
-            why: string | null;
+        };
+        /**
+         * TableStatusOut
+         * @description How a table stood when the planner last looked.
+         */
+        TableStatusOut: {
+            /** Catalog */
+            catalog: string;
+            /** Health */
+            health: number;
+            /**
+             * Looked At
+             * Format: date-time
+             */
+            looked_at: string;
+            /** Next At */
+            next_at: string | null;
+            /** Parts */
+            parts: {
+                [key: string]: number;
+            };
+            /** Reason */
+            reason: string;
+            /** Table */
+            table: string;
         };
         /**
          * TagsJobIn
@@ -6106,18 +6120,6 @@ export interface components {
             rows: number;
         };
         /**
-         * TouchOut
-         * @description Things of one kind that a job would touch, or leave.
-         */
-        TouchOut: {
-            /** Bytes */
-            bytes: number | null;
-            /** Count */
-            count: number;
-            /** What */
-            what: string;
-        };
-        /**
          * TtlJobIn
          * @description A job of the kind `ttl`.
          */
@@ -6154,8 +6156,8 @@ export interface components {
             files_checked: number;
             /** Files Of */
             files_of: number;
-            /** Left */
-            left: {
+            /** Not Restored */
+            not_restored: {
                 [key: string]: string;
             };
             /** Restored */
@@ -6394,49 +6396,27 @@ export interface components {
             priority: string;
         };
         /**
-         * Why
-         * @description Why a file that was proposed is kept.
-         * @enum {string}
-         */
-        Why: "gone" | "not at the table's place" | "age unknown" | "young" | "needed" | "put back before" | "noted already" | "Hive may read it" | "not known whether Hive reads it";
-        /**
-         * WishOut
-         * @description The last publish that somebody has asked for: how far it is, and the job that it waits for.
-         */
-        WishOut: {
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            /** Job Id */
-            job_id: string | null;
-            /** Message */
-            message: string;
-            step: components["schemas"]["Step"];
-        };
-        /**
          * WrittenIn
          * @description Where a publish job has written, and how many rows.
          *
-         *     Partitions that are `left_out`, whatever lies there of them, stay as they are: their format cannot hold their rows.
-         *     `why` says what it cannot hold of them; they wait until they change, the columns, or the format.
+         *     `unrepresentable` partitions stay as they are: their format cannot hold their rows.
+         *     `reason` says what it cannot hold of them; they wait until they change, the columns, or the format.
          */
         WrittenIn: {
-            /**
-             * Left Out
-             * @default []
-             */
-            left_out?: string[];
             /** Location */
             location: string;
+            /**
+             * Reason
+             * @default
+             */
+            reason?: string;
             /** Rows */
             rows: number;
             /**
-             * Why
-             * @default
+             * Unrepresentable
+             * @default []
              */
-            why?: string;
+            unrepresentable?: string[];
         };
         /**
          * ColumnOut
@@ -6518,7 +6498,7 @@ export interface components {
          * ColumnOut
          * @description A column.
          */
-        server__api__tableviews__ColumnOut: {
+        server__api__table_views__ColumnOut: {
             /** Comment */
             comment: string | null;
             /** Id */
@@ -7603,7 +7583,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["LeftToDoOut"];
+                    "application/json": components["schemas"]["DowngradePreviewOut"];
                 };
             };
             /** @description Not Found */
@@ -7691,49 +7671,6 @@ export interface operations {
             };
         };
     };
-    show_former_catalogs__catalog__hive__full_name__former_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description DATABASE.TABLE */
-                full_name: string;
-                /** @description catalog */
-                catalog: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["AsideOut"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Validation Error */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
-                };
-            };
-        };
-    };
     list_hive_events_catalogs__catalog__hive__full_name__history_get: {
         parameters: {
             query?: {
@@ -7802,7 +7739,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["BehindOut"];
+                    "application/json": components["schemas"]["PublishPreviewOut"];
                 };
             };
             /** @description Not Found */
@@ -7902,6 +7839,49 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    show_retired_directories_catalogs__catalog__hive__full_name__retired_directories_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description DATABASE.TABLE */
+                full_name: string;
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RetiredDirectoriesOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
                 };
             };
         };
@@ -9113,6 +9093,49 @@ export interface operations {
             };
         };
     };
+    explain_table_catalogs__catalog__tables__table__explain_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NextOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
     list_files_catalogs__catalog__tables__table__files_get: {
         parameters: {
             query?: never;
@@ -9322,7 +9345,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["JobOut"] | components["schemas"]["PlannedOut"];
+                    "application/json": components["schemas"]["JobOut"] | components["schemas"]["DryRunOut"];
                 };
             };
             /** @description Bad Request */
@@ -9389,49 +9412,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PageOut_ReportOut_"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Validation Error */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
-                };
-            };
-        };
-    };
-    show_next_catalogs__catalog__tables__table__next_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description catalog */
-                catalog: string;
-                /** @description NAMESPACE.TABLE */
-                table: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["NextOut"];
                 };
             };
             /** @description Not Found */
@@ -9782,7 +9762,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["PutBackIn"];
+                "application/json": components["schemas"]["RestoreFilesIn"];
             };
         };
         responses: {
@@ -9792,7 +9772,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PutBackOut"];
+                    "application/json": components["schemas"]["RestoredFilesOut"];
                 };
             };
             /** @description Bad Request */
@@ -10330,49 +10310,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["VersionOut"][];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Validation Error */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
-                };
-            };
-        };
-    };
-    show_why_catalogs__catalog__tables__table__why_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description catalog */
-                catalog: string;
-                /** @description NAMESPACE.TABLE */
-                table: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["NextOut"];
                 };
             };
             /** @description Not Found */
@@ -11447,7 +11384,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["BeatIn"];
+                "application/json": components["schemas"]["HeartbeatIn"];
             };
         };
         responses: {
@@ -11457,7 +11394,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["BeatOut"];
+                    "application/json": components["schemas"]["HeartbeatOut"];
                 };
             };
             /** @description Forbidden */
@@ -11507,7 +11444,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["BeatOut"];
+                    "application/json": components["schemas"]["HeartbeatOut"];
                 };
             };
             /** @description Forbidden */
@@ -11726,56 +11663,6 @@ export interface operations {
             };
         };
     };
-    list_places_leases__lease__places_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description JOB.ATTEMPT.TOKEN */
-                lease: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["PlaceOut"][];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Validation Error */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
-                };
-            };
-        };
-    };
     published_leases__lease__published_post: {
         parameters: {
             query?: never;
@@ -11880,6 +11767,56 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["JobOut"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    list_places_leases__lease__table_locations_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description JOB.ATTEMPT.TOKEN */
+                lease: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TableLocationOut"][];
                 };
             };
             /** @description Forbidden */
@@ -12345,26 +12282,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HTTPValidationError"];
-                };
-            };
-        };
-    };
-    show_optimizing_optimizing_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["OptimizingOut"];
                 };
             };
         };
@@ -13082,6 +12999,26 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    show_status_status_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StatusOut"];
                 };
             };
         };

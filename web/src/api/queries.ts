@@ -251,7 +251,7 @@ export const optimizing = (seesServer: boolean) =>
   queryOptions({
     queryKey: ['optimizing'],
     enabled: seesServer,
-    queryFn: () => answered(api.GET('/optimizing')),
+    queryFn: () => answered(api.GET('/status')),
     refetchInterval: PULSE_MS,
   });
 
@@ -357,7 +357,7 @@ export const hiveTable = (catalog: string, name: string) =>
     queryKey: ['hive', catalog, name, 'row'],
     queryFn: () =>
       answered(api.GET('/catalogs/{catalog}/hive/{full_name}', { params: { path: { catalog, full_name: name } } })),
-    refetchInterval: ({ state: { data } }) => (data?.asked && !['done', 'failed'].includes(data.asked.step) ? BAR_MS : false),
+    refetchInterval: ({ state: { data } }) => (data?.publish_request && !['done', 'failed'].includes(data.publish_request.step) ? BAR_MS : false),
   });
 
 export const leftToDo = (catalog: string, name: string) =>
@@ -387,7 +387,7 @@ export const hiveFormer = (catalog: string, name: string) =>
     ...costly,
     queryKey: ['hive', catalog, name, 'former'],
     queryFn: () =>
-      answered(api.GET('/catalogs/{catalog}/hive/{full_name}/former', { params: { path: { catalog, full_name: name } } })),
+      answered(api.GET('/catalogs/{catalog}/hive/{full_name}/retired-directories', { params: { path: { catalog, full_name: name } } })),
     refetchInterval: SLOW_MS,
   });
 

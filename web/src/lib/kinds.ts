@@ -19,11 +19,11 @@ export const KINDS: Record<JobKind, Kind> = {
     label: 'Compact',
     says: 'An optimizer packs the small files of the change store. What is pending stays pending, in fewer files.',
   },
-  deletes: {
+  'rewrite-deletes': {
     label: 'Pack deletes',
     says: 'An optimizer packs delete files, and drops those that delete nothing any more. Readers see the same rows.',
   },
-  manifests: {
+  'rewrite-manifests': {
     label: 'Rewrite manifests',
     says: 'An optimizer writes the lists of files anew, fewer and by partition, so that queries plan faster. No data file is touched.',
   },
@@ -35,7 +35,7 @@ export const KINDS: Record<JobKind, Kind> = {
     label: 'Expire',
     says: 'Old snapshots are removed, and with them the files that Firn wrote and nothing else needs. Time travel to them ends; this cannot be undone.',
   },
-  orphans: {
+  'remove-orphans': {
     label: 'Look for orphans',
     says: 'An optimizer looks for files at the table’s place that nothing refers to. They are set aside, can be put back for a while, and are deleted after that.',
   },
@@ -76,7 +76,7 @@ const AFTER_A_LOOK: readonly JobKind[] = ['sync', 'publish', 'convert'];
 const FIRST: readonly JobKind[] = ['merge', 'rewrite', 'expire'];
 
 /** The kinds that fit a table, told by what may and what may not be asked for now: buttons first, then the menu. */
-export function kindsOf(table: { can: readonly string[]; cannot: Readonly<Record<string, string>> }): { first: JobKind[]; more: JobKind[] } {
-  const fits = JOB_KINDS.filter((kind) => !AFTER_A_LOOK.includes(kind) && (table.can.includes(kind) || kind in table.cannot));
+export function kindsOf(table: { allowed_actions: readonly string[]; unavailable_actions: Readonly<Record<string, string>> }): { first: JobKind[]; more: JobKind[] } {
+  const fits = JOB_KINDS.filter((kind) => !AFTER_A_LOOK.includes(kind) && (table.allowed_actions.includes(kind) || kind in table.unavailable_actions));
   return { first: fits.filter((kind) => FIRST.includes(kind)), more: fits.filter((kind) => !FIRST.includes(kind)) };
 }

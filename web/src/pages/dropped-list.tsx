@@ -96,7 +96,7 @@ function Files({ row }: { row: Dropped }) {
 
 function Actions({ catalog, row, undrop, purge }: { catalog: string; row: Dropped; undrop: Choose; purge: Choose }) {
   const on = row.kind === 'namespace' ? scopeOf(catalog, partsOf(row.name)) : onTable(catalog, row.name);
-  const reason = (action: string) => (row.can.includes(action) ? null : (row.cannot[action] ?? 'That cannot be done now.'));
+  const reason = (action: string) => (row.allowed_actions.includes(action) ? null : (row.unavailable_actions[action] ?? 'That cannot be done now.'));
   return (
     <span className="row" style={{ gap: 6, justifyContent: 'flex-end' }}>
       <Act size="compact-xs" variant="default" needs={need(on, 'read', 'create')} disabledReason={reason('undrop')} onClick={() => undrop(row)}>
@@ -161,15 +161,15 @@ function Undrop({ catalog, entry, close }: DialogProps) {
   );
 }
 
-function WouldComeBack({ done }: { done: { restored: { name: string }[]; left: Record<string, string>; files_checked: number; files_of: number } }) {
+function WouldComeBack({ done }: { done: { restored: { name: string }[]; not_restored: Record<string, string>; files_checked: number; files_of: number } }) {
   return (
     <>
       <div className="dim">
         {many(done.restored.length, 'table or view', 'tables and views')} would come back. Of {many(done.files_of, 'file')} in use{' '}
         {done.files_checked === done.files_of ? 'all' : done.files_checked.toLocaleString('en-US')} were looked for
-        {Object.keys(done.left).length === 0 ? ', and are there.' : '.'}
+        {Object.keys(done.not_restored).length === 0 ? ', and are there.' : '.'}
       </div>
-      {Object.entries(done.left).map(([name, why]) => (
+      {Object.entries(done.not_restored).map(([name, why]) => (
         <Note key={name} tone="warn" title={`${name} stays dropped`}>
           {why}
         </Note>

@@ -37,7 +37,7 @@ export function HivePage() {
   const { data } = useQuery(catalogs());
   const linked = data?.find((one) => one.name === catalog);
   if (linked?.metastore === null) return <NotLinked catalog={catalog} />;
-  return <Linked catalog={catalog} metastore={linked?.metastore ?? ''} away={linked?.away ?? null} />;
+  return <Linked catalog={catalog} metastore={linked?.metastore ?? ''} away={linked?.metastore_down ?? null} />;
 }
 
 function NotLinked({ catalog }: { catalog: string }) {
@@ -100,7 +100,7 @@ function Linked({ catalog, metastore, away }: { catalog: string; metastore: stri
             </>
           }
         >
-          {away.why}
+          {away.reason}
         </Note>
       )}
       <RunningOperations catalog={catalog} />

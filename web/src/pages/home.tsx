@@ -116,7 +116,7 @@ function useNeeds(catalog: string): Need[] | undefined {
   const all = newest.data?.pages.flatMap((page) => page.items) ?? [];
   const left = failed.data.pages.flatMap((page) => page.items).filter((job) => isOpen(job, all, now));
   const waiting = beat.counts.pending ?? 0;
-  const away = known.find((one) => one.name === catalog)?.away ?? null;
+  const away = known.find((one) => one.name === catalog)?.metastore_down ?? null;
   return [
     ...(away === null ? [] : [metastoreAway(catalog, away)]),
     ...(waiting > 0 && workers?.length === 0 ? [nobodyWorks(waiting)] : []),
@@ -164,7 +164,7 @@ function metastoreAway(catalog: string, away: Away): Need {
         The Hive Metastore stopped answering <When at={away.since} />
       </>
     ),
-    text: `${away.why}. Until it does, nothing that Hive's jobs write is taken over, and nothing is published to Hive.`,
+    text: `${away.reason}. Until it does, nothing that Hive's jobs write is taken over, and nothing is published to Hive.`,
     action: <Open to={paths.hive(catalog)} label="Look at it" />,
   };
 }
@@ -212,7 +212,7 @@ function driftedTable(catalog: string, row: HiveRow): Need {
         {row.drift}{' '}
         <span className="dim">
           First seen <When at={row.drift_since} />
-          {row.drift_by === null ? '' : `; ${row.drift_by}`}.
+          {row.likely_author === null ? '' : `; ${row.likely_author}`}.
         </span>
       </>
     ),

@@ -144,7 +144,7 @@ function Steer({ operation, catalog }: { operation: Operation; catalog: string }
         variant="default"
         size="compact-xs"
         loading={cancel.isPending}
-        disabledReason={operation.can.includes('cancel') ? null : 'It has been asked to stop and does at its next step.'}
+        disabledReason={operation.allowed_actions.includes('cancel') ? null : 'It has been asked to stop and does at its next step.'}
         onClick={() => cancel.mutate()}
       >
         Cancel

@@ -225,7 +225,7 @@ function JobsTab({ table }: { table: Table }) {
       id={(job) => job.id}
       link={(job) => paths.job(job.id)}
       more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
-      empty={<Empty title="No job has run on this table">{table.next.why}</Empty>}
+      empty={<Empty title="No job has run on this table">{table.next.reason}</Empty>}
     />
   );
 }

@@ -50,7 +50,7 @@ const COLUMNS: Column<TableRow>[] = [
 
 function Health({ row }: { row: TableRow }) {
   return (
-    <span title={row.why ?? undefined}>
+    <span title={row.reason ?? undefined}>
       <HealthBar score={row.health} label={`health of ${fullName(row)}`} />
     </span>
   );

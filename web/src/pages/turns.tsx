@@ -35,7 +35,7 @@ function Turn({ verb, what, needs, can, act }: TurnProps) {
 
 /** Pause or resume, and cancel: what is left of it is begun anew, or nothing is left. */
 export function Turns({ operation }: { operation: Operation }) {
-  const { id, catalog, target, can } = operation;
+  const { id, catalog, target, allowed_actions: can } = operation;
   const parts = { what: `the ${operation.kind} of ${target}`, needs: need(onTable(catalog, target), 'maintain'), can };
   const params = { params: { path: { operation_id: id } } };
   return (
@@ -53,15 +53,15 @@ export function Turns({ operation }: { operation: Operation }) {
 
 /** The same for everything that was asked for at once. */
 export function BatchTurns({ catalog, batch }: { catalog: string; batch: Batch }) {
-  const parts = { what: 'all', needs: need(scopeOf(catalog), 'maintain'), can: batch.can };
+  const parts = { what: 'all', needs: need(scopeOf(catalog), 'maintain'), can: batch.allowed_actions };
   const params = { params: { path: { catalog, batch: batch.id } } };
-  if (batch.can.length === 0) return null;
+  if (batch.allowed_actions.length === 0) return null;
   return (
     <span className="row" style={{ gap: 6 }}>
-      {batch.can.includes('pause') && (
+      {batch.allowed_actions.includes('pause') && (
         <Turn {...parts} verb="pause" act={() => answered(api.POST('/catalogs/{catalog}/hive/upgrades/{batch}/pause', params))} />
       )}
-      {batch.can.includes('resume') && (
+      {batch.allowed_actions.includes('resume') && (
         <Turn {...parts} verb="resume" act={() => answered(api.POST('/catalogs/{catalog}/hive/upgrades/{batch}/resume', params))} />
       )}
       <Turn {...parts} verb="cancel" act={() => answered(api.POST('/catalogs/{catalog}/hive/upgrades/{batch}/cancel', params))} />

@@ -101,13 +101,13 @@ class Deaths:
 
     def _sync_dying(self, kill: Death) -> str:
         name = self.history.random.choice(["copy_a_file", "overwrite_by_values"])
-        did = self.history.hive_does(name)
+        message = self.history.hive_does(name)
         firn = self.history.firn
         synced = self.history.take_over(
             everything=True,
             ask=lambda: kill(lambda: firn.sync(everything=True), lambda: firn.ask_sync(everything=True)),
         )
-        return f"{name}: {did}; {synced}"
+        return f"{name}: {message}; {synced}"
 
     def _publish_dying(self, kill: Death) -> str:
         """Of a partition that Hive has, so that it is pointed elsewhere."""

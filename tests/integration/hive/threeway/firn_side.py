@@ -99,7 +99,7 @@ class FirnSide:
         self._operation(self.world.post(f"{self.hive_path}/upgrade", body))
 
     def downgrade(self) -> None:
-        self._operation(self.world.post(f"{self.hive_path}/downgrade", {"watch": False}))
+        self._operation(self.world.post(f"{self.hive_path}/downgrade", {"wait_for_writers": False}))
 
     def _operation(self, begun: dict[str, Any]) -> None:
         give_up = time.monotonic() + PATIENCE_SECONDS
@@ -144,9 +144,9 @@ class FirnSide:
     def publish(self) -> str:
         """What was merged; what was said."""
         self.work_off()
-        did = str(self.ask_publish()["message"])
+        message = str(self.ask_publish()["message"])
         self.work_off()
-        return did
+        return message
 
     def work_off(self) -> None:
         """Whatever jobs the table has, those of processes that have died too."""

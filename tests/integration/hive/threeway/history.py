@@ -82,10 +82,10 @@ class History:
         began = time.monotonic()
         if name in DEATHS:
             self.kills += 1
-            did = DEATHS[name](Deaths(self))
+            message = DEATHS[name](Deaths(self))
         else:
-            did = self.hive_does(name) if name in hive_users.OPERATIONS else OPERATIONS[name](self)
-        self.said[-1] += f": {did} [{time.monotonic() - began:.1f} s]"
+            message = self.hive_does(name) if name in hive_users.OPERATIONS else OPERATIONS[name](self)
+        self.said[-1] += f": {message} [{time.monotonic() - began:.1f} s]"
         self.check()
 
     def hive_does(self, name: str) -> str:
@@ -239,8 +239,10 @@ class History:
     def upkeep(self) -> str:
         """Everything else that changes no row."""
         self._synced_if_broken()
-        kind = self.random.choice(["rewrite", "compact", "deletes", "manifests", "clean", "expire", "orphans"])
-        with self.untouched(clears=kind == "orphans"):
+        kind = self.random.choice(
+            ["rewrite", "compact", "rewrite-deletes", "rewrite-manifests", "clean", "expire", "remove-orphans"]
+        )
+        with self.untouched(clears=kind == "remove-orphans"):
             self.firn.job(kind)
         return kind
 
@@ -259,10 +261,10 @@ class History:
         with self.untouched(moves=True):
             if ask is not None:
                 ask()
-            did = self.firn.sync(everything=everything)
+            message = self.firn.sync(everything=everything)
         expected = self.oracle.sync(hive, lambda location: asked.get(location, frozenset()), standing)
         same(self.hive.locations(), {part: place.location for part, place in expected.items()}, "the metastore")
-        return did
+        return message
 
     @staticmethod
     def _left(ground: Ground) -> list[str]:
@@ -300,9 +302,9 @@ class History:
         with self.untouched(moves=True):
             if ask is not None:
                 ask()
-            did = self.firn.publish()
+            message = self.firn.publish()
         self._published(standing, self.at_switch)
-        return did
+        return message
 
     def _published(self, standing: set[Part], before: Mapping[Part, Place]) -> None:
         """What Hive has now is base's, where it was given it; what it was not given is where it was."""
@@ -329,13 +331,13 @@ class History:
 
     def time_passes(self) -> str:
         """No overwrite lasts longer: all that Hive's side has done is whole, and what it dropped stays away."""
-        did = self.take_over(everything=True)
-        self.firn.set_property("firn.hive.overwrite.lasts", "1 s")
+        message = self.take_over(everything=True)
+        self.firn.set_property("firn.hive.overwrite-window", "1 s")
         time.sleep(1.1)
         self.firn.sync(everything=True)
-        self.firn.set_property("firn.hive.overwrite.lasts", None)
+        self.firn.set_property("firn.hive.overwrite-window", None)
         self.oracle.time_passes()
-        return did
+        return message
 
     def late_file(self) -> str:
         """A writer that began before a publish still writes where the partition was."""
@@ -366,21 +368,21 @@ class History:
 
     def settle(self) -> str:
         """Nobody writes; what was merged is published."""
-        did = [self.time_passes(), self.publish()]
+        message = [self.time_passes(), self.publish()]
         self.check_settled()
         assert self.firn.sync(everything=True) == "nothing changed"
-        return "; ".join(did)
+        return "; ".join(message)
 
     def downgrade_and_upgrade_again(self) -> str:
         """Hive has everything when the table is given back, and none of it is lost when it is taken over again."""
-        did = self.time_passes()
+        message = self.time_passes()
         with self.untouched(moves=True):
             self.firn.downgrade()
         same(by_key(self.hive.rows()), self.oracle.view(), "Hive")
         assert not self.firn.is_there()
         self.oracle = Oracle([*self.hive.columns], self.oracle.partitioned)
         self.upgrade()
-        return did
+        return message
 
 
 OPERATIONS_OF_FIRN: Mapping[str, int] = {

@@ -168,7 +168,7 @@ def a_world(metastore: EmbeddedMetastore, engine: HiveEngine, directory: Path) -
         "FIRN_BACKGROUND__HIVE_SYNC_SECONDS": "3600",
         "FIRN_BACKGROUND__HIVE_INDEX_SECONDS": "3600",
         "FIRN_BACKGROUND__OPERATION_SECONDS": "0.3",
-        "FIRN_HIVE__READ_SECONDS": "8",
+        "FIRN_HIVE__READ_TIMEOUT_SECONDS": "8",
         "FIRN_METASTORE": line.uri,
     }
     supervisor = Supervisor(directory / "data", free_port(), "tests.integration.hive.dying", quiet)

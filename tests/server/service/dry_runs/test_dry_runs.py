@@ -20,7 +20,7 @@ from catalog.jobs.job import AFTER_A_LOOK, JobKind
 from catalog.locations.location_rule import FileRule
 from catalog.maintenance import KINDS, dry_run
 from catalog.names import TableName
-from catalog.planning.dry_run import Would
+from catalog.planning.dry_run import DryRunResult
 from server.files.snapshots import write_snapshot
 from server.files.storage import Storage
 from server.service.tables.tables import TableDefinition
@@ -68,12 +68,12 @@ def write(lake: Lake, added: Sequence[DataFileEntry], removed: Sequence[DataFile
     lake.commit(TableCommit(name=PLAIN, requirements=made.requirements(), updates=made.updates()))
 
 
-def would(lake: Lake, kind: JobKind, name: TableName = PLAIN, **params: str) -> Would:
+def would(lake: Lake, kind: JobKind, name: TableName = PLAIN, **params: str) -> DryRunResult:
     return lake.services.dry_runs.of(LAKE, name, kind, params)
 
 
-def touched(found: Would) -> dict[str, tuple[int, int | None]]:
-    return {one.what: (one.count, one.bytes) for one in found.touches}
+def touched(found: DryRunResult) -> dict[str, tuple[int, int | None]]:
+    return {one.items: (one.count, one.bytes) for one in found.affected}
 
 
 def test_a_rewrite_tells_the_small_files_of_each_partition(lake: Lake) -> None:
@@ -159,7 +159,7 @@ def test_a_table_of_too_many_files_is_told_by_its_summary(lake: Lake, monkeypatc
 
 def test_a_merge_tells_what_is_pending_and_where_it_goes(lake: Lake) -> None:
     lake.create_keyed()
-    assert would(lake, JobKind.MERGE, ORDERS).would == "merge nothing: no change is pending"
+    assert would(lake, JobKind.MERGE, ORDERS).action == "merge nothing: no change is pending"
     metadata = lake.metadata(CHANGE)
     entry = DataFileEntry(stats=FileStats(location="file:///c.parquet", size=50, record_count=3))
     made = write_snapshot(
@@ -167,7 +167,7 @@ def test_a_merge_tells_what_is_pending_and_where_it_goes(lake: Lake) -> None:
     )
     lake.commit(TableCommit(name=CHANGE, requirements=made.requirements(), updates=made.updates()))
     found = would(lake, JobKind.MERGE, ORDERS)
-    assert found.would.startswith("merge 3 pending rows of 1 commit into a base of 0 rows")
+    assert found.action.startswith("merge 3 pending rows of 1 commit into a base of 0 rows")
     assert touched(found)["change files"] == (1, 50)
 
 
@@ -175,7 +175,7 @@ def test_tags_and_statistics_are_told_by_what_they_would_make(lake: Lake) -> Non
     make(lake, **{"firn.tags.schedule": "0 0 1 1 *", "firn.tags.max-age": "800 d"})
     write(lake, [a_file(TODAY)])
     tags = would(lake, JobKind.TAGS)
-    assert (tags.would, len(tags.notes)) == ("make 0 tags and drop 0", 1)
+    assert (tags.action, len(tags.notes)) == ("make 0 tags and drop 0", 1)
     assert would(lake, JobKind.STATISTICS).notes[0] == "columns: id, day"
 
 
@@ -201,7 +201,7 @@ def listed(name: str, content: int = 0, *, size: int = 100 * MIB, rows: int = 10
     return ManifestEntry(location=name, content=content, size=size, record_count=rows, **given)
 
 
-def would_of(lake: Lake, kind: JobKind, files: Sequence[ManifestEntry], **params: Any) -> Would:
+def would_of(lake: Lake, kind: JobKind, files: Sequence[ManifestEntry], **params: Any) -> DryRunResult:
     """What is said of a table that has these files."""
     make(lake)
     write(lake, [a_file(TODAY)])
@@ -210,16 +210,16 @@ def would_of(lake: Lake, kind: JobKind, files: Sequence[ManifestEntry], **params
 
 def test_every_kind_that_the_server_can_look_at_has_a_look_of_its_own() -> None:
     without = {kind.name for kind in KINDS if kind.dry_run is None}
-    assert without == {JobKind.ORPHANS, *AFTER_A_LOOK}
+    assert without == {JobKind.REMOVE_ORPHANS, *AFTER_A_LOOK}
 
 
 def test_a_rewrite_of_everything_tells_of_every_file(lake: Lake) -> None:
     found = would_of(lake, JobKind.REWRITE, [listed("a"), listed("b", size=500 * MIB)], everything=True)
-    assert (found.would, found.exact) == ("pack 2 files of 2 into about 5", True)
+    assert (found.action, found.exact) == ("pack 2 files of 2 into about 5", True)
 
 
 def test_a_file_that_is_too_large_is_split(lake: Lake) -> None:
-    assert would_of(lake, JobKind.REWRITE, [listed("a", size=500 * MIB)]).would == "pack 1 file of 1 into about 4"
+    assert would_of(lake, JobKind.REWRITE, [listed("a", size=500 * MIB)]).action == "pack 1 file of 1 into about 4"
 
 
 def test_a_rewrite_tells_of_files_whose_rows_are_mostly_deleted(lake: Lake) -> None:
@@ -230,7 +230,7 @@ def test_a_rewrite_tells_of_files_whose_rows_are_mostly_deleted(lake: Lake) -> N
     ]
     found = would_of(lake, JobKind.REWRITE, [*files, *vectors])
     assert touched(found)["files to rewrite"] == (1, 100 * MIB)
-    assert found.would == "pack 1 file of 3 into about 1"
+    assert found.action == "pack 1 file of 3 into about 1"
 
 
 def test_what_a_rewrite_leaves_to_its_run_is_no_exact_number(lake: Lake) -> None:
@@ -264,7 +264,7 @@ def test_a_rewrite_is_refused_for_columns_that_are_not_there(lake: Lake) -> None
     with pytest.raises(Invalid, match="no sort order"):
         tried(LAKE, PLAIN, JobKind.REWRITE, {"strategy": "zorder"})
     found = tried(LAKE, PLAIN, JobKind.REWRITE, {"strategy": "sort", "sort_order": ["id"], "min_files": "2"})
-    assert found.would.endswith(", sorted by id")
+    assert found.action.endswith(", sorted by id")
 
 
 def test_delete_files_that_are_gone_or_can_be_packed_are_told_of(lake: Lake) -> None:
@@ -276,13 +276,13 @@ def test_delete_files_that_are_gone_or_can_be_packed_are_told_of(lake: Lake) -> 
         listed("alone", 1, size=80, partition=(TODAY - 1,)),
         listed("e", 2, size=90),
     ]
-    found = would_of(lake, JobKind.DELETES, files, min_files="2")
-    assert found.would == "drop 1 delete file of 7 and pack 3"
+    found = would_of(lake, JobKind.REWRITE_DELETES, files, min_files="2")
+    assert found.action == "drop 1 delete file of 7 and pack 3"
     assert touched(found)["delete files of data files that are gone"] == (1, 60)
     assert touched(found)["delete files to pack"] == (3, 210)
     assert touched(found)["delete files to leave"][0] == 3
     assert found.exact is False
-    found = replace(lake.services.dry_runs, manifests=Listed(files[:3])).of(LAKE, PLAIN, JobKind.DELETES, {})
+    found = replace(lake.services.dry_runs, manifests=Listed(files[:3])).of(LAKE, PLAIN, JobKind.REWRITE_DELETES, {})
     assert found.exact
 
 
@@ -290,9 +290,9 @@ def test_manifests_are_counted_and_left_where_fewer_would_not_do(lake: Lake) -> 
     make(lake)
     for _ in range(3):
         write(lake, [a_file(TODAY)])
-    found = would(lake, JobKind.MANIFESTS, max_count="1")
-    assert found.would == "write 3 manifests anew as about 1"
-    assert would(lake, JobKind.MANIFESTS).would == "leave the manifests alone"
+    found = would(lake, JobKind.REWRITE_MANIFESTS, max_count="1")
+    assert found.action == "write 3 manifests anew as about 1"
+    assert would(lake, JobKind.REWRITE_MANIFESTS).action == "leave the manifests alone"
 
 
 def change_files(lake: Lake, *sizes: int) -> None:
@@ -308,7 +308,7 @@ def test_a_compaction_tells_of_the_change_stores_files(lake: Lake) -> None:
     lake.create_keyed()
     change_files(lake, *[100 + number for number in range(12)], 60 * MIB)
     found = would(lake, JobKind.COMPACT, ORDERS, min_files="2")
-    assert (found.would, found.exact) == ("pack 12 change files of 13 into 1", True)
+    assert (found.action, found.exact) == ("pack 12 change files of 13 into 1", True)
     assert touched(found)["files to pack"] == (12, sum(range(100, 112)))
     assert (found.gain["files_before"], found.gain["files_after"]) == (13, 2)
 
@@ -323,7 +323,7 @@ def test_a_compaction_of_too_many_files_is_told_by_the_change_stores_summary(
 
 
 @pytest.mark.parametrize(
-    ("kind", "properties", "why"),
+    ("kind", "properties", "reason"),
     [
         (JobKind.TTL, {}, "firn.ttl.field is not set"),
         (JobKind.TTL, {**OLD, "firn.ttl.field": "id"}, "its type is long"),
@@ -332,9 +332,9 @@ def test_a_compaction_of_too_many_files_is_told_by_the_change_stores_summary(
     ],
 )
 def test_a_job_that_would_only_fail_is_refused_with_the_reason(
-    lake: Lake, kind: JobKind, properties: dict[str, Any], why: str
+    lake: Lake, kind: JobKind, properties: dict[str, Any], reason: str
 ) -> None:
     make(lake, **properties)
     for ask in (lake.services.dry_runs.of, lake.services.dry_runs.check):
-        with pytest.raises(Invalid, match=why):
+        with pytest.raises(Invalid, match=reason):
             ask(LAKE, PLAIN, kind, {})

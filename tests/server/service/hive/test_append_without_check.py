@@ -17,7 +17,7 @@ from tests.server.service.hive.test_sync_steps import upgraded
 
 def trusting(beside: BesideHive) -> HiveFiles:
     table = upgraded(beside, "id")
-    set_property(beside, table, "firn.hive.keyed-sync", "trust")
+    set_property(beside, table, "firn.hive.keyed-sync", "append-without-check")
     return table
 
 

@@ -228,18 +228,18 @@ def test_an_answer_that_is_lost_does_not_bring_the_rows_twice(beside: BesideHive
 
 @pytest.mark.parametrize("spec", [None, KEY])
 @pytest.mark.parametrize(
-    ("told", "why"),
+    ("told", "reason"),
     [({"counted": 3}, "3 rows were counted in the Hive table and 2 were written"), ({"operation": "overwrite"}, "one")],
 )
 def test_other_rows_than_those_counted_are_refused(
-    beside: BesideHive, told: dict[str, object], why: str, spec: KeySpec | None
+    beside: BesideHive, told: dict[str, object], reason: str, spec: KeySpec | None
 ) -> None:
     table = text_table(beside)
     beside.conversions.start(LAKE, table.name, spec=spec)
     optimizer = Optimizer(beside)
     lease, task = optimizer.take()
     change = optimizer.written(task, **told)  # type: ignore[arg-type]
-    with pytest.raises(CommitRefused, match=why):
+    with pytest.raises(CommitRefused, match=reason):
         optimizer.commit(lease, change)
     assert rows(beside, filled(beside.table_name(table), spec)) == []
 
@@ -295,7 +295,7 @@ def test_changes_that_came_first_are_not_mixed_with_rows_of_hive(beside: BesideH
 
 
 @pytest.mark.parametrize(
-    ("spec", "why"),
+    ("spec", "reason"),
     [
         (KeySpec(primary_key=("nope",)), "'nope' is not a column of"),
         (KeySpec(primary_key=("d",)), "'d' is a double, whose values cannot be compared exactly"),
@@ -305,12 +305,12 @@ def test_changes_that_came_first_are_not_mixed_with_rows_of_hive(beside: BesideH
     ],
 )
 def test_a_key_that_cannot_be_one_is_refused_before_anything_is_made(
-    beside: BesideHive, spec: KeySpec, why: str
+    beside: BesideHive, spec: KeySpec, reason: str
 ) -> None:
     table = text_table(beside, "id bigint; d double")
     [check] = beside.conversions.look(LAKE, table.name, spec=spec).checks
-    assert (check.status, why in check.message) == ("blocked", True), check
-    with pytest.raises(Invalid, match=re.escape(why)):
+    assert (check.status, reason in check.message) == ("blocked", True), check
+    with pytest.raises(Invalid, match=re.escape(reason)):
         beside.conversions.start(LAKE, table.name, spec=spec)
     assert beside.written() == set()
 

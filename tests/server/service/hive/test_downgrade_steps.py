@@ -110,7 +110,7 @@ def test_what_differs_is_published_first(beside: BesideHive, key: tuple[str, ...
     table = upgraded(beside, *key)
     before = content(table)
     merged(beside, table, "x", 1, 7)
-    operation = beside.downgrades.start(LAKE, table.name, watch=False)
+    operation = beside.downgrades.start(LAKE, table.name, wait_for_writers=False)
     beside.downgrades.activate()
     assert active(beside, relation_of(beside, table)).kind is JobKind.PUBLISH
     assert beside.operation(operation).phase == "publishing what differs"
@@ -122,7 +122,7 @@ def test_what_differs_is_published_first(beside: BesideHive, key: tuple[str, ...
     assert failed.error == "its publish job was canceled"
 
     job = published(beside, table, x=(1, 7))
-    done = ended(beside, beside.downgrades.start(LAKE, table.name, watch=False))
+    done = ended(beside, beside.downgrades.start(LAKE, table.name, wait_for_writers=False))
     assert done.status is OperationStatus.SUCCEEDED
     assert done.result["published"] == 1
     assert beside.where(table, "x") == f"{job.location}/p=x"
@@ -207,7 +207,7 @@ def test_hive_side_changes_are_taken_over_on_the_way(beside: BesideHive) -> None
 def test_rows_that_only_a_plain_table_has_are_published_before_it_is_let_go_of(beside: BesideHive) -> None:
     table = upgraded(beside)
     appended(beside, table, None, 5)
-    operation = beside.downgrades.start(LAKE, table.name, watch=False)
+    operation = beside.downgrades.start(LAKE, table.name, wait_for_writers=False)
     beside.downgrades.activate()
     beside.services.jobs.cancel(active(beside, relation_of(beside, table)).id)
     assert ended(beside, operation).error == "its publish job was canceled"
@@ -215,7 +215,7 @@ def test_rows_that_only_a_plain_table_has_are_published_before_it_is_let_go_of(b
     job = leased(beside, table, x=(1, 2, 5))
     beside.published.accept(job.lease, job.location, rows=job.rows)
     beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
-    done = ended(beside, beside.downgrades.start(LAKE, table.name, watch=False))
+    done = ended(beside, beside.downgrades.start(LAKE, table.name, wait_for_writers=False))
     assert (done.status, done.result["published"]) == (OperationStatus.SUCCEEDED, 1)
     assert beside.where(table, "x") == f"{job.location}/p=x"
     assert file in table.files()
@@ -250,7 +250,7 @@ def test_rows_that_hive_can_never_have_end_it(beside: BesideHive) -> None:
     table = upgraded(beside)
     appended(beside, table, None, 5, part="")
     with pytest.raises(Conflict, match="because Hive can have none of the values"):
-        beside.downgrades.start(LAKE, table.name, watch=False)
+        beside.downgrades.start(LAKE, table.name, wait_for_writers=False)
     appended(beside, table, None, 6)
 
 
@@ -260,7 +260,7 @@ def test_a_killed_downgrade_goes_on(beside: BesideHive, key: tuple[str, ...]) ->
     while True:
         table = upgraded(beside, *key)
         published(beside, table, x=(1, 7))
-        operation = beside.downgrades.start(LAKE, table.name, watch=False)
+        operation = beside.downgrades.start(LAKE, table.name, wait_for_writers=False)
         beside.fuse.left = died + 1
         try:
             beside.downgrades.activate()

@@ -111,7 +111,7 @@ def test_trusted_files_go_into_base_as_what_they_are_if_they_have_keys(
 ) -> None:
     beside.start(mixed, "id")
     beside.upgrades.activate()
-    set_property(beside, mixed, "firn.hive.keyed-sync", "trust")
+    set_property(beside, mixed, "firn.hive.keyed-sync", "append-without-check")
     write(mixed, "g", 7, 8)
     assert beside.sync(mixed).message == "partitions new files: 1"
     assert registered(beside, mixed)[f"/p={part}/g"] == (part.upper(), 2)

@@ -179,7 +179,7 @@ def test_amoro_1456_nothing_brings_back_what_hive_has_dropped_or_overwritten(
     merged(beside, table, "x", 1, 7)
     job = leased(beside, table, x=(1, 7))
     beside.fuse.meanwhile(5, lambda: setattr(beside.metastore, "answers", False))
-    assert beside.published.accept(job.lease, job.location, rows=job.rows).left == 1
+    assert beside.published.accept(job.lease, job.location, rows=job.rows).remaining == 1
     beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
     beside.metastore.answers = True
     act(table)
@@ -216,7 +216,7 @@ def test_amoro_1898_and_1911_a_partition_that_hive_has_moved_is_not_written_to_w
     beside.metastore.move("db", table.short, place, uri(elsewhere), {})
     before = hive_side(beside, table)
     told = beside.published.accept(job.lease, job.location, rows=job.rows)
-    assert (told.switched, told.given_up) == (0, 1)
+    assert (told.switched, told.skipped) == (0, 1)
     assert hive_side(beside, table) == before
 
 

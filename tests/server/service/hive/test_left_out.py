@@ -18,10 +18,10 @@ def test_what_a_job_leaves_out_stays_as_it_was_and_is_asked_for_again(beside: Be
     kept = merged(beside, table, "y", 3, 9)
     job = leased(beside, table, x=(1, 7), y=(3,))
     with pytest.raises(Invalid, match="was not to write partition p=z"):
-        beside.published.accept(job.lease, job.location, rows=2, left_out=["p=z"])
+        beside.published.accept(job.lease, job.location, rows=2, unrepresentable=["p=z"])
     if not key:
         merged(beside, table, "new", 8)  # what comes to other partitions changes nothing
-    told = beside.published.accept(job.lease, job.location, rows=2, left_out=["p=y"])
+    told = beside.published.accept(job.lease, job.location, rows=2, unrepresentable=["p=y"])
     assert (told.partitions, told.rows, told.switched) == (1, 2, 1)
     assert {f"{job.location}/p=x/a.parquet", kept} <= beside.live(table)
     assert beside.where(table, "y") == f"file:{table.path}/p=y"
@@ -37,4 +37,4 @@ def test_a_plain_partition_that_is_left_out_and_changed_meanwhile_has_all_planne
     job = leased(beside, table, x=(1, 7))
     merged(beside, table, "y", 3)
     with pytest.raises(Conflict, match="was changed here"):
-        beside.published.accept(job.lease, job.location, rows=2, left_out=["p=y"])
+        beside.published.accept(job.lease, job.location, rows=2, unrepresentable=["p=y"])

@@ -82,7 +82,7 @@ def test_a_pattern_upgrades_what_it_matches_and_says_what_cannot_be(beside: Besi
     before = fingerprint(beside.directory / "hive")
 
     batch = started(beside, "DB.*", keys={keyed.name: ID})
-    assert batch.passed_over == {upgraded.name: f"it is {upgraded.name} already"}
+    assert batch.skipped == {upgraded.name: f"it is {upgraded.name} already"}
     status = beside.upgrades.activate()
 
     assert (status.finished, status.failed) == (2, 1)
@@ -97,7 +97,7 @@ def test_a_pattern_upgrades_what_it_matches_and_says_what_cannot_be(beside: Besi
     assert found[plain.name].result["files"] == 2
     assert found[plain.name].result["bytes"] == sum(path.stat().st_size for path in plain.path.rglob("*.parquet"))
     tally = beside.operations.tally(LAKE, batch.batch)
-    assert (tally.outcomes, tally.can) == ({"upgraded": 2, "blocked": 1}, [])
+    assert (tally.outcomes, tally.allowed_actions) == ({"upgraded": 2, "blocked": 1}, [])
     with beside.database.reading() as uow:
         relation = uow.relations.find(LAKE, beside.table_name(keyed))
         assert relation is not None
@@ -118,7 +118,7 @@ def test_a_dry_run_reports_and_changes_nothing(beside: BesideHive) -> None:
     assert (report["files"], report["partitions"], report["primary_key_candidates"]) == (2, 2, ["id", "v", "p"])
     assert beside.written() == set()
     assert beside.metadata(table) is None
-    assert started(beside, table.name).passed_over == {}, "a check is in nobody's way"
+    assert started(beside, table.name).skipped == {}, "a check is in nobody's way"
 
 
 def test_the_request_looks_at_nothing(beside: BesideHive) -> None:
@@ -248,7 +248,7 @@ def test_a_paused_upgrade_is_canceled_and_leaves_nothing(beside: BesideHive) -> 
 def test_one_that_has_not_begun_is_canceled_at_once(beside: BesideHive) -> None:
     operation = beside.start(beside.hive_table())
     ended = beside.operations.cancel(operation.id)
-    assert (ended.status, ended.can) == (OperationStatus.CANCELED, [])
+    assert (ended.status, ended.allowed_actions) == (OperationStatus.CANCELED, [])
     with pytest.raises(Conflict, match="has canceled already"):
         beside.operations.cancel(operation.id)
     with pytest.raises(Conflict, match="cannot be paused: it is canceled"):
@@ -264,7 +264,7 @@ def test_a_batch_is_paused_resumed_and_canceled_as_a_whole(beside: BesideHive) -
     beside.fuse.meanwhile(6, lambda: beside.restarted().operations.pause_all(LAKE, batch))
     replace(beside.upgrades, at_once=1).activate()
     assert beside.operations.tally(LAKE, batch).outcomes == {"paused": 3}
-    assert beside.operations.tally(LAKE, batch).can == ["resume", "cancel"]
+    assert beside.operations.tally(LAKE, batch).allowed_actions == ["resume", "cancel"]
     with pytest.raises(Conflict, match="another upgrade of"):
         beside.start(tables[0])
 

@@ -39,11 +39,11 @@ def written(beside: BesideHive, table: HiveFiles) -> tuple[str, Leased]:
 def accepted(beside: BesideHive, job: Leased) -> dict[str, int]:
     told = beside.published.accept(job.lease, job.location, rows=job.rows)
     beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
-    return {"switched": told.switched, "given_up": told.given_up, "left": told.left}
+    return {"switched": told.switched, "skipped": told.skipped, "remaining": told.remaining}
 
 
-def failed(beside: BesideHive, job: Leased, why: str) -> None:
-    with pytest.raises(Conflict, match=why):
+def failed(beside: BesideHive, job: Leased, reason: str) -> None:
+    with pytest.raises(Conflict, match=reason):
         beside.published.accept(job.lease, job.location, rows=job.rows)
     beside.services.jobs.cancel(job.lease.job_id)
 
@@ -59,7 +59,7 @@ def test_engines_commit_at_any_moment_while_it_is_registered(beside: BesideHive)
         table = upgraded(beside)
         _, job = written(beside, table)
         beside.fuse.meanwhile(moments + 1, partial(appended, beside.restarted(), table, None, 9, part="y"))
-        assert accepted(beside, job) == {"switched": 1, "given_up": 0, "left": 0}
+        assert accepted(beside, job) == {"switched": 1, "skipped": 0, "remaining": 0}
         has_come, beside.fuse.others = beside.fuse.others is None, None
         live = beside.live(table)
         assert {f"{job.location}/p=x/a.parquet", *within(table, "y")} <= live

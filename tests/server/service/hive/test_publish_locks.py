@@ -41,7 +41,7 @@ def at(beside: BesideHive, table: HiveFiles, job: Leased) -> set[str]:
     return {part for part, location in there.items() if location == f"{job.location}/p={part}"}
 
 
-def unlocked(beside: BesideHive, table: HiveFiles) -> str | None:
+def lock_warning(beside: BesideHive, table: HiveFiles) -> str | None:
     with beside.database.reading() as uow:
         return load_link(uow, relation_of(beside, table).id).lock_warning
 
@@ -68,18 +68,18 @@ def test_a_publish_locks_what_it_moves_and_lets_go_of_it(beside: BesideHive, mon
     assert calls == [{"firn"}, {"firn"}]  # those that are there and those that are made
     assert at(beside, table, job) == {"x", "y", "new", "newer"}
     assert beside.metastore.locks.entries == {}
-    assert unlocked(beside, table) is None
+    assert lock_warning(beside, table) is None
 
 
 def test_what_others_have_locked_waits_and_the_rest_is_published(beside: BesideHive) -> None:
     table, job = written(beside)
     with beside.metastore.others_lock("db", table.short, "p=x", "p=new"):
         told = accepted(beside, job)
-        assert (told.switched, told.given_up, told.left) == (2, 0, 2)
+        assert (told.switched, told.skipped, told.remaining) == (2, 0, 2)
         assert at(beside, table, job) == {"y", "newer"}
-        why = "2 partitions, which others have locked in the metastore: hive@elsewhere"
-        assert beside.publishes.publish(LAKE, table.name).message == why
-        assert beside.sync(table).message == why
+        reason = "2 partitions, which others have locked in the metastore: hive@elsewhere"
+        assert beside.publishes.publish(LAKE, table.name).message == reason
+        assert beside.sync(table).message == reason
         assert waiting(beside, table) == {"p=x", "p=new"}
     assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     assert at(beside, table, job) == {"x", "y", "new", "newer"}
@@ -102,7 +102,7 @@ def test_what_is_written_under_another_s_lock_is_seen_when_it_ends(beside: Besid
 def test_a_lock_that_lasts_holds_up_no_sync_for_ever(beside: BesideHive, monkeypatch: pytest.MonkeyPatch) -> None:
     table, job = written(beside)
     with beside.metastore.others_lock("db", table.short):
-        assert accepted(beside, job).left == 4
+        assert accepted(beside, job).remaining == 4
         table.add("y", 12)
         assert beside.sync(table).waits
         monkeypatch.setattr(repoint, "LONGEST_LOCKED_NS", 0)
@@ -121,13 +121,13 @@ def test_without_locks_a_publish_goes_on_and_says_so(beside: BesideHive, monkeyp
 
     monkeypatch.setattr(beside.metastore, "move_all", together)
     assert accepted(beside, job).switched == 4
-    assert unlocked(beside, table) == "the metastore has no locks"
+    assert lock_warning(beside, table) == "the metastore has no locks"
 
 
 def test_where_locks_are_required_nothing_is_planned_without(beside: BesideHive) -> None:
     table, job = written(beside)
     beside.metastore.locks.are_had, beside.metastore.locks.are_needed = False, True
-    assert accepted(beside, job).left == 4  # it was planned while there were some
+    assert accepted(beside, job).remaining == 4  # it was planned while there were some
     beside.metastore.locks.are_had = True
     assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     merged(beside, table, "x", 1, 13)
@@ -144,10 +144,10 @@ def test_a_server_that_dies_with_a_lock_makes_the_next_one_wait_until_it_ends(be
         beside = beside.restarted(later=False)
         told = beside.published.accept(job.lease, job.location, rows=job.rows)
         if beside.metastore.locks.entries:
-            assert told.left == 4
+            assert told.remaining == 4
             beside.metastore.locks.time_out()
             told = beside.published.accept(job.lease, job.location, rows=job.rows)
-        assert told.left == 0
+        assert told.remaining == 0
         assert at(beside, table, job) == {"x", "y", "new", "newer"}
         beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
     assert {"after a lock", "before moves", "after moves", "before an unlock"} <= {*died}
@@ -176,7 +176,7 @@ def test_a_lock_that_is_not_given_back_makes_the_next_publish_wait(beside: Besid
     beside.metastore.locks.unlock_answers = True
     merged(beside, table, "x", 1, 14)
     again = leased(beside, table, x=(1, 14))
-    assert accepted(beside, again).left == 1
+    assert accepted(beside, again).remaining == 1
     beside.metastore.locks.time_out()
     assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     assert beside.where(table, "x") == f"{again.location}/p=x"
@@ -185,7 +185,7 @@ def test_a_lock_that_is_not_given_back_makes_the_next_publish_wait(beside: Besid
 def test_a_lock_that_is_lost_before_the_move_moves_nothing(beside: BesideHive) -> None:
     table, job = written(beside)
     beside.fuse.at = lambda moment: beside.metastore.locks.time_out() if moment == "after a lock" else None  # type: ignore[method-assign]
-    assert accepted(beside, job).left == 4
+    assert accepted(beside, job).remaining == 4
     assert at(beside, table, job) == set()
 
 
@@ -202,7 +202,7 @@ def test_what_another_server_has_ended_while_we_waited_for_the_lock_is_not_done_
             beside.metastore.add_partition("db", table.short, a_hive_partition("x", storage=storage))
 
     beside.fuse.at = meanwhile  # type: ignore[method-assign]
-    assert accepted(beside, job).left == 0
+    assert accepted(beside, job).remaining == 0
     assert beside.where(table, "x") == former
 
 
@@ -220,7 +220,7 @@ def test_moves_without_an_answer_are_looked_at_one_by_one(
 
     with monkeypatch.context() as patched:
         patched.setattr(beside.metastore, "move_all", unanswered)
-        assert beside.published.accept(job.lease, job.location, rows=job.rows).left == 4
+        assert beside.published.accept(job.lease, job.location, rows=job.rows).remaining == 4
     assert beside.published.accept(job.lease, job.location, rows=job.rows).switched == 4
     assert at(beside, table, job) == {"x", "y", "new", "newer"}
 
@@ -239,7 +239,7 @@ def test_one_of_several_that_somebody_has_moved_at_the_last_moment_keeps_back_no
 
     monkeypatch.setattr(beside.metastore, "move_all", overtaken)
     told = accepted(beside, job)
-    assert (told.switched, told.given_up) == (3, 1)
+    assert (told.switched, told.skipped) == (3, 1)
     assert at(beside, table, job) == {"y", "new", "newer"}
     assert beside.where(table, "x") == f"{table.path.as_uri()}/elsewhere"
 

@@ -154,7 +154,7 @@ def test_what_hive_has_changed_before_the_switch_stays_where_it_is(
     job = leased(beside, table, x=(1, 7))
     act(table)
     told = beside.published.accept(job.lease, job.location, rows=job.rows)
-    assert (told.switched, told.given_up, told.left) == (0, 1, 0)
+    assert (told.switched, told.skipped, told.remaining) == (0, 1, 0)
     assert beside.where(table, "x") == (None if act is dropped else where)
     assert f"{job.location}/p=x/a.parquet" in beside.live(table)  # base has its rows until a sync looks
 
@@ -166,7 +166,7 @@ def test_a_metastore_that_is_away_is_told_later(beside: BesideHive, key: tuple[s
     job = leased(beside, table, x=(1, 7))
     beside.fuse.meanwhile(5, lambda: setattr(beside.metastore, "answers", False))
     told = beside.published.accept(job.lease, job.location, rows=job.rows)
-    assert (told.switched, told.left) == (0, 1)
+    assert (told.switched, told.remaining) == (0, 1)
     beside.metastore.answers = True
     beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
     assert beside.sync(table).message.startswith(("nothing changed", "partitions"))
@@ -434,7 +434,7 @@ def test_a_metastore_that_gives_no_answer_holds_up_no_sync_and_may_still_have_mo
 
     with monkeypatch.context() as patched:
         patched.setattr(beside.metastore, "move", unanswered)
-        assert beside.published.accept(job.lease, job.location, rows=job.rows).left == 1
+        assert beside.published.accept(job.lease, job.location, rows=job.rows).remaining == 1
         beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
         assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     table.add("x", 9)
@@ -470,7 +470,7 @@ def test_a_metastore_that_refuses_a_move_holds_up_no_sync(beside: BesideHive, mo
 
     monkeypatch.setattr(beside.metastore, "move", refused)
     told = beside.published.accept(job.lease, job.location, rows=job.rows)
-    assert (told.given_up, told.left) == (1, 0)
+    assert (told.skipped, told.remaining) == (1, 0)
     beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
     assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     assert beside.where(table, "x") == where

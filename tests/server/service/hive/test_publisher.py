@@ -98,7 +98,7 @@ def test_of_two_that_mark_a_table_at_once_one_switches(beside: BesideHive, other
     beside.metastore.set_table_parameters("db", table.short, {}, remove=[PUBLISHER])  # not there yet when it looked
     theirs = leased(other, table, x=(1, 8))
     told = beside.published.accept(mine.lease, mine.location, rows=mine.rows)
-    assert (told.switched, told.given_up) == (0, 1)
+    assert (told.switched, told.skipped) == (0, 1)
     told = other.published.accept(theirs.lease, theirs.location, rows=theirs.rows)
     assert told.switched == 1
     assert beside.where(table, "x") == f"{theirs.location}/p=x"

@@ -64,7 +64,7 @@ class Former:
         return path_of(self.first).parent.parent
 
     def begun(self) -> Lease:
-        return begun(self.beside, self.table, JobKind.ORPHANS)
+        return begun(self.beside, self.table, JobKind.REMOVE_ORPHANS)
 
     def ended(self, lease: Lease) -> None:
         self.beside.services.jobs.report(lease, None, error=None, result={})
@@ -301,7 +301,7 @@ def test_a_place_that_others_use_is_left_alone(
             job = uow.jobs.get(lease.job_id)
         told = former.beside.services.tasks.of(job)
         assert told["published"] is None
-        assert SHARED in told["left_out"]
+        assert SHARED in told["unrepresentable"]
     else:
         files = former.orphans.files
         real = files.can_move

@@ -56,22 +56,24 @@ def size_of(directory: Path) -> int:
 def test_what_hive_has_left_is_told_with_its_bytes(beside: BesideHive, table: HiveFiles) -> None:
     found = left_behind(beside, table)
     [one] = found.largest
-    assert (one.partition, one.is_hives, one.files) == ("p=x", True, len(list((table.path / "p=x").iterdir())))
+    assert (one.partition, one.owned_by_hive, one.files) == ("p=x", True, len(list((table.path / "p=x").iterdir())))
     assert one.bytes == size_of(table.path / "p=x") == found.bytes
-    assert found.watched_until == one.watched_until > one.left_at
+    assert found.grace_until == one.grace_until > one.retired_at
 
 
 def test_hive_s_own_files_are_told_of_when_nobody_watches_them_any_more(beside: BesideHive, table: HiveFiles) -> None:
     a_day_passes(beside, table)
     found = left_behind(beside, table)
-    assert (found.directories, found.bytes, found.watched_until) == (0, 0, None)
+    assert (found.directories, found.bytes, found.grace_until) == (0, 0, None)
     assert (found.kept_directories, found.kept_bytes) == (1, size_of(table.path / "p=x"))
 
 
 def test_what_was_published_before_is_not_hive_s(beside: BesideHive, table: HiveFiles) -> None:
     merged(beside, table, "x", 1, 7)
     publish(beside, table)
-    assert [one.is_hives for one in sorted(left_behind(beside, table).largest, key=lambda one: one.left_at)] == [
+    assert [
+        one.owned_by_hive for one in sorted(left_behind(beside, table).largest, key=lambda one: one.retired_at)
+    ] == [
         True,
         False,
     ]

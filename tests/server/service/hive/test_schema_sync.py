@@ -24,7 +24,7 @@ from catalog.jobs.job import Job
 from catalog.jobs.operation import OperationStatus
 from catalog.keyed.spec import BASE
 from catalog.names import TableName
-from server.api.hiveviews import column_differences
+from server.api.hive_views import column_differences
 from server.service.commit.commit_path import CommitRequest
 from server.service.hive.link_state import advance
 from server.service.hive.link_store import update_link
@@ -271,14 +271,14 @@ def test_rows_that_lost_a_column_while_it_was_gone_are_read_again(beside: Beside
 
 
 def test_a_killed_gift_of_columns_is_made_once(beside: BesideHive) -> None:
-    died, did = 0, ""
+    died, message = 0, ""
     while True:
         table = upgraded(beside, "id")
         alter_here(beside, table, added("n"))
         as_published(beside, table)
         beside.fuse.left = died + 1
         try:
-            did = beside.sync(table).message
+            message = beside.sync(table).message
         except Killed:
             died += 1
             beside = beside.restarted()
@@ -287,7 +287,7 @@ def test_a_killed_gift_of_columns_is_made_once(beside: BesideHive) -> None:
             beside.fuse.left = None
             break
         check_given(beside, table)
-    assert did == "gave Hive column n string"
+    assert message == "gave Hive column n string"
     assert died >= 5  # the note of what differs, the alteration, the note that it is given; before and after
     check_given(beside, table)
 
@@ -325,7 +325,7 @@ def test_a_table_that_was_never_published_is_not_altered(beside: BesideHive) -> 
     assert in_hive(beside, table) == [("id", "bigint"), ("v", "string")]
     [shown] = link_of(beside, table).column_differences
     assert (shown.what, shown.is_conflict) == ("column 'n' string was added here", False)
-    assert shown_differences(beside, table) == [(None, "n string", "firn.hive.schema-give=additions")]
+    assert shown_differences(beside, table) == [(None, "n string", "firn.hive.schema-push=additions")]
     assert link_of(beside, table).drift is None
     merged(beside, table, "x", 1, 7)
     job = beside.publishes.publish(LAKE, table.name).job

@@ -136,8 +136,8 @@ def test_what_the_catalog_says_holds_for_its_upgrades_and_syncs(beside: BesideHi
 def test_every_movement_below_is_taken_over(beside: BesideHive) -> None:
     table = upgraded(beside, "read")
 
-    def check(did: str) -> None:
-        assert beside.sync(table).message == did
+    def check(message: str) -> None:
+        assert beside.sync(table).message == message
         assert beside.live(table) == table.files()
 
     below(table, 6, sub="new/deeper")

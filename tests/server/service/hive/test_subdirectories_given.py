@@ -83,12 +83,12 @@ def test_hives_readers_lose_sight_of_nothing_that_may_count(beside: BesideHive) 
     job = leased(beside, table, x=(1, 2, 7))
     below(table, 8)
     told = beside.published.accept(job.lease, job.location, rows=job.rows)
-    assert (told.switched, told.given_up) == (0, 1)
+    assert (told.switched, told.skipped) == (0, 1)
     assert beside.where(table, "x") == where
     beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
     assert beside.sync(table).conflict
     waits = beside.publishes.publish(LAKE, table.name)
-    assert (waits.job, waits.partitions_wait) == (None, 1)
+    assert (waits.job, waits.partitions_waiting) == (None, 1)
     assert "what Hive has there is not taken over" in waits.message
 
 

@@ -17,7 +17,7 @@ from catalog.errors import Conflict, NotFound, RequirementFailed, Unavailable
 from catalog.hive.link import Drift, DriftKind
 from catalog.jobs.blocker import Blocker, BlockerId
 from catalog.jobs.job import JobKind, JobStatus, cancel_job
-from catalog.tables.relation import Away, Relation
+from catalog.tables.relation import MetastoreDown, Relation
 from server.files.listing import Listings
 from server.service.hive.link_state import advance
 from server.service.hive.link_store import load_link, update_link
@@ -141,8 +141,8 @@ def test_a_metastore_that_does_not_answer_holds_up_no_other_table(beside: Beside
 
 
 def test_a_metastore_that_does_not_answer_is_told_until_it_does(beside: BesideHive) -> None:
-    def away() -> Away | None:
-        return beside.services.namespaces.catalog(LAKE).away
+    def away() -> MetastoreDown | None:
+        return beside.services.namespaces.catalog(LAKE).metastore_down
 
     assert beside.syncs.index.activate().unavailable == ()
     assert away() is None
@@ -150,7 +150,7 @@ def test_a_metastore_that_does_not_answer_is_told_until_it_does(beside: BesideHi
     for _ in range(2):
         assert beside.syncs.index.activate().unavailable == ("lake: the metastore does not answer",)
     assert (told := away()) is not None
-    assert told.why == "the metastore does not answer"
+    assert told.reason == "the metastore does not answer"
     beside.metastore.answers = True
     beside.syncs.index.activate()
     assert away() is None

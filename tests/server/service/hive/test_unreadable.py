@@ -39,7 +39,7 @@ def keyed(beside: BesideHive) -> HiveFiles:
 
 def trusting(beside: BesideHive) -> HiveFiles:
     table = upgraded(beside, "id")
-    set_property(beside, table, "firn.hive.keyed-sync", "trust")
+    set_property(beside, table, "firn.hive.keyed-sync", "append-without-check")
     return table
 
 

@@ -27,7 +27,7 @@ def planned(beside: BesideHive, table: HiveFiles) -> set[str]:
     outcome = beside.publishes.publish(LAKE, table.name)
     if outcome.job is None:
         assert outcome.message.startswith(WAITS), outcome.message
-        assert (outcome.partitions_wait, WHY in (outcome.never or "")) == (1, True)
+        assert (outcome.partitions_waiting, WHY in (outcome.never or "")) == (1, True)
         return set()
     with beside.database.reading() as uow:
         staged = uow.baselines.staged(outcome.job.id)
@@ -41,8 +41,8 @@ def noted(beside: BesideHive, table: HiveFiles) -> set[str]:
         return set(load_link(uow, relation_of(beside, table).id).unrepresentable)
 
 
-def left_out(beside: BesideHive, job: Leased) -> None:
-    beside.published.accept(job.lease, job.location, rows=job.rows, left_out=["p=avro"], why=WHY)
+def unrepresentable(beside: BesideHive, job: Leased) -> None:
+    beside.published.accept(job.lease, job.location, rows=job.rows, unrepresentable=["p=avro"], reason=WHY)
 
 
 def ended(beside: BesideHive, job: Leased) -> None:
@@ -56,7 +56,7 @@ def waiting(beside: BesideHive, mixed: HiveFiles, request: pytest.FixtureRequest
     beside.upgrades.activate()
     merged(beside, mixed, "avro", 5, 7)
     job = leased(beside, mixed)
-    left_out(beside, job)
+    unrepresentable(beside, job)
     ended(beside, job)
     return mixed
 
@@ -119,11 +119,11 @@ def test_a_job_that_dies_has_noted_it_with_its_commit_or_not_at_all(beside: Besi
         job = leased(beside, mixed, x=(1, 9, 10 + died))
         beside.fuse.left = died + 1
         try:
-            left_out(beside, job)
+            unrepresentable(beside, job)
         except Killed:
             died += 1
             beside = beside.restarted()
-            left_out(beside, job)
+            unrepresentable(beside, job)
             ended(beside, job)
             assert noted(beside, mixed) == {"p=avro"}
             merged(beside, mixed, "avro", 5, 7, 20 + died)

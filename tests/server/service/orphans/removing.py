@@ -53,8 +53,8 @@ def everything(lake: Lake, name: TableName = PLAIN) -> list[Path]:
 
 def begun(lake: Lake, name: TableName = PLAIN, **params: Any) -> Lease:
     """A job that an optimizer has just been given."""
-    lake.services.planner.run_now(LAKE, name, JobKind.ORPHANS, params)
-    taken = lake.services.jobs.take(lake.optimizer(), [JobKind.ORPHANS])
+    lake.services.planner.run_now(LAKE, name, JobKind.REMOVE_ORPHANS, params)
+    taken = lake.services.jobs.take(lake.optimizer(), [JobKind.REMOVE_ORPHANS])
     assert taken is not None
     return taken.lease
 

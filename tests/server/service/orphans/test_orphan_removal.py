@@ -416,7 +416,7 @@ def test_a_dropped_table_that_can_be_undropped_keeps_its_files_under_the_same_wa
     stray(lake, "data/orphan.parquet")
     lake.services.drop(LAKE, OTHER)
     before = everything(lake)
-    lake.services.planner.run_now(LAKE, PLAIN, JobKind.ORPHANS, {})
+    lake.services.planner.run_now(LAKE, PLAIN, JobKind.REMOVE_ORPHANS, {})
     taken = lake.services.jobs.take(lake.optimizer(), lake.kinds)
     assert taken is not None
     with pytest.raises(Conflict, match=SHARED):

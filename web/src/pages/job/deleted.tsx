@@ -33,7 +33,7 @@ const SAYS: Record<string, string> = {
 
 /** Every file that a job for orphans has taken, and a way back while there is one. */
 export function Deleted({ job }: { job: Job }) {
-  const found = useInfiniteQuery({ ...deletedBy(job.id), enabled: job.kind === 'orphans' });
+  const found = useInfiniteQuery({ ...deletedBy(job.id), enabled: job.kind === 'remove-orphans' });
   const restore = useDo('cannot put them back', () =>
     answered(
       api.POST('/catalogs/{catalog}/tables/{table}/quarantine/restore', {
@@ -42,7 +42,7 @@ export function Deleted({ job }: { job: Job }) {
       }),
     ),
   );
-  if (job.kind !== 'orphans') return null;
+  if (job.kind !== 'remove-orphans') return null;
   const files = found.data?.pages.flatMap((page) => page.items.flatMap((batch) => batch.files.map((file) => ({ batch, file }))));
   const aside = files?.filter(({ file }) => file.state === 'aside' || file.state === 'noted').length ?? 0;
   return (

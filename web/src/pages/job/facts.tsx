@@ -49,7 +49,7 @@ export function attemptsOf(job: Job) {
         <span className="mono">{one.optimizer}</span>, began <When at={one.leased_at} />
         {one.ended_at !== null && (
           <>
-            , ended <When at={one.ended_at} />: {one.how}
+            , ended <When at={one.ended_at} />: {one.outcome}
           </>
         )}
       </>

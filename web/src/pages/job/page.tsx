@@ -84,7 +84,7 @@ function Actions({ job }: { job: Job }) {
         variant="default"
         needs={needs}
         loading={retry.isPending}
-        disabledReason={job.can.includes('retry') ? null : `Only a failed or canceled job can be tried again; this one is ${job.status}.`}
+        disabledReason={job.allowed_actions.includes('retry') ? null : `Only a failed or canceled job can be tried again; this one is ${job.status}.`}
         onClick={() => retry.mutate()}
       >
         Retry
@@ -93,7 +93,7 @@ function Actions({ job }: { job: Job }) {
         variant="default"
         needs={needs}
         loading={cancel.isPending}
-        disabledReason={job.can.includes('cancel') ? null : whyNoCancel(job)}
+        disabledReason={job.allowed_actions.includes('cancel') ? null : whyNoCancel(job)}
         onClick={() => (isLive(job) ? ask(true) : cancel.mutate())}
       >
         Cancel

@@ -60,7 +60,7 @@ function Wished({ optimizer, wish, close }: { optimizer: Optimizer; wish: Wish; 
       answered(
         api.POST('/optimizers/{optimizer_id}/drain', {
           params: { path: { optimizer_id: optimizer.id } },
-          body: { stop: wish === 'stop', why: why.trim() === '' ? null : why.trim() },
+          body: { stop: wish === 'stop', reason: why.trim() === '' ? null : why.trim() },
         }),
       ),
     onSuccess: async () => {

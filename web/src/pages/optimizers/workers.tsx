@@ -43,7 +43,7 @@ export function Workers({ workers, error }: { workers: Optimizer[] | undefined; 
 }
 
 function State({ optimizer }: { optimizer: Optimizer }) {
-  const { silent, stopping, draining, why, jobs } = optimizer;
+  const { silent, stopping, draining, reason, jobs } = optimizer;
   if (silent) return <Mark look={{ ...WARNING, says: 'silent: its jobs have gone back' }} />;
   if (draining) {
     const says = stopping ? 'ends when it has finished' : 'takes no more jobs';
@@ -51,7 +51,7 @@ function State({ optimizer }: { optimizer: Optimizer }) {
       <Mark look={{ ...NEVER_RAN, says }}>
         <span className="wrap-anywhere">
           {says}
-          {why !== null && `: ${why}`}
+          {reason !== null && `: ${reason}`}
         </span>
       </Mark>
     );

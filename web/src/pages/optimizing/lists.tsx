@@ -51,7 +51,7 @@ const WORST: Column<Standing>[] = [
   { key: 'table', title: 'Table', cell: (one) => <TableName table={one.table} /> },
   { key: 'health', title: 'Health', cell: (one) => <HealthBar score={one.health} label={`health of ${one.table}`} /> },
   { key: 'parts', title: 'Points lost', cell: (one) => <Parts parts={one.parts} /> },
-  { key: 'why', title: 'What comes next', cell: (one) => <div className="wrap-anywhere" style={{ minWidth: 200 }}>{one.why}</div>, wide: true },
+  { key: 'why', title: 'What comes next', cell: (one) => <div className="wrap-anywhere" style={{ minWidth: 200 }}>{one.reason}</div>, wide: true },
   { key: 'catalog', title: 'Catalog', cell: (one) => <span className="mono">{one.catalog}</span>, extra: true },
   { key: 'looked', title: 'Looked at', cell: (one) => <When at={one.looked_at} />, right: true },
 ];

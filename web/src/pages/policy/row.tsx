@@ -89,7 +89,7 @@ function Ignored({ setting, place }: { setting: Setting; place: Place }) {
         {one.source === place.source ? place.called : one.source}: {one.value} is ignored
         {one.source === place.source && <Remove setting={setting} place={place} />}
       </span>
-      {one.why}
+      {one.reason}
     </div>
   ));
 }

@@ -19,7 +19,7 @@ import { DropTable } from './drop';
 import { DryRun } from './dry-run';
 
 const needsOf = (table: Table) => need(onTable(table.catalog, fullName(table)), 'maintain');
-const whyNot = (table: Table, kind: JobKind): string | null => (table.can.includes(kind) ? null : (table.cannot[kind] ?? 'This table does not take it.'));
+const whyNot = (table: Table, kind: JobKind): string | null => (table.allowed_actions.includes(kind) ? null : (table.unavailable_actions[kind] ?? 'This table does not take it.'));
 
 /** What can be asked for now; what cannot says why. */
 export function TableActions({ table }: { table: Table }) {
@@ -84,8 +84,8 @@ function Sync({ table, hive }: { table: Table; hive: string }) {
     );
     notifications.show(
       outcome.conflict
-        ? { color: 'yellow', title: `${hive} differs, and somebody has to decide`, message: outcome.did, autoClose: 10_000 }
-        : { title: outcome.job === null ? `Synced with ${hive}` : `Syncing with ${hive}, by a job`, message: outcome.did },
+        ? { color: 'yellow', title: `${hive} differs, and somebody has to decide`, message: outcome.message, autoClose: 10_000 }
+        : { title: outcome.job === null ? `Synced with ${hive}` : `Syncing with ${hive}, by a job`, message: outcome.message },
     );
   });
   return (
@@ -99,7 +99,7 @@ function Sync({ table, hive }: { table: Table; hive: string }) {
 function Publish({ table, hive }: { table: Table; hive: string }) {
   const { data: known } = useQuery(hiveTable(table.catalog, hive));
   const queries = useQueryClient();
-  const asked = known?.asked;
+  const asked = known?.publish_request;
   const under = asked && isOpen(asked) && asked.job_id !== null ? 'It is being published, as somebody has asked: see below.' : null;
   const publish = useDo('cannot publish', async () => {
     const outcome = await answered(
@@ -109,10 +109,10 @@ function Publish({ table, hive }: { table: Table; hive: string }) {
     );
     const merges = outcome.job?.kind === 'merge';
     await queries.invalidateQueries({ queryKey: hiveTable(table.catalog, hive).queryKey });
-    const waits = outcome.job === null && outcome.waits;
+    const waits = outcome.job === null && outcome.waiting;
     notifications.show({
       title: merges ? 'Merging first' : waits ? 'To be published' : outcome.job === null ? 'Nothing is published now' : `Publishing to ${hive}`,
-      message: merges ? 'Only merged changes can be given to Hive: they are published as soon as the merge is done.' : outcome.did,
+      message: merges ? 'Only merged changes can be given to Hive: they are published as soon as the merge is done.' : outcome.message,
     });
   });
   return (

@@ -9,7 +9,7 @@ import { Words } from '../../components/notes';
 import { Panel } from '../../components/panel';
 import { paths } from '../../lib/paths';
 
-type Asked = NonNullable<HiveTableDetail['asked']>;
+type Asked = NonNullable<HiveTableDetail['publish_request']>;
 
 const TITLES: Record<Asked['step'], string> = {
   waits: 'Publish to Hive: waits',
@@ -28,7 +28,7 @@ export const isOpen = (one: Asked) => one.step !== 'done' && one.step !== 'faile
 /** The last publish that somebody has asked for: how far it is, whoever looks, and at the end what Hive has. */
 export function AskedPublish({ catalog, hive }: { catalog: string; hive: string }) {
   const { data } = useQuery(hiveTable(catalog, hive));
-  const asked = data?.asked ?? null;
+  const asked = data?.publish_request ?? null;
   if (asked === null || !isNews(asked)) return null;
   return (
     <Panel

@@ -25,7 +25,7 @@ export function DropTable({ table }: { table: Table }) {
   const stores = table.kind === 'keyed' ? ', both its stores included,' : '';
   const name = fullName(table);
   const whyNot = useWhyNot();
-  const reason = whyNot(...need(onTable(table.catalog, name), 'drop')) ?? (table.can.includes('drop') ? null : (table.cannot.drop ?? 'It cannot be dropped now.'));
+  const reason = whyNot(...need(onTable(table.catalog, name), 'drop')) ?? (table.allowed_actions.includes('drop') ? null : (table.unavailable_actions.drop ?? 'It cannot be dropped now.'));
   return (
     <>
       <Menu position="bottom-end">

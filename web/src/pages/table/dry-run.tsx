@@ -30,7 +30,7 @@ export function DryRun({ table, kind, close }: DryRunProps) {
   const queries = useQueryClient();
   const navigate = useNavigate();
   // To find orphans every file has to be listed: that is a job too.
-  const isLong = kind === 'orphans';
+  const isLong = kind === 'remove-orphans';
   // Looked at once for each time that it is opened: on a table with a commit a second it would never come to an end.
   const dry = useQuery({
     ...costly,
@@ -79,12 +79,12 @@ function Told({ planned }: { planned: Planned }) {
   return (
     <>
       <div>
-        It would <b className="wrap-anywhere">{planned.would}</b>.
+        It would <b className="wrap-anywhere">{planned.action}</b>.
       </div>
-      {planned.touches.length > 0 && (
+      {planned.affected.length > 0 && (
         <table className={styles.touches} aria-label="what it would touch">
           <tbody>
-            {planned.touches.map(({ what, count, bytes }) => (
+            {planned.affected.map(({ items: what, count, bytes }) => (
               <tr key={what}>
                 <th scope="row">{what}</th>
                 <td>

@@ -10,11 +10,11 @@ import { bytes, many } from '../../lib/format';
 const COLUMNS: Column<HiveFormer>[] = [
   { key: 'partition', title: 'Partition', cell: (one) => (one.partition === '' ? <span className="dim">the whole table</span> : <span className="mono">{one.partition}</span>) },
   { key: 'location', title: 'It was at', cell: (one) => <span className="mono dim wrap-anywhere">{one.location}</span>, wide: true },
-  { key: 'whose', title: 'Made by', cell: (one) => (one.is_hives ? 'Hive' : 'a publish'), help: 'What Hive made is never deleted from here' },
+  { key: 'whose', title: 'Made by', cell: (one) => (one.owned_by_hive ? 'Hive' : 'a publish'), help: 'What Hive made is never deleted from here' },
   { key: 'files', title: 'Files', cell: (one) => <Count value={one.files} />, right: true },
   { key: 'bytes', title: 'Size', cell: (one) => <Bytes value={one.bytes} />, right: true },
-  { key: 'left', title: 'Left', cell: (one) => <When at={one.left_at} />, right: true },
-  { key: 'until', title: 'Watched until', cell: (one) => <When at={one.watched_until} />, right: true, help: 'Until then writers may know it: what they still put there is taken over' },
+  { key: 'left', title: 'Left', cell: (one) => <When at={one.retired_at} />, right: true },
+  { key: 'until', title: 'Watched until', cell: (one) => <When at={one.grace_until} />, right: true, help: 'Until then writers may know it: what they still put there is taken over' },
 ];
 
 /** Directories that partitions were at before they were published: what lies there still, and what becomes of it. */

@@ -35,19 +35,19 @@ export function HealthPanel({ table }: { table: Table }) {
 }
 
 function Part({ loss }: { loss: Loss }) {
-  const left = loss.of - loss.lost;
-  const share = percent(left, loss.of);
-  const points = `${Number(left.toFixed(1))} of ${loss.of} points`;
+  const left = loss.max_points - loss.points_lost;
+  const share = percent(left, loss.max_points);
+  const points = `${Number(left.toFixed(1))} of ${loss.max_points} points`;
   return (
-    <li className={styles.part} title={`${points}: ${loss.figure}`}>
+    <li className={styles.part} title={`${points}: ${loss.detail}`}>
       <div className="row spread">
         <span>{words(loss.part)}</span>
-        {loss.lost > 0 && <span className={styles.lost}>−{Number(loss.lost.toFixed(1))}</span>}
+        {loss.points_lost > 0 && <span className={styles.lost}>−{Number(loss.points_lost.toFixed(1))}</span>}
       </div>
-      <div className={`${bars.meter} ${styles.meter}`} role="meter" aria-label={`${words(loss.part)}: ${points}`} aria-valuemin={0} aria-valuemax={loss.of} aria-valuenow={left}>
+      <div className={`${bars.meter} ${styles.meter}`} role="meter" aria-label={`${words(loss.part)}: ${points}`} aria-valuemin={0} aria-valuemax={loss.max_points} aria-valuenow={left}>
         <div className={bars.meterFill} data-tone={toneOf(share)} style={{ width: `${share}%` }} />
       </div>
-      <div className={styles.figure}>{loss.figure}</div>
+      <div className={styles.figure}>{loss.detail}</div>
     </li>
   );
 }

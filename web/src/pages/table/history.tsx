@@ -117,7 +117,7 @@ export function HistoryTab({ catalog, name, table }: HistoryProps) {
 }
 
 const rollbackReason = (table: Table): string | null =>
-  table.can.includes('rollback') ? null : (table.cannot.rollback ?? 'It cannot be rolled back now.');
+  table.allowed_actions.includes('rollback') ? null : (table.unavailable_actions.rollback ?? 'It cannot be rolled back now.');
 
 /** One entry: when, who, by which engine, what changed, and what can be done with the state it left. */
 function Entry({ catalog, name, event, table }: HistoryProps & { event: CommitEvent }) {
@@ -165,7 +165,7 @@ function EntryActions({ table, event, head }: { table: Table; event: CommitEvent
       <Act
         variant="default"
         needs={needs}
-        disabledReason={table.can.includes('tag') ? (change ? 'Only states of the base store can be tagged.' : null) : (table.cannot.tag ?? 'It takes no tags now.')}
+        disabledReason={table.allowed_actions.includes('tag') ? (change ? 'Only states of the base store can be tagged.' : null) : (table.unavailable_actions.tag ?? 'It takes no tags now.')}
         onClick={() => set({ tab: 'refs', entry: undefined, new: head })}
       >
         Tag this state
@@ -200,7 +200,7 @@ function CompareWithNow({ catalog, name, event }: HistoryProps & { event: Commit
 }
 
 function Compared({ found }: { found: Comparison }) {
-  const { one, other, only_in_one: lost, only_in_other: gained } = found;
+  const { first: one, second: other, only_in_first: lost, only_in_second: gained } = found;
   return (
     <div className="stack">
       <Facts

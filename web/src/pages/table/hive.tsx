@@ -41,7 +41,7 @@ function Standing({ catalog, data }: { catalog: string; data: HiveTableDetail })
           }
         >
           {data.drift_kind === 'columns' ? whatToDo(data) : <Words>{data.drift}</Words>}
-          {data.drift_by !== null && <div className="dim">Who may know of it: {data.drift_by}.</div>}
+          {data.likely_author !== null && <div className="dim">Who may know of it: {data.likely_author}.</div>}
         </Note>
       )}
       <Columns data={data} />
@@ -53,7 +53,7 @@ function Standing({ catalog, data }: { catalog: string; data: HiveTableDetail })
             name: 'to Hive: published',
             value: data.published_at === null ? <span className="dim">never</span> : <When at={data.published_at} />,
           },
-          ...(data.unlocked === null ? [] : [{ name: 'published without a lock', value: <Unlocked why={data.unlocked} /> }]),
+          ...(data.lock_warning === null ? [] : [{ name: 'published without a lock', value: <Unlocked why={data.lock_warning} /> }]),
           ...(left === null
             ? [{ name: 'not in Hive yet', value: <Behind catalog={catalog} data={data} /> }]
             : [

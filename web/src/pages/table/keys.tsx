@@ -60,7 +60,7 @@ export function CheckKeys({ table }: { table: Table }) {
       variant="default"
       loading={check.isPending || table.active_job?.kind === 'keys'}
       needs={need(onTable(table.catalog, fullName(table)), 'maintain')}
-      disabledReason={table.can.includes('keys') ? null : table.cannot.keys}
+      disabledReason={table.allowed_actions.includes('keys') ? null : table.unavailable_actions.keys}
       onClick={() => check.mutate()}
     >
       Check keys
@@ -81,7 +81,7 @@ export function RepeatedKeys({ table }: { table: Table }) {
         <Act
           variant="default"
           needs={need(onTable(table.catalog, fullName(table)), 'write')}
-          disabledReason={table.can.includes('keys') ? null : table.cannot.keys}
+          disabledReason={table.allowed_actions.includes('keys') ? null : table.unavailable_actions.keys}
           onClick={() => ask(true)}
         >
           Keep one row of each

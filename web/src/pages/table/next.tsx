@@ -29,7 +29,7 @@ export function NextStep({ table }: { table: Table }) {
   return (
     <div className={styles.next}>
       <span>
-        <b>next:</b> {next.due ? `${next.kind ?? 'a job'} is due now, ${next.why}` : next.why}
+        <b>next:</b> {next.due ? `${next.kind ?? 'a job'} is due now, ${next.reason}` : next.reason}
         {next.next_at !== null && (
           <>
             {' '}

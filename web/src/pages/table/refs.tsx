@@ -54,7 +54,7 @@ export function RefsTab({ table }: { table: Table }) {
   const { data, error } = useQuery(refsQuery(table.catalog, name));
   const [get, set] = useUrlState();
   const [dropping, drop] = useState<Ref | undefined>();
-  const reason = table.can.includes('tag') ? null : (table.cannot.tag ?? 'It takes none now.');
+  const reason = table.allowed_actions.includes('tag') ? null : (table.unavailable_actions.tag ?? 'It takes none now.');
   return (
     <>
       <div className={styles.head}>
@@ -62,7 +62,7 @@ export function RefsTab({ table }: { table: Table }) {
           {table.kind === 'keyed' ? 'Tags name states of the base store: rows that are merged already.' : 'A tag keeps a snapshot from expiring; a branch is written to by its name.'}
         </span>
         <Act variant="default" needs={need(onTable(table.catalog, name), 'write')} disabledReason={reason ?? (data?.length === 0 ? 'The table has no snapshot yet.' : null)} onClick={() => set({ new: 'main' })}>
-          {table.can.includes('branch') ? 'New tag or branch' : 'New tag'}
+          {table.allowed_actions.includes('branch') ? 'New tag or branch' : 'New tag'}
         </Act>
       </div>
       <DataTable
@@ -141,7 +141,7 @@ function NewRef({ table, at, close }: { table: Table; at: string | undefined; cl
 
 function NewRefForm({ table, at, close }: { table: Table; at: string; close: () => void }) {
   const queries = useQueryClient();
-  const branches = table.can.includes('branch');
+  const branches = table.allowed_actions.includes('branch');
   const [type, setType] = useState<RefIn['type']>('tag');
   const [name, setName] = useState('');
   const [snapshot, setSnapshot] = useState(at);
@@ -176,7 +176,7 @@ function NewRefForm({ table, at, close }: { table: Table; at: string; close: () 
           { value: 'branch', label: 'Branch', disabled: !branches },
         ]}
       />
-      {!branches && <div className="dim">{table.cannot.branch}</div>}
+      {!branches && <div className="dim">{table.unavailable_actions.branch}</div>}
       <TextInput label="Name" value={name} onChange={(event) => setName(event.currentTarget.value)} classNames={{ input: 'mono' }} data-autofocus />
       <TextInput
         label="At"

@@ -1,4 +1,4 @@
-"""`firn optimizing`"""
+"""`firn status`"""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import typer
 
+from firn.cli.context import CliContext, command
 from firn.cli.show import Show, size
-from firn.cli.told import Told, command
 from firn.transport import Json
 
 _MINUTE = 60
@@ -16,12 +16,12 @@ _BARS = "▁▂▃▄▅▆▇█"
 
 def add_to(app: typer.Typer) -> None:
     """The command stands beside the groups."""
-    command(app, "optimizing")(show_optimizing)
+    command(app, "status")(show_status)
 
 
-def show_optimizing(this: Told) -> None:
+def show_status(ctx: CliContext) -> None:
     """Show all background work at a glance: groups, queue, what was done, overdue jobs, worst tables."""
-    show, found = this.show, this.client.optimizing()
+    show, found = ctx.show, ctx.client.status()
     show.emit(found, lambda: _people(show, found))
 
 
@@ -48,8 +48,8 @@ def _people(show: Show, found: Json) -> None:
     ]
     if overdue:
         show.table(("overdue", "kind", "by"), overdue, none="")
-    worst = [(f"{one['catalog']}.{one['table']}", one["health"], one["why"]) for one in found["worst"]]
-    show.table(("worst tables", "health", "why"), worst, none="no tables")
+    worst = [(f"{one['catalog']}.{one['table']}", one["health"], one["reason"]) for one in found["worst"]]
+    show.table(("worst tables", "health", "reason"), worst, none="no tables")
     show.line(f"{found['due_tables']:,} tables to be looked at")
 
 

@@ -36,7 +36,7 @@ class AutoSync(StrEnum):
 
 
 @dataclass(frozen=True)
-class Linked:
+class LinkedTable:
     """A table over a Hive table of the same catalog."""
 
     client: Client
@@ -48,7 +48,7 @@ class Linked:
     def _hive_name(self) -> str:
         return f"{self.name.catalog}.{self.hive_table}"
 
-    def follow(self, what: AutoSync) -> None:
+    def sync(self, what: AutoSync) -> None:
         """Take over what Hive's side has done until now.
 
         Refused when the two differ in a way that somebody has to settle, or when the sync's job fails; Unavailable when
@@ -56,14 +56,14 @@ class Linked:
         """
         if what is AutoSync.NONE:
             return
-        why = f"{self.name} was not brought up to Hive's {self.hive_table}"
+        reason = f"{self.name} was not brought up to Hive's {self.hive_table}"
         deadline = time.monotonic() + self.seconds
         for number in range(_ROUNDS):
-            told = self._answer(partial(self._sync, what, is_first=number == 0), deadline, why)
+            told = self._answer(partial(self._sync, what, is_first=number == 0), deadline, reason)
             if told["conflict"]:
-                raise Refused(f"{why}: {told['message']}", hint="settle it, or go on with auto_sync='none'")
+                raise Refused(f"{reason}: {told['message']}", hint="settle it, or go on with auto_sync='none'")
             if told["job"] is not None:
-                self._ended(Job.model_validate(told["job"]), deadline, why)
+                self._ended(Job.model_validate(told["job"]), deadline, reason)
             elif not told["changed"]:
                 return
 
@@ -76,58 +76,58 @@ class Linked:
         return told
 
     def publish(self) -> None:
-        """Give Hive what is in the table now, merging it first; errors as of `follow`, with Unavailable also where Hive
+        """Give Hive what is in the table now, merging it first; errors as of `sync`, with Unavailable also where Hive
         has just written itself to partitions that it was to be given.
         """
-        why = f"Hive's {self.hive_table} was not given it"
+        reason = f"Hive's {self.hive_table} was not given it"
         deadline = time.monotonic() + self.seconds
-        told, ended = self._published(deadline, why, merge=True)
+        told, ended = self._published(deadline, reason, merge=True)
         if ended is not None and ended.kind == "merge":  # asked for by now, so it has merged all of it
-            told, ended = self._published(deadline, why, merge=False)
+            told, ended = self._published(deadline, reason, merge=False)
         again = f"`firn hive publish {self.hive_table}` tries again"
-        if told["partitions_wait"]:
-            raise Unavailable(f"{why}: {told['message']}", hint=again)
-        if ended is not None and (missed := ended.result.get("given_up", 0) + ended.result.get("left", 0)):
-            raise Unavailable(f"{why} in {missed} partitions, which it has changed meanwhile", hint=again)
+        if told["partitions_waiting"]:
+            raise Unavailable(f"{reason}: {told['message']}", hint=again)
+        if ended is not None and (missed := ended.result.get("skipped", 0) + ended.result.get("remaining", 0)):
+            raise Unavailable(f"{reason} in {missed} partitions, which it has changed meanwhile", hint=again)
 
-    def _published(self, deadline: float, why: str, *, merge: bool) -> tuple[Mapping[str, Any], Job | None]:
+    def _published(self, deadline: float, reason: str, *, merge: bool) -> tuple[Mapping[str, Any], Job | None]:
         """The answer, and the job that it began, ended."""
-        told = self._answer(lambda: self.client.hive.publish(self._hive_name, merge=merge), deadline, why)
-        return told, None if told["job"] is None else self._ended(Job.model_validate(told["job"]), deadline, why)
+        told = self._answer(lambda: self.client.hive.publish(self._hive_name, merge=merge), deadline, reason)
+        return told, None if told["job"] is None else self._ended(Job.model_validate(told["job"]), deadline, reason)
 
-    def _answer(self, ask: Callable[[], Mapping[str, Any]], deadline: float, why: str) -> Mapping[str, Any]:
+    def _answer(self, ask: Callable[[], Mapping[str, Any]], deadline: float, reason: str) -> Mapping[str, Any]:
         """Ask until nothing else is in the way: another job, or files that are a moment old."""
         pause = POLL_SECONDS
         while True:
             told, refusal = _asked(ask)
-            if told is not None and not told["waits"]:
+            if told is not None and not told["waiting"]:
                 return told
             active = self.client.tables[str(self.name)].show().active_job
             if refusal is not None and active is None:
                 raise refusal
             if active is not None:
-                self._ended(active, deadline, why, is_ours=False)
+                self._ended(active, deadline, reason, is_ours=False)
             elif time.monotonic() > deadline:
                 raise StillRunning(
-                    f"{why} within {self.seconds:.0f} s: {told and told['message']}", hint="try again later"
+                    f"{reason} within {self.seconds:.0f} s: {told and told['message']}", hint="try again later"
                 )
             time.sleep(pause)
             pause = min(pause * 1.2, LONGEST_POLL_SECONDS)
 
-    def _ended(self, job: Job, deadline: float, why: str, *, is_ours: bool = True) -> Job:
+    def _ended(self, job: Job, deadline: float, reason: str, *, is_ours: bool = True) -> Job:
         """The job once it has succeeded."""
         if job.status is JobStatus.PENDING and not self.client.optimizers():
             raise Unavailable(
-                f"{why}: its {job.kind} job waits for an optimizer, and none is registered",
+                f"{reason}: its {job.kind} job waits for an optimizer, and none is registered",
                 hint=f"start one with `firn optimizer`; job {job.id} runs then",
             )
         try:
             ended = self.client.jobs.wait(job.id, seconds=max(0.0, deadline - time.monotonic()))
         except StillRunning as error:
-            words = f"{why} within {self.seconds:.0f} s: job {job.id} ({job.kind}) goes on"
+            words = f"{reason} within {self.seconds:.0f} s: job {job.id} ({job.kind}) goes on"
             raise StillRunning(words, hint=error.hint) from error
         if is_ours and ended.status is not JobStatus.SUCCEEDED:
-            raise Refused(f"{why}: its {job.kind} job {ended.status}: {ended.error}", hint=f"look at job {job.id}")
+            raise Refused(f"{reason}: its {job.kind} job {ended.status}: {ended.error}", hint=f"look at job {job.id}")
         return ended
 
 
@@ -139,14 +139,14 @@ def _asked(ask: Callable[[], Mapping[str, Any]]) -> tuple[Mapping[str, Any] | No
         return None, error
 
 
-def linked(client: Client, table: str, *, seconds: float = SECONDS) -> Linked | None:
+def find_linked_table(client: Client, table: str, *, seconds: float = SECONDS) -> LinkedTable | None:
     """The link of a table; None for a table that is over no Hive table, or that this API does not know."""
     name = client.name(table)
     hive_table = client.tables[table].show().hive_name
-    return None if hive_table is None else Linked(client, name, hive_table, seconds)
+    return None if hive_table is None else LinkedTable(client, name, hive_table, seconds)
 
 
-def followed(client: Client, table: str, what: AutoSync | str) -> None:
-    """Bring a table up to Hive where it is over a Hive table; errors as of `Linked.follow`, NotFound for no table."""
-    if AutoSync(what) is not AutoSync.NONE and (found := linked(client, table)) is not None:
-        found.follow(AutoSync(what))
+def sync_from_hive(client: Client, table: str, what: AutoSync | str) -> None:
+    """Sync a table with its Hive table, if it has one. Errors as of `LinkedTable.sync`, NotFound for no table."""
+    if AutoSync(what) is not AutoSync.NONE and (found := find_linked_table(client, table)) is not None:
+        found.sync(AutoSync(what))

@@ -51,7 +51,7 @@ _WAITING = {**_ALL, "timeout": (Timeout, None)}
 
 
 @dataclass
-class Told:
+class CliContext:
     """The options that all commands share."""
 
     json: bool = False
@@ -72,7 +72,7 @@ class Told:
 
 
 def command(app: typer.Typer, name: str, *, local: bool = False, waits: bool = False) -> Callable[[F], F]:
-    """Make a function a command with the shared options; it is called with what they said, as `this`, and its own.
+    """Make a function a command with the shared options; it is called with what they said, as `ctx`, and its own.
 
     A `local` command asks no server and takes `--json` alone; one that `waits` for its work takes `--timeout`, too.
     """
@@ -94,8 +94,8 @@ def _with_shared(function: Callable[..., None], shared: dict[str, tuple[Any, Any
 
     @functools.wraps(function)
     def run(**given: Any) -> None:
-        this = Told(**{name: given.pop(name) for name in shared})
-        function(this, **given)
+        ctx = CliContext(**{name: given.pop(name) for name in shared})
+        function(ctx, **given)
 
     run.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]  # how inspect is told
     run.__annotations__ = {one.name: one.annotation for one in [*own, *more]}

@@ -47,7 +47,7 @@ class HiveTableOut(Out):
     drift: str | None
     drift_kind: DriftKind | None
     drift_since: datetime | None
-    drift_by: str | None
+    likely_author: str | None
     published_at: datetime | None
     blockers: list[BlockerOut]
     operation_id: str | None
@@ -78,7 +78,7 @@ class ColumnDifferenceOut(Out):
     since: datetime
 
 
-class WishOut(Out):
+class PublishRequestOut(Out):
     """The last publish that somebody has asked for: how far it is, and the job that it waits for."""
 
     at: datetime
@@ -90,14 +90,14 @@ class WishOut(Out):
 class HiveTableDetailOut(HiveTableOut):
     """One table; for an upgraded one how its columns differ, and with a key how far Hive is behind.
 
-    `unlocked` is why its last publish had no lock of the metastore's, `asked` the last publish that was asked for.
+    `lock_warning` says why the last publish had no lock of the metastore. `publish_request` is the last request.
     """
 
-    asked: WishOut | None
+    publish_request: PublishRequestOut | None
 
     column_differences: list[ColumnDifferenceOut]
     unpublished: UnpublishedOut | None
-    unlocked: str | None
+    lock_warning: str | None
 
 
 class HiveEventOut(Out):
@@ -120,22 +120,22 @@ class HiveEventOut(Out):
         return cls(**told | {"snapshot_id": snapshot_id})
 
 
-class FormerOut(Out):
+class RetiredDirectoryOut(Out):
     """A directory that a partition was published away from, `""` where the table has none.
 
-    `is_hives` ones are never deleted from here; others go as orphans do, once nobody needs them.
+    `owned_by_hive` ones are never deleted from here; others go as orphans do, once nobody needs them.
     """
 
     partition: str
     location: str
     files: int
     bytes: int
-    left_at: datetime
-    watched_until: datetime
-    is_hives: bool
+    retired_at: datetime
+    grace_until: datetime
+    owned_by_hive: bool
 
 
-class AsideOut(Out):
+class RetiredDirectoriesOut(Out):
     """What lies in directories that were left, by the books; the largest are named.
 
     `kept_directories` are Hive's own that are not watched any more, with their bytes when that ended.
@@ -143,10 +143,10 @@ class AsideOut(Out):
 
     directories: int
     bytes: int
-    watched_until: datetime | None
+    grace_until: datetime | None
     kept_directories: int
     kept_bytes: int
-    largest: list[FormerOut]
+    largest: list[RetiredDirectoryOut]
 
 
 class DatabaseOut(Out):
@@ -200,7 +200,7 @@ def _table(
         drift=None if link is None else link.drift,
         drift_kind=None if link is None or link.drift_kind is None else DriftKind(link.drift_kind),
         drift_since=None if link is None else _moment(link.drift_since),
-        drift_by=None if link is None else link.likely_author,
+        likely_author=None if link is None else link.likely_author,
         published_at=None if link is None else _moment(link.published_at),
         blockers=[BlockerOut.model_validate(one) for one in table.blockers],
         operation_id=None if running is None else str(running.id),
@@ -215,7 +215,7 @@ def column_differences(uow: UnitOfWork, catalog: CatalogName, full_name: str) ->
     if relation is None or link is None:
         return []
     policy = load_facts(uow, relation).policy
-    decides, gives = SchemaAuthority(policy["firn.hive.schema-conflict"]), SchemaPush(policy["firn.hive.schema-give"])
+    decides, gives = SchemaAuthority(policy["firn.hive.schema-conflict"]), SchemaPush(policy["firn.hive.schema-push"])
     return [
         ColumnDifferenceOut(
             column=difference.column,
@@ -241,21 +241,21 @@ def unpublished(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> Unpubl
     return UnpublishedOut(rows=rows, bytes=size, commits=commits, since=since)
 
 
-def unlocked(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> str | None:
+def lock_warning(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> str | None:
     """Why its last publish could keep no other writer away; None also for a table that was never published."""
     relation = uow.relations.of_hive(catalog, full_name)
     link = None if relation is None else uow.baselines.link(relation.id)
     return None if link is None else link.lock_warning
 
 
-def asked(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> WishOut | None:
+def publish_request(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> PublishRequestOut | None:
     """The last publish that somebody has asked for, over or not."""
     relation = uow.relations.of_hive(catalog, full_name)
     link = None if relation is None else uow.baselines.link(relation.id)
     request = None if link is None else link.publish_request
     if request is None:
         return None
-    return WishOut(at=request.at, step=request.step, message=request.message, job_id=request.job)
+    return PublishRequestOut(at=request.at, step=request.step, message=request.message, job_id=request.job)
 
 
 def _moment(text: str | None) -> datetime | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from firn.transport import Json, Transport
-from firn.wire import Job, OrphanBatch, Planned
+from firn.wire import DryRun, Job, OrphanBatch
 
 
 class TableJobs(ABC):
@@ -28,13 +28,13 @@ class TableJobs(ABC):
         """
         return Job.model_validate(self._request(kind, options, dry_run=False))
 
-    def dry_run(self, kind: str, **options: Json) -> Planned | Job:
+    def dry_run(self, kind: str, **options: Json) -> DryRun | Job:
         """What such a job would do now; it changes nothing.
 
         To find orphans, every file has to be listed: that dry run is a job, whose result names the files.
         """
         answer = self._request(kind, options, dry_run=True)
-        return Job.model_validate(answer) if "id" in answer else Planned.model_validate(answer)
+        return Job.model_validate(answer) if "id" in answer else DryRun.model_validate(answer)
 
     def _request(self, kind: str, options: dict[str, Json], *, dry_run: bool) -> Json:
         body = {"kind": kind, "options": options}
@@ -47,5 +47,5 @@ class TableJobs(ABC):
     def put_back(self, *, job_id: UUID | str | None = None, paths: Sequence[str] = ()) -> list[str]:
         """Put back what one job has set aside, or these files, or all; gives those that are in place again."""
         body = {"job_id": None if job_id is None else str(job_id), "paths": [*paths]}
-        found: list[str] = self.transport.change("POST", self.path_to("/quarantine/restore"), body)["put_back"]
+        found: list[str] = self.transport.change("POST", self.path_to("/quarantine/restore"), body)["restored"]
         return found

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from firn.cli.show import Show, size
-from firn.wire import Planned
+from firn.wire import DryRun
 
 _SHOWN = (("files", str), ("bytes", size), ("deletes", str))
 
 
-def tell_planned(show: Show, planned: Planned) -> None:
+def show_dry_run(show: Show, planned: DryRun) -> None:
     """What a job would do, to what, and what would be gained."""
-    show.line(f"would {planned.would}")
-    rows = [(one.what, one.count, "" if one.bytes is None else size(one.bytes)) for one in planned.touches]
+    show.line(f"would {planned.action}")
+    rows = [(one.items, one.count, "" if one.bytes is None else size(one.bytes)) for one in planned.affected]
     if rows:
         show.table(("what", "count", "size"), rows, none="")
     for name, written in _SHOWN:

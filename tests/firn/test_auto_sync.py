@@ -11,10 +11,10 @@ import httpx
 import pytest
 
 import firn
+from firn.auto_sync import AutoSync, LinkedTable, find_linked_table, sync_from_hive
 from firn.client import Client
 from firn.errors import NotFound, Refused, StillRunning, Unavailable
 from firn.hive import Hive
-from firn.linked import AutoSync, Linked, followed, linked
 
 JOB = UUID(int=7)
 NOW = "2026-11-23T00:00:00Z"
@@ -22,7 +22,7 @@ NOW = "2026-11-23T00:00:00Z"
 
 def answer(message: str = "nothing", outcome: str = "synced", **more: Any) -> dict[str, Any]:
     """What a sync or a publish says."""
-    plain = {"table": "db.t", "message": message, "job": None, "conflict": False, "partitions_wait": 0}
+    plain = {"table": "db.t", "message": message, "job": None, "conflict": False, "partitions_waiting": 0}
     changed = outcome not in ("unchanged", "up-to-date", "waiting")
     return plain | {"outcome": outcome, "waits": outcome == "waiting", "changed": changed} | more
 
@@ -38,7 +38,7 @@ def job(kind: str = "sync", status: str = "pending", **more: Any) -> dict[str, A
 def table(hive_name: str | None, active_job: dict[str, Any] | None) -> dict[str, Any]:
     row = {"name": "t", "namespace": "db", "kind": "keyed", "records": 0, "bytes": 0, "data_files": 0}
     facts = {"catalog": "lake", "location": "file:/t", "columns": [], "partition_by": [], "primary_key": ["id"]}
-    rest = {"pending_rows": 0, "stores": {}, "properties": {}, "next": {"due": False, "why": ""}}
+    rest = {"pending_rows": 0, "stores": {}, "properties": {}, "next": {"due": False, "reason": ""}}
     return row | facts | rest | {"hive_name": hive_name, "active_job": active_job}
 
 
@@ -84,10 +84,10 @@ def client(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
 
 
 def test_nothing_is_asked_of_anybody_unless_it_is_wanted(server: Server, client: Client) -> None:
-    followed(client, "db.t", "none")
+    sync_from_hive(client, "db.t", "none")
     assert server.asked == []
     with pytest.raises(ValueError, match="'always'"):
-        followed(client, "db.t", "always")
+        sync_from_hive(client, "db.t", "always")
 
 
 SYNC = "/catalogs/lake/hive/db.hive_t/sync everything={}&only_schema={}"
@@ -98,16 +98,16 @@ def test_only_columns_or_all_files_are_asked_for_and_signals_are_believed_after_
     server: Server, client: Client
 ) -> None:
     server.says["sync"] = [UNCHANGED]
-    followed(client, "db.t", "metadata")
+    sync_from_hive(client, "db.t", "metadata")
     server.says["sync"] = [answer("partitions new: 1"), UNCHANGED]
-    followed(client, "lake.db.t", "data")
+    sync_from_hive(client, "lake.db.t", "data")
     assert server.asked == [SYNC.format("false", "true"), SYNC.format("true", "false"), SYNC.format("false", "false")]
 
 
 def test_a_table_over_no_hive_table_has_nothing_to_sync(server: Server, client: Client) -> None:
     server.hive_name = None
-    followed(client, "db.t", "data")
-    assert (server.asked, linked(client, "db.t")) == ([], None)
+    sync_from_hive(client, "db.t", "data")
+    assert (server.asked, find_linked_table(client, "db.t")) == ([], None)
 
 
 def test_the_sync_s_job_is_seen_through_and_what_it_left_is_asked_for(server: Server, client: Client) -> None:
@@ -116,7 +116,7 @@ def test_the_sync_s_job_is_seen_through_and_what_it_left_is_asked_for(server: Se
         UNCHANGED,
     ]
     server.jobs = [job(status="running"), job(status="succeeded")]
-    followed(client, "db.t", "data")
+    sync_from_hive(client, "db.t", "data")
     assert len(server.asked) == 2
 
 
@@ -126,13 +126,13 @@ def test_files_that_are_too_young_and_jobs_of_others_are_waited_for(server: Serv
     ]  # fmt: skip
     server.active = [None, None, job("merge", "running")]  # the first is asked for the link
     server.jobs = [job("merge", "failed")]  # that of somebody else, which is over: no matter how
-    followed(client, "db.t", "data")
+    sync_from_hive(client, "db.t", "data")
     assert len(server.asked) == 3
 
 
 def test_what_hive_goes_on_writing_does_not_hold_a_read_up_for_ever(server: Server, client: Client) -> None:
     server.says["sync"] = [answer("partitions new files: 1")]
-    followed(client, "db.t", "data")
+    sync_from_hive(client, "db.t", "data")
     assert 2 < len(server.asked) < 20
 
 
@@ -140,39 +140,39 @@ def test_what_hive_goes_on_writing_does_not_hold_a_read_up_for_ever(server: Serv
 def test_a_difference_that_somebody_has_to_settle_refuses_the_read(server: Server, client: Client, what: str) -> None:
     server.says["sync"] = [answer("the Hive table db.hive_t is gone", conflict=True)]
     with pytest.raises(Refused, match=r"lake\.db\.t was not brought up to Hive's db\.hive_t: the Hive table"):
-        followed(client, "db.t", what)
+        sync_from_hive(client, "db.t", what)
 
 
 def test_without_an_optimizer_nobody_waits(server: Server, client: Client) -> None:
     server.optimizers = []
     server.says["sync"] = [answer("partitions new files: 1", job=job())]
     with pytest.raises(Unavailable, match="its sync job waits for an optimizer, and none is registered") as told:
-        followed(client, "db.t", "data")
+        sync_from_hive(client, "db.t", "data")
     assert str(JOB) in (told.value.hint or "")
     server.says["sync"] = [answer("a sync job is pending", "waiting")]
     server.active = [None, job()]
     with pytest.raises(Unavailable, match="none is registered"):
-        followed(client, "db.t", "data")
+        sync_from_hive(client, "db.t", "data")
 
 
 def test_a_job_that_fails_fails_the_read_in_its_words(server: Server, client: Client) -> None:
     server.says["sync"] = [answer("partitions new files: 1", job=job())]
     server.jobs = [job(status="failed", error="rows without a key")]
     with pytest.raises(Refused, match="its sync job failed: rows without a key"):
-        followed(client, "db.t", "data")
+        sync_from_hive(client, "db.t", "data")
 
 
 @pytest.mark.parametrize("says", [answer("1 files are too young", "waiting"), answer("partitions new: 1", job=job())])
 def test_nobody_waits_longer_than_told(server: Server, client: Client, says: dict[str, Any]) -> None:
     server.says["sync"] = [says]
     server.jobs = [job(status="running")]
-    link = Linked(client, client.name("db.t"), "db.hive_t", seconds=0.0)
+    link = LinkedTable(client, client.name("db.t"), "db.hive_t", seconds=0.0)
     with pytest.raises(StillRunning, match=r"was not brought up to Hive's db\.hive_t within 0 s"):
-        link.follow(AutoSync.DATA)
+        link.sync(AutoSync.DATA)
 
 
 def publish(client: Client) -> None:
-    found = linked(client, "db.t")
+    found = find_linked_table(client, "db.t")
     assert found is not None
     found.publish()
 
@@ -182,11 +182,11 @@ def test_who_waits_for_a_publish_sees_each_step_until_it_is_over(
 ) -> None:
     monkeypatch.setattr("firn.jobs.POLL_SECONDS", 0.0)
     steps = iter(["waits", "merges", "publishes", "failed"])
-    monkeypatch.setattr(Hive, "show", lambda *_: {"asked": {"step": next(steps)}})
+    monkeypatch.setattr(Hive, "show", lambda *_: {"publish_request": {"step": next(steps)}})
     seen: list[str] = []
     assert client.hive.wait_for_publish("db.t", seen=lambda one: seen.append(one["step"])) == {"step": "failed"}
     assert seen == ["waits", "merges", "publishes", "failed"]
-    monkeypatch.setattr(Hive, "show", lambda *_: {"asked": None})
+    monkeypatch.setattr(Hive, "show", lambda *_: {"publish_request": None})
     with pytest.raises(NotFound, match=r"db\.t is no table of Firn's any more"):
         client.hive.wait_for_publish("db.t")
 
@@ -194,7 +194,7 @@ def test_who_waits_for_a_publish_sees_each_step_until_it_is_over(
 def test_a_publish_merges_once_and_then_gives_hive_what_is_merged(server: Server, client: Client) -> None:
     """Others may write for ever: what they have written since is not waited for."""
     server.says["publish"] = [answer("merges first", job=job("merge")), answer("one partition", job=job("publish"))]
-    server.jobs = [job("merge", "succeeded"), job("publish", "succeeded", result={"given_up": 0, "left": 0})]
+    server.jobs = [job("merge", "succeeded"), job("publish", "succeeded", result={"skipped": 0, "remaining": 0})]
     publish(client)
     assert server.asked == [PUBLISH.format("true"), PUBLISH.format("false")]
 
@@ -219,10 +219,10 @@ def test_a_publish_waits_for_the_job_that_is_in_its_way(server: Server, client: 
 @pytest.mark.parametrize(
     ("says", "ended", "words"),
     [
-        (answer("one; 1 partition waits", partitions_wait=1), None, "1 partition waits"),
-        (answer("one; 1 partition waits", partitions_wait=1, job=job("publish")), {}, "1 partition waits"),
-        (answer("one", job=job("publish")), {"given_up": 1, "left": 0}, "in 1 partitions, which it has changed"),
-        (answer("one", job=job("publish")), {"given_up": 0, "left": 2}, "in 2 partitions, which it has changed"),
+        (answer("one; 1 partition waits", partitions_waiting=1), None, "1 partition waits"),
+        (answer("one; 1 partition waits", partitions_waiting=1, job=job("publish")), {}, "1 partition waits"),
+        (answer("one", job=job("publish")), {"skipped": 1, "remaining": 0}, "in 1 partitions, which it has changed"),
+        (answer("one", job=job("publish")), {"skipped": 0, "remaining": 2}, "in 2 partitions, which it has changed"),
     ],
 )
 def test_a_publish_that_leaves_partitions_out_says_so(

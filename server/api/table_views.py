@@ -33,7 +33,7 @@ from catalog.tables.table_status import Sort, TableStatus
 from firn.protocol.names import join_name
 from server.api.deps import Out, PageOut, Paging
 from server.api.jobs import JobOut
-from server.api.keyviews import KeysOut
+from server.api.key_views import KeysOut
 from server.api.upkeep import TableBlockerOut
 from server.service.access.visibility import Visibility
 from server.service.commit.commit_target import load_metadata
@@ -78,7 +78,7 @@ class TableRow(Out):
     health: int | None
     """When the planner last looked; None before it has, and of a view."""
     health_parts: dict[str, float]
-    why: str | None
+    reason: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,14 +152,14 @@ class NextOut(Out):
 
     due: bool
     kind: JobKind | None
-    why: str
+    reason: str
     next_at: datetime | None
     predicted: PredictedOut | None
     blocked_by: TableBlockerOut | None
 
 
 class TableOut(TableRow):
-    """One table in full. `can` names what may be asked for now; `cannot` says why not."""
+    """One table in full. `allowed_actions` names what may be asked for now; `unavailable_actions` says why not."""
 
     id: UUID
     catalog: str
@@ -180,8 +180,8 @@ class TableOut(TableRow):
     next: NextOut
     active_job: JobOut | None
     created_at: datetime
-    can: list[str]
-    cannot: dict[str, str]
+    allowed_actions: list[str]
+    unavailable_actions: dict[str, str]
 
 
 class PartitionOut(Out):
@@ -278,7 +278,7 @@ def _row(
         "pending_since": None if keyed is None else keyed.pending_since,
         "health": None if table_status is None else table_status.health,
         "health_parts": {} if table_status is None else table_status.parts,
-        "why": None if table_status is None else table_status.why,
+        "reason": None if table_status is None else table_status.reason,
     }
 
 
@@ -303,17 +303,17 @@ def table_out(services: Services, catalog: CatalogName, name: TableName) -> Tabl
     main = metadata.get("base") or metadata["table"]
     keyed = facts.keyed
     counted = None if keyed is None else read_uniqueness(past, ref_snapshot_id(main, "main"))
-    can, cannot = _actions(relation, keyed, job)
+    allowed_actions, unavailable_actions = _actions(relation, keyed, job)
     blocked = {
         str(kind): f"the table is {blocker}"
         for kind in JobKind
         if (blocker := find_longest_blocker(facts.blockers, (kind,), outlook.now)) is not None
     }
-    cannot |= {action: why for action, why in blocked.items() if action in can}
-    can = [action for action in can if action not in blocked]
+    unavailable_actions |= {action: reason for action, reason in blocked.items() if action in allowed_actions}
+    allowed_actions = [action for action in allowed_actions if action not in blocked]
     if is_protected(main.get("properties", {})):
-        can = [action for action in can if action != "drop"]
-        cannot["drop"] = "it is protected against being dropped"
+        allowed_actions = [action for action in allowed_actions if action != "drop"]
+        unavailable_actions["drop"] = "it is protected against being dropped"
     return TableOut(
         **_row(relation, keyed, stats, table_status),
         **_laid_out(facts.layout),
@@ -335,8 +335,8 @@ def table_out(services: Services, catalog: CatalogName, name: TableName) -> Tabl
         next=next_out(outlook.decision),
         active_job=None if job is None else JobOut.of(job),
         created_at=relation.created_at,
-        can=can,
-        cannot=cannot,
+        allowed_actions=allowed_actions,
+        unavailable_actions=unavailable_actions,
     )
 
 
@@ -383,29 +383,36 @@ def _actions(relation: Relation, keyed: KeyedTable | None, job: Job | None) -> t
     """What may be asked for now, and why the rest may not: a job that only waits gives way to others."""
     wanted = [*(str(kind.name) for kind in KINDS if kind.can_request and relation.kind in kind.tables), "drop"]
     kept = wanted if job is not None and not job.is_preemptible else ["drop"] if job is not None else []
-    cannot = dict.fromkeys(kept, "a job is active on this table")
+    unavailable_actions = dict.fromkeys(kept, "a job is active on this table")
     if keyed is not None and not keyed.pending_commits:
-        cannot.setdefault("merge", "nothing is pending: base holds everything")
+        unavailable_actions.setdefault("merge", "nothing is pending: base holds everything")
     if relation.hive_name is not None:
         hive = ["sync", "publish"]
         wanted += hive
         if job is not None:
-            cannot |= dict.fromkeys(hive, "a job is active on this table")
+            unavailable_actions |= dict.fromkeys(hive, "a job is active on this table")
     wanted += ["tag", "branch", "rollback"]
     if keyed is not None:
-        cannot["branch"] = "a keyed table has no branches: its two stores only move together"
+        unavailable_actions["branch"] = "a keyed table has no branches: its two stores only move together"
     refusal = explain_no_rollback(relation)
     if refusal is not None:
-        cannot["rollback"] = refusal
-    return [action for action in wanted if action not in cannot], cannot
+        unavailable_actions["rollback"] = refusal
+    return [action for action in wanted if action not in unavailable_actions], unavailable_actions
 
 
 def next_out(decision: Due | NotDue) -> NextOut:
     """A decision as one sentence."""
     gain = None if decision.predicted is None else PredictedOut.model_validate(decision.predicted)
     if isinstance(decision, Due):
-        return NextOut(due=True, kind=decision.kind, why=decision.why, next_at=None, predicted=gain, blocked_by=None)
+        return NextOut(
+            due=True, kind=decision.kind, reason=decision.reason, next_at=None, predicted=gain, blocked_by=None
+        )
     blocker = None if decision.blocked_by is None else TableBlockerOut.of(decision.blocked_by)
     return NextOut(
-        due=False, kind=decision.kind, why=decision.why, next_at=decision.next_at, predicted=gain, blocked_by=blocker
+        due=False,
+        kind=decision.kind,
+        reason=decision.reason,
+        next_at=decision.next_at,
+        predicted=gain,
+        blocked_by=blocker,
     )

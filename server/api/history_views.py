@@ -17,7 +17,7 @@ from catalog.keyed.spec import Version
 from catalog.names import CatalogName, TableName
 from catalog.ports.page import Page
 from server.api.deps import Out, PageOut
-from server.api.tableviews import id_text, stores_of
+from server.api.table_views import id_text, stores_of
 from server.service.commit.commit_target import load_metadata
 from server.service.planning.planner import find_planned_relation
 from server.service.services import Services

@@ -33,7 +33,7 @@ def standing_tables(api: Api, *healths: int) -> list[str]:
             when = now + timedelta(seconds=number // 2) if number > 1 else None
             table_status = TableStatus(relation_id=relation.id, catalog=LAKE, looked_at=now, health=health, **counts)
             uow.table_statuses.put(
-                [TableStatus(**_fields(table_status) | {"last_commit_at": when, "why": f"why {number}"})]
+                [TableStatus(**_fields(table_status) | {"last_commit_at": when, "reason": f"why {number}"})]
             )
     return [f"t{number}" for number in range(len(healths))]
 
@@ -79,17 +79,17 @@ def test_tables_below_a_health_are_listed_by_name_or_worst_first(api: Api) -> No
 def test_a_row_says_how_its_table_stands(api: Api) -> None:
     api.lake.create()
     (row,) = page_of(api)["items"]
-    assert (row["health"], row["why"]) == (None, None)
+    assert (row["health"], row["reason"]) == (None, None)
     api.lake.services.planner_loop.run_once()
     (row,) = page_of(api)["items"]
-    assert (row["health"], row["health_parts"], bool(row["why"])) == (100, {}, True)
+    assert (row["health"], row["health_parts"], bool(row["reason"])) == (100, {}, True)
 
 
 def test_a_dropped_table_is_on_no_list(api: Api) -> None:
     standing_tables(api, 10, 20)
     good(api.http.delete("/api/v1/catalogs/lake/tables/db.t0"))
     assert listed(api, sort="health") == ["t1"]
-    assert [one["table"] for one in good(api.http.get("/api/v1/optimizing"))["worst"]] == ["db.t1"]
+    assert [one["table"] for one in good(api.http.get("/api/v1/status"))["worst"]] == ["db.t1"]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_the_overview_tells_what_waits_runs_and_was_done(api: Api) -> None:
         for ended in (hour_ago, day_ago, just_before, now - timedelta(days=3)):
             uow.jobs.add(a_job(JobStatus.SUCCEEDED, ended_at=ended, result=result, kind=JobKind.EXPIRE))
         uow.jobs.add(a_job(JobStatus.FAILED, ended_at=hour_ago, result={"freed_bytes": "nonsense"}))
-    said = good(api.http.get("/api/v1/optimizing"))
+    said = good(api.http.get("/api/v1/status"))
     (waiting,) = said["queue"]
     assert (waiting["group"], waiting["kind"], waiting["jobs"]) == ("night", "rewrite", 1)
     assert 2_990 < waiting["oldest_seconds"] < 3_300
@@ -151,11 +151,11 @@ def test_the_overview_tells_what_waits_runs_and_was_done(api: Api) -> None:
 def test_slots_are_those_of_living_optimizers(api: Api) -> None:
     lake = api.lake
     lake.optimizer()
-    assert good(api.http.get("/api/v1/optimizing"))["groups"][0]["slots"] == 1
+    assert good(api.http.get("/api/v1/status"))["groups"][0]["slots"] == 1
     with lake.services.database.writing() as uow:
         (one,) = uow.optimizers.list()
         uow.optimizers.saw(one.id, uow.now() - timedelta(hours=1), {})
-    assert good(api.http.get("/api/v1/optimizing"))["groups"][0]["slots"] == 0
+    assert good(api.http.get("/api/v1/status"))["groups"][0]["slots"] == 0
 
 
 def test_the_queue_and_what_was_done_are_in_the_metrics(api: Api) -> None:
@@ -185,11 +185,11 @@ def test_what_a_schedule_wants_of_a_table_that_cannot_have_it_is_done_with_the_r
     assert api.http.post("/api/v1/leases", json=asked).status_code == 204
     with api.lake.services.database.reading() as uow:
         job = uow.jobs.get(job.id)
-    why = "firn.statistics.columns: the table has no column nowhere"
+    reason = "firn.statistics.columns: the table has no column nowhere"
     if state == REQUESTED:
-        assert (job.status, job.error) == (JobStatus.FAILED, why)
+        assert (job.status, job.error) == (JobStatus.FAILED, reason)
     else:
-        assert (job.status, job.error, job.result) == (JobStatus.SUCCEEDED, None, {"refused": why})
+        assert (job.status, job.error, job.result) == (JobStatus.SUCCEEDED, None, {"refused": reason})
 
 
 def test_a_job_whose_table_is_gone_has_failed_whoever_wanted_it(api: Api) -> None:
