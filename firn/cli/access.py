@@ -33,7 +33,7 @@ def create_token(
     owner: Annotated[str | None, typer.Option(help="Whose it is to be; for administrators.")] = None,
     role: Annotated[list[str] | None, typer.Option(help="Only these of the owner's roles.")] = None,
     in_catalog: Annotated[list[str] | None, typer.Option(help="Only in these catalogs.")] = None,
-    expires_in: Annotated[str | None, typer.Option(help="How long: 30m, 12h, 90d.")] = None,
+    expires_in: Annotated[str | None, typer.Option(help="Lifetime: 30m, 12h, 90d.")] = None,
 ) -> None:
     """Make a token; it is printed this once."""
     made = ctx.client.access.create_token(
@@ -164,7 +164,7 @@ def audit(
         str | None, typer.Option(help="CATALOG.NAMESPACE.TABLE or what it lies in; or role NAME.")
     ] = None,
     verdict: Annotated[str | None, typer.Option(help="allowed, forbidden, hidden, unauthenticated")] = None,
-    changes: Annotated[bool | None, typer.Option("--changes/--reads", help="Only these.")] = None,
+    changes: Annotated[bool | None, typer.Option("--changes/--reads", help="Show only these.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many.")] = 50,
 ) -> None:
     """List requests and what was decided about them, newest first."""

@@ -201,7 +201,7 @@ def downgrade_hive(
     tables: Tables,
     *,
     wait_for_writers: Annotated[
-        bool, typer.Option(help="Whether to wait until no writer can know directories that were published elsewhere.")
+        bool, typer.Option(help="Wait for Hive jobs that started before the last publish.")
     ] = True,
     purge: Annotated[bool, typer.Option("--purge", help="Delete Firn's own files when it is kept no longer.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what is to be done; changes nothing.")] = False,
@@ -241,7 +241,7 @@ def _tell_what_is_left(ctx: CliContext, names: list[str]) -> None:
         )
         for one in left
     ]
-    columns = ("table", "partitions", "rows to merge", "partitions to publish", "watched until", "to mend first")
+    columns = ("table", "partitions", "rows to merge", "partitions to publish", "grace period ends", "to mend first")
     ctx.show.emit(left, lambda: ctx.show.table(columns, rows, none="nothing to give back"))
 
 

@@ -34,15 +34,18 @@ TokenServer = Annotated[
 ]
 Scope = Annotated[str | None, typer.Option(help="Scope of the token to ask for.", rich_help_panel=_FROM)]
 
-Into = Annotated[str | None, typer.Option(help="Put everything below this namespace.", rich_help_panel=_WHICH)]
+Into = Annotated[str | None, typer.Option(help="Target namespace: everything goes below it.", rich_help_panel=_WHICH)]
 NamespaceDepth = Annotated[
     int | None,
     typer.Option(min=0, help="Directories above a table's that are its namespace (all).", rich_help_panel=_WHICH),
 ]
 Include = Annotated[
-    list[str] | None, typer.Option(help="Only these, such as 'sales.*'; may be repeated.", rich_help_panel=_WHICH)
+    list[str] | None,
+    typer.Option(help="Include only these names, such as 'sales.*'; may be repeated.", rich_help_panel=_WHICH),
 ]
-Exclude = Annotated[list[str] | None, typer.Option(help="Not these; may be repeated.", rich_help_panel=_WHICH)]
+Exclude = Annotated[
+    list[str] | None, typer.Option(help="Exclude names like this; may be repeated.", rich_help_panel=_WHICH)
+]
 
 AllowSource = Annotated[
     bool, typer.Option("--allow-source", help="For administrators: let the catalog's tables lie where this scans.")

@@ -26,8 +26,8 @@ JobArg = Annotated[UUID, typer.Argument(metavar="JOB", help="The job's id.")]
 def list_jobs(
     ctx: CliContext,
     table: Annotated[str | None, typer.Option(help="Only of this table.")] = None,
-    status: Annotated[list[JobStatus] | None, typer.Option(help="Only these; may be repeated.")] = None,
-    kind: Annotated[list[str] | None, typer.Option(help="Only these; may be repeated.")] = None,
+    status: Annotated[list[JobStatus] | None, typer.Option(help="Show only these; may be repeated.")] = None,
+    kind: Annotated[list[str] | None, typer.Option(help="Show only these; may be repeated.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
 ) -> None:
     """List jobs, newest first."""

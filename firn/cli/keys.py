@@ -26,9 +26,9 @@ def add_to(app: typer.Typer) -> None:
 def key_facts(keys: Keys) -> str:
     """What the last count has found, in one line."""
     if keys.keys:
-        found = f"{keys.keys:,} occur more than once ({keys.surplus_rows:,} rows too many)"
+        found = f"{keys.keys:,} occur more than once ({keys.surplus_rows:,} duplicate rows)"
     else:
-        found = f"unique ({keys.removed_rows:,} rows were taken away)" if keys.removed_rows else "unique"
+        found = f"unique ({keys.removed_rows:,} duplicate rows were removed)" if keys.removed_rows else "unique"
     as_of = "base was empty" if keys.snapshot_id is None else f"snapshot {keys.snapshot_id}"
     moved = "; base has moved since" if keys.moved else ""
     return f"{found}, counted at {moment(keys.checked_at)}, {as_of}{moved}"

@@ -11,7 +11,7 @@ from firn.cli.processes import run_optimizer
 from firn.cli.show import moment
 from firn.transport import Json
 
-app = typer.Typer(help="Optimizers, which run the jobs. Without a subcommand: be one.")
+app = typer.Typer(help="Run an optimizer, or manage the ones that run.")
 
 OptimizerArg = Annotated[str, typer.Argument(metavar="OPTIMIZER", help="Its id, as `firn optimizer list` shows it.")]
 Why = Annotated[str | None, typer.Option(help="A reason, for people.")]

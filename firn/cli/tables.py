@@ -35,7 +35,7 @@ NoWait = Annotated[bool, typer.Option("--no-wait", help="Return at once; `firn j
 def list_tables(  # noqa: PLR0913 -- its options are what people type
     ctx: CliContext,
     namespace: Annotated[str | None, typer.Argument(help="Only this namespace.")] = None,
-    kind: Annotated[TableKind | None, typer.Option(help="Only these.")] = None,
+    kind: Annotated[TableKind | None, typer.Option(help="Show only these.")] = None,
     search: Annotated[str | None, typer.Option(help="Only names that contain this.")] = None,
     health_below: Annotated[int | None, typer.Option(min=0, max=101, help="Only those that are worse.")] = None,
     sort: Annotated[Sort, typer.Option(help="What comes first: the worst, largest or newest.")] = Sort.NAME,

@@ -31,7 +31,7 @@ def check_unique(ctx: CliContext, table: str, *, keep: bool) -> None:
 
 def _uncounted(table: str, reason: str) -> FirnError:
     return FirnError(
-        f"{table} is upgraded, but its keys were not counted: {reason}",
+        f"{table} is upgraded, but its keys were not checked: {reason}",
         hint=f"`firn table check-keys {table}` tries again, `firn hive downgrade {table}` gives it back",
     )
 

@@ -75,7 +75,7 @@ def block_table(
     reason: Annotated[str, typer.Option(help="What it waits for: others read it.")],
     kind: Annotated[list[str] | None, typer.Option(help="Only jobs of this kind; may be repeated.")] = None,
 ) -> None:
-    """Keep jobs from a table for a while; a running one goes on."""
+    """Pause optimization of a table for a while. A running job continues."""
     milliseconds = duration_ms(lasts)
     if milliseconds is None or milliseconds > timedelta(days=365).total_seconds() * 1000:
         raise Invalid(f"--for {lasts!r} is too long", hint="30 d is the most")
@@ -89,13 +89,13 @@ def unblock_table(
     table: TableArg,
     id: Annotated[UUID | None, typer.Option(help="Only this blocker; else all of them.")] = None,
 ) -> None:
-    """Let jobs begin on a table again."""
+    """Resume optimization of a table."""
     ctx.client.tables[table].unblock(id)
     ctx.show.emit({"unblocked": table}, lambda: ctx.show.line(f"lifted what blocked {table}"))
 
 
 def list_blockers(ctx: CliContext, table: TableArg) -> None:
-    """List what keeps jobs from a table now."""
+    """List the blockers that pause optimization of a table."""
     show, found = ctx.show, ctx.client.tables[table].blockers()
     rows = [_row(one) for one in found]
     columns = ("until", "by", "kinds", "reason", "id")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
@@ -168,6 +170,26 @@ def _task(name: str, task: Any, run: Any) -> TaskOut:
         every_seconds=task.every_seconds,
         last_at=None if run is None else run.at,
         last_seconds=None if run is None else round(run.seconds, 3),
-        status=None if run is None or run.status is None else str(run.status),
+        status=None if run is None else describe_status(run.status),
         error=None if run is None else run.error,
     )
+
+
+def describe_status(status: object) -> str | None:
+    """What a task reports, for people: `planned 3, checked 12`. Zeros and empty values are left out."""
+    if status is None:
+        return None
+    if not is_dataclass(status):
+        return str(status)
+    reported = [(field.name.replace("_", " "), getattr(status, field.name)) for field in fields(status)]
+    return ", ".join(_describe_value(name, value) for name, value in reported if value) or "nothing to do"
+
+
+def _describe_value(name: str, value: object) -> str:
+    if value is True:
+        return name
+    if isinstance(value, Mapping):
+        return f"{name}: " + ", ".join(f"{key} {one}" for key, one in value.items())
+    if isinstance(value, Sequence | frozenset | set) and not isinstance(value, str):
+        return f"{name} {len(value)}"
+    return f"{name} {value}"

@@ -4,7 +4,7 @@ import { createBrowserRouter, Navigate, useRouteError } from 'react-router';
 import { catalogs } from './api/queries';
 import { useCatalog } from './components/catalog';
 import { Gate } from './components/gate';
-import { useMe } from './components/me';
+import { useMe } from './components/current-user';
 import { Empty, ProblemNote } from './components/notes';
 import { Page, Panel } from './components/panel';
 import { Shell } from './components/shell';
@@ -22,7 +22,7 @@ import { ImportPage } from './pages/import';
 import { JobPage } from './pages/job/page';
 import { JobsPage } from './pages/jobs';
 import { OptimizersPage } from './pages/optimizers/page';
-import { OptimizingPage } from './pages/optimizing/page';
+import { StatusPage } from './pages/status/page';
 import { PoliciesPage } from './pages/policy/page';
 import { SettingsPage } from './pages/settings';
 import { TablePage } from './pages/table';
@@ -38,7 +38,7 @@ function ToHome() {
     return (
       <Page title="Home">
         <Panel>
-          <Empty title="Nothing is granted to you yet">What you may see and do comes from roles. Ask an administrator for one; this page changes by itself.</Empty>
+          <Empty title="Nothing is granted to you yet">What you may see and do comes from roles. ConfirmDialog an administrator for one; this page changes by itself.</Empty>
         </Panel>
       </Page>
     );
@@ -83,7 +83,7 @@ export const router = createBrowserRouter([
           { path: '/c/:catalog/hive/upgrade', element: <UpgradeManyPage /> },
           { path: '/c/:catalog/hive/:table/upgrade', element: <UpgradePage /> },
           { path: '/c/:catalog/import', element: <ImportPage /> },
-          { path: '/status', element: <OptimizingPage /> },
+          { path: '/status', element: <StatusPage /> },
           { path: '/jobs', element: <JobsPage /> },
           { path: '/jobs/:id', element: <JobPage /> },
           { path: '/optimizers', element: <OptimizersPage /> },

@@ -156,7 +156,7 @@ def _after(request: PublishRequest, result: PublishResult, facts: TableFacts) ->
     noted = replace(
         request,
         step=_STEPS[result.outcome],
-        message="Hive has everything already" if is_done else result.message,
+        message="Hive is up to date" if is_done else result.message,
         held_back="; ".join(held.message for held in result.held_back),
     )
     if result.job is None:
@@ -179,7 +179,7 @@ def _given(job: Job) -> Iterator[str]:
     result = job.result
     waits = result.get("waits")
     if (switched := result.get("switched")) is not None and (switched or not waits):
-        yield f"Hive now sees {format_count(switched, 'partition')} as readers here do"
+        yield f"{format_count(switched, 'partition')} published"
     if skipped := result.get("skipped"):
         yield f"{format_count(skipped, 'partition')} given up, because Hive has changed something there meanwhile"
     if waits:
@@ -196,4 +196,4 @@ def _still_waits(uow: UnitOfWork, relation: Relation, facts: TableFacts, job: Jo
         if commits:
             yield f"{format_count(rows, 'change')} not in Hive yet"
         elif not job.result.get("waits"):
-            yield "it has every change"
+            yield "Hive is up to date"

@@ -27,9 +27,9 @@ def test_a_warehouse_is_looked_at_and_then_registered(server: ServerProcess, ope
     page = open_page(f"{server.url}/settings")
     page.get_by_role("link", name="Import tables into lake").click()
     page.get_by_label("Directory of the warehouse").fill((server.data_dir / "warehouse").as_uri())
-    page.get_by_label("Put below").fill("moved")
+    page.get_by_label("Target namespace").fill("moved")
     assert violations(page) == []
-    page.get_by_role("button", name="Look what is there").click()
+    page.get_by_role("button", name="Scan").click()
     expect(page.get_by_role("heading", name="What would happen")).to_be_visible()
     found = page.get_by_role("table", name="found tables")
     row = found.get_by_role("row").filter(has_text="moved.web.left")

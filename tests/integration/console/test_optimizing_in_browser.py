@@ -166,7 +166,7 @@ def test_to_cancel_a_job_that_is_worked_on_is_asked_once(server: ServerProcess, 
 
 def test_a_table_is_locked_with_a_reason_and_unlocked_by_keyboard(server: ServerProcess, open_page: OpenPage) -> None:
     page = open_page(f"{server.url}/c/lake/tables/shop.quiet")
-    page.get_by_role("button", name="Lock").press("Enter")
+    page.get_by_role("button", name="Pause").press("Enter")
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_role("textbox", name="Why")).to_be_focused()
     page.keyboard.type("a backfill")
@@ -190,7 +190,7 @@ def test_a_dry_run_says_what_it_would_touch_before_a_job_is_asked_for(
     expect(dialog.get_by_role("table", name="what it would touch")).to_be_visible()
     assert violations(page) == []
     before = len(server.get("catalogs/lake/tables/shop.prices/jobs")["items"])
-    dialog.get_by_role("button", name="Not now").click()
+    dialog.get_by_role("button", name="Cancel").click()
     assert len(server.get("catalogs/lake/tables/shop.prices/jobs")["items"]) == before
     page.get_by_role("button", name="More jobs").press("Enter")
     expect(page.get_by_role("menuitem", name=re.compile("Look for orphans"))).to_be_visible()

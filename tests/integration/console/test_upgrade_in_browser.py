@@ -195,7 +195,7 @@ def publish_by_one_click(page: Page, server: ServerProcess) -> None:
     expect(page.get_by_text("Publish to Hive: writing what differs")).to_be_visible()
     run_one_job(server)
     expect(page.get_by_text("Published to Hive", exact=True)).to_be_visible()
-    expect(told).to_contain_text("it has every change")
+    expect(told).to_contain_text("Hive is up to date")
     expect(page.get_by_text("nothing: Hive has every change")).to_be_visible()
     expect(page.get_by_text("published to Hive").first).to_be_visible()
     assert violations(page) == []
@@ -204,7 +204,7 @@ def publish_by_one_click(page: Page, server: ServerProcess) -> None:
 def what_was_left_behind(page: Page, metastore: EmbeddedMetastore) -> None:
     """Where Hive had the days that were published, and how much of the disk that still takes."""
     size = sum(size for size, _ in hive_files(metastore.warehouse).values())
-    expect(page.get_by_text(f"Left behind by publishes: {size / 1024:.1f} KiB")).to_be_visible()
+    expect(page.get_by_text(f"Retired directories: {size / 1024:.1f} KiB")).to_be_visible()
     left = page.get_by_role("table", name="directories left behind")
     for day in DAYS:
         row = left.get_by_role("row").filter(has_text=f"day={day}").first
@@ -216,9 +216,9 @@ def what_was_left_behind(page: Page, metastore: EmbeddedMetastore) -> None:
 def given_back_and_canceled(page: Page, server: ServerProcess) -> None:
     """Writers may still know what was left, so it waits: long enough to be looked at, and stopped."""
     page.get_by_role("button", name="more actions").click()
-    page.get_by_role("menuitem", name="Give back to Hive").click()
+    page.get_by_role("menuitem", name="Downgrade to Hive").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("Hive has everything already")
+    expect(dialog).to_contain_text("Hive is up to date")
     assert violations(page) == []
     dialog.get_by_role("button", name="Give it back").click()
     expect(page).to_have_url(re.compile("/c/lake/hive$"))

@@ -86,9 +86,9 @@ def test_the_command_merges_first_and_then_publishes(orders: HiveTable) -> None:
     assert said.result().code == 0, said.result().err
     [told] = said.result().json
     assert (told["step"], told["job"]["kind"], told["job"]["status"]) == ("done", "publish", "succeeded")
-    assert told["message"] == "Hive now sees 1 partition as readers here do; it has every change"
+    assert told["message"] == "1 partition published; Hive is up to date"
     assert orders.hive_rows() == [(1, "mine", "x"), (3, "c", "y"), (4, "new", "x")]
-    assert "Hive has everything already" in command("hive", "publish", orders.name).out
+    assert "Hive is up to date" in command("hive", "publish", orders.name).out
     assert "without a lock: the metastore has no locks: " in command("hive", "show", orders.name).out
 
 

@@ -247,9 +247,9 @@ export const optimizers = (seesServer: boolean) =>
   });
 
 /** All background work at a glance: one question for the overview, for the groups and for why nothing runs. */
-export const optimizing = (seesServer: boolean) =>
+export const maintenanceStatus = (seesServer: boolean) =>
   queryOptions({
-    queryKey: ['optimizing'],
+    queryKey: ['status'],
     enabled: seesServer,
     queryFn: () => answered(api.GET('/status')),
     refetchInterval: PULSE_MS,
@@ -360,7 +360,7 @@ export const hiveTable = (catalog: string, name: string) =>
     refetchInterval: ({ state: { data } }) => (data?.publish_request && !['done', 'failed'].includes(data.publish_request.step) ? BAR_MS : false),
   });
 
-export const leftToDo = (catalog: string, name: string) =>
+export const downgradePreview = (catalog: string, name: string) =>
   queryOptions({
     ...costly,
     queryKey: ['hive', catalog, name, 'left to do'],
@@ -369,7 +369,7 @@ export const leftToDo = (catalog: string, name: string) =>
   });
 
 /** How many partitions Hive has not as they are here; reads all manifests of the table. */
-export const hiveBehind = (catalog: string, name: string, published: string | null) =>
+export const publishPreview = (catalog: string, name: string, published: string | null) =>
   queryOptions({
     ...costly,
     queryKey: ['hive', catalog, name, 'behind', published],
@@ -382,7 +382,7 @@ export const hiveBehind = (catalog: string, name: string, published: string | nu
   });
 
 /** What publishes have left behind. */
-export const hiveFormer = (catalog: string, name: string) =>
+export const retiredDirectories = (catalog: string, name: string) =>
   queryOptions({
     ...costly,
     queryKey: ['hive', catalog, name, 'former'],

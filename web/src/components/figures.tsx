@@ -68,3 +68,23 @@ function subscribe(listener: () => void): () => void {
 export function useNow(): number {
   return useSyncExternalStore(subscribe, () => now);
 }
+
+/** "+3 −2"; a zero has no sign, and is left out beside the other. */
+export function AddedRemoved({ added, removed }: { added: number; removed: number }) {
+  if (added === 0 && removed === 0) return <>0</>;
+  return (
+    <>
+      {added > 0 && (
+        <>
+          +<Count value={added} />
+        </>
+      )}
+      {added > 0 && removed > 0 && ' '}
+      {removed > 0 && (
+        <>
+          −<Count value={removed} />
+        </>
+      )}
+    </>
+  );
+}

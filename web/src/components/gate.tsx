@@ -9,7 +9,7 @@ import { login, me } from '../api/queries';
 import { signIn, useSession } from '../api/session';
 import type { Oidc } from '../api/types';
 import { SignInPage } from '../pages/sign-in';
-import { MeContext, OPEN } from './me';
+import { MeContext, OPEN } from './current-user';
 import { ProblemNote } from './notes';
 import styles from './gate.module.css';
 

@@ -8,7 +8,7 @@ import { Bar, paceText } from './bar';
 import type { Column } from './data-table';
 import { Count, useNow, When } from './figures';
 import styles from './components.module.css';
-import { JobMark } from './marks';
+import { JobMark } from './status-icons';
 
 /** A name in a list of many: of a long one the database gives way first; in full on hover. */
 export function ListedTable({ table }: { table: string }) {

@@ -25,7 +25,7 @@ import { clock, count, many } from '../lib/format';
 import { paths } from '../lib/paths';
 import { useCatalog } from './catalog';
 import { Logo } from './logo';
-import { useMe, usePulse, useSeesServer } from './me';
+import { useMe, usePulse, useSeesServer } from './current-user';
 import { Search, openSearch } from './search';
 import { Who } from './who';
 import styles from './shell.module.css';
@@ -113,7 +113,7 @@ function Places() {
     { to: paths.home(name), label: 'Home', icon: IconHome, end: true },
     { to: paths.tables(name), label: 'Tables', icon: IconTable },
     { to: paths.hive(name), label: 'Hive', icon: IconHexagonLetterH },
-    { to: paths.optimizing(), label: 'Optimizing', icon: IconActivity },
+    { to: paths.status(), label: 'Status', icon: IconActivity },
     { to: paths.jobs(), label: 'Jobs', icon: IconListDetails, badge: active },
     { to: paths.optimizers(), label: 'Optimizers', icon: IconCpu },
     ...(access ? [{ to: paths.access(), label: 'Access', icon: IconShieldLock }] : []),

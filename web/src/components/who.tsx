@@ -7,7 +7,7 @@ import { signOut } from '../api/session';
 import { grantText } from '../lib/access';
 import { paths } from '../lib/paths';
 import { When } from './figures';
-import { useMe } from './me';
+import { useMe } from './current-user';
 import styles from './who.module.css';
 
 const SHOWN = 6;

@@ -1,8 +1,8 @@
 /** Jobs that ended, hour by hour, as bars. */
-import type { Optimizing } from '../api/types';
+import type { Status } from '../api/types';
 import { bytes, many } from './format';
 
-export type Hour = Optimizing['hours'][number];
+export type Hour = Status['hours'][number];
 
 export interface HourBar {
   key: string;

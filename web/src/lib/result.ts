@@ -1,4 +1,4 @@
-/** What a job was asked and what it did, in values of any shape, as people read them. */
+/** Parameters and results of jobs, in values of any shape, as people read them. */
 import { bytes, count, moment, words } from './format';
 
 const MOMENT = /^\d{4}-\d\d-\d\dT\d\d:\d\d/;
@@ -24,7 +24,7 @@ export function plain(key: string, value: unknown): string {
 /** A result's first values in a line: "rewritten files 8, rewritten bytes 39.3 MiB". */
 export function resultText(result: Readonly<Record<string, unknown>>): string {
   return Object.entries(result)
-    .filter(([, value]) => typeof value === 'number' || (typeof value === 'string' && value.length < SHORT))
+    .filter(([, value]) => (typeof value === 'number' && value !== 0) || (typeof value === 'string' && value.length < SHORT))
     .slice(0, SHOWN)
     .map(([key, value]) => `${words(key)} ${plain(key, value)}`)
     .join(', ');

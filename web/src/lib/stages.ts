@@ -11,7 +11,7 @@ type Facts = Pick<Job, 'status' | 'created_at' | 'leased_at' | 'ended_at' | 'com
 
 const ENDS: Partial<Record<Job['status'], string>> = { succeeded: 'succeeded', failed: 'failed', canceled: 'canceled', unknown: 'outcome unknown' };
 
-/** Planned, running, committing and the end, as far as the job has told. */
+/** DryRunResult, running, committing and the end, as far as the job has told. */
 export function stagesOf({ status, created_at: created, leased_at: leased, ended_at: ended, committed_snapshot_id: snapshot }: Facts): Stage[] {
   const committed = snapshot !== null || status === 'succeeded';
   const over = status in ENDS;

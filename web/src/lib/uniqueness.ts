@@ -5,14 +5,14 @@ import { count, many } from './format';
 type Found = NonNullable<Table['keys']>;
 
 /** "unique", "37 keys occur more than once", and whether a person should look. */
-export function keysInWords(keys: Pick<Found, 'keys' | 'surplus_rows' | 'removed_rows' | 'moved'> | null): { says: string; note?: string; warns: boolean } {
-  if (keys === null) return { says: 'not counted', warns: false };
+export function describeKeys(keys: Pick<Found, 'keys' | 'surplus_rows' | 'removed_rows' | 'moved'> | null): { says: string; note?: string; warns: boolean } {
+  if (keys === null) return { says: 'Uniqueness: not checked', warns: false };
   const since = keys.moved ? 'base has moved since' : undefined;
   if (keys.keys > 0) {
     const says = keys.keys === 1 ? '1 key occurs more than once' : `${count(keys.keys)} keys occur more than once`;
-    return { says, note: [`${many(keys.surplus_rows, 'row')} too many`, since].filter(Boolean).join('; '), warns: true };
+    return { says, note: [many(keys.surplus_rows, 'duplicate row'), since].filter(Boolean).join('; '), warns: true };
   }
-  const taken = keys.removed_rows > 0 ? `${many(keys.removed_rows, 'row')} were taken away` : undefined;
+  const taken = keys.removed_rows > 0 ? `${many(keys.removed_rows, 'row')} removed` : undefined;
   const note = [taken, since].filter(Boolean).join('; ');
   return { says: 'unique', ...(note === '' ? {} : { note }), warns: false };
 }

@@ -5,7 +5,7 @@ import { useNavigate } from 'react-router';
 
 import { answered, api } from '../api/client';
 import type { HiveReport } from '../api/types';
-import { Act } from '../components/act';
+import { ActionButton } from '../components/action-button';
 import { Note, ProblemNote } from '../components/notes';
 import { need, onTable, scopeOf } from '../lib/access';
 import { bytes, many } from '../lib/format';
@@ -70,14 +70,14 @@ export function ConvertOffer({ catalog, report }: { catalog: string; report: Hiv
         )}
         {start.error && <ProblemNote error={start.error} />}
         <div className={styles.footer}>
-          <Act
+          <ActionButton
             needs={needs}
             loading={start.isPending}
             disabledReason={name.includes('.') ? null : 'Write it as NAMESPACE.TABLE.'}
             onClick={() => start.mutate()}
           >
             Rewrite into {name}
-          </Act>
+          </ActionButton>
         </div>
       </div>
     </Note>

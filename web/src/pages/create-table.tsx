@@ -5,7 +5,7 @@ import { useState, type SyntheticEvent } from 'react';
 import { useNavigate } from 'react-router';
 
 import { answered, api } from '../api/client';
-import { Act } from '../components/act';
+import { ActionButton } from '../components/action-button';
 import { ProblemNote } from '../components/notes';
 import { partsOf } from '../lib/names';
 import { need, scopeOf } from '../lib/access';
@@ -111,9 +111,9 @@ function Form({ catalog, namespace, close }: Omit<CreateTableProps, 'opened'>) {
         <span className="dim" style={{ fontSize: 13 }}>
           {keys.length === 0 ? 'No key: a plain Iceberg table.' : `Keyed by ${keys.join(', ')}: takes upserts and merges itself.`}
         </span>
-        <Act type="submit" needs={need(scopeOf(catalog, partsOf(name.trim()).slice(0, -1)), 'create')} loading={create.isPending} disabledReason={missing(name, named)}>
+        <ActionButton type="submit" needs={need(scopeOf(catalog, partsOf(name.trim()).slice(0, -1)), 'create')} loading={create.isPending} disabledReason={missing(name, named)}>
           {keys.length === 0 ? 'Create plain table' : 'Create keyed table'}
-        </Act>
+        </ActionButton>
       </div>
     </form>
   );
@@ -161,9 +161,9 @@ function Columns({ columns, set }: { columns: Draft[]; set: (columns: Draft[]) =
           </ActionIcon>
         </div>
       ))}
-      <Act variant="subtle" size="compact-xs" leftSection={<IconPlus size={13} />} onClick={add} style={{ alignSelf: 'flex-start' }}>
+      <ActionButton variant="subtle" size="compact-xs" leftSection={<IconPlus size={13} />} onClick={add} style={{ alignSelf: 'flex-start' }}>
         Column
-      </Act>
+      </ActionButton>
     </fieldset>
   );
 }

@@ -7,8 +7,8 @@ import { useNavigate } from 'react-router';
 import { answered, api } from '../api/client';
 import { dropped } from '../api/queries';
 import type { Dropped } from '../api/types';
-import { Act } from '../components/act';
-import { Ask } from '../components/ask';
+import { ActionButton } from '../components/action-button';
+import { ConfirmDialog } from '../components/confirm-dialog';
 import { DataTable, type Column } from '../components/data-table';
 import { useNow, When } from '../components/figures';
 import { TableName } from '../components/job-parts';
@@ -99,12 +99,12 @@ function Actions({ catalog, row, undrop, purge }: { catalog: string; row: Droppe
   const reason = (action: string) => (row.allowed_actions.includes(action) ? null : (row.unavailable_actions[action] ?? 'That cannot be done now.'));
   return (
     <span className="row" style={{ gap: 6, justifyContent: 'flex-end' }}>
-      <Act size="compact-xs" variant="default" needs={need(on, 'read', 'create')} disabledReason={reason('undrop')} onClick={() => undrop(row)}>
+      <ActionButton size="compact-xs" variant="default" needs={need(on, 'read', 'create')} disabledReason={reason('undrop')} onClick={() => undrop(row)}>
         Undrop
-      </Act>
-      <Act size="compact-xs" variant="default" needs={need(on, 'read', 'drop')} disabledReason={reason('purge')} onClick={() => purge(row)}>
+      </ActionButton>
+      <ActionButton size="compact-xs" variant="default" needs={need(on, 'read', 'drop')} disabledReason={reason('purge')} onClick={() => purge(row)}>
         Purge
-      </Act>
+      </ActionButton>
     </span>
   );
 }
@@ -149,12 +149,12 @@ function Undrop({ catalog, entry, close }: DialogProps) {
         {dry.data && <WouldComeBack done={dry.data} />}
         {(doing.error ?? dry.error) && <ProblemNote error={doing.error ?? dry.error} />}
         <div className="row" style={{ justifyContent: 'flex-end' }}>
-          <Act variant="default" onClick={close}>
-            Not now
-          </Act>
-          <Act loading={doing.isPending} disabledReason={to !== typed ? 'Being looked at.' : dry.isError ? 'It cannot come back like this.' : null} onClick={() => doing.mutate()}>
+          <ActionButton variant="default" onClick={close}>
+            Cancel
+          </ActionButton>
+          <ActionButton loading={doing.isPending} disabledReason={to !== typed ? 'Being looked at.' : dry.isError ? 'It cannot come back like this.' : null} onClick={() => doing.mutate()}>
             Bring it back
-          </Act>
+          </ActionButton>
         </div>
       </div>
     </Modal>
@@ -182,7 +182,7 @@ function Purge({ catalog, entry, close }: DialogProps) {
   const [keep, setKeep] = useState('delete');
   const keepFiles = keep === 'keep';
   return (
-    <Ask
+    <ConfirmDialog
       title={`Purge ${entry.name}`}
       opened
       close={close}
@@ -205,6 +205,6 @@ function Purge({ catalog, entry, close }: DialogProps) {
           </div>
         </Radio.Group>
       </div>
-    </Ask>
+    </ConfirmDialog>
   );
 }

@@ -6,10 +6,10 @@ import { answered, api } from '../api/client';
 import { asProblem } from '../api/problem';
 import { hiveDatabases } from '../api/queries';
 import type { HiveDatabase } from '../api/types';
-import { Act } from '../components/act';
+import { ActionButton } from '../components/action-button';
 import { DataTable, type Column } from '../components/data-table';
 import { Count } from '../components/figures';
-import { Mark, WARNING } from '../components/marks';
+import { Mark, WARNING } from '../components/status-icons';
 import { need, scopeOf } from '../lib/access';
 import { exact, many } from '../lib/format';
 import { paths } from '../lib/paths';
@@ -38,9 +38,9 @@ function columns(catalog: string): Column<HiveDatabase>[] {
       ),
       wide: true,
     },
-    { key: 'differs', title: 'Differ', cell: (one) => <Differ one={one} to={to(one, 'differs')} />, right: true, help: 'Upgraded tables that are not what Hive has' },
+    { key: 'differs', title: 'Out of sync', cell: (one) => <Differ one={one} to={to(one, 'differs')} />, right: true, help: 'Upgraded tables that are not what Hive has' },
     { key: 'upgraded', title: 'Upgraded', cell: (one) => <Number value={one.upgraded} to={to(one, 'upgraded')} />, right: true },
-    { key: 'hive', title: 'Hive only', cell: (one) => <Number value={eligible(one)} to={to(one, 'hive')} />, right: true, help: 'As far as the metastore tells, these can be upgraded' },
+    { key: 'hive', title: 'Not upgraded', cell: (one) => <Number value={eligible(one)} to={to(one, 'hive')} />, right: true, help: 'As far as the metastore tells, these can be upgraded' },
     { key: 'blocked', title: 'Blocked', cell: (one) => <Number value={one.blocked} to={to(one, 'blocked')} />, right: true },
     { key: 'tables', title: 'Tables', cell: (one) => <Count value={one.tables} />, right: true },
     { key: 'act', title: '', cell: (one) => <UpgradeDatabase catalog={catalog} one={one} />, right: true },
@@ -54,7 +54,7 @@ function Number({ value, to }: { value: number; to: string }) {
 function Differ({ one, to }: { one: HiveDatabase; to: string }) {
   if (one.differs === 0) return <span className="dim">0</span>;
   return (
-    <Mark look={{ ...WARNING, says: 'differs' }}>
+    <Mark look={{ ...WARNING, says: 'Out of sync' }}>
       <Link to={to}>{exact(one.differs)}</Link>
     </Mark>
   );
@@ -63,7 +63,7 @@ function Differ({ one, to }: { one: HiveDatabase; to: string }) {
 function UpgradeDatabase({ catalog, one }: { catalog: string; one: HiveDatabase }) {
   const check = useCheckMany(catalog);
   return (
-    <Act
+    <ActionButton
       size="compact-xs"
       variant="default"
       needs={need(scopeOf(catalog, [one.name]), 'read')}
@@ -73,7 +73,7 @@ function UpgradeDatabase({ catalog, one }: { catalog: string; one: HiveDatabase 
       aria-label={`Check all ${many(one.tables - one.upgraded, 'table')} of ${one.name}`}
     >
       Check all
-    </Act>
+    </ActionButton>
   );
 }
 

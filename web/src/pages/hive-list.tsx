@@ -8,7 +8,7 @@ import type { HiveRow } from '../api/types';
 import { DataTable, type Column } from '../components/data-table';
 import { Count, When } from '../components/figures';
 import { ListedTable } from '../components/job-parts';
-import { HiveMark, Mark, WARNING } from '../components/marks';
+import { HiveMark, Mark, WARNING } from '../components/status-icons';
 import { Empty } from '../components/notes';
 import { paths } from '../lib/paths';
 
@@ -47,7 +47,7 @@ function State({ row, catalog }: { row: HiveRow; catalog: string }) {
   if (row.drift !== null) {
     return (
       <span className="row" style={{ gap: 8 }}>
-        <Mark look={{ ...WARNING, says: 'differs' }} />
+        <Mark look={{ ...WARNING, says: 'Out of sync' }} />
         <UpgradedTo row={row} catalog={catalog} />
         <span className="dim">
           since <When at={row.drift_since} />
@@ -140,7 +140,7 @@ export function HiveList({ catalog, filter, select }: HiveListProps) {
       more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
       empty={
         Object.keys(filter).length > 0 ? (
-          <Empty title="No Hive table is like that">Take another database, state or part of a name.</Empty>
+          <Empty title="No matching Hive tables">Take another database, state or part of a name.</Empty>
         ) : (
           <Empty title="The metastore has no tables that Firn knows of">
             Firn lists the metastore every minute; press Refresh to have it looked at now.

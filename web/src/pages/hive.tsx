@@ -7,9 +7,9 @@ import { Link, useNavigate, useParams } from 'react-router';
 
 import { answered, api } from '../api/client';
 import { catalogs, hiveDatabases, type HiveFilter } from '../api/queries';
-import type { Away, HiveState } from '../api/types';
-import { Act } from '../components/act';
-import { useDo } from '../components/ask';
+import type { MetastoreDown, HiveState } from '../api/types';
+import { ActionButton } from '../components/action-button';
+import { useDo } from '../components/confirm-dialog';
 import { Choice } from '../components/choice';
 import { When } from '../components/figures';
 import { Empty, Note } from '../components/notes';
@@ -24,10 +24,10 @@ import { RunningOperations } from './operations';
 
 const STATES = [
   { value: 'all', label: 'All' },
-  { value: 'hive', label: 'Hive only' },
+  { value: 'hive', label: 'Not upgraded' },
   { value: 'upgrading', label: 'Upgrading' },
   { value: 'upgraded', label: 'Upgraded' },
-  { value: 'differs', label: 'Differs' },
+  { value: 'differs', label: 'Out of sync' },
   { value: 'blocked', label: 'Blocked' },
 ];
 
@@ -61,7 +61,7 @@ function NotLinked({ catalog }: { catalog: string }) {
   );
 }
 
-function Linked({ catalog, metastore, away }: { catalog: string; metastore: string; away: Away | null }) {
+function Linked({ catalog, metastore, away }: { catalog: string; metastore: string; away: MetastoreDown | null }) {
   const [get, set] = useUrlState();
   const [chosen, choose] = useState<Set<string>>(new Set());
   const state = get('state') ?? 'all';
@@ -84,9 +84,9 @@ function Linked({ catalog, metastore, away }: { catalog: string; metastore: stri
       }
       actions={
         <>
-          <Act variant="default" leftSection={<IconRefresh size={14} />} needs={need(scopeOf(catalog), 'maintain')} loading={refresh.isPending} onClick={() => refresh.mutate()}>
+          <ActionButton variant="default" leftSection={<IconRefresh size={14} />} needs={need(scopeOf(catalog), 'maintain')} loading={refresh.isPending} onClick={() => refresh.mutate()}>
             Refresh
-          </Act>
+          </ActionButton>
           <UpgradeChosen catalog={catalog} chosen={chosen} />
         </>
       }
@@ -151,12 +151,12 @@ function UpgradeChosen({ catalog, chosen }: UpgradeChosenProps) {
   const only = names.length === 1 ? names[0] : undefined;
   const check = useCheckMany(catalog);
   return (
-    <Act
+    <ActionButton
       disabledReason={names.length === 0 ? 'Select tables that are only in Hive first.' : null}
       loading={check.isPending}
       onClick={() => (only === undefined ? check.mutate(names) : void navigate(paths.upgrade(catalog, only)))}
     >
       {names.length > 1 ? `Upgrade ${names.length} tables` : 'Upgrade'}
-    </Act>
+    </ActionButton>
   );
 }

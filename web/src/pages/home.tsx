@@ -4,12 +4,12 @@ import { Link } from 'react-router';
 import type { ReactNode } from 'react';
 
 import { catalogs, events, hiveTables, jobs, operations } from '../api/queries';
-import type { Away, CommitEvent, Health, HiveRow, Job, Operation } from '../api/types';
+import type { MetastoreDown, CommitEvent, Health, HiveRow, Job, Operation } from '../api/types';
 import { useCatalog } from '../components/catalog';
 import { DataTable, type Column } from '../components/data-table';
 import { Bytes, Count, useNow, When } from '../components/figures';
 import { jobColumns } from '../components/job-parts';
-import { useOptimizers, usePulse, useSeesServer } from '../components/me';
+import { useOptimizers, usePulse, useSeesServer } from '../components/current-user';
 import { Empty, Note } from '../components/notes';
 import { Page } from '../components/panel';
 import { engineText, many, secondsBetween } from '../lib/format';
@@ -89,7 +89,7 @@ function NeedsYou({ catalog }: { catalog: string }) {
   const needs = useNeeds(catalog);
   if (needs === undefined) return null;
   if (needs.length === 0) {
-    return <Note title="Nothing needs you.">Failed jobs, Hive tables that cannot follow and a queue that nobody works off appear here.</Note>;
+    return <Note title="All clear">Failed jobs, out-of-sync Hive tables and jobs waiting with no optimizer appear here.</Note>;
   }
   return (
     <section className="stack" style={{ gap: 8 }} aria-label="what needs you">
@@ -118,8 +118,8 @@ function useNeeds(catalog: string): Need[] | undefined {
   const waiting = beat.counts.pending ?? 0;
   const away = known.find((one) => one.name === catalog)?.metastore_down ?? null;
   return [
-    ...(away === null ? [] : [metastoreAway(catalog, away)]),
-    ...(waiting > 0 && workers?.length === 0 ? [nobodyWorks(waiting)] : []),
+    ...(away === null ? [] : [metastoreDown(catalog, away)]),
+    ...(waiting > 0 && workers?.length === 0 ? [noOptimizer(waiting)] : []),
     ...left.slice(0, 5).map(failedJob),
     ...(works?.items ?? []).filter((one) => isFailedUpgrade(one, works?.items ?? [], now)).map(failedOperation),
     ...(drifted.data?.pages[0]?.items ?? []).map((row) => driftedTable(catalog, row)),
@@ -141,11 +141,11 @@ function isFailedUpgrade(one: Operation, all: Operation[], now: number): boolean
   return !all.some((other) => other.target === one.target && other.created_at > one.created_at);
 }
 
-function nobodyWorks(waiting: number): Need {
+function noOptimizer(waiting: number): Need {
   return {
     key: 'no-optimizer',
     tone: 'bad',
-    title: `${many(waiting, 'job')} ${waiting === 1 ? 'waits' : 'wait'} and no optimizer runs`,
+    title: `${many(waiting, 'job')} ${waiting === 1 ? 'waits' : 'wait'} with no optimizer`,
     text: (
       <>
         Start one with <span className="mono">firn optimizer</span>; it needs Java and may run on any machine that reaches this server.
@@ -155,7 +155,7 @@ function nobodyWorks(waiting: number): Need {
   };
 }
 
-function metastoreAway(catalog: string, away: Away): Need {
+function metastoreDown(catalog: string, away: MetastoreDown): Need {
   return {
     key: 'metastore-away',
     tone: 'bad',
@@ -175,7 +175,7 @@ function failedJob(job: Job): Need {
     tone: job.status === 'unknown' ? 'warn' : 'bad',
     title: (
       <>
-        {job.kind} of <span className="mono">{job.table}</span> {job.status === 'unknown' ? 'ended and nobody knows how' : 'failed'} <When at={job.ended_at ?? job.created_at} />
+        {job.kind} of <span className="mono">{job.table}</span> {job.status === 'unknown' ? 'has an unknown outcome, since' : 'failed'} <When at={job.ended_at ?? job.created_at} />
       </>
     ),
     text: job.error ?? 'The server settles it from its own record.',
@@ -204,7 +204,7 @@ function driftedTable(catalog: string, row: HiveRow): Need {
     tone: 'warn',
     title: (
       <>
-        <span className="mono">{hive}</span> in Hive and its upgraded table differ
+        <span className="mono">{hive}</span> in Hive and its upgraded table are out of sync
       </>
     ),
     text: (

@@ -5,11 +5,11 @@ import { useState } from 'react';
 import { answered, api } from '../api/client';
 import { importEntries, operation as operationQuery } from '../api/queries';
 import type { ImportEntry, ImportState, Operation } from '../api/types';
-import { Act } from '../components/act';
-import { useDo } from '../components/ask';
+import { ActionButton } from '../components/action-button';
+import { useDo } from '../components/confirm-dialog';
 import { Choice } from '../components/choice';
 import { DataTable, type Column } from '../components/data-table';
-import { ImportMark, OperationMark } from '../components/marks';
+import { ImportMark, OperationMark } from '../components/status-icons';
 import { Empty, Note, ProblemNote } from '../components/notes';
 import { Facts, Panel } from '../components/panel';
 import { paths } from '../lib/paths';
@@ -92,9 +92,9 @@ function Summary({ operation, catalog, again, begin, problem }: SummaryProps) {
         {!runs && (
           <div className="row">
             {isPlan && begin !== null && (
-              <Act disabledReason={ready === 0 ? 'There is nothing to register.' : null} onClick={begin}>
+              <ActionButton disabledReason={ready === 0 ? 'There is nothing to register.' : null} onClick={begin}>
                 {`Register ${ready.toLocaleString('en-US')}`}
-              </Act>
+              </ActionButton>
             )}
             <Button variant="default" onClick={again}>
               {isPlan ? 'Change what is asked' : 'Import more'}
@@ -136,11 +136,11 @@ function Steer({ operation, catalog }: { operation: Operation; catalog: string }
   return (
     <div className="row">
       {operation.error !== null && (
-        <Act size="compact-xs" loading={resume.isPending} onClick={() => resume.mutate()}>
+        <ActionButton size="compact-xs" loading={resume.isPending} onClick={() => resume.mutate()}>
           Try again now
-        </Act>
+        </ActionButton>
       )}
-      <Act
+      <ActionButton
         variant="default"
         size="compact-xs"
         loading={cancel.isPending}
@@ -148,7 +148,7 @@ function Steer({ operation, catalog }: { operation: Operation; catalog: string }
         onClick={() => cancel.mutate()}
       >
         Cancel
-      </Act>
+      </ActionButton>
     </div>
   );
 }

@@ -5,7 +5,7 @@ import { useParams } from 'react-router';
 
 import { answered, api } from '../api/client';
 import type { ImportIn } from '../api/types';
-import { Act } from '../components/act';
+import { ActionButton } from '../components/action-button';
 import { Choice } from '../components/choice';
 import { Note, ProblemNote } from '../components/notes';
 import { Page, Panel } from '../components/panel';
@@ -107,9 +107,9 @@ function Form({ catalog, known, start, starting, problem }: FormProps) {
           one table lose data.
         </Note>
         {problem !== null && problem !== undefined && <ProblemNote error={problem} />}
-        <Act type="submit" needs={need(scopeOf(catalog), 'read', 'create', 'drop', 'maintain')} loading={starting} disabledReason={body.address.trim() === '' ? 'Say where to import from.' : null} style={{ alignSelf: 'flex-start' }}>
-          Look what is there
-        </Act>
+        <ActionButton type="submit" needs={need(scopeOf(catalog), 'read', 'create', 'drop', 'maintain')} loading={starting} disabledReason={body.address.trim() === '' ? 'Say where to import from.' : null} style={{ alignSelf: 'flex-start' }}>
+          Scan
+        </ActionButton>
       </form>
     </Panel>
   );
@@ -152,20 +152,20 @@ function Which({ body, change }: PartProps) {
   return (
     <>
       <TextInput
-        label="Only these"
+        label="Include"
         description="Optional: patterns such as sales.*, separated by commas"
         value={body.include?.join(',') ?? ''}
         onChange={(event) => change({ include: event.currentTarget.value.split(',') })}
         classNames={{ input: 'mono' }}
       />
       <TextInput
-        label="Not these"
+        label="Exclude"
         value={body.exclude?.join(',') ?? ''}
         onChange={(event) => change({ exclude: event.currentTarget.value.split(',') })}
         classNames={{ input: 'mono' }}
       />
       <TextInput
-        label="Put below"
+        label="Target namespace"
         description="Optional: a namespace above all that comes"
         value={body.into ?? ''}
         onChange={(event) => change({ into: event.currentTarget.value })}

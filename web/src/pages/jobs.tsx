@@ -3,15 +3,15 @@ import { useDebouncedCallback } from '@mantine/hooks';
 import { IconSearch } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 
-import { catalogs, jobs, optimizing } from '../api/queries';
+import { catalogs, jobs, maintenanceStatus } from '../api/queries';
 import { ACTIVE, type JobKind, type JobStatus } from '../api/types';
 import { DataTable } from '../components/data-table';
 import { jobColumns } from '../components/job-parts';
-import { useSeesServer } from '../components/me';
+import { useSeesServer } from '../components/current-user';
 import { Empty, Note } from '../components/notes';
 import { Page } from '../components/panel';
 import { Choice } from '../components/choice';
-import { JOB_KINDS } from '../lib/kinds';
+import { JOB_KINDS } from '../lib/job-kinds';
 import { paths } from '../lib/paths';
 import { whyNothingRuns } from '../lib/queue';
 import { useUrlState } from '../lib/url-state';
@@ -34,7 +34,7 @@ export function JobsPage() {
   const group = get('group');
   const search = get('search');
   const find = useDebouncedCallback((text: string) => set({ search: text.trim() || undefined }), 250);
-  const { data: work } = useQuery(optimizing(useSeesServer()));
+  const { data: work } = useQuery(maintenanceStatus(useSeesServer()));
   const found = useInfiniteQuery(
     jobs({
       ...(catalog === undefined ? {} : { catalog }),
@@ -105,7 +105,7 @@ export function JobsPage() {
 
 /** One sentence for the most asked question, for each group that has something to say. */
 function WhyNothingRuns() {
-  const { data } = useQuery(optimizing(useSeesServer()));
+  const { data } = useQuery(maintenanceStatus(useSeesServer()));
   if (data === undefined) return null;
   return whyNothingRuns(data.groups).map(({ key, tone, title, text }) => (
     <Note key={key} tone={tone} title={title}>

@@ -6,11 +6,11 @@ import { batch as batchQuery, operations } from '../api/queries';
 import type { Batch, Operation } from '../api/types';
 import { Bar, paceText } from '../components/bar';
 import { useNow } from '../components/figures';
-import { OutcomeMark } from '../components/marks';
+import { OutcomeMark } from '../components/status-icons';
 import { Panel } from '../components/panel';
 import { exact, many, secondsBetween } from '../lib/format';
 import { paths } from '../lib/paths';
-import { BatchTurns, Turns } from './turns';
+import { BatchActions, OperationActions } from './operation-actions';
 
 /** Upgrades, downgrades and imports that run or are paused: they go on whoever looks. Many that were asked for at once are one. */
 export function RunningOperations({ catalog }: { catalog: string }) {
@@ -31,7 +31,7 @@ export function RunningOperations({ catalog }: { catalog: string }) {
               {one.kind} of <span className="mono wrap-anywhere">{one.target}</span>
               <OperationBar operation={one} />
             </div>
-            {one.kind !== 'import' && <Turns operation={one} />}
+            {one.kind !== 'import' && <OperationActions operation={one} />}
             <Button component={Link} to={placeOf(catalog, one)} variant="default" size="compact-xs">
               Watch
             </Button>
@@ -56,7 +56,7 @@ function RunningBatch({ catalog, id }: { catalog: string; id: string }) {
       <div className="grow">
         <BatchBar batch={data} />
       </div>
-      <BatchTurns catalog={catalog} batch={data} />
+      <BatchActions catalog={catalog} batch={data} />
       <Button component={Link} to={paths.upgradeMany(catalog, data.kind === 'check' ? { check: id } : { batch: id })} variant="default" size="compact-xs">
         Watch
       </Button>

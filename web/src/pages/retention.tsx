@@ -5,7 +5,7 @@ import { useState, type SyntheticEvent } from 'react';
 
 import { answered, api } from '../api/client';
 import type { Catalog } from '../api/types';
-import { Act } from '../components/act';
+import { ActionButton } from '../components/action-button';
 import { ProblemNote } from '../components/notes';
 import { need, scopeOf } from '../lib/access';
 
@@ -20,7 +20,7 @@ export function Retention({ catalog }: { catalog: Catalog }) {
   const shown = kept === '0' ? 'not at all' : kept;
   return (
     <>
-      <Act
+      <ActionButton
         variant="subtle"
         size="compact-xs"
         needs={need(scopeOf(catalog.name), 'maintain', 'write')}
@@ -28,7 +28,7 @@ export function Retention({ catalog }: { catalog: Catalog }) {
         onClick={open}
       >
         {shown}
-      </Act>
+      </ActionButton>
       <Modal opened={opened} onClose={close} title={`Dropped tables of ${catalog.name}`} closeButtonProps={{ 'aria-label': 'close' }}>
         <Form catalog={catalog.name} kept={kept} close={close} />
       </Modal>
@@ -69,11 +69,11 @@ function Form({ catalog, kept, close }: { catalog: string; kept: string; close: 
       {change.error && <ProblemNote error={change.error} />}
       <div className="row" style={{ justifyContent: 'flex-end' }}>
         <Button variant="default" onClick={close}>
-          Not now
+          Cancel
         </Button>
-        <Act type="submit" loading={change.isPending} disabledReason={wanted.trim() === '' ? 'Say how long.' : null}>
+        <ActionButton type="submit" loading={change.isPending} disabledReason={wanted.trim() === '' ? 'Say how long.' : null}>
           Save
-        </Act>
+        </ActionButton>
       </div>
     </form>
   );

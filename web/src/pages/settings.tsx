@@ -8,11 +8,11 @@ import { Link } from 'react-router';
 import { answered, api } from '../api/client';
 import { catalogs } from '../api/queries';
 import type { BackgroundTask, Catalog } from '../api/types';
-import { Act } from '../components/act';
+import { ActionButton } from '../components/action-button';
 import { DataTable, type Column } from '../components/data-table';
 import { Span, When } from '../components/figures';
-import { BROKEN, HEALTHY, Mark, NEVER_RAN } from '../components/marks';
-import { useMe, usePulse, useSeesServer } from '../components/me';
+import { BROKEN, HEALTHY, Mark, NEVER_RAN } from '../components/status-icons';
+import { useMe, usePulse, useSeesServer } from '../components/current-user';
 import { Empty, ProblemNote } from '../components/notes';
 import { Facts, Page, Panel } from '../components/panel';
 import { SERVER, type Need } from '../lib/access';
@@ -71,14 +71,8 @@ function TaskState({ task }: { task: BackgroundTask }) {
   return <Mark look={task.last_at === null ? NEVER_RAN : HEALTHY} />;
 }
 
-/** `PlanStatus(looked_at=3, planned=0)` as "looked at 3, planned 0". */
-function statusText(status: string): string {
-  const inside = /^\w+\((.*)\)$/.exec(status)?.[1] ?? status;
-  return inside.replaceAll('=()', '=none').replaceAll('=', ' ').replaceAll('_', ' ');
-}
-
 function Outcome({ task }: { task: BackgroundTask }) {
-  const text = task.error ?? (task.status === null ? '' : statusText(task.status));
+  const text = task.error ?? task.status ?? '';
   return (
     <div className={`truncate ${task.error === null ? 'dim' : 'bad'}`} style={{ maxWidth: 360 }} title={text}>
       {text}
@@ -99,9 +93,9 @@ export function SettingsPage() {
         name="catalogs"
         title="Catalogs"
         aside={
-          <Act variant="subtle" size="compact-xs" leftSection={<IconPlus size={13} />} needs={CREATE} onClick={open}>
+          <ActionButton variant="subtle" size="compact-xs" leftSection={<IconPlus size={13} />} needs={CREATE} onClick={open}>
             Create catalog
-          </Act>
+          </ActionButton>
         }
         columns={CATALOGS}
         rows={found.data}
@@ -167,9 +161,9 @@ function CreateCatalog({ opened, close }: { opened: boolean; close: () => void }
         <TextInput label="Hive Metastore" placeholder="thrift://localhost:9083" description="Optional: lists its tables for upgrade" value={metastore} onChange={(event) => setMetastore(event.currentTarget.value)} />
         {create.error && <ProblemNote error={create.error} />}
         <div className="row" style={{ justifyContent: 'flex-end' }}>
-          <Act type="submit" loading={create.isPending} disabledReason={missing}>
+          <ActionButton type="submit" loading={create.isPending} disabledReason={missing}>
             Create
-          </Act>
+          </ActionButton>
         </div>
       </form>
     </Modal>

@@ -7,7 +7,7 @@ import { begin } from '../api/oidc';
 import { Problem } from '../api/problem';
 import { signIn } from '../api/session';
 import type { Oidc } from '../api/types';
-import { Act } from '../components/act';
+import { ActionButton } from '../components/action-button';
 import { Logo } from '../components/logo';
 import { Note, ProblemNote } from '../components/notes';
 import styles from '../components/gate.module.css';
@@ -89,9 +89,9 @@ function WithToken({ focused }: { focused: boolean }) {
         visibilityToggleButtonProps={{ 'aria-label': 'show the token' }}
       />
       {entering.error && <ProblemNote error={entering.error} />}
-      <Act type="submit" size="sm" variant={focused ? 'filled' : 'default'} loading={entering.isPending} disabledReason={token === '' ? 'Paste a token first.' : null}>
+      <ActionButton type="submit" size="sm" variant={focused ? 'filled' : 'default'} loading={entering.isPending} disabledReason={token === '' ? 'Paste a token first.' : null}>
         Sign in
-      </Act>
+      </ActionButton>
     </form>
   );
 }

@@ -5,12 +5,12 @@ import { Link, useParams } from 'react-router';
 import { answered, api } from '../api/client';
 import { table as tableQuery, tableJobs, view as viewQuery } from '../api/queries';
 import type { Table } from '../api/types';
-import { useDo } from '../components/ask';
+import { useDo } from '../components/confirm-dialog';
 import { DataTable } from '../components/data-table';
 import { Bytes, Count, When } from '../components/figures';
 import { jobColumns, TableName } from '../components/job-parts';
-import { KindMark } from '../components/marks';
-import { useWhyNot } from '../components/me';
+import { KindMark } from '../components/status-icons';
+import { useWhyNot } from '../components/current-user';
 import { Empty, ProblemNote } from '../components/notes';
 import { Facts, Page, Panel } from '../components/panel';
 import { Copy } from '../components/snippet';
@@ -19,15 +19,15 @@ import { count } from '../lib/format';
 import { fullName, paths } from '../lib/paths';
 import { useUrlState } from '../lib/url-state';
 import { TableActions } from './table/actions';
-import { AskedPublish } from './table/asked';
+import { PublishRequestPanel } from './table/publish-request';
 import { Blockers } from './table/blockers';
-import { GivingBack } from './table/give-back';
+import { DowngradeProgress } from './table/downgrade';
 import { HealthPanel } from './table/health';
 import { HiveTab } from './table/hive';
 import { HistoryTab } from './table/history';
 import { LayoutTab } from './table/layout';
-import { keysFact, RepeatedKeys } from './table/keys';
-import { NextStep } from './table/next';
+import { keysFact, DuplicateKeys } from './table/keys';
+import { NextJob } from './table/next-job';
 import { PolicyTab } from './table/policy';
 import { PropertiesTab } from './table/properties';
 import { RefsTab } from './table/refs';
@@ -35,7 +35,7 @@ import { SchemaTab } from './table/schema';
 import { SnapshotsTab } from './table/snapshots';
 import { StoresStrip } from './table/stores';
 import { Timeline } from './table/timeline';
-import { HowToUse } from './table-use';
+import { HowToUse } from './connect-snippets';
 import { ViewPage } from './view';
 import styles from './table.module.css';
 
@@ -65,10 +65,10 @@ function OneTable({ catalog, name }: { catalog: string; name: string }) {
       {error && <ProblemNote error={error} what="what you see may be old" />}
       {table.kind !== 'view' && (
         <>
-          {table.hive_name !== null && <GivingBack catalog={catalog} hive={table.hive_name} />}
-          {table.hive_name !== null && <AskedPublish catalog={catalog} hive={table.hive_name} />}
+          {table.hive_name !== null && <DowngradeProgress catalog={catalog} hive={table.hive_name} />}
+          {table.hive_name !== null && <PublishRequestPanel catalog={catalog} hive={table.hive_name} />}
           <Blockers table={table} />
-          <NextStep table={table} />
+          <NextJob table={table} />
           <HealthPanel table={table} />
         </>
       )}
@@ -76,7 +76,7 @@ function OneTable({ catalog, name }: { catalog: string; name: string }) {
         <Figures table={table} />
       </Panel>
       {table.kind === 'keyed' && <StoresStrip table={table} />}
-      <RepeatedKeys table={table} />
+      <DuplicateKeys table={table} />
       <Timeline catalog={catalog} table={name} />
       <Details table={table} />
     </Page>

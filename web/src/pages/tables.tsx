@@ -12,7 +12,7 @@ import { DataTable, type Column } from '../components/data-table';
 import { Bytes, Count, When } from '../components/figures';
 import { HealthBar } from '../components/health';
 import { TableName } from '../components/job-parts';
-import { KindMark } from '../components/marks';
+import { KindMark } from '../components/status-icons';
 import { Empty } from '../components/notes';
 import { Page } from '../components/panel';
 import { fullName, paths } from '../lib/paths';
@@ -27,7 +27,7 @@ const KINDS = [
   { value: 'keyed', label: 'Keyed' },
   { value: 'plain', label: 'Plain' },
   { value: 'view', label: 'Views' },
-  { value: 'hive', label: 'Hive only' },
+  { value: 'hive', label: 'Not upgraded' },
   { value: 'dropped', label: 'Dropped' },
 ];
 

@@ -5,11 +5,11 @@ import { Link, useParams } from 'react-router';
 import { answered, api } from '../api/client';
 import { batch as batchQuery, batchOperations } from '../api/queries';
 import type { Batch, Operation } from '../api/types';
-import { Act } from '../components/act';
+import { ActionButton } from '../components/action-button';
 import { DataTable, type Column } from '../components/data-table';
 import { Bytes, Count } from '../components/figures';
 import { ListedTable } from '../components/job-parts';
-import { OutcomeMark } from '../components/marks';
+import { OutcomeMark } from '../components/status-icons';
 import { Empty, Note, ProblemNote, Words } from '../components/notes';
 import { Page, Panel } from '../components/panel';
 import { need, scopeOf } from '../lib/access';
@@ -18,7 +18,7 @@ import { keysFrom, keysText, NO_KEY, withColumns, type Key, type Keys } from '..
 import { paths } from '../lib/paths';
 import { useUrlState } from '../lib/url-state';
 import { BatchBar, OperationBar } from './operations';
-import { BatchTurns, Turns } from './turns';
+import { BatchActions, OperationActions } from './operation-actions';
 import { propertiesOf, Subdirectories } from './upgrade-steps';
 
 /** What an operation keeps of the checks that were made for it. */
@@ -73,7 +73,7 @@ function Report({ catalog, id }: { catalog: string; id: string }) {
   if (batch === undefined) return <Panel>{error ? <ProblemNote error={error} /> : <span className="dim">…</span>}</Panel>;
   return (
     <>
-      <Panel title="Checks" aside={<BatchTurns catalog={catalog} batch={batch} />}>
+      <Panel title="Checks" aside={<BatchActions catalog={catalog} batch={batch} />}>
         <BatchBar batch={batch} />
       </Panel>
       <Start catalog={catalog} batch={batch} rows={rows ?? []} whole={!found.hasNextPage} keys={keys} />
@@ -183,7 +183,7 @@ function InTheWay({ one }: { one: Operation }) {
 
 const hasBelow = (one: Operation): boolean => (found(one).checks ?? []).some((check) => check.code === 'subdirectories');
 
-/** Where tables have sub-directories: what is said of these holds for all of them, and they are looked at again with it. */
+/** Tables with sub-directories: one answer holds for all of them, and they are checked again with it. */
 function Below({ catalog, batch, rows, whole }: Omit<StartProps, 'keys'>) {
   const [get, set] = useUrlState();
   const told = get('subdirectories') ?? '';
@@ -254,14 +254,14 @@ function Start({ catalog, batch, rows, whole, keys }: StartProps) {
             : `${batch.unfinished > 0 || !whole ? 'So far ' : ''}${many(eligible.length, 'table')} with ${many(files, 'file')} (${bytes(size)}) can be upgraded, ${keyed.length} with a key.`
         }
         action={
-          <Act
+          <ActionButton
             needs={databases.flatMap((one) => need(scopeOf(catalog, [one]), 'create', 'read'))}
             loading={start.isPending}
             disabledReason={whyNotYet(batch, eligible.length, whole)}
             onClick={() => start.mutate()}
           >
             {`Upgrade ${many(eligible.length, 'table')}`}
-          </Act>
+          </ActionButton>
         }
       >
         The footers of the files are read, not the data. No file is moved, rewritten or deleted; Hive’s readers and writers go on. Each table
@@ -287,7 +287,7 @@ const PROGRESS: Column<Operation>[] = [
   { key: 'files', title: 'Files', cell: (one) => <Count value={found(one).files} />, right: true },
   { key: 'bytes', title: 'Size', cell: (one) => <Bytes value={found(one).bytes} />, right: true },
   { key: 'how', title: 'How far, or why not', cell: (one) => <HowFar one={one} />, wide: true },
-  { key: 'act', title: '', cell: (one) => (one.ended_at === null ? <Turns operation={one} /> : null), right: true },
+  { key: 'act', title: '', cell: (one) => (one.ended_at === null ? <OperationActions operation={one} /> : null), right: true },
 ];
 
 function HowFar({ one }: { one: Operation }) {
@@ -301,7 +301,7 @@ function Progress({ catalog, id }: { catalog: string; id: string }) {
   if (batch === undefined) return <Panel>{error ? <ProblemNote error={error} /> : <span className="dim">…</span>}</Panel>;
   return (
     <>
-      <Panel title="Upgrades" aside={<BatchTurns catalog={catalog} batch={batch} />}>
+      <Panel title="Upgrades" aside={<BatchActions catalog={catalog} batch={batch} />}>
         <div className="stack">
           <BatchBar batch={batch} />
           <span className="dim">

@@ -5,15 +5,15 @@ import { Link } from 'react-router';
 import { operation as operationQuery, table as tableQuery } from '../api/queries';
 import type { Operation } from '../api/types';
 import { Count, Span, useNow } from '../components/figures';
-import { OperationMark } from '../components/marks';
+import { OperationMark } from '../components/status-icons';
 import { Note, ProblemNote } from '../components/notes';
 import { Facts, Panel } from '../components/panel';
 import { secondsBetween } from '../lib/format';
 import { paths } from '../lib/paths';
 import { OperationBar } from './operations';
 import { CheckKeys, keysFact } from './table/keys';
-import { HowToUse } from './table-use';
-import { Turns } from './turns';
+import { HowToUse } from './connect-snippets';
+import { OperationActions } from './operation-actions';
 
 interface UpgradeProgressProps {
   id: string;
@@ -27,7 +27,7 @@ export function UpgradeProgress({ id, catalog, table }: UpgradeProgressProps) {
   if (operation === undefined) return <Panel>{error ? <ProblemNote error={error} /> : <span className="dim">…</span>}</Panel>;
   if (operation.status === 'succeeded') return <Done operation={operation} catalog={catalog} />;
   return (
-    <Panel title={<OperationMark status={operation.status} />} aside={operation.ended_at === null ? <Turns operation={operation} /> : null}>
+    <Panel title={<OperationMark status={operation.status} />} aside={operation.ended_at === null ? <OperationActions operation={operation} /> : null}>
       <div className="stack">
         {operation.ended_at === null && (
           <>

@@ -5,10 +5,10 @@ import type { ReactNode } from 'react';
 
 import { answered, api } from '../api/client';
 import type { Check, HiveReport } from '../api/types';
-import { Act } from '../components/act';
+import { ActionButton } from '../components/action-button';
 import { DataTable, type Column } from '../components/data-table';
 import { Bytes, Count } from '../components/figures';
-import { CheckMark } from '../components/marks';
+import { CheckMark } from '../components/status-icons';
 import { Note, ProblemNote, Words } from '../components/notes';
 import { Facts } from '../components/panel';
 import { need, onTable, scopeOf } from '../lib/access';
@@ -62,9 +62,9 @@ function Back({ to, go }: { to: number; go: (step: number) => void }) {
 
 function Next({ to, go, reason }: { to: number; go: (step: number) => void; reason?: string | null }) {
   return (
-    <Act rightSection={<IconArrowRight size={14} />} onClick={() => go(to)} disabledReason={reason}>
+    <ActionButton rightSection={<IconArrowRight size={14} />} onClick={() => go(to)} disabledReason={reason}>
       Next
-    </Act>
+    </ActionButton>
   );
 }
 
@@ -231,7 +231,7 @@ export function KeyChoice(props: StepProps & { choose: (choices: Choices) => voi
           <Note
             title={
               <>
-                A row is named by <span className="mono">{choices.key.join(', ')}</span>
+                Primary key: <span className="mono">{choices.key.join(', ')}</span>
               </>
             }
           >
@@ -297,9 +297,9 @@ export function Consequences(props: StepProps & { started: (operation: string) =
       {start.error && <ProblemNote error={start.error} />}
       <Footer>
         <Back to={2} go={go} />
-        <Act needs={[...need(scopeOf(catalog, partsOf(report.target).slice(0, -1)), 'create'), ...need(onTable(catalog, report.target), 'read')]} loading={start.isPending} disabledReason={whyNotOn(props)} onClick={() => start.mutate()}>
+        <ActionButton needs={[...need(scopeOf(catalog, partsOf(report.target).slice(0, -1)), 'create'), ...need(onTable(catalog, report.target), 'read')]} loading={start.isPending} disabledReason={whyNotOn(props)} onClick={() => start.mutate()}>
           Upgrade {report.table}
-        </Act>
+        </ActionButton>
       </Footer>
     </div>
   );

@@ -4,11 +4,11 @@ import { useState } from 'react';
 
 import { answered, api } from '../api/client';
 import type { View, ViewVersion } from '../api/types';
-import { Act } from '../components/act';
+import { ActionButton } from '../components/action-button';
 import { DataTable, type Column } from '../components/data-table';
 import { When } from '../components/figures';
 import { TableName } from '../components/job-parts';
-import { KindMark } from '../components/marks';
+import { KindMark } from '../components/status-icons';
 import { Empty, ProblemNote } from '../components/notes';
 import { Facts, Page, Panel } from '../components/panel';
 import { Copy, Snippet } from '../components/snippet';
@@ -94,9 +94,9 @@ function Versions({ view }: { view: View }) {
       title: '',
       right: true,
       cell: (one) => (
-        <Act size="compact-xs" variant="default" needs={need(onTable(view.catalog, fullName(view)), 'write')} disabledReason={one.is_current ? 'The view reads as this version.' : null} onClick={() => set({ back: String(one.version_id) })}>
+        <ActionButton size="compact-xs" variant="default" needs={need(onTable(view.catalog, fullName(view)), 'write')} disabledReason={one.is_current ? 'The view reads as this version.' : null} onClick={() => set({ back: String(one.version_id) })}>
           Go back to it
-        </Act>
+        </ActionButton>
       ),
     },
   ];
@@ -145,12 +145,12 @@ function Back({ view, target, close }: { view: View; target: number; close: () =
       )}
       {(dry.error ?? doing.error) && <ProblemNote error={dry.error ?? doing.error} />}
       <div className="row" style={{ justifyContent: 'flex-end' }}>
-        <Act variant="default" onClick={close}>
-          Not now
-        </Act>
-        <Act loading={doing.isPending} disabledReason={dry.data === undefined ? 'It is not known yet what would change.' : null} onClick={() => doing.mutate()}>
+        <ActionButton variant="default" onClick={close}>
+          Cancel
+        </ActionButton>
+        <ActionButton loading={doing.isPending} disabledReason={dry.data === undefined ? 'It is not known yet what would change.' : null} onClick={() => doing.mutate()}>
           Go back
-        </Act>
+        </ActionButton>
       </div>
     </div>
   );

@@ -94,7 +94,7 @@ def test_what_is_pending_is_merged_and_then_published(beside: BesideHive) -> Non
     assert not beside.publishes.is_asked_for(relation_of(beside, table).id)
     told_at_the_end = wish(beside, table)
     assert told_at_the_end.step is Step.DONE
-    assert told_at_the_end.message == "Hive now sees 1 partition as readers here do; it has every change"
+    assert told_at_the_end.message == "1 partition published; Hive is up to date"
 
 
 def test_whoever_dies_before_the_publish_loses_no_wish(beside: BesideHive) -> None:

@@ -91,7 +91,7 @@ def test_a_table_without_unique_keys_is_hives_alone_again(site: Site) -> None:
     with optimizer(site.run.url, REPEATED):
         again = upgrade(site.run, site.orders, "--keep")
     assert again.code == 0
-    assert "1 occur more than once (1 rows too many)" in site.run("table", "show", site.orders.name).out
+    assert "1 occur more than once (1 duplicate rows)" in site.run("table", "show", site.orders.name).out
 
 
 def test_changes_that_were_written_meanwhile_keep_the_table_here(site: Site) -> None:

@@ -1,3 +1,4 @@
+import { auditText } from '../../lib/audit';
 import { Select, TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
 import { useInfiniteQuery } from '@tanstack/react-query';
@@ -7,8 +8,8 @@ import { audit, type AuditFilter } from '../../api/access';
 import type { AuditEntry, Verdict } from '../../api/types';
 import { DataTable, type Column } from '../../components/data-table';
 import { When } from '../../components/figures';
-import { VerdictMark } from '../../components/marks';
-import { useMe } from '../../components/me';
+import { VerdictMark } from '../../components/status-icons';
+import { useMe } from '../../components/current-user';
 import { Empty } from '../../components/notes';
 import { useUrlState } from '../../lib/url-state';
 import { AccessFrame, AdminsOnly } from './frame';
@@ -48,11 +49,9 @@ const COLUMNS: Column<AuditEntry>[] = [
 ];
 
 function What({ entry }: { entry: AuditEntry }) {
-  const route = entry.route.replace(/^\/(api|iceberg)\/v1/, '');
   return (
-    <div className="mono" style={{ minWidth: 260 }} title={entry.route}>
-      {entry.changes ? entry.method : <span className="dim">{entry.method}</span>} <span className="dim">{entry.route.startsWith('/iceberg') ? 'iceberg' : ''}</span>
-      <Breakable text={route} at="/" />
+    <div className={entry.changes ? '' : 'dim'} style={{ minWidth: 260 }} title={`${entry.method} ${entry.route}`}>
+      {auditText(entry)}
     </div>
   );
 }

@@ -4,7 +4,7 @@ import { useState, type SyntheticEvent } from 'react';
 
 import { answered, api } from '../../api/client';
 import { login } from '../../api/queries';
-import { Act } from '../../components/act';
+import { ActionButton } from '../../components/action-button';
 import { ProblemNote } from '../../components/notes';
 import type { Shown } from './secret';
 
@@ -67,9 +67,9 @@ export function CreatePrincipal({ kind, close, made }: CreatePrincipalProps) {
         {isUser && <div className="dim">They may do nothing until they have a role, and get in with a token that you make for them.</div>}
         {create.error && <ProblemNote error={create.error} />}
         <div className="row" style={{ justifyContent: 'flex-end' }}>
-          <Act type="submit" loading={create.isPending} disabledReason={name.trim() === '' ? 'Give it a name.' : null}>
+          <ActionButton type="submit" loading={create.isPending} disabledReason={name.trim() === '' ? 'Give it a name.' : null}>
             Create
-          </Act>
+          </ActionButton>
         </div>
       </form>
     </Modal>

@@ -5,8 +5,8 @@ import { useState, type SyntheticEvent } from 'react';
 import { answered, api } from '../../api/client';
 import { roles } from '../../api/access';
 import { catalogs } from '../../api/queries';
-import { Act } from '../../components/act';
-import { useMe } from '../../components/me';
+import { ActionButton } from '../../components/action-button';
+import { useMe } from '../../components/current-user';
 import { ProblemNote } from '../../components/notes';
 import type { Shown } from './secret';
 
@@ -73,9 +73,9 @@ export function CreateToken({ close, made }: { close: () => void; made: (shown: 
         />
         {create.error && <ProblemNote error={create.error} />}
         <div className="row" style={{ justifyContent: 'flex-end' }}>
-          <Act type="submit" loading={create.isPending} disabledReason={name.trim() === '' ? 'Give it a name.' : null}>
+          <ActionButton type="submit" loading={create.isPending} disabledReason={name.trim() === '' ? 'Give it a name.' : null}>
             Create
-          </Act>
+          </ActionButton>
         </div>
       </form>
     </Modal>

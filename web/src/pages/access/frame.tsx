@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import { Navigate, NavLink } from 'react-router';
 
-import { useMe } from '../../components/me';
+import { useMe } from '../../components/current-user';
 import { Empty } from '../../components/notes';
 import { Page, Panel } from '../../components/panel';
 import { paths } from '../../lib/paths';
@@ -48,7 +48,7 @@ function Off() {
 export function AdminsOnly({ what }: { what: string }) {
   return (
     <Panel>
-      <Empty title={`Only administrators see ${what}`}>That takes the privilege “grant” on the server. Ask one of them for it, or for a role.</Empty>
+      <Empty title={`Only administrators see ${what}`}>That takes the privilege “grant” on the server. ConfirmDialog one of them for it, or for a role.</Empty>
     </Panel>
   );
 }

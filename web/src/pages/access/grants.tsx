@@ -5,9 +5,9 @@ import { useState, type SyntheticEvent } from 'react';
 import { answered, api } from '../../api/client';
 import { catalogs } from '../../api/queries';
 import type { Role } from '../../api/types';
-import { Act } from '../../components/act';
-import { useDo } from '../../components/ask';
-import { useMe, useWhyNot } from '../../components/me';
+import { ActionButton } from '../../components/action-button';
+import { useDo } from '../../components/confirm-dialog';
+import { useMe, useWhyNot } from '../../components/current-user';
 import { Empty } from '../../components/notes';
 import { Panel } from '../../components/panel';
 import { impliedBy, PRIVILEGES, scopeText, type Privilege, type Scope } from '../../lib/access';
@@ -27,7 +27,7 @@ const MEANS: Record<Privilege, string> = {
 /** What the role gives, as a matrix: a row for each thing, a column for each privilege. */
 export function Grants({ role }: { role: Role }) {
   return (
-    <Panel flush title="What it gives" aside={<span className="dim">a grant holds for all that lies in it</span>}>
+    <Panel flush title="Privileges" aside={<span className="dim">a grant holds for all that lies in it</span>}>
       {role.grants.length === 0 ? (
         <Empty title="It gives nothing yet">Choose below what it is to be granted, and on what.</Empty>
       ) : (
@@ -145,9 +145,9 @@ function AddGrant({ role }: { role: Role }) {
       <TextInput label="Namespace" placeholder="all" w={150} value={namespace} disabled={catalog === ''} onChange={(event) => setNamespace(event.currentTarget.value)} classNames={{ input: 'mono' }} />
       <TextInput label="Table or view" placeholder="all" w={150} value={table} disabled={catalog === ''} onChange={(event) => setTable(event.currentTarget.value)} classNames={{ input: 'mono' }} />
       <MultiSelect label="Privileges" miw={200} data={[...PRIVILEGES]} value={privileges} onChange={setPrivileges} />
-      <Act type="submit" loading={grant.isPending} disabledReason={missing}>
+      <ActionButton type="submit" loading={grant.isPending} disabledReason={missing}>
         Grant
-      </Act>
+      </ActionButton>
     </form>
   );
 }

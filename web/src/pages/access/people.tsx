@@ -7,13 +7,13 @@ import { useNavigate } from 'react-router';
 import { answered, api } from '../../api/client';
 import { principals } from '../../api/access';
 import type { Principal } from '../../api/types';
-import { Act } from '../../components/act';
-import { Ask, useDo } from '../../components/ask';
+import { ActionButton } from '../../components/action-button';
+import { ConfirmDialog, useDo } from '../../components/confirm-dialog';
 import { Choice } from '../../components/choice';
 import { DataTable, type Column } from '../../components/data-table';
 import { When } from '../../components/figures';
-import { DISABLED, HEALTHY, Mark } from '../../components/marks';
-import { useMe } from '../../components/me';
+import { DISABLED, HEALTHY, Mark } from '../../components/status-icons';
+import { useMe } from '../../components/current-user';
 import { Empty } from '../../components/notes';
 import { paths } from '../../lib/paths';
 import { useUrlState } from '../../lib/url-state';
@@ -50,9 +50,9 @@ export function PeoplePage() {
   return (
     <AccessFrame
       actions={
-        <Act leftSection={<IconPlus size={14} />} disabledReason={admin ? null : 'Only administrators create users and services.'} onClick={() => create(true)}>
+        <ActionButton leftSection={<IconPlus size={14} />} disabledReason={admin ? null : 'Only administrators create users and services.'} onClick={() => create(true)}>
           {label}
-        </Act>
+        </ActionButton>
       }
     >
       {!admin && <AdminsOnly what="people and services" />}
@@ -88,7 +88,7 @@ function columns(ask: (asked: Asked) => void): Column<Principal>[] {
     { key: 'name', title: 'Name', cell: (one) => <span className="mono">{one.name}</span> },
     { key: 'state', title: 'State', cell: (one) => <Mark look={one.disabled ? DISABLED : { ...HEALTHY, says: 'enabled' }} /> },
     { key: 'roles', title: 'Roles', cell: (one) => <RoleTags roles={one.roles} />, wide: true },
-    { key: 'in', title: 'Gets in by', cell: (one) => <span className="dim">{waysIn(one)}</span> },
+    { key: 'in', title: 'Authentication', cell: (one) => <span className="dim">{waysIn(one)}</span> },
     { key: 'subject', title: 'Subject', cell: (one) => <span className="mono dim">{one.subject ?? '–'}</span>, extra: true },
     { key: 'created', title: 'Created', cell: (one) => <When at={one.created_at} />, right: true },
     { key: 'act', title: '', cell: (one) => <Actions one={one} ask={ask} />, right: true },
@@ -107,9 +107,9 @@ function Actions({ one, ask }: { one: Principal; ask: (asked: Asked) => void }) 
   const self = one.name === me.name ? ': that is you' : '';
   return (
     <span className="row" style={{ gap: 6, justifyContent: 'flex-end' }}>
-      <Act size="compact-xs" variant="default" aria-label={`Roles of ${one.name}`} onClick={() => ask({ what: 'roles', one })}>
+      <ActionButton size="compact-xs" variant="default" aria-label={`Roles of ${one.name}`} onClick={() => ask({ what: 'roles', one })}>
         Roles…
-      </Act>
+      </ActionButton>
       <Menu position="bottom-end">
         <Menu.Target>
           <ActionIcon size="sm" aria-label={`more about ${one.name}`}>
@@ -150,17 +150,17 @@ function Questions({ asked, close, show }: QuestionsProps) {
   if (what === 'roles') return <RolesOf one={one} close={close} />;
   if (what === 'disable') {
     return (
-      <Ask title={`Disable ${one.name}`} opened close={close} yes="Disable" danger act={() => answered(api.POST(`/${ofKind(one)}/{name}/disable`, at))}>
+      <ConfirmDialog title={`Disable ${one.name}`} opened close={close} yes="Disable" danger act={() => answered(api.POST(`/${ofKind(one)}/{name}/disable`, at))}>
         None of the tokens of {one.name} opens anything until they are enabled again. Roles stay.
-      </Ask>
+      </ConfirmDialog>
     );
   }
   if (what === 'drop') {
     return (
-      <Ask title={`Drop ${one.name}`} opened close={close} yes="Drop" danger act={() => answered(api.DELETE(`/${ofKind(one)}/{name}`, at))}>
+      <ConfirmDialog title={`Drop ${one.name}`} opened close={close} yes="Drop" danger act={() => answered(api.DELETE(`/${ofKind(one)}/{name}`, at))}>
         {one.name} and all their tokens are gone. This cannot be undone.
         {one.issuer !== null && ' Whoever can still sign in at the issuer comes back as a new user: disable them instead.'}
-      </Ask>
+      </ConfirmDialog>
     );
   }
   const renew = async () => {
@@ -168,8 +168,8 @@ function Questions({ asked, close, show }: QuestionsProps) {
     show({ title: `The new secret of ${one.name}`, secret: `${made.client_id}:${made.client_secret}`, says: 'Engines take it as their credential.' });
   };
   return (
-    <Ask title={`New client secret for ${one.name}`} opened close={close} yes="Make a new secret" danger act={renew}>
+    <ConfirmDialog title={`New client secret for ${one.name}`} opened close={close} yes="Make a new secret" danger act={renew}>
       The old secret and every token of {one.name} end at once: engines that use them are refused until they have the new one.
-    </Ask>
+    </ConfirmDialog>
   );
 }

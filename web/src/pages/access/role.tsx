@@ -6,10 +6,10 @@ import { Link, useNavigate, useParams } from 'react-router';
 
 import { answered, api } from '../../api/client';
 import { principals, role as roleQuery } from '../../api/access';
-import { Act } from '../../components/act';
-import { Ask, useDo } from '../../components/ask';
+import { ActionButton } from '../../components/action-button';
+import { ConfirmDialog, useDo } from '../../components/confirm-dialog';
 import { When } from '../../components/figures';
-import { useMe } from '../../components/me';
+import { useMe } from '../../components/current-user';
 import { ProblemNote } from '../../components/notes';
 import { Panel } from '../../components/panel';
 import { paths } from '../../lib/paths';
@@ -29,9 +29,9 @@ export function RolePage() {
   return (
     <AccessFrame
       actions={
-        <Act variant="default" disabledReason={why} onClick={() => drop(true)}>
+        <ActionButton variant="default" disabledReason={why} onClick={() => drop(true)}>
           Drop role
-        </Act>
+        </ActionButton>
       }
     >
       <div className="row row-wrap">
@@ -45,7 +45,7 @@ export function RolePage() {
       </div>
       <Grants role={data} />
       <Members role={data.name} members={data.members} />
-      <Ask
+      <ConfirmDialog
         title={`Drop ${data.name}`}
         opened={dropping}
         close={() => drop(false)}
@@ -56,7 +56,7 @@ export function RolePage() {
       >
         It is taken from {takenFrom(data.members)}. Its grants are gone; this cannot be
         undone.
-      </Ask>
+      </ConfirmDialog>
     </AccessFrame>
   );
 }
@@ -69,13 +69,13 @@ function takenFrom(members: string[] | null): string {
 function Members({ role, members }: { role: string; members: string[] | null }) {
   if (members === null) {
     return (
-      <Panel title="Who has it">
+      <Panel title="Members">
         <span className="dim">Only those who may give this role see who has it.</span>
       </Panel>
     );
   }
   return (
-    <Panel title="Who has it">
+    <Panel title="Members">
       <div className="stack">
         {members.length === 0 && <span className="dim">Nobody yet.</span>}
         <div className={styles.members}>
@@ -126,9 +126,9 @@ function AddMember({ role, members }: { role: string; members: string[] }) {
         value={name}
         onChange={setName}
       />
-      <Act type="submit" variant="default" loading={give.isPending} disabledReason={name.trim() === '' ? 'Say to whom.' : null}>
+      <ActionButton type="submit" variant="default" loading={give.isPending} disabledReason={name.trim() === '' ? 'Say to whom.' : null}>
         Give the role
-      </Act>
+      </ActionButton>
     </form>
   );
 }

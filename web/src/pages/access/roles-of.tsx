@@ -5,7 +5,7 @@ import { useState } from 'react';
 import { answered, api } from '../../api/client';
 import { roles } from '../../api/access';
 import type { Principal } from '../../api/types';
-import { Act } from '../../components/act';
+import { ActionButton } from '../../components/action-button';
 import { ProblemNote } from '../../components/notes';
 import { grantText } from '../../lib/access';
 
@@ -53,9 +53,9 @@ export function RolesOf({ one, close }: { one: Principal; close: () => void }) {
         })}
         {(save.error ?? error) && <ProblemNote error={save.error ?? error} />}
         <div className="row" style={{ justifyContent: 'flex-end' }}>
-          <Act loading={save.isPending} disabledReason={added.length + taken.length === 0 ? 'Nothing has been changed.' : null} onClick={() => save.mutate()}>
+          <ActionButton loading={save.isPending} disabledReason={added.length + taken.length === 0 ? 'Nothing has been changed.' : null} onClick={() => save.mutate()}>
             Save
-          </Act>
+          </ActionButton>
         </div>
       </div>
     </Modal>

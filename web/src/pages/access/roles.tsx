@@ -8,10 +8,10 @@ import { useNavigate } from 'react-router';
 import { answered, api } from '../../api/client';
 import { roles } from '../../api/access';
 import type { Role } from '../../api/types';
-import { Act } from '../../components/act';
+import { ActionButton } from '../../components/action-button';
 import { DataTable, type Column } from '../../components/data-table';
 import { When } from '../../components/figures';
-import { useMe } from '../../components/me';
+import { useMe } from '../../components/current-user';
 import { Empty, ProblemNote } from '../../components/notes';
 import { grantText } from '../../lib/access';
 import { paths } from '../../lib/paths';
@@ -44,9 +44,9 @@ export function RolesPage() {
   return (
     <AccessFrame
       actions={
-        <Act leftSection={<IconPlus size={14} />} disabledReason={admin ? null : 'Only administrators create roles.'} onClick={open}>
+        <ActionButton leftSection={<IconPlus size={14} />} disabledReason={admin ? null : 'Only administrators create roles.'} onClick={open}>
           Create role
-        </Act>
+        </ActionButton>
       }
     >
       {!mayGrant && <span className="dim">These are your own roles. Those who may grant something see all of them.</span>}
@@ -87,9 +87,9 @@ function CreateRole({ close }: { close: () => void }) {
         <TextInput label="For" description="Optional: what it is meant to allow" value={description} onChange={(event) => setDescription(event.currentTarget.value)} />
         {create.error && <ProblemNote error={create.error} />}
         <div className="row" style={{ justifyContent: 'flex-end' }}>
-          <Act type="submit" loading={create.isPending} disabledReason={name.trim() === '' ? 'Give it a name.' : null}>
+          <ActionButton type="submit" loading={create.isPending} disabledReason={name.trim() === '' ? 'Give it a name.' : null}>
             Create
-          </Act>
+          </ActionButton>
         </div>
       </form>
     </Modal>

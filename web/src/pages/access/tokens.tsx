@@ -7,13 +7,13 @@ import { useState } from 'react';
 import { answered, api } from '../../api/client';
 import { tokens } from '../../api/access';
 import type { Token, TokenKind } from '../../api/types';
-import { Act } from '../../components/act';
-import { Ask } from '../../components/ask';
+import { ActionButton } from '../../components/action-button';
+import { ConfirmDialog } from '../../components/confirm-dialog';
 import { Choice } from '../../components/choice';
 import { DataTable, type Column } from '../../components/data-table';
 import { useNow, When } from '../../components/figures';
-import { TokenMark, tokenState } from '../../components/marks';
-import { useMe } from '../../components/me';
+import { TokenMark, tokenState } from '../../components/status-icons';
+import { useMe } from '../../components/current-user';
 import { Empty } from '../../components/notes';
 import { useUrlState } from '../../lib/url-state';
 import { AccessFrame } from './frame';
@@ -40,9 +40,9 @@ export function TokensPage() {
   return (
     <AccessFrame
       actions={
-        <Act leftSection={<IconPlus size={14} />} onClick={open}>
+        <ActionButton leftSection={<IconPlus size={14} />} onClick={open}>
           Create token
-        </Act>
+        </ActionButton>
       }
     >
       <div className="row row-wrap">
@@ -70,7 +70,7 @@ export function TokensPage() {
       />
       {creating && <CreateToken close={close} made={show} />}
       <ShowOnce shown={shown} close={() => show(undefined)} />
-      <Ask
+      <ConfirmDialog
         title={`Revoke ${revoking?.name ?? ''}`}
         opened={revoking !== undefined}
         close={() => revoke(undefined)}
@@ -80,7 +80,7 @@ export function TokensPage() {
       >
         Whatever uses the token <span className="mono">{revoking?.id}</span> is refused from now on, on other servers within seconds, and so
         is every token that it was exchanged for. This cannot be undone.
-      </Ask>
+      </ConfirmDialog>
     </AccessFrame>
   );
 }
@@ -115,8 +115,8 @@ function Revoke({ token, revoke }: { token: Token; revoke: (token: Token) => voi
   const over = state === 'revoked' ? 'It was revoked.' : state === 'expired' ? 'It has expired.' : null;
   const own = token.id === token_id ? 'You are signed in with it: sign out, and revoke it with another one.' : null;
   return (
-    <Act size="compact-xs" variant="default" aria-label={`Revoke ${token.name}`} disabledReason={over ?? own} onClick={() => revoke(token)}>
+    <ActionButton size="compact-xs" variant="default" aria-label={`Revoke ${token.name}`} disabledReason={over ?? own} onClick={() => revoke(token)}>
       Revoke
-    </Act>
+    </ActionButton>
   );
 }

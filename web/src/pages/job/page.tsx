@@ -5,16 +5,16 @@ import { useNavigate, useParams } from 'react-router';
 import { answered, api } from '../../api/client';
 import { job as jobQuery } from '../../api/queries';
 import { ACTIVE, type Job, type JobStatus } from '../../api/types';
-import { Act } from '../../components/act';
-import { Ask, useDo } from '../../components/ask';
+import { ActionButton } from '../../components/action-button';
+import { ConfirmDialog, useDo } from '../../components/confirm-dialog';
 import { isLive, JobBar, TableLink } from '../../components/job-parts';
-import { JobMark } from '../../components/marks';
+import { JobMark } from '../../components/status-icons';
 import { Note, ProblemNote } from '../../components/notes';
 import { Facts, Page, Panel } from '../../components/panel';
 import { need, onTable } from '../../lib/access';
 import { paths } from '../../lib/paths';
-import { Deleted } from './deleted';
-import { attemptsOf, factsOf, Outcome } from './facts';
+import { Deleted } from './deleted-files';
+import { attemptsOf, detailsOf, Outcome } from './details';
 import { Log } from './log';
 import { Stages } from './stages';
 
@@ -52,8 +52,8 @@ function OneJob({ id }: { id: string }) {
           {FATES[job.status]}
         </Note>
       )}
-      <Panel title="What is known">
-        <Facts columns facts={factsOf(job)} />
+      <Panel title="Details">
+        <Facts columns facts={detailsOf(job)} />
       </Panel>
       {job.attempts.length > 0 && (
         <Panel title="Attempts">
@@ -80,7 +80,7 @@ function Actions({ job }: { job: Job }) {
   });
   return (
     <>
-      <Act
+      <ActionButton
         variant="default"
         needs={needs}
         loading={retry.isPending}
@@ -88,8 +88,8 @@ function Actions({ job }: { job: Job }) {
         onClick={() => retry.mutate()}
       >
         Retry
-      </Act>
-      <Act
+      </ActionButton>
+      <ActionButton
         variant="default"
         needs={needs}
         loading={cancel.isPending}
@@ -97,10 +97,10 @@ function Actions({ job }: { job: Job }) {
         onClick={() => (isLive(job) ? ask(true) : cancel.mutate())}
       >
         Cancel
-      </Act>
-      <Ask title={`Cancel the ${job.kind} of ${job.table}`} opened={asking} close={() => ask(false)} yes="Give it up" danger act={giveUp}>
+      </ActionButton>
+      <ConfirmDialog title={`Cancel the ${job.kind} of ${job.table}`} opened={asking} close={() => ask(false)} yes="Give it up" danger act={giveUp}>
         An optimizer works on it: what it has not committed by now is lost. The table stays as it is.
-      </Ask>
+      </ConfirmDialog>
     </>
   );
 }

@@ -4,7 +4,7 @@ import { useState, type SyntheticEvent } from 'react';
 
 import { answered, api } from '../../api/client';
 import type { Group } from '../../api/types';
-import { Act } from '../../components/act';
+import { ActionButton } from '../../components/action-button';
 import { ProblemNote } from '../../components/notes';
 
 interface GroupFormProps {
@@ -78,11 +78,11 @@ function Fields({ group, close }: { group: Group | undefined; close: () => void 
       {save.error && <ProblemNote error={save.error} />}
       <div className="row" style={{ justifyContent: 'flex-end' }}>
         <Button variant="default" onClick={close}>
-          Not now
+          Cancel
         </Button>
-        <Act type="submit" loading={save.isPending} disabledReason={name.trim() === '' ? 'Give it a name.' : null}>
+        <ActionButton type="submit" loading={save.isPending} disabledReason={name.trim() === '' ? 'Give it a name.' : null}>
           {group === undefined ? 'Create' : 'Save'}
-        </Act>
+        </ActionButton>
       </div>
     </form>
   );

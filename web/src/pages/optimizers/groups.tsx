@@ -3,12 +3,12 @@ import { IconDots, IconPlus } from '@tabler/icons-react';
 import { useState } from 'react';
 
 import { answered, api } from '../../api/client';
-import { Act, MenuAct } from '../../components/act';
-import { Ask } from '../../components/ask';
+import { ActionButton, ActionMenuItem } from '../../components/action-button';
+import { ConfirmDialog } from '../../components/confirm-dialog';
 import { Load } from '../../components/bar';
 import { DataTable, type Column } from '../../components/data-table';
 import { Count } from '../../components/figures';
-import { useWhyNot } from '../../components/me';
+import { useWhyNot } from '../../components/current-user';
 import { SERVER, type Need } from '../../lib/access';
 import { whyNotDropped, type GroupLoad } from '../../lib/fleet';
 import { GroupForm } from './group-form';
@@ -58,9 +58,9 @@ export function Groups({ loads, error }: { loads: GroupLoad[] | undefined; error
         name="groups"
         title="Groups"
         aside={
-          <Act variant="subtle" size="compact-xs" leftSection={<IconPlus size={13} />} needs={MAINTAIN} onClick={() => create(true)}>
+          <ActionButton variant="subtle" size="compact-xs" leftSection={<IconPlus size={13} />} needs={MAINTAIN} onClick={() => create(true)}>
             Create group
-          </Act>
+          </ActionButton>
         }
         columns={COLUMNS}
         rows={loads}
@@ -88,16 +88,16 @@ function GroupActions({ load }: { load: GroupLoad }) {
           </ActionIcon>
         </Menu.Target>
         <Menu.Dropdown>
-          <MenuAct disabledReason={lacks} onClick={() => set('settings')}>
+          <ActionMenuItem disabledReason={lacks} onClick={() => set('settings')}>
             Settings…
-          </MenuAct>
-          <MenuAct disabledReason={stays} onClick={() => set('drop')}>
+          </ActionMenuItem>
+          <ActionMenuItem disabledReason={stays} onClick={() => set('drop')}>
             Drop…
-          </MenuAct>
+          </ActionMenuItem>
         </Menu.Dropdown>
       </Menu>
       {doing === 'settings' && <GroupForm group={group} opened close={close} />}
-      <Ask
+      <ConfirmDialog
         title={`Drop group ${group.name}`}
         opened={doing === 'drop'}
         close={close}
@@ -106,7 +106,7 @@ function GroupActions({ load }: { load: GroupLoad }) {
         act={() => answered(api.DELETE('/groups/{group}', { params: { path: { group: group.name } } }))}
       >
         Its settings are forgotten. Tables whose policy names it wait until an optimizer of that group comes.
-      </Ask>
+      </ConfirmDialog>
     </>
   );
 }

@@ -5,10 +5,10 @@ import { useState, type SyntheticEvent } from 'react';
 import { answered, api } from '../../api/client';
 import { launch as launchQuery } from '../../api/queries';
 import type { Launch } from '../../api/types';
-import { Act } from '../../components/act';
+import { ActionButton } from '../../components/action-button';
 import { DataTable, type Column } from '../../components/data-table';
 import { Count } from '../../components/figures';
-import { Mark, WARNING } from '../../components/marks';
+import { Mark, WARNING } from '../../components/status-icons';
 import { ProblemNote } from '../../components/notes';
 import { MAINTAIN } from './groups';
 
@@ -56,9 +56,9 @@ function Scale({ group, launch }: Launched) {
   const [opened, open] = useState(false);
   return (
     <>
-      <Act variant="default" size="compact-xs" needs={MAINTAIN} onClick={() => open(true)} aria-label={`scale group ${group}`}>
+      <ActionButton variant="default" size="compact-xs" needs={MAINTAIN} onClick={() => open(true)} aria-label={`scale group ${group}`}>
         Scale
-      </Act>
+      </ActionButton>
       <Modal opened={opened} onClose={() => open(false)} title={`Optimizers of group ${group}`} closeButtonProps={{ 'aria-label': 'close' }}>
         <ScaleForm group={group} launch={launch} close={() => open(false)} />
       </Modal>
@@ -89,11 +89,11 @@ function ScaleForm({ group, launch, close }: Launched & { close: () => void }) {
       {scale.error && <ProblemNote error={scale.error} />}
       <div className="row" style={{ justifyContent: 'flex-end' }}>
         <Button variant="default" onClick={close}>
-          Not now
+          Cancel
         </Button>
-        <Act type="submit" loading={scale.isPending} disabledReason={maximum < minimum ? 'At most cannot be less than at least.' : null}>
+        <ActionButton type="submit" loading={scale.isPending} disabledReason={maximum < minimum ? 'At most cannot be less than at least.' : null}>
           Scale
-        </Act>
+        </ActionButton>
       </div>
     </form>
   );

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 
 import { groups as groupsQuery } from '../../api/queries';
-import { useOptimizers, useSeesServer } from '../../components/me';
+import { useOptimizers, useSeesServer } from '../../components/current-user';
 import { Empty } from '../../components/notes';
 import { Page, Panel } from '../../components/panel';
 import { Snippet } from '../../components/snippet';

@@ -4,8 +4,8 @@ import { useState } from 'react';
 
 import { answered, api } from '../../api/client';
 import type { Optimizer } from '../../api/types';
-import { Act } from '../../components/act';
-import { useDo } from '../../components/ask';
+import { ActionButton } from '../../components/action-button';
+import { useDo } from '../../components/confirm-dialog';
 import { ProblemNote } from '../../components/notes';
 import { many } from '../../lib/format';
 import { MAINTAIN } from './groups';
@@ -27,15 +27,15 @@ export function WorkerActions({ optimizer }: { optimizer: Optimizer }) {
   return (
     <span className="row" style={{ gap: 4, justifyContent: 'flex-end' }}>
       {optimizer.draining ? (
-        <Act variant="default" size="compact-xs" needs={MAINTAIN} disabledReason={gone} loading={undrain.isPending} onClick={() => undrain.mutate()} aria-label={`let ${name} work`}>
+        <ActionButton variant="default" size="compact-xs" needs={MAINTAIN} disabledReason={gone} loading={undrain.isPending} onClick={() => undrain.mutate()} aria-label={`let ${name} work`}>
           Let it work
-        </Act>
+        </ActionButton>
       ) : (
-        <Act variant="default" size="compact-xs" needs={MAINTAIN} disabledReason={gone} onClick={() => want('drain')} aria-label={`drain ${name}`}>
+        <ActionButton variant="default" size="compact-xs" needs={MAINTAIN} disabledReason={gone} onClick={() => want('drain')} aria-label={`drain ${name}`}>
           Drain
-        </Act>
+        </ActionButton>
       )}
-      <Act
+      <ActionButton
         variant="default"
         size="compact-xs"
         needs={MAINTAIN}
@@ -44,7 +44,7 @@ export function WorkerActions({ optimizer }: { optimizer: Optimizer }) {
         aria-label={`stop ${name}`}
       >
         Stop
-      </Act>
+      </ActionButton>
       <Modal opened={wish !== undefined} onClose={() => want(undefined)} title={`${wish === 'stop' ? 'Stop' : 'Drain'} ${name}`} closeButtonProps={{ 'aria-label': 'close' }}>
         {wish !== undefined && <Wished optimizer={optimizer} wish={wish} close={() => want(undefined)} />}
       </Modal>
@@ -82,12 +82,12 @@ function Wished({ optimizer, wish, close }: { optimizer: Optimizer; wish: Wish; 
       <TextInput label="Why" placeholder="shown to others" value={why} onChange={(event) => setWhy(event.currentTarget.value)} data-autofocus />
       {doing.error && <ProblemNote error={doing.error} />}
       <div className="row" style={{ justifyContent: 'flex-end' }}>
-        <Act variant="default" onClick={close}>
-          Not now
-        </Act>
-        <Act type="submit" loading={doing.isPending}>
+        <ActionButton variant="default" onClick={close}>
+          Cancel
+        </ActionButton>
+        <ActionButton type="submit" loading={doing.isPending}>
           {wish === 'stop' ? 'Stop' : 'Drain'}
-        </Act>
+        </ActionButton>
       </div>
     </form>
   );

@@ -4,7 +4,7 @@ import type { Optimizer } from '../../api/types';
 import { Load } from '../../components/bar';
 import { DataTable, type Column } from '../../components/data-table';
 import { Bytes, When } from '../../components/figures';
-import { HEALTHY, Mark, NEVER_RAN, WARNING } from '../../components/marks';
+import { HEALTHY, Mark, NEVER_RAN, WARNING } from '../../components/status-icons';
 import { Empty } from '../../components/notes';
 import { bytes } from '../../lib/format';
 import { paths } from '../../lib/paths';

@@ -4,9 +4,9 @@ import { useEffect, useRef, useState } from 'react';
 import { Link } from 'react-router';
 
 import type { Setting } from '../../api/types';
-import { Act } from '../../components/act';
-import { useDo } from '../../components/ask';
-import { useWhyNot } from '../../components/me';
+import { ActionButton } from '../../components/action-button';
+import { useDo } from '../../components/confirm-dialog';
+import { useWhyNot } from '../../components/current-user';
 import { namespaceOf, otherWords } from '../../lib/policy';
 import { paths } from '../../lib/paths';
 import type { Place } from './editor';
@@ -45,7 +45,7 @@ function Value({ setting, place, zone, edit }: { setting: Setting; place: Place;
   const isOwn = setting.source === place.source;
   return (
     <>
-      <Act
+      <ActionButton
         variant="subtle"
         color={isOwn ? 'ice' : 'gray'}
         size="compact-sm"
@@ -56,7 +56,7 @@ function Value({ setting, place, zone, edit }: { setting: Setting; place: Place;
         classNames={{ root: styles.valueButton ?? '', label: `mono ${styles.valueText ?? ''}` }}
       >
         {setting.value === '' ? <span className="dim">not set</span> : setting.value}
-      </Act>
+      </ActionButton>
       {other !== null && <div className={styles.other}>{other}</div>}
     </>
   );

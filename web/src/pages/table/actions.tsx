@@ -7,14 +7,14 @@ import { useState } from 'react';
 import { answered, api } from '../../api/client';
 import { hiveTable } from '../../api/queries';
 import type { JobKind, Table } from '../../api/types';
-import { Act, MenuAct } from '../../components/act';
-import { useDo } from '../../components/ask';
-import { useWhyNot } from '../../components/me';
+import { ActionButton, ActionMenuItem } from '../../components/action-button';
+import { useDo } from '../../components/confirm-dialog';
+import { useWhyNot } from '../../components/current-user';
 import { need, onTable } from '../../lib/access';
-import { KINDS, kindsOf } from '../../lib/kinds';
+import { KINDS, kindsOf } from '../../lib/job-kinds';
 import { fullName } from '../../lib/paths';
-import { isOpen } from './asked';
-import { LockTable } from './blockers';
+import { isOpen } from './publish-request';
+import { PauseOptimization } from './blockers';
 import { DropTable } from './drop';
 import { DryRun } from './dry-run';
 
@@ -28,7 +28,7 @@ export function TableActions({ table }: { table: Table }) {
   return (
     <>
       {first.map((kind) => (
-        <Act
+        <ActionButton
           key={kind}
           variant={kind === 'merge' ? 'filled' : 'default'}
           needs={needsOf(table)}
@@ -36,12 +36,12 @@ export function TableActions({ table }: { table: Table }) {
           onClick={() => ask(kind)}
         >
           {KINDS[kind].label}
-        </Act>
+        </ActionButton>
       ))}
       {more.length > 0 && <MoreJobs table={table} kinds={more} ask={ask} />}
       {table.hive_name !== null && <Sync table={table} hive={table.hive_name} />}
       {table.hive_name !== null && <Publish table={table} hive={table.hive_name} />}
-      <LockTable table={table} />
+      <PauseOptimization table={table} />
       <DropTable table={table} />
       <Modal
         opened={asking !== undefined}
@@ -66,9 +66,9 @@ function MoreJobs({ table, kinds, ask }: { table: Table; kinds: JobKind[]; ask: 
       </Menu.Target>
       <Menu.Dropdown>
         {kinds.map((kind) => (
-          <MenuAct key={kind} disabledReason={lacks ?? whyNot(table, kind)} onClick={() => ask(kind)}>
+          <ActionMenuItem key={kind} disabledReason={lacks ?? whyNot(table, kind)} onClick={() => ask(kind)}>
             {KINDS[kind].label}…
-          </MenuAct>
+          </ActionMenuItem>
         ))}
       </Menu.Dropdown>
     </Menu>
@@ -89,9 +89,9 @@ function Sync({ table, hive }: { table: Table; hive: string }) {
     );
   });
   return (
-    <Act variant="default" loading={sync.isPending} needs={needsOf(table)} disabledReason={whyNot(table, 'sync')} onClick={() => sync.mutate()}>
+    <ActionButton variant="default" loading={sync.isPending} needs={needsOf(table)} disabledReason={whyNot(table, 'sync')} onClick={() => sync.mutate()}>
       Sync
-    </Act>
+    </ActionButton>
   );
 }
 
@@ -116,7 +116,7 @@ function Publish({ table, hive }: { table: Table; hive: string }) {
     });
   });
   return (
-    <Act
+    <ActionButton
       variant="default"
       loading={publish.isPending}
       needs={needsOf(table)}
@@ -124,6 +124,6 @@ function Publish({ table, hive }: { table: Table; hive: string }) {
       onClick={() => publish.mutate()}
     >
       Publish
-    </Act>
+    </ActionButton>
   );
 }

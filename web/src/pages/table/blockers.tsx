@@ -7,12 +7,12 @@ import { useState, type SyntheticEvent } from 'react';
 import { answered, api } from '../../api/client';
 import { tableBlockers } from '../../api/queries';
 import type { Blocker, JobKind, Table } from '../../api/types';
-import { Act } from '../../components/act';
-import { useDo } from '../../components/ask';
+import { ActionButton } from '../../components/action-button';
+import { useDo } from '../../components/confirm-dialog';
 import { When } from '../../components/figures';
 import { Note, ProblemNote } from '../../components/notes';
 import { need, onTable } from '../../lib/access';
-import { JOB_KINDS } from '../../lib/kinds';
+import { JOB_KINDS } from '../../lib/job-kinds';
 import { fullName } from '../../lib/paths';
 
 const needsOf = (table: Table) => need(onTable(table.catalog, fullName(table)), 'maintain');
@@ -29,7 +29,7 @@ export function Blockers({ table }: { table: Table }) {
 const MOST_NAMED = 4;
 
 function Held({ table, blocker }: { table: Table; blocker: Blocker }) {
-  const lift = useDo('cannot unlock', () =>
+  const lift = useDo('cannot resume optimization', () =>
     answered(api.DELETE('/catalogs/{catalog}/tables/{table}/blockers', { params: { path: at(table), query: { blocker: blocker.id } } })),
   );
   const what = blocker.kinds.length === 0 ? 'Jobs' : blocker.kinds.length > MOST_NAMED ? `Jobs of ${blocker.kinds.length} kinds` : `Jobs of the kind ${blocker.kinds.join(', ')}`;
@@ -38,13 +38,13 @@ function Held({ table, blocker }: { table: Table; blocker: Blocker }) {
       tone="warn"
       title={
         <>
-          <span title={blocker.kinds.join(', ')}>{what}</span> are kept from this table; that ends <When at={blocker.until} />
+          <span title={blocker.kinds.join(', ')}>{what}</span> are paused for this table until <When at={blocker.until} />
         </>
       }
       action={
-        <Act variant="default" needs={needsOf(table)} loading={lift.isPending} onClick={() => lift.mutate()} aria-label={`unlock: ${blocker.reason}`}>
-          Unlock
-        </Act>
+        <ActionButton variant="default" needs={needsOf(table)} loading={lift.isPending} onClick={() => lift.mutate()} aria-label={`resume: ${blocker.reason}`}>
+          Resume
+        </ActionButton>
       }
     >
       {blocker.reason}
@@ -57,15 +57,15 @@ function Held({ table, blocker }: { table: Table; blocker: Blocker }) {
 }
 
 /** Locks a table for a while, with a reason. */
-export function LockTable({ table }: { table: Table }) {
+export function PauseOptimization({ table }: { table: Table }) {
   const [opened, { open, close }] = useDisclosure(false);
   return (
     <>
-      <Act variant="default" needs={needsOf(table)} leftSection={<IconLock size={13} aria-hidden />} onClick={open}>
-        Lock
-      </Act>
-      <Modal opened={opened} onClose={close} title={`Keep jobs from ${fullName(table)}`} closeButtonProps={{ 'aria-label': 'close' }}>
-        <LockForm table={table} close={close} />
+      <ActionButton variant="default" needs={needsOf(table)} leftSection={<IconLock size={13} aria-hidden />} onClick={open}>
+        Pause optimization
+      </ActionButton>
+      <Modal opened={opened} onClose={close} title={`Pause optimization of ${fullName(table)}`} closeButtonProps={{ 'aria-label': 'close' }}>
+        <PauseForm table={table} close={close} />
       </Modal>
     </>
   );
@@ -81,7 +81,7 @@ const SPANS = [
   { value: '168', label: '1 week' },
 ];
 
-function LockForm({ table, close }: { table: Table; close: () => void }) {
+function PauseForm({ table, close }: { table: Table; close: () => void }) {
   const queries = useQueryClient();
   const [reason, setReason] = useState('');
   const [hours, setHours] = useState('4');
@@ -105,18 +105,18 @@ function LockForm({ table, close }: { table: Table; close: () => void }) {
   };
   return (
     <form onSubmit={submit} className="stack">
-      <div>No new job begins on it until then; one that runs goes on. Reading and writing are not touched.</div>
-      <TextInput label="Why" placeholder="such as a backfill" value={reason} onChange={(event) => setReason(event.currentTarget.value)} data-autofocus />
+      <div>No new job starts on this table until then. A running job continues; reads and writes are not affected.</div>
+      <TextInput label="Reason" placeholder="such as a backfill" value={reason} onChange={(event) => setReason(event.currentTarget.value)} data-autofocus />
       <Select label="For" data={SPANS} value={hours} onChange={(value) => setHours(value ?? hours)} allowDeselect={false} />
       <MultiSelect label="Kinds of jobs" placeholder={kinds.length === 0 ? 'all of them' : ''} data={JOB_KINDS} value={kinds} onChange={setKinds} />
       {lock.error && <ProblemNote error={lock.error} />}
       <div className="row" style={{ justifyContent: 'flex-end' }}>
         <Button variant="default" onClick={close}>
-          Not now
+          Cancel
         </Button>
-        <Act type="submit" loading={lock.isPending} disabledReason={reason.trim() === '' ? 'Say why: others will ask.' : null}>
-          Lock
-        </Act>
+        <ActionButton type="submit" loading={lock.isPending} disabledReason={reason.trim() === '' ? 'Give a reason: others will ask.' : null}>
+          Pause
+        </ActionButton>
       </div>
     </form>
   );

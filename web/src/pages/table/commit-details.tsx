@@ -1,7 +1,7 @@
 import { Link } from 'react-router';
 
 import type { CommitEvent } from '../../api/types';
-import { Bytes, Count, When } from '../../components/figures';
+import { AddedRemoved, Bytes, When } from '../../components/figures';
 import { engineText } from '../../lib/format';
 import { paths } from '../../lib/paths';
 import { ChangeList } from './changes';
@@ -55,9 +55,5 @@ export function CommitDetails({ catalog, event }: { catalog: string; event: Comm
 }
 
 function Change({ added, removed }: { added: number; removed: number }) {
-  return (
-    <>
-      +<Count value={added} /> −<Count value={removed} />
-    </>
-  );
+  return <AddedRemoved added={added} removed={removed} />;
 }

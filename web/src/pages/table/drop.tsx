@@ -8,11 +8,11 @@ import { useNavigate } from 'react-router';
 import { answered, api } from '../../api/client';
 import { catalogs } from '../../api/queries';
 import type { Table } from '../../api/types';
-import { Ask } from '../../components/ask';
-import { useWhyNot } from '../../components/me';
+import { ConfirmDialog } from '../../components/confirm-dialog';
+import { useWhyNot } from '../../components/current-user';
 import { need, onTable } from '../../lib/access';
 import { fullName, paths } from '../../lib/paths';
-import { GiveBack } from './give-back';
+import { DowngradeDialog } from './downgrade';
 
 /** The rarely wanted, behind three dots. */
 export function DropTable({ table }: { table: Table }) {
@@ -37,7 +37,7 @@ export function DropTable({ table }: { table: Table }) {
         <Menu.Dropdown>
           {table.hive_name !== null && (
             <Menu.Item leftSection={<IconArrowBackUp size={14} />} disabled={reason !== null} onClick={giving.open}>
-              Give back to Hive{reason === null ? '' : `: ${reason}`}
+              Downgrade to Hive{reason === null ? '' : `: ${reason}`}
             </Menu.Item>
           )}
           <Menu.Item leftSection={<IconTrash size={14} />} disabled={reason !== null} onClick={open}>
@@ -45,8 +45,8 @@ export function DropTable({ table }: { table: Table }) {
           </Menu.Item>
         </Menu.Dropdown>
       </Menu>
-      {table.hive_name !== null && <GiveBack table={table} hive={table.hive_name} opened={isGiving} close={giving.close} />}
-      <Ask
+      {table.hive_name !== null && <DowngradeDialog table={table} hive={table.hive_name} opened={isGiving} close={giving.close} />}
+      <ConfirmDialog
         title={`Drop ${name}`}
         opened={asking}
         close={close}
@@ -76,7 +76,7 @@ export function DropTable({ table }: { table: Table }) {
             onChange={(event) => setPurge(event.currentTarget.checked)}
           />
         </div>
-      </Ask>
+      </ConfirmDialog>
     </>
   );
 }

@@ -4,17 +4,17 @@ import { useNavigate } from 'react-router';
 import { answered, api } from '../../api/client';
 import { asProblem } from '../../api/problem';
 import { costly } from '../../api/queries';
-import type { Job, JobKind, Planned, StartJob, Table } from '../../api/types';
-import { Act } from '../../components/act';
+import type { DryRunResult, Job, JobKind, StartJob, Table } from '../../api/types';
+import { ActionButton } from '../../components/action-button';
 import { Bytes, Count } from '../../components/figures';
-import { GainTable } from '../../components/gain';
+import { DryRunTable } from '../../components/prediction';
 import { Note, ProblemNote } from '../../components/notes';
-import { KINDS } from '../../lib/kinds';
+import { KINDS } from '../../lib/job-kinds';
 import { fullName, paths } from '../../lib/paths';
 import styles from './dry-run.module.css';
 
 /** Starts a job, or with `dry` only says what it would find. */
-function post(table: Table, kind: JobKind, dry: boolean): Promise<Job | Planned> {
+function post(table: Table, kind: JobKind, dry: boolean): Promise<Job | DryRunResult> {
   const params = { path: { catalog: table.catalog, table: fullName(table) }, query: { dry_run: dry } };
   return answered(api.POST('/catalogs/{catalog}/tables/{table}/jobs', { params, body: { kind } as StartJob }));
 }
@@ -35,7 +35,7 @@ export function DryRun({ table, kind, close }: DryRunProps) {
   const dry = useQuery({
     ...costly,
     queryKey: ['dry-run', table.catalog, fullName(table), kind],
-    queryFn: async () => (await post(table, kind, true)) as Planned,
+    queryFn: async () => (await post(table, kind, true)) as DryRunResult,
     enabled: !isLong,
     retry: false,
     staleTime: Infinity,
@@ -59,23 +59,23 @@ export function DryRun({ table, kind, close }: DryRunProps) {
       {dry.data && <Told planned={dry.data} />}
       {problem && <ProblemNote error={problem} />}
       <div className="row" style={{ justifyContent: 'flex-end' }}>
-        <Act variant="default" onClick={close}>
-          Not now
-        </Act>
+        <ActionButton variant="default" onClick={close}>
+          Cancel
+        </ActionButton>
         {isLong && (
-          <Act variant="default" loading={start.isPending && start.variables} onClick={() => start.mutate(true)}>
+          <ActionButton variant="default" loading={start.isPending && start.variables} onClick={() => start.mutate(true)}>
             Only look
-          </Act>
+          </ActionButton>
         )}
-        <Act loading={start.isPending && !start.variables} disabledReason={isRefused ? 'It would be refused, see above.' : null} onClick={() => start.mutate(false)}>
+        <ActionButton loading={start.isPending && !start.variables} disabledReason={isRefused ? 'It would be refused, see above.' : null} onClick={() => start.mutate(false)}>
           {KINDS[kind].label}
-        </Act>
+        </ActionButton>
       </div>
     </div>
   );
 }
 
-function Told({ planned }: { planned: Planned }) {
+function Told({ planned }: { planned: DryRunResult }) {
   return (
     <>
       <div>
@@ -96,7 +96,7 @@ function Told({ planned }: { planned: Planned }) {
           </tbody>
         </table>
       )}
-      <GainTable figures={planned.gain} />
+      <DryRunTable figures={planned.gain} />
       {planned.notes.length > 0 && (
         <Note title={planned.exact ? 'To know' : 'These numbers are estimates'}>
           {planned.notes.map((note) => (

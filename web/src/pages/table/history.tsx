@@ -5,10 +5,10 @@ import { Link, useLocation } from 'react-router';
 
 import { comparison, entries } from '../../api/queries';
 import type { CommitEvent, Comparison, Table, Topic } from '../../api/types';
-import { Act } from '../../components/act';
+import { ActionButton } from '../../components/action-button';
 import { Choice } from '../../components/choice';
 import { DataTable, type Column } from '../../components/data-table';
-import { Bytes, Count, When } from '../../components/figures';
+import { AddedRemoved, Bytes, Count, When } from '../../components/figures';
 import { Empty, ProblemNote } from '../../components/notes';
 import { Facts } from '../../components/panel';
 import { need, onTable } from '../../lib/access';
@@ -77,9 +77,9 @@ export function HistoryTab({ catalog, name, table }: HistoryProps) {
           options={TOPICS.filter((one) => table !== undefined || OF_VIEWS.includes(one.value))}
         />
         {table !== undefined && (
-          <Act variant="default" needs={need(onTable(catalog, name), 'write')} disabledReason={rollbackReason(table)} onClick={() => set({ rollback: 'choose' })}>
+          <ActionButton variant="default" needs={need(onTable(catalog, name), 'write')} disabledReason={rollbackReason(table)} onClick={() => set({ rollback: 'choose' })}>
             Roll back
-          </Act>
+          </ActionButton>
         )}
       </div>
       <DataTable
@@ -130,8 +130,8 @@ function Entry({ catalog, name, event, table }: HistoryProps & { event: CommitEv
     ...(event.snapshot_id === null
       ? []
       : [
-          { name: 'rows', value: <>+<Count value={event.added_rows} /> −<Count value={event.removed_rows} /></> },
-          { name: 'files', value: <>+<Count value={event.added_files} /> −<Count value={event.removed_files} /></> },
+          { name: 'rows', value: <AddedRemoved added={event.added_rows} removed={event.removed_rows} /> },
+          { name: 'files', value: <AddedRemoved added={event.added_files} removed={event.removed_files} /> },
           { name: 'bytes added', value: <Bytes value={event.added_bytes} /> },
           { name: 'snapshot', value: <span className="mono">{event.snapshot_id}</span> },
         ]),
@@ -162,17 +162,17 @@ function EntryActions({ table, event, head }: { table: Table; event: CommitEvent
   const needs = need(onTable(table.catalog, fullName(table)), 'write');
   return (
     <div className="row row-wrap">
-      <Act
+      <ActionButton
         variant="default"
         needs={needs}
         disabledReason={table.allowed_actions.includes('tag') ? (change ? 'Only states of the base store can be tagged.' : null) : (table.unavailable_actions.tag ?? 'It takes no tags now.')}
         onClick={() => set({ tab: 'refs', entry: undefined, new: head })}
       >
         Tag this state
-      </Act>
-      <Act variant="default" needs={needs} disabledReason={rollbackReason(table)} onClick={() => set({ entry: undefined, rollback: head })}>
+      </ActionButton>
+      <ActionButton variant="default" needs={needs} disabledReason={rollbackReason(table)} onClick={() => set({ entry: undefined, rollback: head })}>
         Roll back to this
-      </Act>
+      </ActionButton>
     </div>
   );
 }
@@ -184,9 +184,9 @@ function CompareWithNow({ catalog, name, event }: HistoryProps & { event: Commit
   if (!asked) {
     return (
       <div>
-        <Act variant="default" onClick={() => ask(true)}>
+        <ActionButton variant="default" onClick={() => ask(true)}>
           Compare with now
-        </Act>
+        </ActionButton>
       </div>
     );
   }

@@ -3,7 +3,7 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { Link } from 'react-router';
 
-import { hiveBehind, hiveEvents, hiveTable } from '../../api/queries';
+import { publishPreview, hiveEvents, hiveTable } from '../../api/queries';
 import { asProblem } from '../../api/problem';
 import type { HiveColumnDifference, HiveEvent, HiveTableDetail } from '../../api/types';
 import { DataTable, type Column } from '../../components/data-table';
@@ -13,7 +13,7 @@ import { Facts } from '../../components/panel';
 import { count, many } from '../../lib/format';
 import { paths } from '../../lib/paths';
 import { useUrlState } from '../../lib/url-state';
-import { Former } from './former';
+import { RetiredDirectories } from './retired-directories';
 
 /** How the table and its Hive table stand to each other, and what syncs and publishes did to each partition. */
 export function HiveTab({ catalog, hive, table }: { catalog: string; hive: string; table: string }) {
@@ -22,7 +22,7 @@ export function HiveTab({ catalog, hive, table }: { catalog: string; hive: strin
     <div className="stack" style={{ padding: 14 }}>
       {data && <Standing catalog={catalog} data={data} />}
       <Events catalog={catalog} hive={hive} table={table} />
-      {data?.published_at && <Former catalog={catalog} hive={hive} />}
+      {data?.published_at && <RetiredDirectories catalog={catalog} hive={hive} />}
     </div>
   );
 }
@@ -36,7 +36,7 @@ function Standing({ catalog, data }: { catalog: string; data: HiveTableDetail })
           tone="warn"
           title={
             <>
-              Differs from Hive, first seen <When at={data.drift_since} />
+              Out of sync with Hive, first seen <When at={data.drift_since} />
             </>
           }
         >
@@ -68,7 +68,7 @@ function Standing({ catalog, data }: { catalog: string; data: HiveTableDetail })
 
 /** Of a table without a key nobody counts changed rows: files tell which partitions differ. */
 function Behind({ catalog, data: of }: { catalog: string; data: HiveTableDetail }) {
-  const { data, error } = useQuery(hiveBehind(catalog, `${of.database}.${of.name}`, of.published_at));
+  const { data, error } = useQuery(publishPreview(catalog, `${of.database}.${of.name}`, of.published_at));
   if (data === undefined) return <span className="dim">{error ? `not known: ${asProblem(error).message}` : '…'}</span>;
   if (data.differing === 0) return <span className="dim">nothing: Hive lists the table’s own files</span>;
   return (

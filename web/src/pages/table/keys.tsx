@@ -3,15 +3,15 @@ import { useState } from 'react';
 
 import { answered, api } from '../../api/client';
 import type { Table } from '../../api/types';
-import { Act } from '../../components/act';
-import { Ask, useDo } from '../../components/ask';
+import { ActionButton } from '../../components/action-button';
+import { ConfirmDialog, useDo } from '../../components/confirm-dialog';
 import { DataTable, type Column } from '../../components/data-table';
 import { Count, When } from '../../components/figures';
 import { Panel } from '../../components/panel';
 import { need, onTable } from '../../lib/access';
 import { many } from '../../lib/format';
 import { fullName } from '../../lib/paths';
-import { keysInWords, keyText } from '../../lib/uniqueness';
+import { describeKeys, keyText } from '../../lib/uniqueness';
 
 type Found = NonNullable<Table['keys']>;
 type Repeated = Found['sample'][number];
@@ -24,7 +24,7 @@ const COLUMNS: Column<Repeated>[] = [
 
 /** What the last count has found, as a fact among others. */
 export function keysFact({ keys }: Table) {
-  const { says, note, warns } = keysInWords(keys);
+  const { says, note, warns } = describeKeys(keys);
   return {
     name: 'keys',
     value: <span className={keys === null ? 'dim' : warns ? 'warn' : ''}>{says}</span>,
@@ -56,7 +56,7 @@ export function CheckKeys({ table }: { table: Table }) {
     ),
   );
   return (
-    <Act
+    <ActionButton
       variant="default"
       loading={check.isPending || table.active_job?.kind === 'keys'}
       needs={need(onTable(table.catalog, fullName(table)), 'maintain')}
@@ -64,28 +64,28 @@ export function CheckKeys({ table }: { table: Table }) {
       onClick={() => check.mutate()}
     >
       Check keys
-    </Act>
+    </ActionButton>
   );
 }
 
 /** Keys that occur more than once, and what can be done about them; nothing where there are none. */
-export function RepeatedKeys({ table }: { table: Table }) {
+export function DuplicateKeys({ table }: { table: Table }) {
   const [asking, ask] = useState(false);
   const { keys } = table;
   if (keys === null || keys.keys === 0) return null;
   return (
     <Panel
       flush
-      title={keysInWords(keys).says}
+      title={describeKeys(keys).says}
       aside={
-        <Act
+        <ActionButton
           variant="default"
           needs={need(onTable(table.catalog, fullName(table)), 'write')}
           disabledReason={table.allowed_actions.includes('keys') ? null : table.unavailable_actions.keys}
           onClick={() => ask(true)}
         >
-          Keep one row of each
-        </Act>
+          Remove duplicates…
+        </ActionButton>
       }
     >
       <DataTable
@@ -96,21 +96,21 @@ export function RepeatedKeys({ table }: { table: Table }) {
         id={(one) => keyText(one.key)}
         empty={<div className="dim">Which keys they are is not known.</div>}
       />
-      <KeepOne table={table} found={keys} opened={asking} close={() => ask(false)} />
+      <RemoveDuplicates table={table} found={keys} opened={asking} close={() => ask(false)} />
     </Panel>
   );
 }
 
-function KeepOne({ table, found, opened, close }: { table: Table; found: Found; opened: boolean; close: () => void }) {
+function RemoveDuplicates({ table, found, opened, close }: { table: Table; found: Found; opened: boolean; close: () => void }) {
   const [highest, choose] = useState('');
   const isDecided = table.sequence_field !== null;
   const others = table.columns.filter((column) => !column.is_key).map((column) => ({ value: column.name, label: `the highest ${column.name}` }));
   return (
-    <Ask
-      title={`Keep one row of each key: ${fullName(table)}`}
+    <ConfirmDialog
+      title={`Remove duplicates: ${fullName(table)}`}
       opened={opened}
       close={close}
-      yes="Delete the others"
+      yes="Remove duplicates"
       danger
       act={() =>
         answered(
@@ -123,7 +123,7 @@ function KeepOne({ table, found, opened, close }: { table: Table; found: Found; 
     >
       <div className="stack">
         <div>
-          An optimizer counts again and deletes the rows that are too many from base, {many(found.surplus_rows, 'row')} by the last count, in one commit. Time
+          An optimizer checks again and deletes the duplicate rows from base in one commit: {many(found.surplus_rows, 'row')} at the last check. Time
           travel reaches them until their snapshots expire.
           {table.hive_name !== null && ' Hive goes on reading them until the next publish.'}
         </div>
@@ -140,7 +140,7 @@ function KeepOne({ table, found, opened, close }: { table: Table; found: Found; 
           />
         )}
       </div>
-    </Ask>
+    </ConfirmDialog>
   );
 }
 

@@ -5,8 +5,8 @@ import { useState } from 'react';
 import { answered, api } from '../../api/client';
 import { refs as refsQuery } from '../../api/queries';
 import type { Ref, RefIn, Table } from '../../api/types';
-import { Act } from '../../components/act';
-import { Ask, useDo } from '../../components/ask';
+import { ActionButton } from '../../components/action-button';
+import { ConfirmDialog, useDo } from '../../components/confirm-dialog';
 import { DataTable, type Column } from '../../components/data-table';
 import { Bytes, Count, Span, When } from '../../components/figures';
 import { Empty, ProblemNote } from '../../components/notes';
@@ -61,9 +61,9 @@ export function RefsTab({ table }: { table: Table }) {
         <span className="dim">
           {table.kind === 'keyed' ? 'Tags name states of the base store: rows that are merged already.' : 'A tag keeps a snapshot from expiring; a branch is written to by its name.'}
         </span>
-        <Act variant="default" needs={need(onTable(table.catalog, name), 'write')} disabledReason={reason ?? (data?.length === 0 ? 'The table has no snapshot yet.' : null)} onClick={() => set({ new: 'main' })}>
+        <ActionButton variant="default" needs={need(onTable(table.catalog, name), 'write')} disabledReason={reason ?? (data?.length === 0 ? 'The table has no snapshot yet.' : null)} onClick={() => set({ new: 'main' })}>
           {table.allowed_actions.includes('branch') ? 'New tag or branch' : 'New tag'}
-        </Act>
+        </ActionButton>
       </div>
       <DataTable
         plain
@@ -75,7 +75,7 @@ export function RefsTab({ table }: { table: Table }) {
         empty={<Empty title="No branch or tag yet">Main begins with the first write.</Empty>}
       />
       <NewRef table={table} at={get('new')} close={() => set({ new: undefined })} />
-      <Ask
+      <ConfirmDialog
         title={`Drop ${dropping?.type ?? ''} ${dropping?.name ?? ''}`}
         opened={dropping !== undefined}
         close={() => drop(undefined)}
@@ -91,7 +91,7 @@ export function RefsTab({ table }: { table: Table }) {
       >
         Nobody can read the table by this name any more.{' '}
         {dropping !== undefined && dropping.ahead > 0 ? `Its ${many(dropping.ahead, 'snapshot')} that main does not have stay only until they expire.` : 'Main has all of its snapshots.'}
-      </Ask>
+      </ConfirmDialog>
     </>
   );
 }
@@ -108,12 +108,12 @@ function RefActions({ table, one, drop }: { table: Table; one: Ref; drop: (one: 
   return (
     <span className="row" style={{ justifyContent: 'flex-end' }}>
       {branch && one.can_forward && (
-        <Act size="compact-xs" variant="default" needs={needs} loading={catchUp.isPending} onClick={() => catchUp.mutate()}>
+        <ActionButton size="compact-xs" variant="default" needs={needs} loading={catchUp.isPending} onClick={() => catchUp.mutate()}>
           Forward to main
-        </Act>
+        </ActionButton>
       )}
       {branch && one.ahead > 0 && (
-        <Act
+        <ActionButton
           size="compact-xs"
           variant="default"
           needs={needs}
@@ -122,11 +122,11 @@ function RefActions({ table, one, drop }: { table: Table; one: Ref; drop: (one: 
           onClick={() => publish.mutate()}
         >
           Forward main to it
-        </Act>
+        </ActionButton>
       )}
-      <Act size="compact-xs" variant="default" needs={needs} onClick={() => drop(one)}>
+      <ActionButton size="compact-xs" variant="default" needs={needs} onClick={() => drop(one)}>
         Drop
-      </Act>
+      </ActionButton>
     </span>
   );
 }
@@ -188,12 +188,12 @@ function NewRefForm({ table, at, close }: { table: Table; at: string; close: () 
       <NumberInput label="Kept for days" description="Empty: until somebody drops it" min={0.01} value={days} onChange={setDays} hideControls />
       {make.error && <ProblemNote error={make.error} />}
       <div className="row" style={{ justifyContent: 'flex-end' }}>
-        <Act variant="default" onClick={close}>
-          Not now
-        </Act>
-        <Act type="submit" loading={make.isPending} disabledReason={name.trim() === '' ? 'Give it a name.' : null}>
+        <ActionButton variant="default" onClick={close}>
+          Cancel
+        </ActionButton>
+        <ActionButton type="submit" loading={make.isPending} disabledReason={name.trim() === '' ? 'Give it a name.' : null}>
           Make the {type}
-        </Act>
+        </ActionButton>
       </div>
     </form>
   );

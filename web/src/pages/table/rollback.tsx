@@ -5,7 +5,7 @@ import { useState } from 'react';
 
 import { answered, api } from '../../api/client';
 import type { Rollback, RollbackIn, Snapshot } from '../../api/types';
-import { Act } from '../../components/act';
+import { ActionButton } from '../../components/action-button';
 import { DataTable, type Column } from '../../components/data-table';
 import { Count, When } from '../../components/figures';
 import { Note, ProblemNote } from '../../components/notes';
@@ -85,9 +85,9 @@ function Choose({ catalog, table, close }: PartProps) {
           }}
           data-autofocus
         />
-        <Act type="submit" variant="default" disabledReason={typed.trim() === '' ? 'Say where to first.' : null}>
+        <ActionButton type="submit" variant="default" disabledReason={typed.trim() === '' ? 'Say where to first.' : null}>
           See what would happen
-        </Act>
+        </ActionButton>
       </form>
       {body !== undefined && <DryRun catalog={catalog} table={table} body={body} close={close} />}
     </div>
@@ -118,21 +118,21 @@ function DryRun({ catalog, table, body, close }: PartProps & { body: RollbackIn 
       {plan && <Plan plan={plan} />}
       {(dry.error ?? doing.error) && <ProblemNote error={dry.error ?? doing.error} />}
       <div className="row" style={{ justifyContent: 'flex-end' }}>
-        <Act variant="default" onClick={close}>
-          Not now
-        </Act>
+        <ActionButton variant="default" onClick={close}>
+          Cancel
+        </ActionButton>
         {doing.error !== null && (
-          <Act variant="default" onClick={() => void again()}>
+          <ActionButton variant="default" onClick={() => void again()}>
             Look again
-          </Act>
+          </ActionButton>
         )}
-        <Act
+        <ActionButton
           loading={doing.isPending || dry.isFetching}
           disabledReason={plan === undefined ? 'It is not known yet what would happen.' : plan.changes ? null : 'main is there already.'}
           onClick={() => plan && doing.mutate(plan)}
         >
           Roll back
-        </Act>
+        </ActionButton>
       </div>
     </div>
   );

@@ -5,7 +5,7 @@ import { Link } from 'react-router';
 import { hiveTable } from '../../api/queries';
 import type { Store, Table } from '../../api/types';
 import { Bytes, Count, When } from '../../components/figures';
-import { WARNING, Mark } from '../../components/marks';
+import { WARNING, Mark } from '../../components/status-icons';
 import { many } from '../../lib/format';
 import { paths } from '../../lib/paths';
 import styles from './stores.module.css';
@@ -41,10 +41,16 @@ export function StoresStrip({ table }: { table: Table }) {
         above="merge"
         below={
           <span title="the change store's sequence number up to which base holds everything">
-            watermark <b>{table.watermark ?? 0}</b> of {table.change_sequence ?? 0}
+            {table.pending_commits === 0 ? (
+              'base is up to date'
+            ) : (
+              <>
+                watermark <b>{table.watermark ?? 0}</b> of {table.change_sequence ?? 0}
+              </>
+            )}
           </span>
         }
-        live={behind > 0}
+        live={behind > 0 && table.pending_commits > 0}
       />
       <StoreBox
         title="base"
@@ -133,14 +139,14 @@ function HiveBox({ catalog, hive }: { catalog: string; hive: string }) {
         <div className={styles.lag}>
           {data?.drift ? (
             <div className="wrap-anywhere">
-              <Mark look={{ ...WARNING, says: 'differs' }} />{' '}
+              <Mark look={{ ...WARNING, says: 'Out of sync' }} />{' '}
               <span className="dim">
                 first seen <When at={data.drift_since} />
               </span>
               <div>{data.drift}</div>
             </div>
           ) : (
-            <span className="dim">no drift known</span>
+            <span className="dim">In sync</span>
           )}
           {data?.column_differences
             .filter((one) => !one.is_conflict)

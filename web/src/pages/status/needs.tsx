@@ -3,21 +3,21 @@ import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
 
 import { jobs } from '../../api/queries';
-import type { Job, Optimizing } from '../../api/types';
+import type { Job, Status } from '../../api/types';
 import { When } from '../../components/figures';
 import { Note } from '../../components/notes';
 import { many, span } from '../../lib/format';
 import { paths } from '../../lib/paths';
 import { failing, stuck } from '../../lib/queue';
 
-/** What does not come right by itself: nobody works in a group, nobody knows how a job ended, a kind fails again and again. */
-export function NeedsYou({ work }: { work: Optimizing }) {
+/** What does not come right by itself: a group with waiting jobs has no optimizer, a job has an unknown outcome, a job kind keeps failing. */
+export function NeedsYou({ work }: { work: Status }) {
   const { data, hasNextPage } = useInfiniteQuery(jobs({ status: ['unknown'] }, 5));
   const unknown = data?.pages.flatMap((page) => page.items) ?? [];
   const idle = stuck(work.groups);
   const kinds = failing(work.last_day.by_kind);
   if (idle.length + unknown.length + kinds.length === 0) {
-    return <Note title="Nothing needs you.">Groups without optimizers, jobs that ended nobody knows how, and kinds that keep failing appear here.</Note>;
+    return <Note title="All clear">Groups with waiting jobs and no optimizer, jobs with unknown outcome, and job kinds that keep failing appear here.</Note>;
   }
   return (
     <section className="stack" style={{ gap: 8 }} aria-label="what needs you">
@@ -30,7 +30,7 @@ export function NeedsYou({ work }: { work: Optimizing }) {
       {unknown.map((job) => (
         <Unknown key={job.id} job={job} />
       ))}
-      {hasNextPage && <Note tone="warn" title="More jobs ended and nobody knows how" action={<Open to={`${paths.jobs()}?show=failed`} label="Look at them" />} />}
+      {hasNextPage && <Note tone="warn" title="More jobs have an unknown outcome" action={<Open to={`${paths.jobs()}?show=failed`} label="Look at them" />} />}
       {kinds.map(({ kind, failed, succeeded }) => (
         <Note key={kind} tone="warn" title={`${kind} keeps failing`} action={<Open to={`${paths.jobs()}?show=failed&kind=${kind}`} label="Look at them" />}>
           {failed} failed and {succeeded} succeeded within a day. The planner waits longer after each failure of a table.
@@ -46,7 +46,7 @@ function Unknown({ job }: { job: Job }) {
       tone="warn"
       title={
         <>
-          {job.kind} of <span className="mono">{job.table}</span> ended and nobody knows how <When at={job.ended_at ?? job.created_at} />
+          {job.kind} of <span className="mono">{job.table}</span> has an unknown outcome, since <When at={job.ended_at ?? job.created_at} />
         </>
       }
       action={<Open to={paths.job(job.id)} label="Look at it" />}

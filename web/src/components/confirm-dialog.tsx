@@ -18,7 +18,7 @@ interface AskProps {
 }
 
 /** Asks once, does it, and stays open with the server's words when it is refused. */
-export function Ask({ title, opened, close, children, yes, act, danger = false, done }: AskProps) {
+export function ConfirmDialog({ title, opened, close, children, yes, act, danger = false, done }: AskProps) {
   const queries = useQueryClient();
   const doing = useMutation({
     mutationFn: act,
@@ -39,7 +39,7 @@ export function Ask({ title, opened, close, children, yes, act, danger = false, 
         {doing.error && <ProblemNote error={doing.error} />}
         <div className="row" style={{ justifyContent: 'flex-end' }}>
           <Button variant="default" onClick={leave}>
-            Not now
+            Cancel
           </Button>
           <Button color={danger ? 'red.9' : undefined} loading={doing.isPending} onClick={() => doing.mutate()} data-autofocus>
             {yes}

@@ -4,24 +4,24 @@ import { useState } from 'react';
 import { useNavigate } from 'react-router';
 
 import { answered, api } from '../../api/client';
-import { hiveTable, leftToDo, operation } from '../../api/queries';
-import type { LeftToDo, Table } from '../../api/types';
-import { Ask } from '../../components/ask';
+import { hiveTable, downgradePreview, operation } from '../../api/queries';
+import type { DowngradePreview, Table } from '../../api/types';
+import { ConfirmDialog } from '../../components/confirm-dialog';
 import { ProblemNote } from '../../components/notes';
 import { Panel } from '../../components/panel';
 import { count, many } from '../../lib/format';
 import { paths } from '../../lib/paths';
 import { OperationBar } from '../operations';
-import { Turns } from '../turns';
+import { OperationActions } from '../operation-actions';
 
-/** A table that is being given back: how far that is, and the way out of it. */
-export function GivingBack({ catalog, hive }: { catalog: string; hive: string }) {
+/** A running downgrade: its progress, and the way to cancel it. */
+export function DowngradeProgress({ catalog, hive }: { catalog: string; hive: string }) {
   const { data: known } = useQuery({ ...hiveTable(catalog, hive), refetchInterval: 5000 });
   const id = known?.state === 'downgrading' ? known.operation_id : null;
   const { data: going } = useQuery({ ...operation(id ?? ''), enabled: id !== null });
   if (id === null || going?.ended_at !== null) return null;
   return (
-    <Panel title={`Being given back to Hive as ${hive}`} aside={<Turns operation={going} />}>
+    <Panel title={`Downgrading to Hive as ${hive}`} aside={<OperationActions operation={going} />}>
       <div className="stack">
         <OperationBar operation={going} />
         <span className="dim">
@@ -32,24 +32,24 @@ export function GivingBack({ catalog, hive }: { catalog: string; hive: string })
   );
 }
 
-interface GiveBackProps {
+interface DowngradeDialogProps {
   table: Table;
   hive: string;
   opened: boolean;
   close: () => void;
 }
 
-/** Asks whether a table is to be Hive's alone again, and says what that takes. */
-export function GiveBack({ table, hive, opened, close }: GiveBackProps) {
+/** Confirms a downgrade, and shows the work that remains. */
+export function DowngradeDialog({ table, hive, opened, close }: DowngradeDialogProps) {
   const [watch, setWatch] = useState(true);
   const navigate = useNavigate();
-  const { data, error } = useQuery({ ...leftToDo(table.catalog, hive), enabled: opened });
+  const { data, error } = useQuery({ ...downgradePreview(table.catalog, hive), enabled: opened });
   return (
-    <Ask
-      title={`Give ${hive} back to Hive`}
+    <ConfirmDialog
+      title={`Downgrade ${hive} to Hive`}
       opened={opened}
       close={close}
-      yes="Give it back"
+      yes="Downgrade"
       danger
       act={() =>
         answered(
@@ -67,24 +67,24 @@ export function GiveBack({ table, hive, opened, close }: GiveBackProps) {
           file of Hive's is touched, and it can be canceled.
         </div>
         {error && <ProblemNote error={error} />}
-        {data && <div>{whatIsLeft(data)}</div>}
+        {data && <div>{describeRemaining(data)}</div>}
         <Checkbox
-          label="Wait for writers that may know former directories"
-          description="Hive jobs that began before a partition was published elsewhere may still write where it was."
+          label="Wait 24 h for Hive jobs started before the last publish"
+          description="Such a job may still write to a directory that the publish replaced."
           checked={watch}
           onChange={(event) => setWatch(event.currentTarget.checked)}
         />
       </div>
-    </Ask>
+    </ConfirmDialog>
   );
 }
 
-function whatIsLeft(left: LeftToDo): string {
+function describeRemaining(left: DowngradePreview): string {
   if (left.blocked !== null) return `Hive cannot be given everything: ${left.blocked}`;
   if (left.drift !== null) return `Mend this first: ${left.drift}`;
   const todo = [
     left.pending_rows > 0 && `${count(left.pending_rows)} changed rows are merged`,
     left.differing > 0 && `${many(left.differing, 'partition')} published`,
   ].filter((one) => one !== false);
-  return todo.length > 0 ? `To be done first: ${todo.join(', ')}.` : 'Hive has everything already.';
+  return todo.length > 0 ? `To be done first: ${todo.join(', ')}.` : 'Hive is up to date.';
 }

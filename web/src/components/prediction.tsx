@@ -1,8 +1,8 @@
-import { changesOf, compared } from '../lib/gain';
-import styles from './gain.module.css';
+import { changesOf, compared } from '../lib/prediction';
+import styles from './prediction.module.css';
 
 /** Quantities before and after, as a job would change them. */
-export function GainTable({ figures }: { figures: Readonly<Record<string, unknown>> }) {
+export function DryRunTable({ figures }: { figures: Readonly<Record<string, unknown>> }) {
   const changes = changesOf(figures);
   if (changes.length === 0) return null;
   return (
@@ -28,15 +28,15 @@ export function GainTable({ figures }: { figures: Readonly<Record<string, unknow
 }
 
 /** What was predicted of a job beside what came of it. */
-export function ComparedTable({ predicted, gained }: { predicted: Readonly<Record<string, unknown>>; gained: Readonly<Record<string, unknown>> }) {
+export function PredictionTable({ predicted, gained }: { predicted: Readonly<Record<string, unknown>>; gained: Readonly<Record<string, unknown>> }) {
   return (
-    <table className={styles.table} aria-label="predicted and gained">
+    <table className={styles.table} aria-label="before, predicted, actual">
       <thead>
         <tr>
           <td />
           <th scope="col">before</th>
           <th scope="col">predicted</th>
-          <th scope="col">gained</th>
+          <th scope="col">actual</th>
         </tr>
       </thead>
       <tbody>

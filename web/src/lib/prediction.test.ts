@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { changesOf, compared, gainedBy, gainText } from './gain';
+import { changesOf, compared, gainedBy, gainText } from './prediction';
 
 const predicted = { files_before: 1000, files_after: 12, bytes_before: 2_000_000, bytes_after: 2_000_000, deletes_before: 3, deletes_after: 0, seconds: 12 };
 

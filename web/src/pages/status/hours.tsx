@@ -1,12 +1,12 @@
 import { Tooltip } from '@mantine/core';
 
-import type { Optimizing } from '../../api/types';
+import type { Status } from '../../api/types';
 import { barsOf, ended } from '../../lib/hours';
 import { count } from '../../lib/format';
-import styles from './optimizing.module.css';
+import styles from './status.module.css';
 
 /** The last day's jobs, hour by hour: a gap or a red top is seen before anything is read. */
-export function Hours({ hours }: { hours: Optimizing['hours'] }) {
+export function Hours({ hours }: { hours: Status['hours'] }) {
   const bars = barsOf(hours);
   if (bars.length === 0) return null;
   return (

@@ -3,21 +3,21 @@ import { Link } from 'react-router';
 
 import type { Job } from '../../api/types';
 import { Bytes, Count, Span, When } from '../../components/figures';
-import { ComparedTable } from '../../components/gain';
+import { PredictionTable } from '../../components/prediction';
 import { JobTime } from '../../components/job-parts';
 import { Facts, Panel } from '../../components/panel';
 import { words } from '../../lib/format';
-import { compared, gainedBy } from '../../lib/gain';
+import { compared, gainedBy } from '../../lib/prediction';
 import { plain } from '../../lib/result';
 import { paths } from '../../lib/paths';
 
 /** What is known of a job, whatever its kind. */
-export function factsOf(job: Job) {
+export function detailsOf(job: Job) {
   const { seconds } = job.predicted;
   return [
     { name: 'why', value: job.reason },
     { name: 'planned', value: <When at={job.created_at} /> },
-    { name: 'should begin', value: <When at={job.deadline} /> },
+    ...(job.leased_at === null && job.ended_at === null ? [{ name: 'should begin', value: <When at={job.deadline} /> }] : []),
     { name: 'began', value: <When at={job.leased_at} /> },
     { name: 'took', value: <JobTime job={job} />, ...(typeof seconds === 'number' ? { note: <>expected <Span seconds={seconds} /></> } : {}) },
     { name: 'attempt', value: <Count value={job.attempt} /> },
@@ -76,17 +76,17 @@ export function Outcome({ job }: { job: Job }) {
   return (
     <>
       {hasGain && (
-        <Panel title="Predicted and gained">
-          <ComparedTable predicted={job.predicted} gained={gained} />
+        <Panel title="Before, predicted, actual">
+          <PredictionTable predicted={job.predicted} gained={gained} />
         </Panel>
       )}
       {inputs.length > 0 && (
-        <Panel title="What it was asked">
+        <Panel title="Parameters">
           <Facts columns facts={inputs} />
         </Panel>
       )}
       {outputs.length > 0 && (
-        <Panel title="What it did">
+        <Panel title="Result">
           <Facts columns facts={outputs} />
         </Panel>
       )}

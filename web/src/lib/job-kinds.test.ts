@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 
-import { kindsOf } from './kinds';
+import { kindsOf } from './job-kinds';
 
 it('a table takes the kinds that it can or could take, and nothing that is no job', () => {
   const table = { allowed_actions: ['expire', 'rewrite', 'drop', 'tag', 'sync'], unavailable_actions: { 'rewrite-deletes': 'a job is active', branch: 'no' } };

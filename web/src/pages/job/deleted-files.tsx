@@ -3,8 +3,8 @@ import { useInfiniteQuery } from '@tanstack/react-query';
 import { answered, api } from '../../api/client';
 import { deletedBy } from '../../api/queries';
 import type { Job, OrphanBatch } from '../../api/types';
-import { Act } from '../../components/act';
-import { useDo } from '../../components/ask';
+import { ActionButton } from '../../components/action-button';
+import { useDo } from '../../components/confirm-dialog';
 import { DataTable, type Column } from '../../components/data-table';
 import { Bytes, When } from '../../components/figures';
 import { need, onTable } from '../../lib/access';
@@ -50,7 +50,7 @@ export function Deleted({ job }: { job: Job }) {
       name="files it took"
       title={files === undefined ? 'Files it took' : `${many(files.length, 'file')} taken`}
       aside={
-        <Act
+        <ActionButton
           variant="default"
           size="compact-xs"
           needs={need(onTable(job.catalog, job.table), 'maintain')}
@@ -59,7 +59,7 @@ export function Deleted({ job }: { job: Job }) {
           onClick={() => restore.mutate()}
         >
           Put back
-        </Act>
+        </ActionButton>
       }
       columns={COLUMNS}
       rows={files}

@@ -2,7 +2,7 @@ import { Button, Menu, Tooltip, type ButtonProps } from '@mantine/core';
 import type { MouseEvent, ReactNode } from 'react';
 
 import type { Need } from '../lib/access';
-import { useWhyNot } from './me';
+import { useWhyNot } from './current-user';
 
 interface ActProps extends ButtonProps {
   children: ReactNode;
@@ -15,7 +15,7 @@ interface ActProps extends ButtonProps {
 }
 
 /** A button that says why when it cannot be pressed. It stays reachable by keyboard, or the reason could not be read. */
-export function Act({ children, disabledReason, needs = [], onClick, type = 'button', ...rest }: ActProps) {
+export function ActionButton({ children, disabledReason, needs = [], onClick, type = 'button', ...rest }: ActProps) {
   const reason = useWhyNot()(...needs) ?? disabledReason ?? null;
   if (reason === null) {
     return (
@@ -40,7 +40,7 @@ export function Act({ children, disabledReason, needs = [], onClick, type = 'but
 }
 
 /** The same in a menu: an entry that is not to be chosen stays reachable too, and says why below. */
-export function MenuAct({ children, disabledReason: why, onClick }: { children: ReactNode; disabledReason: string | null; onClick: () => void }) {
+export function ActionMenuItem({ children, disabledReason: why, onClick }: { children: ReactNode; disabledReason: string | null; onClick: () => void }) {
   return (
     <Menu.Item aria-disabled={why !== null} closeMenuOnClick={why === null} onClick={() => why === null && onClick()}>
       <span className={why === null ? '' : 'dim'}>{children}</span>

@@ -20,7 +20,7 @@ export const KINDS: Record<JobKind, Kind> = {
     says: 'An optimizer packs the small files of the change store. What is pending stays pending, in fewer files.',
   },
   'rewrite-deletes': {
-    label: 'Pack deletes',
+    label: 'Rewrite deletes',
     says: 'An optimizer packs delete files, and drops those that delete nothing any more. Readers see the same rows.',
   },
   'rewrite-manifests': {
@@ -28,7 +28,7 @@ export const KINDS: Record<JobKind, Kind> = {
     says: 'An optimizer writes the lists of files anew, fewer and by partition, so that queries plan faster. No data file is touched.',
   },
   clean: {
-    label: 'Clean',
+    label: 'Clean change store',
     says: 'An optimizer takes changes that are merged already out of the change store. Readers see the same rows.',
   },
   expire: {
@@ -36,7 +36,7 @@ export const KINDS: Record<JobKind, Kind> = {
     says: 'Old snapshots are removed, and with them the files that Firn wrote and nothing else needs. Time travel to them ends; this cannot be undone.',
   },
   'remove-orphans': {
-    label: 'Look for orphans',
+    label: 'Remove orphans',
     says: 'An optimizer looks for files at the table’s place that nothing refers to. They are set aside, can be put back for a while, and are deleted after that.',
   },
   ttl: {
@@ -44,11 +44,11 @@ export const KINDS: Record<JobKind, Kind> = {
     says: 'Rows that are older than the policy keeps are deleted. Time travel reaches them until their snapshots expire.',
   },
   statistics: {
-    label: 'Count values',
+    label: 'Update statistics',
     says: 'An optimizer counts distinct values, which helps engines to plan joins. No data file is touched.',
   },
   tags: {
-    label: 'Tag now',
+    label: 'Create scheduled tag',
     says: 'The tags that the policy asks for are made, and those whose time is over are dropped.',
   },
   keys: {

@@ -1,11 +1,11 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
 
-import { jobs, optimizing } from '../../api/queries';
+import { jobs, maintenanceStatus } from '../../api/queries';
 import { DataTable } from '../../components/data-table';
 import { Bytes, Count } from '../../components/figures';
 import { jobColumns } from '../../components/job-parts';
-import { useSeesServer } from '../../components/me';
+import { useSeesServer } from '../../components/current-user';
 import { Empty, ProblemNote } from '../../components/notes';
 import { Facts, Page, Panel } from '../../components/panel';
 import { paths } from '../../lib/paths';
@@ -14,15 +14,15 @@ import { Hours } from './hours';
 import { NeedsYou } from './needs';
 import { Overdue, Queue, Worst } from './lists';
 import { Throughput } from './throughput';
-import styles from './optimizing.module.css';
+import styles from './status.module.css';
 
 /** All background work at a glance: what needs somebody, what waits and runs, what was gained, which tables are worst. */
-export function OptimizingPage() {
+export function StatusPage() {
   const sees = useSeesServer();
-  const { data, error } = useQuery(optimizing(sees));
+  const { data, error } = useQuery(maintenanceStatus(sees));
   if (!sees) {
     return (
-      <Page title="Optimizing">
+      <Page title="Status">
         <Panel>
           <Empty title="You may not see the work on all tables">
             That takes the privilege “list” on the server. What is done to your tables is on their pages and under <Link to={paths.jobs()}>Jobs</Link>.
@@ -31,12 +31,12 @@ export function OptimizingPage() {
       </Page>
     );
   }
-  if (data === undefined) return <Page title="Optimizing">{error && <ProblemNote error={error} />}</Page>;
+  if (data === undefined) return <Page title="Status">{error && <ProblemNote error={error} />}</Page>;
   const waiting = data.groups.reduce((sum, one) => sum + one.waiting, 0);
   const running = data.groups.reduce((sum, one) => sum + one.running, 0);
   const slots = data.groups.reduce((sum, one) => sum + one.slots, 0);
   return (
-    <Page title="Optimizing" sub="What keeps tables fast: planned from stored statistics, run by optimizers.">
+    <Page title="Status" sub="What keeps tables fast: planned from stored statistics, run by optimizers.">
       <NeedsYou work={data} />
       <Panel>
         <Facts

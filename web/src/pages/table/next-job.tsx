@@ -3,13 +3,13 @@ import { Link } from 'react-router';
 import type { Table } from '../../api/types';
 import { When } from '../../components/figures';
 import { JobBar } from '../../components/job-parts';
-import { JobMark } from '../../components/marks';
-import { gainText } from '../../lib/gain';
+import { JobMark } from '../../components/status-icons';
+import { gainText } from '../../lib/prediction';
 import { paths } from '../../lib/paths';
 import styles from '../table.module.css';
 
 /** The one sentence: what runs, what is due and what it gains, or why nothing is. */
-export function NextStep({ table }: { table: Table }) {
+export function NextJob({ table }: { table: Table }) {
   const { next, active_job: job } = table;
   if (job !== null) {
     return (

@@ -12,9 +12,9 @@ import { paths } from '../../lib/paths';
 type Asked = NonNullable<HiveTableDetail['publish_request']>;
 
 const TITLES: Record<Asked['step'], string> = {
-  waits: 'Publish to Hive: waits',
-  merges: 'Publish to Hive: 1 of 2, merging what is pending',
-  publishes: 'Publish to Hive: writing what differs',
+  waits: 'Publish to Hive: waiting',
+  merges: 'Publish to Hive: 1 of 2, merging pending changes',
+  publishes: 'Publish to Hive: writing changed partitions',
   done: 'Published to Hive',
   failed: 'Not published to Hive',
 };
@@ -26,7 +26,7 @@ const isNews = (one: Asked) => isOpen(one) || Date.now() - Date.parse(one.at) < 
 export const isOpen = (one: Asked) => one.step !== 'done' && one.step !== 'failed';
 
 /** The last publish that somebody has asked for: how far it is, whoever looks, and at the end what Hive has. */
-export function AskedPublish({ catalog, hive }: { catalog: string; hive: string }) {
+export function PublishRequestPanel({ catalog, hive }: { catalog: string; hive: string }) {
   const { data } = useQuery(hiveTable(catalog, hive));
   const asked = data?.publish_request ?? null;
   if (asked === null || !isNews(asked)) return null;
@@ -35,12 +35,12 @@ export function AskedPublish({ catalog, hive }: { catalog: string; hive: string 
       title={TITLES[asked.step]}
       aside={
         <span className="dim">
-          asked for <When at={asked.at} />
+          requested <When at={asked.at} />
         </span>
       }
     >
-      <div className="stack" role="status" aria-label="publish that was asked for">
-        {asked.job_id !== null && isOpen(asked) && <AskedJob id={asked.job_id} />}
+      <div className="stack" role="status" aria-label="requested publish">
+        {asked.job_id !== null && isOpen(asked) && <PublishRequestJob id={asked.job_id} />}
         <span className={asked.step === 'failed' ? 'accent' : ''}>
           <Words>{asked.message}</Words>
         </span>
@@ -50,7 +50,7 @@ export function AskedPublish({ catalog, hive }: { catalog: string; hive: string 
   );
 }
 
-function AskedJob({ id }: { id: string }) {
+function PublishRequestJob({ id }: { id: string }) {
   const { data } = useQuery(jobQuery(id));
   if (data === undefined) return null;
   return (

@@ -1,39 +1,39 @@
 import { useQuery } from '@tanstack/react-query';
 
-import { hiveFormer } from '../../api/queries';
-import type { HiveFormer } from '../../api/types';
+import { retiredDirectories } from '../../api/queries';
+import type { RetiredDirectory } from '../../api/types';
 import { DataTable, type Column } from '../../components/data-table';
 import { Bytes, Count, When } from '../../components/figures';
 import { ProblemNote } from '../../components/notes';
 import { bytes, many } from '../../lib/format';
 
-const COLUMNS: Column<HiveFormer>[] = [
+const COLUMNS: Column<RetiredDirectory>[] = [
   { key: 'partition', title: 'Partition', cell: (one) => (one.partition === '' ? <span className="dim">the whole table</span> : <span className="mono">{one.partition}</span>) },
-  { key: 'location', title: 'It was at', cell: (one) => <span className="mono dim wrap-anywhere">{one.location}</span>, wide: true },
+  { key: 'location', title: 'Former location', cell: (one) => <span className="mono dim wrap-anywhere">{one.location}</span>, wide: true },
   { key: 'whose', title: 'Made by', cell: (one) => (one.owned_by_hive ? 'Hive' : 'a publish'), help: 'What Hive made is never deleted from here' },
   { key: 'files', title: 'Files', cell: (one) => <Count value={one.files} />, right: true },
   { key: 'bytes', title: 'Size', cell: (one) => <Bytes value={one.bytes} />, right: true },
-  { key: 'left', title: 'Left', cell: (one) => <When at={one.retired_at} />, right: true },
-  { key: 'until', title: 'Watched until', cell: (one) => <When at={one.grace_until} />, right: true, help: 'Until then writers may know it: what they still put there is taken over' },
+  { key: 'left', title: 'Retired', cell: (one) => <When at={one.retired_at} />, right: true },
+  { key: 'until', title: 'Grace period ends', cell: (one) => <When at={one.grace_until} />, right: true, help: 'Until then writers may know it: what they still put there is taken over' },
 ];
 
 /** Directories that partitions were at before they were published: what lies there still, and what becomes of it. */
-export function Former({ catalog, hive }: { catalog: string; hive: string }) {
-  const { data, error } = useQuery(hiveFormer(catalog, hive));
-  if (data === undefined) return error ? <ProblemNote error={error} what="what publishes have left behind is not known" /> : null;
+export function RetiredDirectories({ catalog, hive }: { catalog: string; hive: string }) {
+  const { data, error } = useQuery(retiredDirectories(catalog, hive));
+  if (data === undefined) return error ? <ProblemNote error={error} what="the retired directories are not known" /> : null;
   if (data.directories === 0 && data.kept_directories === 0) return null;
   const unnamed = data.directories - data.largest.length;
   return (
     <>
       <div>
-        <b>Left behind by publishes: {bytes(data.bytes + data.kept_bytes)}</b>
+        <b>Retired directories: {bytes(data.bytes + data.kept_bytes)}</b>
         <div className="dim">
           Hive does not read it any more. What Hive made stays until its owner deletes it, which ends time travel to before the publish; what a publish made is removed as orphans once nobody needs it.
           {data.kept_directories > 0 && ` Of it ${bytes(data.kept_bytes)} in ${many(data.kept_directories, 'directory', 'directories')} of Hive’s are watched no longer.`}
         </div>
       </div>
       {data.directories > 0 && (
-        <DataTable plain name="directories left behind" columns={COLUMNS} rows={data.largest} id={(one) => one.location} empty={null} />
+        <DataTable plain name="retired directories" columns={COLUMNS} rows={data.largest} id={(one) => one.location} empty={null} />
       )}
       {unnamed > 0 && <span className="dim">and {many(unnamed, 'smaller directory', 'smaller directories')}</span>}
     </>

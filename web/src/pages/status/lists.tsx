@@ -1,6 +1,6 @@
 import { Link } from 'react-router';
 
-import type { Optimizing } from '../../api/types';
+import type { Status } from '../../api/types';
 import { Load } from '../../components/bar';
 import { DataTable, type Column } from '../../components/data-table';
 import { Count, Span, When } from '../../components/figures';
@@ -8,13 +8,13 @@ import { HealthBar } from '../../components/health';
 import { TableLink, TableName } from '../../components/job-parts';
 import { many, words } from '../../lib/format';
 import { paths } from '../../lib/paths';
-import styles from './optimizing.module.css';
+import styles from './status.module.css';
 
-type GroupLoad = Optimizing['groups'][number];
-type Standing = Optimizing['worst'][number];
-type Late = Optimizing['overdue'][number];
+type GroupLoad = Status['groups'][number];
+type Standing = Status['worst'][number];
+type Late = Status['overdue'][number];
 
-function queueColumns(work: Optimizing): Column<GroupLoad>[] {
+function queueColumns(work: Status): Column<GroupLoad>[] {
   return [
     { key: 'name', title: 'Group', cell: (one) => <span className="mono">{one.name}</span> },
     { key: 'slots', title: 'Slots in use', cell: (one) => <Load used={one.running} of={one.slots} label={`slots of group ${one.name}`} /> },
@@ -25,14 +25,14 @@ function queueColumns(work: Optimizing): Column<GroupLoad>[] {
 }
 
 /** What waits in a group, by kind. */
-function Kinds({ work, group }: { work: Optimizing; group: string }) {
+function Kinds({ work, group }: { work: Status; group: string }) {
   const jobs = new Map<string, number>();
   for (const one of work.queue) if (one.group === group) jobs.set(one.kind, (jobs.get(one.kind) ?? 0) + one.jobs);
   if (jobs.size === 0) return <span className="dim">–</span>;
   return <span className="dim">{[...jobs].map(([kind, count]) => `${count} ${kind}`).join(', ')}</span>;
 }
 
-export function Queue({ work }: { work: Optimizing }) {
+export function Queue({ work }: { work: Status }) {
   return (
     <DataTable
       name="queue"
@@ -73,7 +73,7 @@ function Parts({ parts }: { parts: Record<string, number> }) {
   );
 }
 
-export function Worst({ work }: { work: Optimizing }) {
+export function Worst({ work }: { work: Status }) {
   const ill = work.worst.filter((one) => one.health < 100);
   return (
     <DataTable
@@ -97,7 +97,7 @@ const OVERDUE: Column<Late>[] = [
 ];
 
 /** Jobs that should have begun; nothing is shown while there are none. */
-export function Overdue({ work }: { work: Optimizing }) {
+export function Overdue({ work }: { work: Status }) {
   if (work.overdue.length === 0) return null;
   return <DataTable name="overdue jobs" title="Overdue" columns={OVERDUE} rows={work.overdue} id={(one) => one.id} link={(one) => paths.job(one.id)} empty={null} />;
 }

@@ -1,13 +1,13 @@
-import type { Optimizing } from '../../api/types';
+import type { Status } from '../../api/types';
 import { DataTable, type Column } from '../../components/data-table';
 import { Bytes, Count } from '../../components/figures';
 import { Choice } from '../../components/choice';
-import { JobMark } from '../../components/marks';
+import { JobMark } from '../../components/status-icons';
 import { paths } from '../../lib/paths';
 import { useUrlState } from '../../lib/url-state';
-import styles from './optimizing.module.css';
+import styles from './status.module.css';
 
-type Done = Optimizing['last_day']['by_kind'][number];
+type Done = Status['last_day']['by_kind'][number];
 
 const COLUMNS: Column<Done>[] = [
   { key: 'kind', title: 'Job', cell: (one) => <span style={{ fontWeight: 500 }}>{one.kind}</span> },
@@ -19,7 +19,7 @@ const COLUMNS: Column<Done>[] = [
 ];
 
 /** What was done within the last hour or day, by kind of job. */
-export function Throughput({ work }: { work: Optimizing }) {
+export function Throughput({ work }: { work: Status }) {
   const [get, set] = useUrlState();
   const within = get('within') ?? 'hour';
   const done = within === 'day' ? work.last_day : work.last_hour;

@@ -95,10 +95,10 @@ export function KindMark({ kind }: { kind: TableKind }) {
 }
 
 const HIVE: Record<HiveState, Look> = {
-  hive: { icon: IconHexagonLetterH, tone: 'dim', says: 'Hive only' },
+  hive: { icon: IconHexagonLetterH, tone: 'dim', says: 'Not upgraded' },
   upgraded: { icon: IconSnowflake, tone: 'accent', says: 'upgraded' },
   upgrading: { icon: IconLoader2, tone: 'accent', says: 'upgrading', breathes: true },
-  downgrading: { icon: IconLoader2, tone: 'accent', says: 'being given back', breathes: true },
+  downgrading: { icon: IconLoader2, tone: 'accent', says: 'Downgrading', breathes: true },
   blocked: { icon: IconBan, tone: 'dim', says: 'cannot be upgraded' },
 };
 
