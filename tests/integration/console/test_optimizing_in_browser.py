@@ -166,17 +166,17 @@ def test_to_cancel_a_job_that_is_worked_on_is_asked_once(server: ServerProcess, 
 
 def test_a_table_is_locked_with_a_reason_and_unlocked_by_keyboard(server: ServerProcess, open_page: OpenPage) -> None:
     page = open_page(f"{server.url}/c/lake/tables/shop.quiet")
-    page.get_by_role("button", name="Pause").press("Enter")
+    page.get_by_role("button", name="Pause optimization").press("Enter")
     dialog = page.get_by_role("dialog")
-    expect(dialog.get_by_role("textbox", name="Why")).to_be_focused()
+    expect(dialog.get_by_role("textbox", name="Reason")).to_be_focused()
     page.keyboard.type("a backfill")
     assert violations(page) == []
     page.keyboard.press("Enter")
-    expect(page.get_by_text("Jobs are kept from this table")).to_be_visible()
+    expect(page.get_by_text("Jobs are paused for this table")).to_be_visible()
     page.get_by_role("button", name="Rewrite", exact=True).focus()
     expect(page.get_by_role("tooltip")).to_contain_text("a backfill")
-    page.get_by_role("button", name="unlock: a backfill").press("Enter")
-    expect(page.get_by_text("Jobs are kept from this table")).to_have_count(0)
+    page.get_by_role("button", name="resume: a backfill").press("Enter")
+    expect(page.get_by_text("Jobs are paused for this table")).to_have_count(0)
     assert not server.get("catalogs/lake/tables/shop.quiet/blockers")
 
 
@@ -193,7 +193,7 @@ def test_a_dry_run_says_what_it_would_touch_before_a_job_is_asked_for(
     dialog.get_by_role("button", name="Cancel").click()
     assert len(server.get("catalogs/lake/tables/shop.prices/jobs")["items"]) == before
     page.get_by_role("button", name="More jobs").press("Enter")
-    expect(page.get_by_role("menuitem", name=re.compile("Look for orphans"))).to_be_visible()
+    expect(page.get_by_role("menuitem", name=re.compile("Remove orphans"))).to_be_visible()
 
 
 def test_health_is_shown_in_parts_with_the_figures_behind_them(server: ServerProcess, open_page: OpenPage) -> None:

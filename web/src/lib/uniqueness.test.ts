@@ -11,7 +11,7 @@ it('keys that nobody has counted are not said to be unique', () => {
 it('a count is told as it was found, and that base has moved since', () => {
   expect(describeKeys(none)).toEqual({ says: 'unique', warns: false });
   expect(describeKeys({ ...none, moved: true }).note).toBe('base has moved since');
-  expect(describeKeys({ ...none, removed_rows: 4 })).toEqual({ says: 'unique', note: '4 rows were taken away', warns: false });
+  expect(describeKeys({ ...none, removed_rows: 4 })).toEqual({ says: 'unique', note: '4 rows removed', warns: false });
 });
 
 it('repeated keys warn', () => {
