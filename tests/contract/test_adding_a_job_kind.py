@@ -29,6 +29,7 @@ NAMED_ELSEWHERE = {
     "server/service/hive/downgrade.py": {"SYNC", "MERGE", "PUBLISH"},
     "server/service/hive/publish.py": {"MERGE", "PUBLISH", "KEYS"},
     "server/service/hive/publish_commit.py": {"PUBLISH"},
+    "server/service/hive/publish_planner.py": {"PUBLISH"},
     "server/service/hive/sync.py": {"SYNC"},
     "server/service/hive/publish_requests.py": {"PUBLISH", "MERGE"},
 }
