@@ -48,7 +48,9 @@ class DryRunOut(Out):
     @classmethod
     def of(cls, kind: JobKind, result: DryRunResult) -> DryRunOut:
         """A dry run as it is shown."""
-        affected = [AffectedItemsOut(items=items.items, count=items.count, bytes=items.bytes) for items in result.affected]
+        affected = [
+            AffectedItemsOut(items=items.items, count=items.count, bytes=items.bytes) for items in result.affected
+        ]
         return cls(
             kind=kind,
             action=result.action,

@@ -18,12 +18,21 @@ PACKAGES = ("catalog", "server", "optimizer", "firn", "migrations")
 
 NAMED_ELSEWHERE = {
     # The commit rules of keyed tables: who may move the watermark, clean, pack, expire and delete.
-    "catalog/keyed/store_commit.py": {"MERGE", "SYNC", "TTL", "CLEAN", "COMPACT", "MANIFESTS", "EXPIRE", "KEYS"},
+    "catalog/keyed/store_commit.py": {
+        "MERGE",
+        "SYNC",
+        "TTL",
+        "CLEAN",
+        "COMPACT",
+        "REWRITE_MANIFESTS",
+        "EXPIRE",
+        "KEYS",
+    },
     "catalog/commits/commit_rules.py": {"CONVERT"},
     # What a count of keys has found is shown with the table.
     "catalog/keyed/uniqueness.py": {"KEYS"},
     # What Hive's kinds need besides: scans, staged plans, and a link whose state the commit moves on.
-    "server/container.py": {"SYNC", "PUBLISH", "ORPHANS", "CONVERT"},
+    "server/container.py": {"SYNC", "PUBLISH", "REMOVE_ORPHANS", "CONVERT"},
     "server/service/jobs/leased_files.py": {"CONVERT", "SYNC"},
     "server/service/hive/conversion.py": {"CONVERT"},
     "server/service/hive/downgrade.py": {"SYNC", "MERGE", "PUBLISH"},
