@@ -45,7 +45,7 @@ def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotY
     limits, waiting = read_merge_trigger(facts.policy), measure_pending(facts, keyed, past, now)
     if limits.holds(waiting):
         return Due(kind=JobKind.MERGE, reason=limits.reason(waiting), state=state)
-    schedule = find_due_times(JobKind.MERGE, facts, past, now)
+    schedule = find_due_times(JobKind.MERGE, "firn.merge.schedule", facts, past, now)
     if schedule.due_since is not None:
         return Due(
             kind=JobKind.MERGE, reason=f"its schedule has come at {format_time(schedule.due_since)}", state=state
@@ -116,10 +116,10 @@ def dry_run(run: DryRun) -> DryRunResult:
     pending = [file for file in run.live(change) if file.sequence_number > keyed.watermark]
     partitions = count_by_partition(change, pending)
     rows = read_totals(base)["rows"]
+    changes = f"{format_count(keyed.pending_rows, 'pending row')} of {format_count(keyed.pending_commits, 'commit')}"
     mode = {"auto": "by whatever costs less", "rewrite": "by rewriting", "vectors": "by delete files"}
     return DryRunResult(
-        action=f"merge {format_count(keyed.pending_rows, 'pending row')} of {format_count(keyed.pending_commits, 'commit')} into "
-        f"a base of {format_count(rows, 'row')}, {mode[str(run.task['mode'])]}",
+        action=f"merge {changes} into a base of {format_count(rows, 'row')}, {mode[str(run.task['mode'])]}",
         affected=[
             AffectedItems("pending rows", keyed.pending_rows, keyed.pending_bytes),
             AffectedItems("change files", len(pending), sum(file.size for file in pending)),

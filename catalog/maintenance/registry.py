@@ -6,18 +6,18 @@ from collections.abc import Mapping
 
 from catalog.jobs.job import JobKind
 from catalog.jobs.scheduling import longest_wait
+from catalog.maintenance.check_keys import KEYS
 from catalog.maintenance.clean import CLEAN
 from catalog.maintenance.compact import COMPACT
 from catalog.maintenance.convert import CONVERT
-from catalog.maintenance.deletes import DELETES
-from catalog.maintenance.expire import EXPIRE
-from catalog.maintenance.keys import KEYS
+from catalog.maintenance.expire_snapshots import EXPIRE
 from catalog.maintenance.kind import MaintenanceKind
-from catalog.maintenance.manifests import MANIFESTS
 from catalog.maintenance.merge import MERGE
-from catalog.maintenance.orphans import ORPHANS
 from catalog.maintenance.publish import PUBLISH
+from catalog.maintenance.remove_orphans import REMOVE_ORPHANS
 from catalog.maintenance.rewrite import REWRITE
+from catalog.maintenance.rewrite_deletes import REWRITE_DELETES
+from catalog.maintenance.rewrite_manifests import REWRITE_MANIFESTS
 from catalog.maintenance.statistics import STATISTICS
 from catalog.maintenance.sync import SYNC
 from catalog.maintenance.tags import TAGS
@@ -28,11 +28,11 @@ KINDS: tuple[MaintenanceKind, ...] = (
     CLEAN,
     REWRITE,
     COMPACT,
-    DELETES,
-    MANIFESTS,
+    REWRITE_DELETES,
+    REWRITE_MANIFESTS,
     EXPIRE,
     TTL,
-    ORPHANS,
+    REMOVE_ORPHANS,
     STATISTICS,
     TAGS,
     KEYS,

@@ -117,7 +117,7 @@ def _pack(facts: TableFacts, layout: FileLayout, past: Sequence[Job], now: datet
     if every < FEWEST_FILES:
         return None
     small = f"{format_count(every, 'small file')} can be packed"
-    schedule = find_due_times(JobKind.REWRITE, facts, past, now)
+    schedule = find_due_times(JobKind.REWRITE, "firn.rewrite.schedule", facts, past, now)
     if schedule.due_since is not None:
         reason = f"{small}, and its schedule has come at {format_time(schedule.due_since)}"
         return Due(kind=JobKind.REWRITE, reason=reason, state=state, params=few)

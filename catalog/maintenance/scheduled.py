@@ -12,10 +12,17 @@ from catalog.planning.trigger_result import NotYet, format_time
 
 
 def due_by_schedule(
-    kind: JobKind, what: str, facts: TableFacts, past: Sequence[Job], now: datetime, state: str | None = None
+    kind: JobKind,
+    setting: str,
+    what: str,
+    facts: TableFacts,
+    past: Sequence[Job],
+    now: datetime,
+    *,
+    state: str | None = None,
 ) -> Due | NotYet | None:
-    """Due from the schedule's moment on, until the kind has been done; None without a schedule."""
-    schedule = find_due_times(kind, facts, past, now)
+    """Due from the moment of the schedule in this setting on, until the kind has been done; None without a schedule."""
+    schedule = find_due_times(kind, setting, facts, past, now)
     if schedule.due_since is not None:
         reason = f"{what}: its schedule has come at {format_time(schedule.due_since)}"
         return Due(kind=kind, reason=reason, state=state or f"scheduled for {schedule.due_since.isoformat()}")

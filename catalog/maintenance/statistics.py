@@ -28,7 +28,7 @@ def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotY
     if last is not None and last.status is JobStatus.SUCCEEDED and last.params.get("state") == state:
         return None
     reason = f"distinct values of {', '.join(columns)} are counted"
-    return due_by_schedule(JobKind.STATISTICS, reason, facts, past, now, state=state)
+    return due_by_schedule(JobKind.STATISTICS, "firn.statistics.schedule", reason, facts, past, now, state=state)
 
 
 def build_task(context: JobContext) -> Json:
@@ -43,11 +43,12 @@ def dry_run(run: DryRun) -> DryRunResult:
     """Columns to be counted: their values of all rows are read."""
     metadata, columns = run.context.main_store[1], run.task["columns"]
     now = read_totals(metadata)
+    over = f"{format_count(len(columns), 'column')} over {format_count(now['rows'], 'row')}"
     if run.task["snapshot_id"] is None or not columns:
         reason = "the head's statistics are there already, or it has none of the columns yet"
         return DryRunResult(action=f"count nothing: {reason}", gain=measure_gain(metadata))
     return DryRunResult(
-        action=f"count the distinct values of {format_count(len(columns), 'column')} over {format_count(now['rows'], 'row')}",
+        action=f"count the distinct values of {over}",
         affected=[AffectedItems("columns", len(columns)), AffectedItems("files to read", now["files"], now["bytes"])],
         gain=measure_gain(metadata),
         notes=[f"columns: {', '.join(columns)}", "only these columns' parts of the files are read"],

@@ -21,7 +21,7 @@ def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotY
     """Due by schedule, for a table that has a head."""
     if facts.stats.snapshot_id is None:
         return None
-    return due_by_schedule(JobKind.TAGS, "the head gets a tag", facts, past, now)
+    return due_by_schedule(JobKind.TAGS, "firn.tags.schedule", "the head gets a tag", facts, past, now)
 
 
 def plan_tags_of(context: JobContext) -> TagPlan:

@@ -40,9 +40,8 @@ def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotY
         return None
     if facts.hive_linked:
         return NotApplicable(kind=JobKind.TTL, reason="the table is linked to Hive, which would bring the rows back")
-    return due_by_schedule(
-        JobKind.TTL, f"rows whose {column} is older than {format_duration(age)} go", facts, past, now
-    )
+    what = f"rows whose {column} is older than {format_duration(age)} go"
+    return due_by_schedule(JobKind.TTL, "firn.ttl.schedule", what, facts, past, now)
 
 
 def find_cutoff(context: JobContext) -> Cutoff:

@@ -25,16 +25,15 @@ class DueTimes:
     following: datetime | None
 
 
-def find_due_times(kind: JobKind, facts: TableFacts, past: Sequence[Job], now: datetime) -> DueTimes:
+def find_due_times(kind: JobKind, setting: str, facts: TableFacts, past: Sequence[Job], now: datetime) -> DueTimes:
     """None of both without a schedule. A table counts from when it was made: older moments were not meant for it.
 
     Moments that nobody has chosen are spread over the tables, or all of a catalog would be due in the same minute.
     """
-    key = f"firn.{kind}.schedule"
-    schedule, zone = facts.policy[key], facts.policy["firn.optimize.time-zone"]
+    schedule, zone = facts.policy[setting], facts.policy["firn.optimize.time-zone"]
     if schedule is None:
         return DueTimes(due_since=None, following=None)
-    later = _later(facts) if facts.policy.is_default(key) else timedelta()
+    later = _later(facts) if facts.policy.is_default(setting) else timedelta()
     last, following = _around(schedule, later, now, zone)
     done = [job.created_at for job in past if job.kind is kind and job.answers_schedule]
     since = None if facts.created_at is None else max([facts.created_at, *done])

@@ -51,7 +51,7 @@ def remove_orphans(
         for path in job.result.get("orphans", ()):
             ctx.show.line(path)
 
-    run_job(ctx, table, "orphans", dry_run=dry_run, wait=not no_wait, show_result=show_paths)
+    run_job(ctx, table, "remove-orphans", dry_run=dry_run, wait=not no_wait, show_result=show_paths)
 
 
 def list_quarantine(ctx: CliContext, table: TableArg) -> None:

@@ -78,7 +78,8 @@ class JobIn(In):
 
 def request_model(kind: MaintenanceKind) -> type[JobIn]:
     """The body of a request for a job of this kind: its fields are those of the kind's options."""
-    named, types = str(kind.name).title(), get_type_hints(kind.options)
+    named = "".join(word.title() for word in kind.name.split("-"))
+    types = get_type_hints(kind.options)
     chosen: dict[str, Any] = {field.name: (types[field.name], _default(field)) for field in fields(kind.options)}
     words = "This kind has no options." if kind.options is JobOptions else kind.options.__doc__
     options = create_model(f"{named}OptionsIn", __base__=In, __doc__=words, **chosen)

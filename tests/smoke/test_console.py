@@ -58,7 +58,7 @@ def job(metastore: EmbeddedMetastore, server: ServerProcess) -> str:
     make_orders(metastore.uri, metastore.warehouse)
     server.post("catalogs/lake/hive/refresh")
     server.post("catalogs/lake/tables", KEYED)
-    return str(server.post("catalogs/lake/tables/web.visits/rewrite")["id"])
+    return str(server.post("catalogs/lake/tables/web.visits/jobs", {"kind": "rewrite"})["id"])
 
 
 @pytest.fixture(scope="module")

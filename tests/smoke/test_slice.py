@@ -71,6 +71,6 @@ def test_a_plain_table_is_created_and_read_by_spark(side: Side) -> None:
     side.hive.sql("CREATE NAMESPACE IF NOT EXISTS lake.plain", "CREATE TABLE lake.plain.t (id INT) USING iceberg")
     side.hive.sql("INSERT INTO lake.plain.t VALUES (1)", "INSERT INTO lake.plain.t VALUES (2)")
     assert side.hive.sql("SELECT id FROM lake.plain.t VERSION AS OF 'main'") == [(1,), (2,)]
-    job = side.server.post("catalogs/lake/tables/plain.t/rewrite", {})
+    job = side.server.post("catalogs/lake/tables/plain.t/jobs", {"kind": "rewrite"})
     assert side.worked_on(job)["status"] == "succeeded"
     assert side.hive.sql("SELECT count(*) FROM lake.plain.t.files") == [(1,)]

@@ -39,7 +39,7 @@ def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotY
         return min(laters, key=lambda later: later.next_at or now, default=None)
     if facts.policy["firn.expire.schedule"] is None:
         return due
-    schedule = find_due_times(JobKind.EXPIRE, facts, past, now)
+    schedule = find_due_times(JobKind.EXPIRE, "firn.expire.schedule", facts, past, now)
     if schedule.due_since is not None:
         return due
     return NotYet(kind=JobKind.EXPIRE, reason=f"{due.reason}: it waits for its schedule", next_at=schedule.following)
@@ -63,7 +63,8 @@ def _expire_store(facts: TableFacts, stats: TableStats, now: datetime) -> Due | 
     since = stats.oldest_superseded_at
     if stats.snapshots <= keep or since is None:
         return None
-    reason = f"{stats.snapshots:,} snapshots, the oldest superseded {format_duration(now - since)} ago (limit {format_duration(oldest)})"
+    age, limit = format_duration(now - since), format_duration(oldest)
+    reason = f"{stats.snapshots:,} snapshots, the oldest superseded {age} ago (limit {limit})"
     ripe_at = since + oldest + min(oldest / 10, MAX_SLACK)
     if now <= ripe_at:
         return NotYet(kind=JobKind.EXPIRE, reason=reason, next_at=ripe_at + timedelta(seconds=1))

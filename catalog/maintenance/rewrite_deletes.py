@@ -104,7 +104,7 @@ def _small_groups(metadata: Json, files: Sequence[ManifestEntry], least: int) ->
     return [group for group in small if len(group) > 1 and (len(group) >= least or measure_files(group)[1] > target)]
 
 
-DELETES = MaintenanceKind(
+REWRITE_DELETES = MaintenanceKind(
     name=JobKind.REWRITE_DELETES,
     max_wait=timedelta(hours=1),
     trigger=trigger,

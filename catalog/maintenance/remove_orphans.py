@@ -20,7 +20,8 @@ def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotY
         return None
     if facts.keeps_orphans is not None and facts.policy["firn.orphans.schedule"] is not None:
         return NotApplicable(kind=JobKind.REMOVE_ORPHANS, reason=facts.keeps_orphans)
-    return due_by_schedule(JobKind.REMOVE_ORPHANS, "files that nothing refers to are looked for", facts, past, now)
+    what = "files that nothing refers to are looked for"
+    return due_by_schedule(JobKind.REMOVE_ORPHANS, "firn.orphans.schedule", what, facts, past, now)
 
 
 def _looked_through(facts: TableFacts, past: Sequence[Job]) -> bool:
@@ -50,7 +51,7 @@ def build_task(_context: JobContext) -> Json:
     return {}
 
 
-ORPHANS = MaintenanceKind(
+REMOVE_ORPHANS = MaintenanceKind(
     name=JobKind.REMOVE_ORPHANS,
     max_wait=timedelta(hours=6),
     trigger=trigger,

@@ -86,7 +86,7 @@ def _manifest_sizes(run: DryRun, metadata: Json) -> list[int]:
     return [] if head is None else [line.length for line in run.manifests(metadata).lines(metadata, head)]
 
 
-MANIFESTS = MaintenanceKind(
+REWRITE_MANIFESTS = MaintenanceKind(
     name=JobKind.REWRITE_MANIFESTS,
     max_wait=timedelta(hours=2),
     trigger=trigger,
