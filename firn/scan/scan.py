@@ -200,7 +200,7 @@ def _planned(table: Table, scan: DataScan) -> list[FileScanTask]:
         if "equality deletes" not in str(error):
             raise
         raise Refused(
-            f"{join_name(table.name())} has equality deletes, as Flink's upserts write them, which Python does not read",
+            f"{join_name(table.name())} has equality deletes, which Python does not read",
             hint=READ_BY_SPARK,
         ) from error
 

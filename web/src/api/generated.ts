@@ -5050,23 +5050,23 @@ export interface components {
             warnings: string[];
         };
         /**
-         * Remove-OrphansJobIn
+         * RemoveOrphansJobIn
          * @description A job of the kind `remove-orphans`.
          */
-        "Remove-OrphansJobIn": {
+        RemoveOrphansJobIn: {
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             kind: "remove-orphans";
             /** @default {} */
-            options?: components["schemas"]["Remove-OrphansOptionsIn"];
+            options?: components["schemas"]["RemoveOrphansOptionsIn"];
         };
         /**
-         * Remove-OrphansOptionsIn
+         * RemoveOrphansOptionsIn
          * @description This kind has no options.
          */
-        "Remove-OrphansOptionsIn": Record<string, never>;
+        RemoveOrphansOptionsIn: Record<string, never>;
         /**
          * RepeatedKeyOut
          * @description One key that more than one row has, and some of the files in which these rows lie.
@@ -5200,41 +5200,23 @@ export interface components {
             retired_at: string;
         };
         /**
-         * Rewrite-DeletesJobIn
+         * RewriteDeletesJobIn
          * @description A job of the kind `rewrite-deletes`.
          */
-        "Rewrite-DeletesJobIn": {
+        RewriteDeletesJobIn: {
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             kind: "rewrite-deletes";
             /** @default {} */
-            options?: components["schemas"]["Rewrite-DeletesOptionsIn"];
+            options?: components["schemas"]["RewriteDeletesOptionsIn"];
         };
         /**
-         * Rewrite-DeletesOptionsIn
+         * RewriteDeletesOptionsIn
          * @description There is nothing to choose: a request packs whatever can be packed.
          */
-        "Rewrite-DeletesOptionsIn": Record<string, never>;
-        /**
-         * Rewrite-ManifestsJobIn
-         * @description A job of the kind `rewrite-manifests`.
-         */
-        "Rewrite-ManifestsJobIn": {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "rewrite-manifests";
-            /** @default {} */
-            options?: components["schemas"]["Rewrite-ManifestsOptionsIn"];
-        };
-        /**
-         * Rewrite-ManifestsOptionsIn
-         * @description There is nothing to choose: a request rewrites whatever can be fewer.
-         */
-        "Rewrite-ManifestsOptionsIn": Record<string, never>;
+        RewriteDeletesOptionsIn: Record<string, never>;
         /**
          * RewriteJobIn
          * @description A job of the kind `rewrite`.
@@ -5253,6 +5235,24 @@ export interface components {
              */
             options?: components["schemas"]["RewriteOptionsIn"];
         };
+        /**
+         * RewriteManifestsJobIn
+         * @description A job of the kind `rewrite-manifests`.
+         */
+        RewriteManifestsJobIn: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "rewrite-manifests";
+            /** @default {} */
+            options?: components["schemas"]["RewriteManifestsOptionsIn"];
+        };
+        /**
+         * RewriteManifestsOptionsIn
+         * @description There is nothing to choose: a request rewrites whatever can be fewer.
+         */
+        RewriteManifestsOptionsIn: Record<string, never>;
         /**
          * RewriteOptionsIn
          * @description How one rewrite works; what is left out is as the table's policy says.
@@ -5604,7 +5604,7 @@ export interface components {
          * StartJobIn
          * @description The kind of the job, and the options that this kind has.
          */
-        StartJobIn: components["schemas"]["MergeJobIn"] | components["schemas"]["CleanJobIn"] | components["schemas"]["RewriteJobIn"] | components["schemas"]["CompactJobIn"] | components["schemas"]["Rewrite-DeletesJobIn"] | components["schemas"]["Rewrite-ManifestsJobIn"] | components["schemas"]["ExpireJobIn"] | components["schemas"]["TtlJobIn"] | components["schemas"]["Remove-OrphansJobIn"] | components["schemas"]["StatisticsJobIn"] | components["schemas"]["TagsJobIn"] | components["schemas"]["KeysJobIn"];
+        StartJobIn: components["schemas"]["MergeJobIn"] | components["schemas"]["CleanJobIn"] | components["schemas"]["RewriteJobIn"] | components["schemas"]["CompactJobIn"] | components["schemas"]["RewriteDeletesJobIn"] | components["schemas"]["RewriteManifestsJobIn"] | components["schemas"]["ExpireJobIn"] | components["schemas"]["TtlJobIn"] | components["schemas"]["RemoveOrphansJobIn"] | components["schemas"]["StatisticsJobIn"] | components["schemas"]["TagsJobIn"] | components["schemas"]["KeysJobIn"];
         /**
          * StartedOut
          * @description A batch that was started, None where nothing was to be done; and tables that need nothing, with the reason.
