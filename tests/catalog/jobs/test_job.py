@@ -39,7 +39,7 @@ ALLOWED = {
     "failed": set(),
     "canceled": set(),
 }
-"""The statuses that a job may move to, from each status: the table of section 2, written out a second time."""
+"""The statuses that a job may move to, from each status, written out a second time."""
 FINAL = {JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELED}
 LEASED = {JobStatus.RUNNING, JobStatus.COMMITTING}
 TOKEN = LeaseToken("t1")

@@ -36,7 +36,7 @@ READS_ALL = ClientCapabilities([2])
 class HiveSide:
     """Another program at work on the metastore.
 
-    Its client is `hmsclient`, which shares only the Thrift runtime with Firn's: see decision 0067.
+    Its client is `hmsclient`, which shares only the Thrift runtime with Firn's: see decision 67.
     """
 
     def __init__(self, uri: str, warehouse: Path) -> None:
