@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
@@ -15,30 +14,12 @@ from catalog.jobs.job import JobKind, JobStatus
 from catalog.ports.store import Database
 from server.background.cleanup import Cleanup
 from server.background.leadership import Leadership
-from server.store.unit_of_work import SqlUnitOfWork
+from tests.server.clocks import HOUR, Clock
 from tests.server.guarded import guarded
 from tests.server.lake import CHANGE, PLAIN, Lake, a_lake, altered, appended, set_property, snapshot_ids
 
-HOUR = timedelta(hours=1)
 TOLERANCE_MS = 60_000
 """By how much Iceberg's reader lets an entry of a log be older than the one before it."""
-
-
-@dataclass
-class Clock:
-    """The real one, set wrong."""
-
-    wrong: timedelta = timedelta()
-
-    def now(self) -> datetime:
-        return datetime.now(UTC) + self.wrong
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr(SqlUnitOfWork, "now", made.now)  # a bound method stays bound
-    return made
 
 
 @pytest.fixture

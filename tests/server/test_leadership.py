@@ -11,10 +11,8 @@ from catalog.ports.store import Database
 from server.background.leadership import Leadership
 from server.service.planning import planner_loop
 from tests.factories import LATER, NOW
+from tests.server.clocks import HOUR, Clock
 from tests.server.lake import PLAIN, Lake, a_lake
-from tests.server.test_clock_jumps import HOUR, Clock, clock
-
-__all__ = ["clock"]
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 from server.guard import route_rules
 from tests.databases import open_database
 from tests.server.asgi import Client
-from tests.server.guard.test_every_route import BODIES, QUERIES, ROUTES
+from tests.server.guard.route_requests import BODIES, QUERIES, ROUTES
 from tests.server.guarded import Guarded, bearer, guarded
 
 PATHS = ["%00", "a%00b", "%ed%b3%84", "%ff", "%1f", "%2e%2e", "%E2%80%AE", "hf:%2f%2fx%2fy", "a%0d%0ab", "%25" * 20]

@@ -28,7 +28,7 @@ from catalog.keyed.spec import BATCH_ID, WRITER_ID
 from catalog.keyed.store_commit import StoreCommit
 from catalog.names import RelationId
 from catalog.tables.relation import RelationKind
-from tests.catalog.keyed.test_store_commit import BASE, CHANGE, SPEC, snapshot
+from tests.catalog.keyed.keyed_commits import BASE, CHANGE, SPEC, snapshot
 from tests.factories import NOW, ORDERS, a_job, a_keyed_table, a_relation, an_event, lease_of
 
 RELATION = a_relation()

@@ -40,8 +40,8 @@ from tests.catalog.iceberg.build import (
     spec,
     with_history,
 )
+from tests.catalog.iceberg.random_histories import histories, history
 from tests.catalog.iceberg.random_views import a_random_view, view_request
-from tests.catalog.iceberg.test_histories import histories, history
 
 STRUCT: Json = {
     "type": "struct",

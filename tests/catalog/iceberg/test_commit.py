@@ -18,7 +18,7 @@ from catalog.iceberg.view import apply_view_updates
 from tests.catalog.iceberg.build import CREATED_MS, NOW_MS, ORDERS, a_table, applied, part, spec, with_history
 from tests.catalog.iceberg.random_requests import request
 from tests.catalog.iceberg.random_views import a_random_view, view_request
-from tests.catalog.iceberg.test_requirements import HOLD, TABLE
+from tests.catalog.iceberg.requirement_cases import HOLD, TABLE
 
 NONSENSE: list[Any] = [None, "", "x", -1, 2**70, 1.5, True, [], {}, [None], {"a": None}, ["x"], [[]], [{}]]
 

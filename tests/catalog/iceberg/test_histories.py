@@ -7,34 +7,14 @@ from itertools import pairwise
 from random import Random
 
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from pyiceberg.table.metadata import TableMetadataUtil
 
-from catalog.errors import Invalid, RequirementFailed
-from catalog.iceberg.json import Json
-from catalog.iceberg.table import apply_updates, current_snapshot_id, keep_refs_only, pin_snapshot, ref_snapshot_id
-from tests.catalog.iceberg.build import NOW_MS, ORDERS, a_table, applied, part, spec, with_history
+from catalog.iceberg.table import current_snapshot_id, keep_refs_only, pin_snapshot, ref_snapshot_id
+from tests.catalog.iceberg.build import ORDERS, a_table, applied, with_history
+from tests.catalog.iceberg.random_histories import STEPS, after, histories, history
 from tests.catalog.iceberg.random_requests import request
 
-STEPS = 25
 COUNTERS = ("last-sequence-number", "last-column-id", "last-partition-id", "next-row-id", "format-version")
-histories = st.tuples(st.integers(0, 2**32).map(Random), st.sampled_from([1, 2, 3]))
-
-
-def after(table: Json, updates: list[Json], step: int) -> Json:
-    """The table after the request; the table itself when it was refused."""
-    try:
-        return apply_updates(table, updates, now_ms=NOW_MS + step, previous_location=f"file:/{step}.json")
-    except (Invalid, RequirementFailed):
-        return table
-
-
-def history(rng: Random, version: int) -> list[Json]:
-    """Every state of a table that began with two snapshots."""
-    states = [with_history(a_table(version, partition_spec=spec(part(2, "day", "day_day"))), 2)]
-    for step in range(STEPS):
-        states.append(after(states[-1], request(rng, states[-1]), step))
-    return states
 
 
 @given(histories)

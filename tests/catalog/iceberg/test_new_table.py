@@ -23,26 +23,7 @@ from tests.catalog.iceberg.build import (
     sort,
     spec,
 )
-
-NESTED = schema(
-    column(10, "id", required=True),
-    column(
-        20,
-        "tags",
-        {"type": "map", "key-id": 21, "key": "string", "value-id": 22, "value-required": False, "value": "string"},
-    ),
-    column(
-        30,
-        "lines",
-        {
-            "type": "list",
-            "element-id": 31,
-            "element-required": True,
-            "element": {"type": "struct", "fields": [column(32, "sku", "string"), column(33, "amount", "int")]},
-        },
-    ),
-    column(40, "address", {"type": "struct", "fields": [column(41, "zip", "string")]}),
-)
+from tests.catalog.iceberg.nested_schema import NESTED
 
 
 def test_column_ids_are_given_anew_level_by_level() -> None:

@@ -13,7 +13,7 @@ from catalog.jobs.job import JobKind
 from catalog.keyed.store_commit import StoreCommit, guard_commit
 from catalog.maintenance import kind_of
 from catalog.tables.relation import RelationKind
-from tests.catalog.keyed.test_store_commit import BASE, CHANGE, SPEC, snapshot
+from tests.catalog.keyed.keyed_commits import BASE, CHANGE, SPEC, snapshot
 from tests.factories import a_keyed_table
 
 

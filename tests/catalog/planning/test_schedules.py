@@ -17,8 +17,8 @@ from catalog.planning import Due
 from catalog.planning.schedules import SPREAD
 from catalog.policy.settings import SETTINGS
 from catalog.tables.relation import TableStats
+from tests.catalog.planning.due import AT_THREE, HOUR, THREE, due, not_due
 from tests.catalog.planning.tables import DAY, ended, plain
-from tests.catalog.planning.test_triggers import AT_THREE, HOUR, THREE, due, not_due
 from tests.factories import NOW
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,28 +14,14 @@ from catalog.keyed.spec import KeySpec
 from catalog.maintenance import decide_next_job
 from catalog.maintenance.next_job import MAX_TURNS
 from catalog.maintenance.prediction import predict_job
-from catalog.planning import Due, NotDue, TableFacts
+from catalog.planning import Due, TableFacts
 from catalog.policy.policy import merge_layers
 from catalog.tables.relation import TableStats
+from tests.catalog.planning.due import AT_THREE, HOUR, THREE, due, not_due
 from tests.catalog.planning.tables import DAY, KEYED, ended, laid_out, plain, with_changes
 from tests.factories import NOW, a_keyed_table
 
-HOUR = timedelta(hours=1)
 QUIET = {"firn.orphans.schedule": ""}
-AT_THREE = {"firn.orphans.schedule": "0 3 * * *"}
-THREE = NOW.replace(hour=3, minute=0)
-
-
-def due(facts: TableFacts, past: Any = (), now: datetime = NOW) -> Due:
-    decision = decide_next_job(facts, past, now)
-    assert isinstance(decision, Due), decision.reason
-    return decision
-
-
-def not_due(facts: TableFacts, past: Any = (), now: datetime = NOW) -> NotDue:
-    decision = decide_next_job(facts, past, now)
-    assert isinstance(decision, NotDue), decision.reason
-    return decision
 
 
 def keyed(policy: dict[str, str] | None = None, change: Any = None, **changes: Any) -> TableFacts:

@@ -12,7 +12,7 @@ from pyarrow import orc
 from pyiceberg.manifest import FileFormat
 from pyiceberg.types import ListType, LongType, MapType, StringType, StructType
 
-from tests.firn.scan.test_avro import Made, column
+from tests.firn.scan.avro_files import Made, column
 
 ARROW_ITEM = pa.struct([("n", pa.int64())])
 ARROW = pa.schema(

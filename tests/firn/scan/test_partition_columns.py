@@ -28,7 +28,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from tests.firn.scan.test_avro import Made, column
+from tests.firn.scan.avro_files import Made, column
 
 KINDS: list[tuple[IcebergType, Any, Any]] = [
     (StringType(), "p", "p"),

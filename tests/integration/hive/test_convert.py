@@ -12,8 +12,8 @@ from hive_metastore.ttypes import GetTableRequest
 from firn.embedded.metastore import Asking, EmbeddedMetastore
 from tests.fingerprints import fingerprint
 from tests.hive_lake import HiveTable, Side
-from tests.integration.hive.test_formats import add_partition
-from tests.integration.hive.test_upgrade import NESTED, PRIMITIVES
+from tests.integration.hive.all_types import NESTED, PRIMITIVES
+from tests.integration.hive.partitions import add_partition
 
 pytestmark = [pytest.mark.hive, pytest.mark.spark]
 KINDS = {**PRIMITIVES, **NESTED, "ch": ("CHAR(3)", "'ab'"), "mi": ("MAP<INT, DATE>", "map(1, DATE '0004-02-29')")}

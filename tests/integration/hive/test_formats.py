@@ -14,12 +14,13 @@ import pytest
 from pyarrow import orc
 
 import firn
-from firn.embedded.metastore import Asking, EmbeddedMetastore
+from firn.embedded.metastore import EmbeddedMetastore
 from tests.command_line import Command
 from tests.fingerprints import fingerprint
 from tests.hive_engine import Rows
 from tests.hive_lake import HiveTable, Side
-from tests.integration.hive.test_upgrade import NESTED, PRIMITIVES, refused_or_failed
+from tests.integration.hive.all_types import NESTED, PRIMITIVES, refused_or_failed
+from tests.integration.hive.partitions import add_partition
 
 pytestmark = [pytest.mark.hive, pytest.mark.spark]
 KINDS = {**PRIMITIVES, **NESTED, "da": ("DATE", "DATE '1969-12-31'"), "ch": ("CHAR(3)", "'abc'")}
@@ -95,19 +96,6 @@ def write_avro(path: Path, *rows: Mapping[str, Any]) -> None:
 def write_orc(path: Path, *rows: Mapping[str, Any]) -> None:
     kind = pa.schema({"id": pa.int64(), "v": pa.string(), "st": pa.struct({"inner": pa.int32()})})
     orc.write_table(pa.Table.from_pylist(list(rows), schema=kind), path)
-
-
-def add_partition(table: HiveTable, name: str, metastore: EmbeddedMetastore, like: HiveTable) -> Path:
-    """A partition in another table's format."""
-    path = table.path / f"p={name}"
-    path.mkdir()
-    table.alter(f"ADD PARTITION (p='{name}') LOCATION 'file:{path}'")
-    with Asking(metastore.port) as hive:
-        partition, other = hive.get_partition("db", table.short, [name]), hive.get_table("db", like.short)
-        partition.sd.inputFormat, partition.sd.outputFormat = other.sd.inputFormat, other.sd.outputFormat
-        partition.sd.serdeInfo = other.sd.serdeInfo
-        hive.alter_partition("db", table.short, partition)
-    return path
 
 
 def test_partitions_of_one_table_in_three_formats(side: Side, metastore: EmbeddedMetastore) -> None:

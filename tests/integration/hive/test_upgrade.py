@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.fingerprints import fingerprint
-from tests.hive_lake import HiveTable, Side
+from tests.hive_lake import Side
+from tests.integration.hive.all_types import NESTED, PRIMITIVES, refused_or_failed
 
 pytestmark = [pytest.mark.hive, pytest.mark.spark]
 
@@ -38,33 +39,6 @@ def test_partitions_of_all_spellings_and_places(side: Side) -> None:
     condition = "p = 'a b/c' AND n = 1 OR p IS NULL"
     assert side.hive.sql(f"SELECT id FROM lake.{table.name} WHERE {condition}") == [(1,), (3,)]
     assert fingerprint(side.directory) == before
-
-
-PRIMITIVES = {
-    "b": ("BOOLEAN", "true"),
-    "ti": ("TINYINT", "CAST(-128 AS TINYINT)"),
-    "si": ("SMALLINT", "CAST(32767 AS SMALLINT)"),
-    "i": ("INT", "-2147483648"),
-    "bi": ("BIGINT", "9223372036854775807"),
-    "f": ("FLOAT", "CAST('NaN' AS FLOAT)"),
-    "d": ("DOUBLE", "CAST('-0.0' AS DOUBLE)"),
-    "d1": ("DECIMAL(9,2)", "1234567.89"),
-    "d2": ("DECIMAL(18,0)", "-999999999999999999"),
-    "d3": ("DECIMAL(38,18)", "12345678901234567890.123456789012345678"),
-    "s": ("STRING", "'ü ☃'"),
-    "vc": ("VARCHAR(5)", "'abc'"),
-    "bin": ("BINARY", "X'00FF'"),
-    "da": ("DATE", "DATE '1582-10-04'"),
-    "ts": ("TIMESTAMP", "TIMESTAMP '1969-12-31 23:59:59.999999'"),
-}
-NESTED = {
-    "st": (
-        "STRUCT<a: INT, b: STRUCT<c: STRING, d: ARRAY<INT>>>",
-        "named_struct('a', 1, 'b', named_struct('c', 'x', 'd', array(1, NULL)))",
-    ),
-    "ar": ("ARRAY<STRUCT<x: DATE, y: DECIMAL(10,3)>>", "array(named_struct('x', DATE '2026-01-01', 'y', 1.5))"),
-    "ma": ("MAP<STRING, ARRAY<BIGINT>>", "map('k', array(1, 2))"),
-}
 
 
 def test_values_of_all_types_read_the_same_from_both_sides(side: Side) -> None:
@@ -134,18 +108,6 @@ def test_bad_keys_and_damaged_files_end_in_words_and_leave_nothing(side: Side) -
     damaged.write_bytes(damaged.read_bytes()[:-20])
     assert damaged.name in refused_or_failed(table)
     assert side.server.http.get(f"/api/v1/catalogs/lake/tables/{table.name}").status_code == 404
-
-
-def refused_or_failed(table: HiveTable, *key: str) -> str:
-    """Why an upgrade was not begun, or did not end well."""
-    answer = table.side.server.http.post(
-        f"/api/v1/catalogs/lake/hive/{table.name}/upgrade", json={"primary_key": list(key)}
-    )
-    if not answer.is_success:
-        return str(answer.json()["error"]["message"])
-    ended = table.ended(answer.json())
-    assert ended["status"] == "failed"
-    return str(ended["error"])
 
 
 @contextmanager

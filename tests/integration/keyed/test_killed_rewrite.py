@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tests.integration.keyed.supervisor import QUICK, mortal_optimizer, wait_for
-from tests.integration.optimizer.test_rewrite import check_readable, commits_of, files, insert, plain
+from tests.integration.optimizer.plain_tables import check_readable, commits_of, files, insert, plain
 from tests.keyed_tables import KeyedTable, a_worker
 from tests.lossy_proxy import Forward, meddling_proxy
 from tests.spark_fixtures import RunningServer, running_server

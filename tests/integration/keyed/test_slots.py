@@ -14,9 +14,9 @@ import httpx
 import pytest
 
 from optimizer.worker import Worker
+from tests.integration.keyed.pending_tables import check, finished, pending_table
 from tests.integration.keyed.supervisor import QUICK, mortal_optimizer, wait_for
 from tests.integration.keyed.table import Table
-from tests.integration.keyed.test_killed_optimizer import check, finished, pending_table
 from tests.keyed_tables import a_worker
 from tests.lossy_proxy import Forward, meddling_proxy
 from tests.spark_fixtures import RunningServer, running_server

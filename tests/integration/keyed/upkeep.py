@@ -8,7 +8,7 @@ from typing import Any
 
 from optimizer.worker import Worker
 from tests.integration.keyed.appends import Store
-from tests.integration.optimizer import test_expire_snapshots, test_orphans, test_retention, test_rewrite
+from tests.integration.optimizer import dated_tables, overwritten_tables, plain_tables, stray_files
 from tests.keyed_tables import KeyedTable
 from tests.spark_fixtures import RunningServer
 
@@ -36,30 +36,30 @@ def deleted_from(server: RunningServer, worker: Worker) -> KeyedTable:
 
 
 def appended(server: RunningServer, worker: Worker) -> KeyedTable:
-    table = test_rewrite.plain(server, worker)
+    table = plain_tables.plain(server, worker)
     for key in range(3):
-        test_rewrite.insert(table, (key, "a", "x"))
+        plain_tables.insert(table, (key, "a", "x"))
     return table
 
 
 def overwritten(server: RunningServer, worker: Worker) -> KeyedTable:
-    table = test_expire_snapshots.plain(server, worker)
-    test_expire_snapshots.overwritten(table, 1, 2, 3)
+    table = overwritten_tables.plain(server, worker)
+    overwritten_tables.overwritten(table, 1, 2, 3)
     return table
 
 
 def aging(server: RunningServer, worker: Worker) -> KeyedTable:
-    table = test_retention.keyed(server, worker, **{"firn.ttl.whole-partitions": "false"})
-    table.upsert(test_retention.row(1, 20), test_retention.row(2, 0))
+    table = dated_tables.keyed(server, worker, **{"firn.ttl.whole-partitions": "false"})
+    table.upsert(dated_tables.row(1, 20), dated_tables.row(2, 0))
     table.run("merge")
-    table.upsert(test_retention.row(3, 30), test_retention.row(4, 1))
+    table.upsert(dated_tables.row(3, 30), dated_tables.row(4, 1))
     return table
 
 
 def tagged(server: RunningServer, worker: Worker) -> KeyedTable:
     """A head as old as the last moment of the schedule: of a younger one there was none to be tagged."""
     table = KeyedTable(server, worker, "id BIGINT, v STRING", "", **{"firn.tags.schedule": "* * * * *"})
-    test_retention.append_an_hour_ago(Store(server.http, tuple(table.short.split("."))))
+    dated_tables.append_an_hour_ago(Store(server.http, tuple(table.short.split("."))))
     return table
 
 
@@ -72,9 +72,9 @@ def repeated(server: RunningServer, worker: Worker) -> KeyedTable:
 
 def littered(server: RunningServer, worker: Worker) -> KeyedTable:
     table = appended(server, worker)
-    place = test_orphans.location_of(server, table, "table")
-    test_orphans.age(place)
-    test_orphans.stray(place, "data/x.parquet")
+    place = stray_files.location_of(server, table, "table")
+    stray_files.age(place)
+    stray_files.stray(place, "data/x.parquet")
     return table
 
 
@@ -116,12 +116,12 @@ KINDS = {
     "rewrite-deletes": Kind(deleted_from, lambda table: number(table, ".delete_files") == 1),
     "rewrite-manifests": Kind(appended, lambda table: number(table, ".manifests") == 1),
     "expire": Kind(overwritten, lambda table: number(table, ".snapshots") == 1),
-    "ttl": Kind(aging, lambda table: test_retention.ids(table) == test_retention.ids(table, ".base") == [2, 4], KEYED),
+    "ttl": Kind(aging, lambda table: dated_tables.ids(table) == dated_tables.ids(table, ".base") == [2, 4], KEYED),
     "statistics": Kind(appended, lambda table: len(metadata(table)["statistics"]) == 1),
     "tags": Kind(tagged, lambda table: number(table, ".refs", "type = 'TAG'") > 0),
     "keys": Kind(repeated, lambda table: table.rows(".base") == [(1, "a"), (2, "b")], KEYED, options={"resolve": True}),
     "remove-orphans": Kind(
-        littered, lambda table: not list(test_orphans.location_of(table.server, table, "table").glob("data/x*"))
+        littered, lambda table: not list(stray_files.location_of(table.server, table, "table").glob("data/x*"))
     ),
 }
 IN_CI = ("expire", "ttl")
@@ -144,7 +144,7 @@ def check(table: KeyedTable, kind: str, before: list[tuple[Any, ...]]) -> None:
     assert KINDS[kind].is_done(table)
     assert table.rows() == left(kind, before)
     for store in KINDS[kind].stores:
-        assert not test_expire_snapshots.lost(test_expire_snapshots.files_of(table.server, f"{table.name}{store}"))
+        assert not overwritten_tables.lost(overwritten_tables.files_of(table.server, f"{table.name}{store}"))
     jobs = table.server.get(f"catalogs/lake/tables/{table.short}/jobs")["items"]
     asked = [job for job in jobs if job["kind"] == kind]  # a planner may have begun something else meanwhile
     assert {job["status"] for job in asked} == {"succeeded"}, asked

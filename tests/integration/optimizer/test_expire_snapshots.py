@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,40 +18,15 @@ from optimizer.spark import open_job_session
 from optimizer.wire import Outcome, Result
 from optimizer.worker import Worker
 from server.service.locations.ownership import SHARED
+from tests.integration.optimizer.overwritten_tables import AT_ONCE, _local, files_of, lost, overwritten, plain, sql
 from tests.keyed_tables import KeyedTable, change_row
 from tests.spark_fixtures import RunningServer
 
 pytestmark = pytest.mark.spark
 
-AT_ONCE = {"firn.expire.max-age": "0 s", "firn.expire.min-snapshots": "1"}
-
-
-def plain(server: RunningServer, worker: Worker, **more: str) -> KeyedTable:
-    return KeyedTable(server, worker, "id BIGINT, v STRING", "", **AT_ONCE, **more)
-
 
 def keyed(server: RunningServer, worker: Worker) -> KeyedTable:
     return KeyedTable(server, worker, "id BIGINT, v STRING", "", **AT_ONCE, **{"firn.primary-key": "id"})
-
-
-def sql(table: KeyedTable, statement: str) -> None:
-    table.server.spark.sql(statement.replace("TABLE_", table.name))
-
-
-def overwritten(table: KeyedTable, *values: int) -> None:
-    for value in values:
-        sql(table, f"INSERT OVERWRITE TABLE_ VALUES ({value}, 'v{value}')")
-
-
-def files_of(server: RunningServer, name: str) -> set[Path]:
-    """Everything that the table's metadata refers to."""
-    queries = [("file_path", "all_files"), ("path", "all_manifests"), ("manifest_list", "snapshots")]
-    found = (path for column, part in queries for (path,) in server.rows(f"SELECT {column} FROM {name}.{part}"))
-    return {_local(path) for path in found}
-
-
-def lost(paths: set[Path]) -> set[Path]:
-    return {path for path in paths if not path.is_file()}
 
 
 def interrupted(table: KeyedTable, meanwhile: Callable[[], None]) -> Result:
@@ -87,10 +61,6 @@ def cloned(table: KeyedTable) -> str:
     other = KeyedTable(table.server, table.worker, "id BIGINT, v STRING", "")
     change_row(other, location=moved, metadata_location=there.as_uri(), former_locations=f'["{shown["location"]}"]')
     return other.short
-
-
-def _local(location: str) -> Path:
-    return Path("/" + location.removeprefix("file:").lstrip("/"))
 
 
 def test_files_that_only_a_branch_or_a_tag_reaches_stay(server: RunningServer, worker: Worker) -> None:

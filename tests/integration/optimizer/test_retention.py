@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,38 +15,15 @@ from optimizer.spark import open_job_session
 from optimizer.wire import Result
 from optimizer.worker import Worker
 from tests.integration.keyed.appends import Store
+from tests.integration.optimizer.dated_tables import a_table, append_an_hour_ago, ids, keyed, row
 from tests.keyed_tables import KeyedTable
 from tests.spark_fixtures import RunningServer
 
 pytestmark = pytest.mark.spark
 
-TODAY = datetime.now(UTC).date()
-COLUMNS = "id BIGINT, day DATE, at TIMESTAMP, v STRING"
-TEN_DAYS = {"firn.ttl.max-age": "10 d"}
-
-
-def a_table(server: RunningServer, worker: Worker, partition: str = "", **properties: str) -> KeyedTable:
-    return KeyedTable(server, worker, COLUMNS, partition, **{**TEN_DAYS, **properties})
-
-
-def keyed(server: RunningServer, worker: Worker, partition: str = "", **properties: str) -> KeyedTable:
-    return a_table(server, worker, partition, **{"firn.primary-key": "id", "firn.ttl.field": "day", **properties})
-
-
-def row(key: int, days: int | None, value: str = "v") -> tuple[Any, ...]:
-    """A row that is so many days old."""
-    if days is None:
-        return key, None, None, value
-    noon = datetime(TODAY.year, TODAY.month, TODAY.day, 12, tzinfo=UTC) - timedelta(days=days)
-    return key, noon.date(), noon, value
-
 
 def insert(table: KeyedTable, *rows: tuple[Any, ...], into: str = "") -> None:
     table.server.spark.createDataFrame(rows, table.columns).coalesce(1).writeTo(f"{table.name}{into}").append()
-
-
-def ids(table: KeyedTable, part: str = "") -> list[int]:
-    return sorted(key for (key,) in table.server.rows(f"SELECT id FROM {table.name}{part}"))
 
 
 def plan(table: KeyedTable, kind: str) -> dict[str, Any]:
@@ -179,13 +155,6 @@ def test_the_head_is_tagged_once_and_reads_as_it_was(
     server.spark.sql(f"DELETE FROM {name} WHERE id = 1")
     assert server.rows(f"SELECT id FROM {name} VERSION AS OF '{tag}'") == [(1,)]
     assert table.run("tags")["status"] == "succeeded"
-
-
-def append_an_hour_ago(store: Store) -> None:
-    commit = store.prepared([{"id": 1, "v": "a"}])
-    commit["updates"][0]["snapshot"]["timestamp-ms"] -= 3_600_000
-    answer = store.send(commit)
-    assert answer.is_success, answer.text
 
 
 def test_distinct_values_are_counted_once_per_head_and_go_with_its_snapshot(

@@ -17,36 +17,14 @@ from optimizer.job_run import JobRun
 from optimizer.jobs import JOBS
 from optimizer.wire import Result
 from optimizer.worker import Worker
+from tests.integration.optimizer.plain_tables import check_readable, commits_of, files, insert, plain
 from tests.keyed_tables import KeyedTable, a_worker
 from tests.lossy_proxy import Forward, meddling_proxy
 from tests.spark_fixtures import RunningServer
 
 pytestmark = pytest.mark.spark
-V3 = {"format-version": "3"}
 TINY = {"firn.rewrite.small-file-size": "100 B"}
 """Nothing is small: only what else there is to find is found."""
-
-
-def plain(server: RunningServer, worker: Worker, partition: str = "", **more: str) -> KeyedTable:
-    return KeyedTable(server, worker, "id BIGINT, p STRING, v STRING", partition, **V3 | more)
-
-
-def insert(table: KeyedTable, *rows: tuple[int, str, str]) -> None:
-    """One file for each partition."""
-    values = ", ".join(map(str, rows))
-    table.server.spark.sql(f"INSERT INTO {table.name} SELECT /*+ REPARTITION(1) */ * FROM VALUES {values}")
-
-
-def files(table: KeyedTable, where: str = "true") -> list[str]:
-    query = f"SELECT file_path FROM {table.name}.files WHERE content = 0 AND {where}"
-    return [path for (path,) in table.server.rows(query)]
-
-
-def check_readable(table: KeyedTable) -> None:
-    """Every file of every snapshot is there."""
-    for column, metadata in (("file_path", "all_files"), ("path", "all_manifests"), ("manifest_list", "snapshots")):
-        for (path,) in table.server.rows(f"SELECT DISTINCT {column} FROM {table.name}.{metadata}"):
-            assert Path(path.removeprefix("file:")).is_file(), path
 
 
 @pytest.mark.parametrize(
@@ -256,11 +234,6 @@ def test_all_takes_files_of_any_size_and_every_job_takes_them_again(server: Runn
     insert(table, *[(1, part, "x") for part in "abc"])
     assert table.run("rewrite")["result"]["groups_done"] == 0
     assert table.run("rewrite", everything=True)["result"]["groups_done"] == 3
-
-
-def commits_of(table: KeyedTable, job_id: str) -> list[tuple[Any, ...]]:
-    query = f"SELECT operation, summary['deleted-data-files'] FROM {table.name}.snapshots"
-    return table.server.rows(f"{query} WHERE summary['firn.job-id'] = '{job_id}'")
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])

@@ -23,10 +23,10 @@ from catalog.iceberg.view import apply_view_updates
 from firn.embedded.pyspark_jars import pyspark_jars
 from firn.spark.jars import fetch
 from tests.catalog.iceberg.build import CREATED_MS, LOCATION, a_table, order, part, sort, spec, with_history
+from tests.catalog.iceberg.nested_schema import NESTED
 from tests.catalog.iceberg.random_requests import request
 from tests.catalog.iceberg.random_views import a_random_view, view_request
-from tests.catalog.iceberg.test_new_table import NESTED
-from tests.catalog.iceberg.test_requirements import FAIL, HOLD, TABLE
+from tests.catalog.iceberg.requirement_cases import FAIL, HOLD, TABLE
 
 pytestmark = pytest.mark.spark
 

@@ -14,7 +14,7 @@ import pytest
 from catalog.files.data_file import FileFormat, FileStats
 from server.files.footers import BadFile, Footers
 from server.files.storage import Storage
-from tests.server.files.test_footers import a_schema
+from tests.server.files.hive_schemas import a_schema
 
 Read = Callable[..., FileStats]
 

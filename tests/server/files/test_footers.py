@@ -17,8 +17,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import orc
-from pyiceberg.conversions import from_bytes
-from pyiceberg.types import NestedField, PrimitiveType
 
 from catalog.errors import NotFound
 from catalog.files.data_file import FileFormat, FileStats
@@ -28,13 +26,7 @@ from server.files.listing import Listings
 from server.files.parquet import Statistics
 from server.files.storage import Storage
 from server.files.table_files import TableFiles
-
-
-def a_schema(*columns: tuple[str, Any]) -> dict[str, Any]:
-    """An Iceberg schema as JSON; ids count from 1."""
-    fields = [{"id": i, "name": n, "required": False, "type": t} for i, (n, t) in enumerate(columns, start=1)]
-    return {"type": "struct", "fields": fields}
-
+from tests.server.files.hive_schemas import a_schema, bound
 
 Read = Callable[..., FileStats]
 
@@ -46,12 +38,6 @@ def read(tmp_path: Path) -> Read:
         return Footers(Storage(), a_schema(*columns)).read(f"file:{tmp_path}/f.parquet")
 
     return reading
-
-
-def bound(stats: FileStats, kind: str, field_id: int = 1) -> tuple[object, object]:
-    iceberg = NestedField.model_validate({"id": 1, "name": "x", "required": False, "type": kind}).field_type
-    assert isinstance(iceberg, PrimitiveType)
-    return from_bytes(iceberg, stats.lower_bounds[field_id]), from_bytes(iceberg, stats.upper_bounds[field_id])
 
 
 DAY = date(2024, 1, 5)

@@ -17,7 +17,7 @@ from server.files.footers import BadFile, Footers
 from server.files.orc import OrcFooter, OrcStatistics, OrcType, decode_tail
 from server.files.orc_files import OrcFiles
 from server.files.storage import Storage
-from tests.server.files.test_footers import a_schema, bound
+from tests.server.files.hive_schemas import a_schema, bound
 
 Read = Callable[..., FileStats]
 

@@ -8,7 +8,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -17,7 +16,6 @@ from fastapi.routing import APIRoute
 
 from catalog.access.privileges import SERVER, Grant, Privilege
 from catalog.access.tokens import create_secret
-from catalog.jobs.optimizer import PROTOCOL
 from server.app import create_api, create_iceberg, create_site
 from server.container import build_services
 from server.guard import route_rules
@@ -25,90 +23,12 @@ from server.guard.authentication import OPEN as OPEN_PATHS
 from server.settings import Settings
 from tests.databases import open_database
 from tests.factories import LAKE
-from tests.server.guarded import SQL, Guarded, bearer, client_of, guarded, on
-from tests.server.lake import COLUMNS
+from tests.server.guard.route_requests import BODIES, QUERIES, ROUTES, RULES
+from tests.server.guarded import Guarded, bearer, client_of, guarded, on
 from tests.server.listening import listening
 
-RULES = {"/iceberg/v1": route_rules.ICEBERG, "/api/v1": route_rules.API, "": route_rules.SERVER}
-ROUTES = [(app, method, path) for app, needed in RULES.items() for method, path in needed]
 GUARDED = [(app, method, path) for app, method, path in ROUTES if not RULES[app][method, path].public]
 
-NAMED: Mapping[str, Any] = {"namespace": ["secret"], "name": "t"}
-BODIES: Mapping[str, Any] = {
-    "POST /{catalog}/namespaces": {"namespace": ["secret", "inner"]},
-    "POST /{catalog}/namespaces/{namespace}/tables": {"name": "n", "schema": COLUMNS},
-    "POST /{catalog}/namespaces/{namespace}/register": {"name": "n", "metadata-location": "file:/n.metadata.json"},
-    "POST /{catalog}/namespaces/{namespace}/register-view": {"name": "n", "metadata-location": "file:/n.metadata.json"},
-    "POST /{catalog}/namespaces/{namespace}/tables/{table}": {"requirements": [], "updates": []},
-    "POST /{catalog}/namespaces/{namespace}/tables/{table}/metrics": {"report-type": "scan-report"},
-    "POST /{catalog}/tables/rename": {"source": NAMED, "destination": {"namespace": ["open"], "name": "t2"}},
-    "POST /{catalog}/views/rename": {
-        "source": {"namespace": ["secret"], "name": "v"},
-        "destination": {"namespace": ["open"], "name": "v2"},
-    },
-    "POST /{catalog}/transactions/commit": {
-        "table-changes": [{"identifier": NAMED, "requirements": [], "updates": []}]
-    },
-    "POST /{catalog}/namespaces/{namespace}/views": {"name": "n", "schema": COLUMNS, "view-version": SQL},
-    "POST /{catalog}/namespaces/{namespace}/views/{view}": {"requirements": [], "updates": []},
-    "POST /{catalog}/namespaces/{namespace}/properties": {"updates": {"a": "b"}},
-    "POST /{catalog}/namespaces/{namespace}/tables/{table}/plan": {},
-    "POST /{catalog}/namespaces/{namespace}/tables/{table}/tasks": {"plan-task": "x"},
-    "POST /{catalog}/namespaces/{namespace}/tables/{table}/sign": {
-        "region": "us-east-1",
-        "method": "GET",
-        "uri": "https://s3.amazonaws.com/lake/a",
-        "headers": {},
-    },
-    "POST /catalogs": {"name": "more", "warehouse": "file:///nowhere"},
-    "POST /catalogs/{catalog}/namespaces": {"name": "secret.inner"},
-    "PUT /catalogs/{catalog}/policy": {"settings": {}},
-    "PATCH /catalogs/{catalog}/policy": {},
-    "POST /catalogs/{catalog}/tables": {"name": "secret.n", "columns": [{"name": "id", "type": "long"}]},
-    "PATCH /catalogs/{catalog}/tables/{table}/properties": {"set": {"a": "b"}},
-    "PATCH /catalogs/{catalog}/tables/{table}/policy": {},
-    "POST /catalogs/{catalog}/tables/{table}/jobs": {"kind": "expire"},
-    "POST /catalogs/{catalog}/tables/{table}/blockers": {"reason": "a load", "until": "2199-01-01T00:00:00Z"},
-    "PATCH /catalogs/{catalog}/properties": {"set": {"a": "b"}},
-    "PUT /catalogs/{catalog}/tables/{table}/refs/{name:path}": {"type": "tag"},
-    "POST /catalogs/{catalog}/tables/{table}/refs/{name:path}/fast-forward": {"to": "main"},
-    "POST /catalogs/{catalog}/tables/{table}/rollback": {"snapshot_id": 1},
-    "POST /catalogs/{catalog}/tables/{table}/register": {"metadata_location": "file:/n.metadata.json"},
-    "POST /catalogs/{catalog}/views/{view}/rollback": {"version_id": 1},
-    "POST /catalogs/{catalog}/imports": {"source": "warehouse", "address": "file:/nowhere"},
-    "POST /catalogs/{catalog}/hive/{full_name}/upgrade": {},
-    "POST /catalogs/{catalog}/hive/{full_name}/convert": {"name": "open.copy"},
-    "POST /catalogs/{catalog}/hive/upgrade": {"tables": ["secret.*"]},
-    "POST /groups": {"name": "g"},
-    "PUT /groups/{group}": {},
-    "PATCH /groups/{group}": {},
-    "PUT /groups/{group}/launch": {"kind": "none"},
-    "PATCH /groups/{group}/launch": {},
-    "POST /groups/{group}/scale": {"minimum": 0, "maximum": 0},
-    "POST /optimizers": {"host": "h", "pid": 1, "version": "0", "protocol": PROTOCOL},
-    "POST /optimizers/{optimizer_id}/drain": {},
-    "POST /leases": {"optimizer_id": "x", "kinds": ["merge"], "wait_seconds": 0},
-    "PUT /leases/{lease}": {},
-    "POST /leases/{lease}/locations": {"locations": []},
-    "POST /leases/{lease}/report": {"outcome": "nothing"},
-    "POST /leases/{lease}/published": {"location": "x", "rows": 0},
-    "POST /leases/{lease}/orphans": {"files": []},
-    "POST /catalogs/{catalog}/tables/{table}/quarantine/restore": {},
-    "POST /tokens": {"name": "mine"},
-    "POST /roles": {"name": "new"},
-    "POST /roles/{role}/grants": {"on": {"catalog": "lake", "namespace": ["secret"]}, "privileges": ["read"]},
-    "POST /roles/{role}/grants/revoke": {"on": {"catalog": "lake", "namespace": ["secret"]}, "privileges": ["read"]},
-    "POST /users": {"name": "new"},
-    "POST /services": {"name": "new"},
-}
-QUERIES: Mapping[str, Mapping[str, str]] = {
-    "GET /config": {"warehouse": "lake"},
-    "GET /{catalog}/namespaces": {"parent": "secret"},
-    "GET /catalogs/{catalog}/namespaces": {"parent": "secret"},
-    "GET /catalogs/{catalog}/policy": {"namespace": "secret"},
-    "PUT /catalogs/{catalog}/policy": {"namespace": "secret"},
-    "PATCH /catalogs/{catalog}/policy": {"namespace": "secret"},
-}
 
 # What everybody may ask who has a good token: the answers hold what they may see, or the service decides.
 FOR_EVERYBODY = {

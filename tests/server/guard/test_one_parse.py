@@ -29,7 +29,7 @@ from server.service.hive.operations import database_of
 from tests.databases import open_database
 from tests.factories import LAKE
 from tests.server.guard.recording import Record, Recording, endpoints, named, recording
-from tests.server.guard.test_every_route import BODIES, QUERIES
+from tests.server.guard.route_requests import BODIES, QUERIES
 from tests.server.guarded import guarded
 
 Needs = set[tuple[Privilege | None, Securable]]

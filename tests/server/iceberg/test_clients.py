@@ -11,7 +11,7 @@ from catalog.names import TableName
 from catalog.scan.mode import CONFIG, PROPERTY
 from tests.databases import OpenDatabase
 from tests.factories import LAKE
-from tests.server.iceberg.test_nulls import SCHEMA
+from tests.server.iceberg.null_schema import SCHEMA
 from tests.server.lake import Lake, a_lake
 
 TABLES = "/iceberg/v1/lake/namespaces/db/tables"

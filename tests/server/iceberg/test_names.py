@@ -14,6 +14,7 @@ import pytest
 from catalog.ports.store import Database
 from catalog.tables.relation import CASE_INSENSITIVE
 from firn.protocol.names import join_name
+from tests.server.iceberg.create_requests import at, create_namespace, create_view
 from tests.server.lake import COLUMNS, Lake, a_lake
 
 ODD = [
@@ -21,14 +22,6 @@ ODD = [
     "x" * 512,
 ]
 WRONG = [".", "..", "", " a", "a ", "a\nb", "a\x1fb", "a\x00b", "x" * 513, "表" * 171]
-VIEW_VERSION = {
-    "version-id": 1,
-    "timestamp-ms": 1,
-    "schema-id": 0,
-    "summary": {},
-    "default-namespace": ["db"],
-    "representations": [{"type": "sql", "sql": "select 1", "dialect": "spark"}],
-}
 
 
 @pytest.fixture
@@ -43,23 +36,9 @@ def lake(database: Database, tmp_path: Path) -> Lake:
 _FOLDING: Any = "folding"
 
 
-def at(*parts: str, catalog: str = "lake") -> str:
-    """A path of the Iceberg catalog, every part of it encoded."""
-    return "/".join(("/iceberg/v1", catalog, *(quote(part, safe="") for part in parts)))
-
-
 def create(lake: Lake, namespace: str, name: str, *, catalog: str = "lake", **properties: str) -> httpx.Response:
     body = {"name": name, "schema": COLUMNS, "properties": properties}
     return lake.client.post(at("namespaces", namespace, "tables", catalog=catalog), json=body)
-
-
-def create_view(lake: Lake, namespace: str, name: str, *, catalog: str = "lake") -> httpx.Response:
-    body = {"name": name, "schema": {**COLUMNS, "schema-id": 0}, "view-version": VIEW_VERSION, "properties": {}}
-    return lake.client.post(at("namespaces", namespace, "views", catalog=catalog), json=body)
-
-
-def create_namespace(lake: Lake, *namespace: str, catalog: str = "lake") -> httpx.Response:
-    return lake.client.post(at("namespaces", catalog=catalog), json={"namespace": namespace})
 
 
 @pytest.mark.parametrize("odd", ODD)

@@ -21,12 +21,11 @@ from catalog.iceberg.updates import parse_updates
 from catalog.names import TableName
 from tests.databases import OpenDatabase
 from tests.factories import LAKE
+from tests.server.iceberg.null_schema import SCHEMA
 from tests.server.lake import COLUMNS, PLAIN, Lake, a_lake, appended, definition
 
 TABLES = "/iceberg/v1/lake/namespaces/db/tables"
 VIEWS = "/iceberg/v1/lake/namespaces/db/views"
-FIELD: Json = {"id": 1, "name": "id", "type": "long", "required": True, "doc": "d"}
-SCHEMA: Json = {"type": "struct", "schema-id": 0, "fields": [FIELD], "identifier-field-ids": [1]}
 SPEC: Json = {
     "spec-id": 0,
     "fields": [{"source-id": 1, "field-id": 1000, "transform": "bucket[4]", "name": "b"}],

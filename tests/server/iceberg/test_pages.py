@@ -11,7 +11,7 @@ import pytest
 from catalog.names import TableName
 from catalog.ports.store import Database
 from tests.factories import LAKE
-from tests.server.iceberg.test_names import create_namespace, create_view
+from tests.server.iceberg.create_requests import create_namespace, create_view
 from tests.server.lake import Lake, a_lake
 
 LISTS = {

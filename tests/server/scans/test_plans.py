@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 
-import orjson
 import pytest
 
 from catalog.errors import Invalid, NoSuchPlan, NoSuchPlanTask, NoSuchTable
@@ -19,17 +17,9 @@ from server.service.tables.scan_planning import Planned, Scans
 from tests.factories import LAKE
 from tests.server.lake import BASE, CHANGE, ORDERS, PLAIN, Lake, a_lake
 from tests.server.scans.lake_table import LakeTable, a_row
+from tests.server.scans.stored_plans import _files, stored
 
 OTHER = TableName(("db",), "other")
-_files = count()
-
-
-def stored(table: LakeTable) -> str:
-    """The table's metadata as a file."""
-    location = table.place / "metadata" / f"{next(_files):05}.metadata.json"
-    location.parent.mkdir(parents=True, exist_ok=True)
-    location.write_bytes(orjson.dumps(table.metadata))
-    return str(location)
 
 
 def registered(lake: Lake, name: TableName = PLAIN, *, files: int = 6) -> LakeTable:

@@ -20,7 +20,7 @@ from tests.server.iceberg.malformed import spoiled, text_of
 from tests.server.lake import ORDERS, PLAIN, Lake, a_lake, altered, set_property
 from tests.server.listening import listening
 from tests.server.scans.lake_table import IDS, LakeTable, a_row
-from tests.server.scans.test_plans import stored
+from tests.server.scans.stored_plans import stored
 
 TABLES = "/iceberg/v1/lake/namespaces/db/tables"
 EVERYTHING: dict[str, Any] = {

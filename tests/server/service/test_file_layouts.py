@@ -24,7 +24,7 @@ from server.files.storage import Storage
 from server.service.tables.tables import TableDefinition
 from tests.factories import LAKE
 from tests.server.lake import PLAIN, Lake
-from tests.server.service.dry_runs.test_dry_runs import BY_DAY, FIELDS, MIB, TODAY, WHOLE, a_file, make, write
+from tests.server.service.dry_runs.day_tables import BY_DAY, FIELDS, MIB, TODAY, WHOLE, a_file, make, write
 
 _ids = count(7_000_000)
 TARGET, SMALL, LARGE, PLANNED, ASKED = 128 * MIB, 96 * MIB, int(1.8 * 128 * MIB), 5, 2

@@ -7,7 +7,7 @@ import pytest
 from catalog.maintenance.health import HealthPart
 from tests.factories import LAKE
 from tests.server.lake import ORDERS, PLAIN, Lake
-from tests.server.service.dry_runs.test_dry_runs import MIB, TODAY, WHOLE, a_file, make, write
+from tests.server.service.dry_runs.day_tables import MIB, TODAY, WHOLE, a_file, make, write
 
 
 def test_skew_is_the_largest_partition_against_the_average(lake: Lake) -> None:

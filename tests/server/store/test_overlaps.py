@@ -10,7 +10,7 @@ import pytest
 from catalog.hive.table_index import IndexedTable
 from catalog.names import RelationId, TableName
 from catalog.ports.store import Database, UnitOfWork
-from tests.catalog.removal.test_ownership import APART, MAY_BE_ONE
+from tests.catalog.removal.directory_pairs import APART, MAY_BE_ONE
 from tests.factories import LAKE, NOW, a_catalog, a_relation
 
 PAIRS = [pair for one, other in (*MAY_BE_ONE, *APART) for pair in ((one, other), (other, one))]

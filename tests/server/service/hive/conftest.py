@@ -7,6 +7,10 @@ import pytest
 from server.store.session import Sessions, open_engine
 from server.store.unit_of_work import SqlDatabase
 from tests.server.service.hive.beside_hive import BesideHive, beside_hive
+from tests.server.service.hive.mixed_formats import mixed
+from tests.server.service.hive.served_site import site
+
+__all__ = ["beside", "mixed", "site"]
 
 
 @pytest.fixture

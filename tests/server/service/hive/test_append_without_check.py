@@ -10,9 +10,9 @@ from catalog.keyed.spec import BASE, CHANGE
 from catalog.keyed.store_commit import read_watermark
 from server.service.hive.results import SyncOutcome
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles, killed_at_every_step
-from tests.server.service.hive.test_downgrade_steps import appended
-from tests.server.service.hive.test_publish_steps import set_property
-from tests.server.service.hive.test_sync_steps import upgraded
+from tests.server.service.hive.downgraded_tables import appended
+from tests.server.service.hive.published_tables import set_property
+from tests.server.service.hive.synced_tables import upgraded
 
 
 def trusting(beside: BesideHive) -> HiveFiles:

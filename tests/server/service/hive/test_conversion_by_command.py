@@ -17,7 +17,7 @@ from tests.command_line import Command
 from tests.factories import LAKE
 from tests.server.listening import listening
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
-from tests.server.service.hive.test_conversion_steps import Optimizer, rows, text_table
+from tests.server.service.hive.converted_tables import Optimizer, rows, text_table
 
 
 @dataclass

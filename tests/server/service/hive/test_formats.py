@@ -2,63 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-import fastavro
-import pyarrow as pa
 import pytest
-from pyarrow import orc
 
 from catalog.errors import Conflict
 from catalog.jobs.operation import OperationStatus
 from server.files.manifests import Manifests
 from server.files.storage import Storage
 from tests.factories import LAKE
-from tests.hive_tables import AVRO, ORC, a_hive_partition, a_storage
-from tests.server.service.hive.beside_hive import LONG_AGO_NS, BesideHive, HiveFiles, uri
-from tests.server.service.hive.test_publish_steps import merged, set_property
-from tests.server.service.hive.test_schema_sync import added, alter_here
-
-SCHEMA = {
-    "type": "record",
-    "name": "r",
-    "fields": [{"name": "id", "type": ["null", "long"]}, {"name": "v", "type": "string"}],
-}
-
-
-@pytest.fixture
-def mixed(beside: BesideHive) -> HiveFiles:
-    """A Parquet table with a partition in ORC and one in Avro."""
-    table = beside.hive_table()
-    for part, serde in (("orc", ORC), ("avro", AVRO)):
-        directory = table.path / f"p={part}"
-        directory.mkdir()
-        storage = a_storage(uri(directory), "id bigint; v string", serde=serde)
-        beside.metastore.add_partition("db", table.short, a_hive_partition(part, storage=storage))
-    write_orc(table, "f", 4)
-    write_avro(table, "f", 5, 6)
-    return table
-
-
-def write_orc(table: HiveFiles, name: str, *ids: int | None) -> None:
-    rows = pa.table({"ID": pa.array(ids, pa.int64()), "v": ["" for _ in ids]})
-    orc.write_table(rows, table.path / "p=orc" / name)
-    long_ago(table.path / "p=orc" / name)
-
-
-def write_avro(table: HiveFiles, name: str, *ids: int | None) -> None:
-    with (table.path / "p=avro" / name).open("wb") as file:
-        fastavro.writer(file, SCHEMA, [{"id": one, "v": ""} for one in ids])
-    long_ago(table.path / "p=avro" / name)
-
-
-def long_ago(path: Path) -> None:
-    """So it is believed at once."""
-    os.utime(path, ns=(LONG_AGO_NS, LONG_AGO_NS))
+from tests.server.service.hive.altered_columns import added, alter_here
+from tests.server.service.hive.beside_hive import BesideHive, HiveFiles, uri
+from tests.server.service.hive.mixed_formats import write_avro, write_orc
+from tests.server.service.hive.published_tables import merged, set_property
 
 
 def registered(beside: BesideHive, table: HiveFiles) -> dict[str, tuple[str, int]]:

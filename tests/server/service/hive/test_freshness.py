@@ -13,8 +13,8 @@ from server.service.commit.commit_path import CommitRequest
 from server.service.hive.freshness import PublishPreview
 from tests.factories import LAKE
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles, uri
-from tests.server.service.hive.test_downgrade_steps import appended, published
-from tests.server.service.hive.test_sync_steps import upgraded
+from tests.server.service.hive.downgraded_tables import appended, published
+from tests.server.service.hive.synced_tables import upgraded
 
 
 def behind(beside: BesideHive, table: HiveFiles) -> PublishPreview:

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from catalog.errors import AlreadyExists, Unavailable
-from catalog.hive.link import HiveLink
 from catalog.names import CatalogName, TableName
-from server.service.hive.link_store import load_link, update_link
+from server.service.hive.link_store import update_link
 from server.service.hive.results import SyncOutcome, SyncResult
 from tests.factories import LAKE
 from tests.hive_tables import TEXT, a_hive_partition, a_hive_table, a_storage, columns
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles, uri
+from tests.server.service.hive.links import drift_of, link_of
 
 
 def upgraded(beside: BesideHive, *key: str) -> HiveFiles:
@@ -24,18 +24,6 @@ def upgraded(beside: BesideHive, *key: str) -> HiveFiles:
     beside.start(table, *key)
     beside.upgrades.activate()
     return table
-
-
-def drift_of(beside: BesideHive, table: HiveFiles) -> Any:
-    drift = link_of(beside, table).drift
-    return None if drift is None else drift.message
-
-
-def link_of(beside: BesideHive, table: HiveFiles) -> HiveLink:
-    with beside.database.reading() as uow:
-        relation = uow.relations.find(LAKE, beside.table_name(table))
-        assert relation is not None
-        return load_link(uow, relation.id)
 
 
 def likely_author(beside: BesideHive, table: HiveFiles) -> str | None:

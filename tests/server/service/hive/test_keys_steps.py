@@ -16,8 +16,8 @@ from server.service.commit.commit_path import CommitRequest
 from server.service.optimizers.optimizers import Registration
 from tests.factories import LAKE
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
-from tests.server.service.hive.test_publish_steps import active, note, write
-from tests.server.service.hive.test_sync_steps import relation_of, upgraded
+from tests.server.service.hive.published_tables import active, note, write
+from tests.server.service.hive.synced_tables import relation_of, upgraded
 
 
 def leased(beside: BesideHive, table: HiveFiles) -> Lease:

@@ -20,8 +20,8 @@ from tests.factories import LAKE
 from tests.fingerprints import fingerprint
 from tests.hive_tables import ORC, a_hive_partition, a_hive_table, a_storage
 from tests.server.service.hive.beside_hive import LONG_AGO_NS, BesideHive, HiveFiles, aged, uri
-from tests.server.service.hive.test_publish_steps import Leased, dropped, leased, merged, overwritten
-from tests.server.service.hive.test_sync_steps import make_due, relation_of, upgraded
+from tests.server.service.hive.published_tables import Leased, dropped, leased, merged, overwritten
+from tests.server.service.hive.synced_tables import make_due, relation_of, upgraded
 
 
 def hive_side(beside: BesideHive, table: HiveFiles) -> tuple[object, ...]:

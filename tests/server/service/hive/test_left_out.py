@@ -7,8 +7,8 @@ import pytest
 from catalog.errors import Conflict, Invalid
 from tests.factories import LAKE
 from tests.server.service.hive.beside_hive import BesideHive
-from tests.server.service.hive.test_publish_steps import leased, merged
-from tests.server.service.hive.test_sync_steps import upgraded
+from tests.server.service.hive.published_tables import leased, merged
+from tests.server.service.hive.synced_tables import upgraded
 
 
 @pytest.mark.parametrize("key", [(), ("id",)])

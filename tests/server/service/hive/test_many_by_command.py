@@ -3,53 +3,15 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Iterator
-from dataclasses import dataclass
-
-import pytest
 
 from catalog.keyed.spec import KeySpec
 from firn.client import connect
-from server.app import create_app
-from server.background.registry import build_background
-from server.settings import Settings
-from tests.command_line import Command
 from tests.factories import LAKE
 from tests.fingerprints import fingerprint
-from tests.server.listening import listening
-from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
-from tests.server.service.hive.test_many_upgrades import a_text_table
-from tests.server.service.hive.test_publish_steps import leased, merged
-from tests.server.service.hive.test_schema_sync import hive_has
-
-
-@dataclass
-class Site:
-    """A server with two tables that can be upgraded, `db.raw` that cannot, and the command line."""
-
-    beside: BesideHive
-    run: Command
-    orders: HiveFiles
-    events: HiveFiles
-
-    def works(self) -> None:
-        """Carry out in the background what is asked for, as a server does."""
-        self.beside.services.hive.poke = lambda: threading.Thread(target=self.beside.upgrades.activate).start()
-
-
-@pytest.fixture
-def site(beside: BesideHive) -> Iterator[Site]:
-    orders, events = beside.hive_table(), beside.hive_table()
-    a_text_table(beside, "raw")
-    hive = beside.services.hive
-    hive.index, hive.checks, hive.operations = beside.upgrades.index, beside.upgrades.checks, beside.operations
-    hive.index.refresh(beside.services.namespaces.catalog(LAKE))
-    settings = Settings(data_dir=beside.directory / "data")
-    background = build_background(settings, beside.services)
-    hive.poke = lambda: None
-    with listening(create_app(settings, beside.services, background)) as url:
-        yield Site(beside, Command(url), orders, events)
+from tests.server.service.hive.altered_columns import hive_has
+from tests.server.service.hive.beside_hive import BesideHive
+from tests.server.service.hive.published_tables import leased, merged
+from tests.server.service.hive.served_site import Site
 
 
 def test_a_dry_run_of_a_database_is_a_report(site: Site) -> None:

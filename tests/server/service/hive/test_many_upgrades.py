@@ -20,10 +20,10 @@ from server.service.hive.operations import Started, Wanted
 from server.service.hive.upgrade import Upgrades
 from tests.factories import LAKE
 from tests.fingerprints import fingerprint
-from tests.hive_tables import a_hive_table, a_storage
 from tests.server.faults import Killed
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
-from tests.server.service.hive.test_upgrade_steps import check_upgraded
+from tests.server.service.hive.text_tables import a_text_table
+from tests.server.service.hive.upgrades import check_upgraded
 
 ID = KeySpec(primary_key=("id",))
 PATIENCE_SECONDS = 20
@@ -37,11 +37,6 @@ def started(beside: BesideHive, *tables: str, **how: object) -> Started:
 def of_batch(beside: BesideHive, batch: BatchId) -> dict[str, Operation]:
     with beside.database.reading() as uow:
         return {one.target: one for one in uow.operations.list(batch=batch, limit=100).items}
-
-
-def a_text_table(beside: BesideHive, name: str) -> None:
-    storage = a_storage("file:/nowhere", "line string", input_format="org.apache.hadoop.mapred.TextInputFormat")
-    beside.metastore.add_table(a_hive_table(name=name, storage=storage))
 
 
 class Gate:

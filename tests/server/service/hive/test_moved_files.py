@@ -14,8 +14,8 @@ from catalog.hive.baseline import PartitionBaseline
 from server.files.listing import Listings
 from server.service.hive.results import SyncOutcome
 from tests.server.service.hive.beside_hive import LONG_AGO_NS, BesideHive, HiveFiles, aged
-from tests.server.service.hive.test_publish_steps import leased, merged
-from tests.server.service.hive.test_sync_steps import relation_of, taken_over
+from tests.server.service.hive.published_tables import leased, merged
+from tests.server.service.hive.synced_tables import relation_of, taken_over
 
 
 def hive_table(beside: BesideHive, *key: str) -> HiveFiles:

@@ -20,7 +20,7 @@ from server.service.hive.sync_hints import TRIES
 from tests.factories import LAKE
 from tests.hive_tables import a_hive_table
 from tests.server.service.hive.beside_hive import LONG_AGO_NS, BesideHive, HiveFiles, aged
-from tests.server.service.hive.test_sync_steps import upgraded
+from tests.server.service.hive.synced_tables import upgraded
 
 URI = "thrift://fake:9083"
 

@@ -25,9 +25,9 @@ from server.service.commit.commit_path import CommitRequest
 from server.service.hive.results import PublishOutcome, SyncOutcome
 from tests.factories import LAKE
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles, uri
-from tests.server.service.hive.test_downgrade_steps import appended, published
-from tests.server.service.hive.test_publish_steps import Leased, active, leased, note, overwritten, set_property
-from tests.server.service.hive.test_sync_steps import relation_of, upgraded
+from tests.server.service.hive.downgraded_tables import appended, published
+from tests.server.service.hive.published_tables import Leased, active, leased, note, overwritten, set_property
+from tests.server.service.hive.synced_tables import relation_of, upgraded
 
 
 def written(beside: BesideHive, table: HiveFiles) -> tuple[str, Leased]:

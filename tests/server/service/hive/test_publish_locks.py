@@ -17,8 +17,8 @@ from tests.factories import LAKE
 from tests.hive_tables import a_hive_partition, a_storage
 from tests.server.faults import Killed
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
-from tests.server.service.hive.test_publish_steps import Leased, leased, merged
-from tests.server.service.hive.test_sync_steps import relation_of, upgraded
+from tests.server.service.hive.published_tables import Leased, leased, merged
+from tests.server.service.hive.synced_tables import relation_of, upgraded
 
 
 def written(beside: BesideHive) -> tuple[HiveFiles, Leased]:

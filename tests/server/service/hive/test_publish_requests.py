@@ -21,8 +21,8 @@ from server.service.planning.planner import create_requested_job, load_facts
 from tests.factories import LAKE
 from tests.server.faults import Killed
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
-from tests.server.service.hive.test_publish_steps import leased, merged, note
-from tests.server.service.hive.test_sync_steps import relation_of, upgraded
+from tests.server.service.hive.published_tables import leased, merged, note
+from tests.server.service.hive.synced_tables import relation_of, upgraded
 
 CHANGES = 3
 """The change sequence up to which changes wait."""

@@ -2,93 +2,37 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from catalog.errors import CommitUnknown, Conflict, Invalid, LocationRefused
-from catalog.files.data_file import DataFileEntry
-from catalog.history.commit import TableCommit
 from catalog.hive.baseline import ChangeSignals, PartitionBaseline
-from catalog.iceberg.table import current_schema
-from catalog.jobs.job import Job, JobKind, Lease
-from catalog.jobs.optimizer import PROTOCOL
+from catalog.jobs.job import JobKind
 from catalog.ports.metastore import PartitionLocation
 from catalog.tables.relation import Relation
 from firn.protocol.locations import normalize_location
-from server.files.locations import local_path
-from server.service.commit.commit_path import CommitRequest
 from server.service.hive.link_state import advance
-from server.service.hive.link_store import update_link
 from server.service.hive.results import SyncOutcome, SyncResult
-from server.service.optimizers.optimizers import Registration
-from tests.factories import LAKE
 from tests.hive_tables import a_hive_partition, a_storage
 from tests.server.faults import Killed
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles, checkpoint_of, uri
-from tests.server.service.hive.test_sync_steps import relation_of, upgraded
-
-
-@dataclass
-class Leased:
-    """A publish job, and where its optimizer has written."""
-
-    lease: Lease
-    location: str
-    rows: int
-
-
-def merged(beside: BesideHive, table: HiveFiles, part: str, *ids: int) -> str:
-    """Put another file in the place of a partition's, as a merge does; its location."""
-    metadata = beside.metadata(table)
-    assert metadata is not None
-    files = beside.upgrades.files
-    location = f"{beside.warehouse.as_uri()}/merged-{secrets.token_hex(4)}.parquet"
-    write(location, *ids)
-    [stats] = files.footers(current_schema(metadata), [location])
-    gone = [one.location for one in files.live_files(metadata) if one.partition == (part,)]
-    snapshot = files.write_snapshot(
-        metadata,
-        [DataFileEntry(stats=stats, partition=(part,))],
-        gone,
-        snapshot_id=secrets.randbits(62) + 1,
-        now_ms=metadata["last-updated-ms"],
-        summary_extra={"operation": "replace"},
-    )
-    change = TableCommit(
-        name=beside.target_name(table), requirements=snapshot.requirements(), updates=snapshot.updates()
-    )
-    beside.services.committer.commit(CommitRequest(catalog=LAKE, changes=[change]))
-    return location
-
-
-def write(location: str, *ids: int) -> None:
-    path = Path(str(local_path(location)))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.table({"id": pa.array(ids, pa.int64()), "v": pa.array([f"{n}" for n in ids], pa.string())}), path)
-
-
-def leased(beside: BesideHive, table: HiveFiles, **rows: tuple[int, ...]) -> Leased:
-    """A publish up to asking the server, its optimizer having written these ids by partition."""
-    outcome = beside.publishes.publish(LAKE, table.name)
-    assert outcome.job is not None, outcome.message
-    about = Registration(group="default", host="here", pid=1, version=version("firn"), protocol=PROTOCOL)
-    taken = beside.services.jobs.take(beside.services.optimizers.register(about).id, [JobKind.PUBLISH])
-    assert taken is not None
-    beside.services.jobs.committing(taken.lease)
-    location = f"{beside.services.tasks.of(taken.job)['root']}/1"
-    for part, ids in rows.items():
-        write(f"{location}/p={part}/a.parquet", *ids)
-    return Leased(taken.lease, location, sum(map(len, rows.values())))
+from tests.server.service.hive.published_tables import (
+    Leased,
+    active,
+    dropped,
+    leased,
+    merged,
+    note,
+    overwritten,
+    set_property,
+    write,
+)
+from tests.server.service.hive.synced_tables import relation_of, upgraded
 
 
 @pytest.mark.parametrize("key", [(), ("id",)])
@@ -128,16 +72,6 @@ def assert_published(beside: BesideHive, table: HiveFiles, job: Leased) -> None:
         ("published", "p=new", 1, 1),
         ("published", "p=x", 1, 2),
     ]
-
-
-def overwritten(table: HiveFiles) -> None:
-    for path in (table.path / "p=x").iterdir():
-        path.unlink()
-    table.add("x", 6)
-
-
-def dropped(table: HiveFiles) -> None:
-    table.drop("x")
 
 
 def added_to(table: HiveFiles) -> None:
@@ -363,25 +297,6 @@ def wait_for_merge(beside: BesideHive, relation: Relation, *, commits: int = 1) 
     with beside.database.writing() as uow:
         keyed, since = uow.keyed.lock(relation.id), uow.now() - timedelta(hours=1)
         uow.keyed.put(replace(keyed, pending_commits=commits, pending_since=since if commits else None))
-
-
-def active(beside: BesideHive, relation: Relation) -> Job:
-    with beside.database.reading() as uow:
-        job = uow.jobs.active_of(relation.id)
-    assert job is not None
-    return job
-
-
-def note(beside: BesideHive, table: HiveFiles, **told: Any) -> None:
-    relation = relation_of(beside, table)
-    with beside.database.writing() as uow:
-        update_link(uow, relation.id, lambda link: replace(link, **told))
-
-
-def set_property(beside: BesideHive, table: HiveFiles, key: str, value: str) -> None:
-    update = {"action": "set-properties", "updates": {key: value}}
-    change = TableCommit(name=beside.target_name(table), requirements=[], updates=[update])
-    beside.services.committer.commit(CommitRequest(catalog=LAKE, changes=[change]))
 
 
 def test_no_partition_is_published_into_a_table_s_own_location(beside: BesideHive) -> None:

@@ -26,8 +26,8 @@ from tests.server.service.hive.beside_hive import (
     beside_hive,
     killed_at_every_step,
 )
-from tests.server.service.hive.test_publish_steps import leased, merged, overwritten
-from tests.server.service.hive.test_sync_steps import relation_of, upgraded
+from tests.server.service.hive.published_tables import leased, merged, overwritten
+from tests.server.service.hive.synced_tables import relation_of, upgraded
 
 
 @pytest.fixture

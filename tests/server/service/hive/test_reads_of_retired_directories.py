@@ -31,9 +31,9 @@ from server.service.orphans.published_locations import HiveReaders
 from tests.factories import LAKE, a_relation
 from tests.hive_tables import a_hive_partition, a_hive_table, a_storage
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
-from tests.server.service.hive.test_downgrade_steps import published
-from tests.server.service.hive.test_publish_steps import leased, merged, set_property, write
-from tests.server.service.hive.test_sync_steps import relation_of, upgraded
+from tests.server.service.hive.downgraded_tables import published
+from tests.server.service.hive.published_tables import leased, merged, set_property, write
+from tests.server.service.hive.synced_tables import relation_of, upgraded
 from tests.server.service.orphans.removing import age
 
 

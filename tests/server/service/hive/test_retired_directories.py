@@ -12,8 +12,8 @@ from catalog.hive.baseline import PartitionBaseline
 from server.service.hive.retired_directories import RetiredDirectories, list_retired_directories
 from tests.factories import LAKE
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
-from tests.server.service.hive.test_publish_steps import leased, merged
-from tests.server.service.hive.test_sync_steps import relation_of, upgraded
+from tests.server.service.hive.published_tables import leased, merged
+from tests.server.service.hive.synced_tables import relation_of, upgraded
 
 A_DAY_NS = 86_401 * 10**9
 

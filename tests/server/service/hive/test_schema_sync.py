@@ -13,19 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from catalog.errors import CommitUnknown, Conflict, Invalid, RequirementFailed, Unavailable
-from catalog.history.commit import TableCommit
-from catalog.hive.checkpoint import PublishPlan, SyncPlan
 from catalog.hive.columns import SchemaDrift
-from catalog.hive.mapping import PROPERTY, build_name_mapping, read_aliases
+from catalog.hive.mapping import PROPERTY, read_aliases
 from catalog.hive.model import PROVIDER, HiveColumn
-from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
-from catalog.jobs.job import Job
 from catalog.jobs.operation import OperationStatus
-from catalog.keyed.spec import BASE
-from catalog.names import TableName
 from server.api.hive_views import column_differences
-from server.service.commit.commit_path import CommitRequest
 from server.service.hive.link_state import advance
 from server.service.hive.link_store import update_link
 from server.service.hive.results import SyncOutcome
@@ -33,6 +26,7 @@ from server.service.hive.schema_sync import note_schema
 from tests.factories import LAKE
 from tests.hive_tables import columns
 from tests.server.faults import Killed
+from tests.server.service.hive.altered_columns import Fields, added, alter_here, commit, hive_has, staged_for
 from tests.server.service.hive.beside_hive import (
     LONG_AGO_NS,
     BesideHive,
@@ -40,18 +34,9 @@ from tests.server.service.hive.beside_hive import (
     checkpoint_of,
     killed_at_every_step,
 )
-from tests.server.service.hive.test_held_back import drift_of, link_of
-from tests.server.service.hive.test_publish_steps import merged
-from tests.server.service.hive.test_sync_steps import relation_of, upgraded
-
-Fields = list[dict[str, Any]]
-
-
-def hive_has(beside: BesideHive, table: HiveFiles, text: str, **comments: str) -> None:
-    """Hive's users alter the table's columns."""
-    there = beside.metastore.table("db", table.short)
-    made = tuple(replace(one, comment=comments.get(one.name)) for one in columns(text))
-    beside.metastore.add_table(replace(there, storage=replace(there.storage, columns=made)))
+from tests.server.service.hive.links import drift_of, link_of
+from tests.server.service.hive.published_tables import merged
+from tests.server.service.hive.synced_tables import relation_of, upgraded
 
 
 def in_hive(beside: BesideHive, table: HiveFiles) -> list[tuple[str, str]]:
@@ -64,36 +49,9 @@ def here(beside: BesideHive, table: HiveFiles) -> Fields:
     return list(current_schema(metadata)["fields"])
 
 
-def alter_here(beside: BesideHive, table: HiveFiles, change: Callable[[Fields], object]) -> None:
-    """An engine alters the table; it keeps the name mapping as Iceberg's library does."""
-    metadata = beside.metadata(table)
-    assert metadata is not None
-    schema = {**current_schema(metadata), "fields": [dict(one) for one in current_schema(metadata)["fields"]]}
-    change(schema["fields"])
-    mapping = build_name_mapping(schema, read_aliases(metadata["properties"][PROPERTY]))
-    updates: list[Json] = [
-        {"action": "add-schema", "schema": schema},
-        {"action": "set-current-schema", "schema-id": -1},
-        {"action": "set-properties", "updates": {PROPERTY: mapping}},
-    ]
-    commit(beside, table, updates)
-
-
-def commit(beside: BesideHive, table: HiveFiles, updates: list[Json]) -> None:
-    name = beside.table_name(table)
-    if relation_of(beside, table).metadata_location is None:
-        name = TableName(name.as_namespace, BASE)
-    change = TableCommit(name=name, requirements=[], updates=updates)
-    beside.services.committer.commit(CommitRequest(catalog=LAKE, changes=[change]))
-
-
 def policy(beside: BesideHive, table: HiveFiles, **values: str) -> None:
     told = {f"firn.hive.{key.replace('_', '-')}": value for key, value in values.items()}
     commit(beside, table, [{"action": "set-properties", "updates": told}])
-
-
-def added(name: str, kind: str = "string") -> Callable[[Fields], object]:
-    return lambda fields: fields.append({"id": 50, "name": name, "required": False, "type": kind})
 
 
 def changed(column: str, **values: Any) -> Callable[[Fields], object]:
@@ -116,15 +74,6 @@ def put(table: HiveFiles, part: str, file: str, **values: Sequence[Any]) -> None
     pq.write_table(pa.table({name: list(those) for name, those in values.items()}), path)
     age = LONG_AGO_NS + next(table.beside.numbers)
     os.utime(path, ns=(age, age))
-
-
-def staged_for(beside: BesideHive, job: Job | None) -> SyncPlan | PublishPlan:
-    """What a job was planned with."""
-    assert job is not None
-    with beside.database.reading() as uow:
-        staged = uow.baselines.staged(job.id)
-    assert staged is not None
-    return staged
 
 
 def shown_differences(beside: BesideHive, table: HiveFiles) -> list[tuple[str | None, str | None, str]]:

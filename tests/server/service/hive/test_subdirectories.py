@@ -3,77 +3,28 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from catalog.errors import Invalid
-from catalog.hive.baseline import PartitionBaseline
 from catalog.jobs.job import JobKind
-from catalog.jobs.operation import BLOCKED, Operation, OperationStatus
+from catalog.jobs.operation import BLOCKED, OperationStatus
 from server.files.listing import Listings
 from server.service.hive.operations import Wanted
 from server.service.hive.results import SyncOutcome
 from tests.factories import LAKE
 from tests.hive_tables import a_hive_partition, a_hive_table, a_storage
 from tests.server.service.hive.beside_hive import LONG_AGO_NS, BesideHive, HiveFiles, aged, killed_at_every_step, uri
-from tests.server.service.hive.test_downgrade_steps import exists
-from tests.server.service.hive.test_held_back import drift_of
-from tests.server.service.hive.test_publish_steps import set_property
-from tests.server.service.hive.test_sync_steps import make_due, relation_of, taken_over
-
-RULE = "firn.hive.subdirectories"
-UNION = "HIVE_UNION_SUBDIR_1"
-
-
-def below(table: HiveFiles, *ids: int, part: str = "p=x", sub: str = UNION) -> Path:
-    """A file in a sub-directory of a partition."""
-    directory = table.path / part / sub
-    directory.mkdir(parents=True, exist_ok=True)
-    return table.add_at(uri(directory), *ids)
-
-
-def settle(table: HiveFiles) -> None:
-    """As if every directory had been written long ago, so that the next listing's times prove something."""
-    for at, path in enumerate(sorted(table.path.rglob("*/"), reverse=True)):
-        aged(path, LONG_AGO_NS + at)
-
-
-def upgraded(beside: BesideHive, rule: str | None, *key: str) -> HiveFiles:
-    """A table with files in and below its partitions."""
-    table = beside.hive_table()
-    below(table, 4)
-    below(table, 5, sub=f"{UNION}/deep=1")
-    settle(table)
-    assert outcome(beside, table, rule, *key).status is OperationStatus.SUCCEEDED
-    return table
-
-
-def outcome(beside: BesideHive, table: HiveFiles, rule: str | None, *key: str) -> Operation:
-    operation = beside.start(table, *key)
-    if rule is not None:
-        with beside.database.writing() as uow:
-            params = {**operation.params, "properties": {RULE: rule}}
-            uow.operations.put(replace(operation, params=params))
-    beside.upgrades.activate()
-    return beside.operation(operation)
+from tests.server.service.hive.downgraded_tables import exists
+from tests.server.service.hive.links import drift_of
+from tests.server.service.hive.nested_files import RULE, UNION, baseline_of, below, outcome, scheduled, settle, upgraded
+from tests.server.service.hive.published_tables import set_property
+from tests.server.service.hive.synced_tables import relation_of, taken_over
 
 
 def flat(table: HiveFiles) -> set[str]:
     """Files that lie in the partitions themselves."""
     return {uri(path) for path in table.path.glob("p=*/*.parquet")}
-
-
-def baseline_of(beside: BesideHive, table: HiveFiles, part: str = "p=x") -> PartitionBaseline:
-    with beside.database.reading() as uow:
-        return PartitionBaseline.from_json(uow.baselines.of(relation_of(beside, table).id)[part])
-
-
-def scheduled(beside: BesideHive, table: HiveFiles) -> None:
-    """A sync by the schedule, which lists only what some signal speaks for."""
-    make_due(beside, table)
-    beside.syncs.activate()
 
 
 def test_an_upgrade_waits_until_somebody_says_whether_they_count(beside: BesideHive) -> None:

@@ -10,19 +10,11 @@ from server.service.hive.results import SyncOutcome
 from tests.factories import LAKE
 from tests.hive_tables import a_hive_partition, a_storage
 from tests.server.service.hive.beside_hive import BesideHive, uri
-from tests.server.service.hive.test_downgrade_steps import ended, exists, published
-from tests.server.service.hive.test_held_back import drift_of
-from tests.server.service.hive.test_publish_steps import leased, merged, set_property
-from tests.server.service.hive.test_subdirectories import (
-    RULE,
-    baseline_of,
-    below,
-    outcome,
-    scheduled,
-    settle,
-    upgraded,
-)
-from tests.server.service.hive.test_sync_steps import make_due, relation_of
+from tests.server.service.hive.downgraded_tables import ended, exists, published
+from tests.server.service.hive.links import drift_of
+from tests.server.service.hive.nested_files import RULE, baseline_of, below, outcome, scheduled, settle, upgraded
+from tests.server.service.hive.published_tables import leased, merged, set_property
+from tests.server.service.hive.synced_tables import make_due, relation_of
 
 
 def test_nothing_is_published_below_what_is_read(beside: BesideHive) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -16,43 +15,31 @@ import pytest
 from catalog.errors import Conflict, NotFound, RequirementFailed, Unavailable
 from catalog.hive.link import Drift, DriftKind
 from catalog.jobs.blocker import Blocker, BlockerId
-from catalog.jobs.job import JobKind, JobStatus, cancel_job
+from catalog.jobs.job import JobKind, JobStatus
 from catalog.tables.relation import MetastoreDown, Relation
 from server.files.listing import Listings
 from server.service.hive.link_state import advance
-from server.service.hive.link_store import load_link, update_link
+from server.service.hive.link_store import load_link
 from server.service.hive.results import SyncOutcome, SyncResult
 from server.service.hive.sync import Syncs
 from tests.factories import LAKE
 from tests.hive_tables import a_hive_partition, a_storage, columns
 from tests.server.faults import Killed
 from tests.server.service.hive.beside_hive import LONG_AGO_NS, BesideHive, HiveFiles, aged, checkpoint_of, uri
-
-
-def upgraded(beside: BesideHive, *key: str) -> HiveFiles:
-    table = beside.hive_table()
-    beside.start(table, *key)
-    beside.upgrades.activate()
-    return table
-
-
-def appended(table: HiveFiles) -> None:
-    table.add("x", 4, 5)
-
-
-def overwritten(table: HiveFiles) -> None:
-    for path in (table.path / "p=x").iterdir():
-        path.unlink()
-    table.add("x", 6)
+from tests.server.service.hive.synced_tables import (
+    appended,
+    dropped,
+    make_due,
+    overwritten,
+    relation_of,
+    taken_over,
+    upgraded,
+)
 
 
 def replaced_under_its_name(table: HiveFiles) -> None:
     (path,) = (table.path / "p=x").iterdir()
     table.add("x", 7, 8, 9, file=path.name)
-
-
-def dropped(table: HiveFiles) -> None:
-    table.drop("x")
 
 
 def everything_at_once(table: HiveFiles) -> None:
@@ -197,20 +184,6 @@ def test_the_schedule_syncs_what_is_due(beside: BesideHive) -> None:
     assert beside.live(table) == table.files()
 
 
-def relation_of(beside: BesideHive, table: HiveFiles) -> Relation:
-    with beside.database.reading() as uow:
-        found = uow.relations.find(LAKE, beside.table_name(table))
-    assert found is not None
-    return found
-
-
-def make_due(beside: BesideHive, table: HiveFiles) -> None:
-    """As if it had been synced long ago."""
-    relation_id = relation_of(beside, table).id
-    with beside.database.writing() as uow:
-        update_link(uow, relation_id, lambda link: replace(link, synced_at=link.synced_at.replace(year=2020)))
-
-
 def test_a_table_that_is_not_linked_cannot_be_synced(beside: BesideHive) -> None:
     table = beside.hive_table()
     with pytest.raises(NotFound, match="once it is upgraded") as refused:
@@ -312,19 +285,6 @@ def test_a_renamed_partition_is_rebuilt_and_brings_no_upserts(beside: BesideHive
     assert task["mode"] == "rebuild"
     assert sorted((unit["values"], len(unit["files"])) for unit in task["units"]) == [(["x"], 0), (["z"], 1)]
     assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
-
-
-def taken_over(beside: BesideHive, table: HiveFiles) -> dict[str, Any]:
-    """What a sync tells its job, which then succeeds."""
-    job = beside.sync(table).job
-    assert job is not None
-    with beside.database.writing() as uow:
-        staged = uow.baselines.staged(job.id)
-        assert staged is not None
-        advance(uow, job.relation_id, checkpoint_of(staged))
-        uow.jobs.put(cancel_job(job, uow.now()))
-    task: dict[str, Any] = staged.task
-    return task
 
 
 def test_a_sync_of_the_schema_alone_looks_at_no_file(beside: BesideHive) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,14 +14,14 @@ from catalog.errors import Unavailable
 from catalog.hive.publisher import PUBLISHER
 from catalog.jobs.operation import Operation, OperationStatus
 from server.files.storage import Storage
-from server.files.table_files import TableFiles
 from server.service.hive.results import SyncOutcome
 from tests.factories import LAKE
 from tests.fingerprints import fingerprint
 from tests.hive_tables import a_hive_partition, a_storage
 from tests.server.service.hive.beside_hive import LONG_AGO_NS, BesideHive, HiveFiles, aged, uri
-from tests.server.service.hive.test_publish_steps import leased, merged
-from tests.server.service.hive.test_sync_steps import upgraded
+from tests.server.service.hive.published_tables import leased, merged
+from tests.server.service.hive.synced_tables import upgraded
+from tests.server.service.hive.trouble import meanwhile, refusing
 
 
 def carried_out(beside: BesideHive, operation: Operation) -> Operation:
@@ -40,17 +38,6 @@ def check_upgraded_by_the_next_try(beside: BesideHive, table: HiveFiles, *key: s
     assert beside.live(table) == table.files()
     assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     assert fingerprint(table.path) == before
-
-
-def refusing(name: str, real: Callable[..., object]) -> Callable[..., object]:
-    """An operating system that lets nobody at directories or files of this name."""
-
-    def refused(path: str, *rest: object, **named: object) -> object:
-        if str(path).rstrip("/").endswith(name):
-            raise PermissionError(13, os.strerror(13), str(path))
-        return real(path, *rest, **named)
-
-    return refused
 
 
 def test_a_directory_that_may_not_be_listed_stops_the_upgrade_in_words(
@@ -99,22 +86,6 @@ def test_a_damaged_file_stops_the_upgrade_until_it_is_mended(beside: BesideHive,
     damaged.write_bytes(whole)
     aged(damaged, LONG_AGO_NS + 1)
     check_upgraded_by_the_next_try(beside, table, *key)
-
-
-def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
-    """Hive's side acts once, between a listing and the reading of footers."""
-    left = [act]
-
-    def after(read: Callable[..., Iterator[object]]) -> Callable[..., Iterator[object]]:
-        def acted(*told: Any, **named: Any) -> Iterator[object]:
-            while left:
-                left.pop()()
-            return read(*told, **named)
-
-        return acted
-
-    for name in ("footers", "examined"):
-        monkeypatch.setattr(TableFiles, name, after(getattr(TableFiles, name)))
 
 
 @pytest.mark.parametrize("key", [(), ("id",)])

@@ -14,10 +14,8 @@ from optimizer.wire import Outcome, Result
 from tests.command_line import Command
 from tests.fingerprints import fingerprint
 from tests.server.service.hive.beside_hive import HiveFiles
-from tests.server.service.hive.test_downgrade_steps import appended_change
-from tests.server.service.hive.test_many_by_command import Site, site
-
-__all__ = ["site"]
+from tests.server.service.hive.downgraded_tables import appended_change
+from tests.server.service.hive.served_site import Site
 
 UNIQUE = {"keys": 0, "surplus_rows": 0, "sample": []}
 REPEATED = {

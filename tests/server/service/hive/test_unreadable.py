@@ -18,13 +18,13 @@ from catalog.jobs.optimizer import PROTOCOL
 from server.files.storage import Storage
 from server.service.hive.results import SyncOutcome, SyncResult
 from server.service.optimizers.optimizers import Registration
+from tests.server.service.hive.altered_columns import staged_for
 from tests.server.service.hive.beside_hive import LONG_AGO_NS, BesideHive, HiveFiles, aged
-from tests.server.service.hive.test_held_back import drift_of
-from tests.server.service.hive.test_publish_steps import merged, set_property
-from tests.server.service.hive.test_schema_sync import staged_for
-from tests.server.service.hive.test_sync_job_steps import Optimizer
-from tests.server.service.hive.test_sync_steps import make_due, upgraded
-from tests.server.service.hive.test_trouble import meanwhile, refusing
+from tests.server.service.hive.links import drift_of
+from tests.server.service.hive.published_tables import merged, set_property
+from tests.server.service.hive.sync_jobs import Optimizer
+from tests.server.service.hive.synced_tables import make_due, upgraded
+from tests.server.service.hive.trouble import meanwhile, refusing
 
 Spoil = Callable[[Path, pytest.MonkeyPatch], None]
 

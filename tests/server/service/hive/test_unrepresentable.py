@@ -11,13 +11,11 @@ from server.service.hive.link_store import load_link
 from tests.factories import LAKE
 from tests.hive_tables import a_hive_partition, a_storage
 from tests.server.faults import Killed
+from tests.server.service.hive.altered_columns import added, alter_here, hive_has
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles, uri
-from tests.server.service.hive.test_formats import mixed
-from tests.server.service.hive.test_publish_steps import Leased, leased, merged
-from tests.server.service.hive.test_schema_sync import added, alter_here, hive_has
-from tests.server.service.hive.test_sync_steps import relation_of
+from tests.server.service.hive.published_tables import Leased, leased, merged
+from tests.server.service.hive.synced_tables import relation_of
 
-__all__ = ["mixed"]
 WHY = "2 rows have a value in at that is finer than a millisecond"
 WAITS = f"nothing to publish; 1 partition waits, because Hive would read otherwise from Avro: {WHY}"
 

@@ -10,7 +10,7 @@ import pytest
 from server.files.listing import Listings
 from tests.factories import LAKE
 from tests.server.service.hive.beside_hive import LONG_AGO_NS, BesideHive, HiveFiles, aged
-from tests.server.service.hive.test_sync_steps import make_due
+from tests.server.service.hive.synced_tables import make_due
 
 KEYS = pytest.mark.parametrize("key", [(), ("id",)])
 

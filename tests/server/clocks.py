@@ -1,0 +1,29 @@
+"""A clock that tests set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from server.store.unit_of_work import SqlUnitOfWork
+
+HOUR = timedelta(hours=1)
+
+
+@dataclass
+class Clock:
+    """The real one, set wrong."""
+
+    wrong: timedelta = timedelta()
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + self.wrong
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(SqlUnitOfWork, "now", made.now)  # a bound method stays bound
+    return made
