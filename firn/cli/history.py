@@ -141,7 +141,7 @@ def _show_comparison(show: Show, found: Any, one: str, other: str) -> None:
     if not found["changes"] and not found["unknown"]:
         show.line("columns, properties and layout are the same")
     sides = [
-        (what, found["one"]["totals"][what], found["other"]["totals"][what], found["only_in_second"][f"added_{what}"])
+        (what, found["first"]["totals"][what], found["second"]["totals"][what], found["only_in_second"][f"added_{what}"])
         for what in ("rows", "files", "bytes")
     ]
     show.table(("", one, other, "added between"), sides, none="")

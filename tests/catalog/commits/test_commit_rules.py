@@ -163,7 +163,7 @@ def test_a_keyed_tables_job_commits_to_its_stores() -> None:
         (LOST, "has ended"),
         (a_lease(JobStatus.RUNNING), "has not said that it is committing"),
         (a_lease(relation_id=RelationId(uuid4())), "is not good for"),
-        (a_lease(leased_at=NOW - OLDEST_LEASE - timedelta(seconds=1)), "remove-orphans"),
+        (a_lease(leased_at=NOW - OLDEST_LEASE - timedelta(seconds=1)), "orphans"),
         (replace(a_lease(), recorded=[RECORD]), "already"),
     ],
 )

@@ -286,7 +286,7 @@ def test_orphans_are_not_looked_for_where_none_could_be_taken() -> None:
     kept = plain(AT_THREE, created_at=NOW - DAY, last_commit_at=NOW, keeps_orphans=reason)
     decision = not_due(kept)
     assert (decision.kind, decision.next_at) == (None, None)
-    assert decision.reason.endswith(f"; no orphans: {reason}")
+    assert decision.reason.endswith(f"; no remove-orphans: {reason}")
     assert "remove-orphans" not in not_due(replace(kept, policy=merge_layers([("table", QUIET)]))).reason
 
 

@@ -124,7 +124,7 @@ def test_a_dry_run_is_refused_where_the_run_would_be(run: Command) -> None:
     for kind in ("merge", "clean"):
         asked, tried = run("table", kind, "dry.plain"), run("table", kind, "dry.plain", "--dry-run")
         assert asked.code == tried.code == 2
-        assert "plain table: it takes deletes, expire, manifests, orphans, rewrite" in tried.err
+        assert "plain table: it takes expire, remove-orphans, rewrite, rewrite-deletes" in tried.err
 
 
 def test_a_store_is_not_dropped_alone_and_the_whole_is_named(run: Command) -> None:

@@ -72,10 +72,10 @@ def session_with(conf: dict[str, str]) -> Any:
 
 def test_what_was_written_and_not_published_is_said_to_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
     session = session_with(catalog_conf("http://127.0.0.1:1", "lake"))
-    monkeypatch.setattr(hive, "linked", lambda *_: SimpleNamespace(publish=fails))
+    monkeypatch.setattr(hive, "find_linked_table", lambda *_: SimpleNamespace(publish=fails))
     with pytest.raises(NotPublished, match=r"batch 'b' of writer 'w' is in the table\. no optimizer \(start one\)"):
         hive.published(session, Written("lake.db.t", "w", "b"))
-    monkeypatch.setattr(hive, "linked", lambda *_: None)
+    monkeypatch.setattr(hive, "find_linked_table", lambda *_: None)
     with pytest.raises(Invalid, match="over no Hive table"):
         hive.before_write(session, "lake.db.t", "none", publish=True)
 
@@ -92,7 +92,7 @@ def test_of_what_a_statement_names_the_tables_over_hive_are_brought_up_to_it(mon
 
     named = [("lake", "db", "hive"), ("lake", "db", "plain"), ("lake", "db", "missing"), ("theirs", "db", "hive")]
     monkeypatch.setattr(statements, "tables_of", lambda *_: named)
-    monkeypatch.setattr(statements, "linked", link)
+    monkeypatch.setattr(statements, "find_linked_table", link)
     statements.before_statement(session, "SELECT", "none")
     assert sync_from_hive == []
     statements.before_statement(session, "SELECT", "data")

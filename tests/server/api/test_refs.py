@@ -255,7 +255,7 @@ def test_two_snapshots_are_compared_by_columns_properties_rows_and_commits(api: 
     last = api.lake.append(PLAIN)
     found = api.get("db.plain/compare", **{"from": str(first), "to": "main"})
     assert [one["words"] for one in found["changes"]] == ["added column price (int)", "set property owner to ann"]
-    assert (found["one"]["totals"]["rows"], found["other"]["totals"]["rows"]) == (10, 30)
+    assert (found["first"]["totals"]["rows"], found["second"]["totals"]["rows"]) == (10, 30)
     assert (found["only_in_first"]["commits"], found["only_in_second"]["commits"]) == (0, 2)
     assert found["only_in_second"]["newest"][0]["snapshot_id"] == str(last)
     assert found["unknown"] == []
@@ -273,7 +273,7 @@ def test_entries_of_the_history_are_states_too(api: Api) -> None:
     found = api.get("db.plain/compare", **{"from": second, "to": rolled_back})
     assert (found["only_in_first"]["commits"], found["only_in_second"]["commits"]) == (1, 0)
     whole = api.get("db.plain/compare", **{"from": created, "to": second})
-    assert (whole["one"]["snapshot_id"], whole["only_in_second"]["commits"]) == (None, 2)
+    assert (whole["first"]["snapshot_id"], whole["only_in_second"]["commits"]) == (None, 2)
 
 
 def test_a_branch_and_main_each_have_what_the_other_lacks(api: Api) -> None:
