@@ -3208,9 +3208,9 @@ export interface components {
         };
         /**
          * HeldBackOut
-         * @description Partitions that one filter of a publish holds back for one reason: how many, one of them, and what to do.
+         * @description Partitions that one filter of a sync or publish holds back for one reason: how many, one of them, and what to do.
          *
-         *     A `kind` of `never` waits until somebody has done that, `wait` for a sync, a merge or time.
+         *     Of the `kind`s, `hold` and `never` wait until somebody has done that, `wait` for a sync, a merge or time.
          */
         HeldBackOut: {
             /** Advice */
@@ -3219,7 +3219,8 @@ export interface components {
             example: string;
             /** Filter */
             filter: string;
-            kind: components["schemas"]["PublishKind"];
+            /** Kind */
+            kind: string;
             /** Partitions */
             partitions: number;
             /** Reason */
@@ -4790,12 +4791,6 @@ export interface components {
             protected: boolean;
         };
         /**
-         * PublishKind
-         * @description What a publish does with a partition.
-         * @enum {string}
-         */
-        PublishKind: "same" | "write" | "wait" | "never";
-        /**
          * PublishOut
          * @description What a publish did, and the job that goes on with it: its own, or a merge that has to come first.
          *
@@ -5050,23 +5045,23 @@ export interface components {
             warnings: string[];
         };
         /**
-         * Remove-OrphansJobIn
+         * RemoveOrphansJobIn
          * @description A job of the kind `remove-orphans`.
          */
-        "Remove-OrphansJobIn": {
+        RemoveOrphansJobIn: {
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             kind: "remove-orphans";
             /** @default {} */
-            options?: components["schemas"]["Remove-OrphansOptionsIn"];
+            options?: components["schemas"]["RemoveOrphansOptionsIn"];
         };
         /**
-         * Remove-OrphansOptionsIn
+         * RemoveOrphansOptionsIn
          * @description This kind has no options.
          */
-        "Remove-OrphansOptionsIn": Record<string, never>;
+        RemoveOrphansOptionsIn: Record<string, never>;
         /**
          * RepeatedKeyOut
          * @description One key that more than one row has, and some of the files in which these rows lie.
@@ -5200,41 +5195,23 @@ export interface components {
             retired_at: string;
         };
         /**
-         * Rewrite-DeletesJobIn
+         * RewriteDeletesJobIn
          * @description A job of the kind `rewrite-deletes`.
          */
-        "Rewrite-DeletesJobIn": {
+        RewriteDeletesJobIn: {
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             kind: "rewrite-deletes";
             /** @default {} */
-            options?: components["schemas"]["Rewrite-DeletesOptionsIn"];
+            options?: components["schemas"]["RewriteDeletesOptionsIn"];
         };
         /**
-         * Rewrite-DeletesOptionsIn
+         * RewriteDeletesOptionsIn
          * @description There is nothing to choose: a request packs whatever can be packed.
          */
-        "Rewrite-DeletesOptionsIn": Record<string, never>;
-        /**
-         * Rewrite-ManifestsJobIn
-         * @description A job of the kind `rewrite-manifests`.
-         */
-        "Rewrite-ManifestsJobIn": {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "rewrite-manifests";
-            /** @default {} */
-            options?: components["schemas"]["Rewrite-ManifestsOptionsIn"];
-        };
-        /**
-         * Rewrite-ManifestsOptionsIn
-         * @description There is nothing to choose: a request rewrites whatever can be fewer.
-         */
-        "Rewrite-ManifestsOptionsIn": Record<string, never>;
+        RewriteDeletesOptionsIn: Record<string, never>;
         /**
          * RewriteJobIn
          * @description A job of the kind `rewrite`.
@@ -5253,6 +5230,24 @@ export interface components {
              */
             options?: components["schemas"]["RewriteOptionsIn"];
         };
+        /**
+         * RewriteManifestsJobIn
+         * @description A job of the kind `rewrite-manifests`.
+         */
+        RewriteManifestsJobIn: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "rewrite-manifests";
+            /** @default {} */
+            options?: components["schemas"]["RewriteManifestsOptionsIn"];
+        };
+        /**
+         * RewriteManifestsOptionsIn
+         * @description There is nothing to choose: a request rewrites whatever can be fewer.
+         */
+        RewriteManifestsOptionsIn: Record<string, never>;
         /**
          * RewriteOptionsIn
          * @description How one rewrite works; what is left out is as the table's policy says.
@@ -5604,7 +5599,7 @@ export interface components {
          * StartJobIn
          * @description The kind of the job, and the options that this kind has.
          */
-        StartJobIn: components["schemas"]["MergeJobIn"] | components["schemas"]["CleanJobIn"] | components["schemas"]["RewriteJobIn"] | components["schemas"]["CompactJobIn"] | components["schemas"]["Rewrite-DeletesJobIn"] | components["schemas"]["Rewrite-ManifestsJobIn"] | components["schemas"]["ExpireJobIn"] | components["schemas"]["TtlJobIn"] | components["schemas"]["Remove-OrphansJobIn"] | components["schemas"]["StatisticsJobIn"] | components["schemas"]["TagsJobIn"] | components["schemas"]["KeysJobIn"];
+        StartJobIn: components["schemas"]["MergeJobIn"] | components["schemas"]["CleanJobIn"] | components["schemas"]["RewriteJobIn"] | components["schemas"]["CompactJobIn"] | components["schemas"]["RewriteDeletesJobIn"] | components["schemas"]["RewriteManifestsJobIn"] | components["schemas"]["ExpireJobIn"] | components["schemas"]["TtlJobIn"] | components["schemas"]["RemoveOrphansJobIn"] | components["schemas"]["StatisticsJobIn"] | components["schemas"]["TagsJobIn"] | components["schemas"]["KeysJobIn"];
         /**
          * StartedOut
          * @description A batch that was started, None where nothing was to be done; and tables that need nothing, with the reason.
@@ -5708,6 +5703,8 @@ export interface components {
             changed: boolean;
             /** Conflict */
             conflict: boolean;
+            /** Held Back */
+            held_back: components["schemas"]["HeldBackOut"][];
             job: components["schemas"]["JobOut"] | null;
             /** Message */
             message: string;
