@@ -24,7 +24,7 @@ def answer(message: str = "nothing", outcome: str = "synced", **more: Any) -> di
     """What a sync or a publish says."""
     plain = {"table": "db.t", "message": message, "job": None, "conflict": False, "partitions_waiting": 0}
     changed = outcome not in ("unchanged", "up-to-date", "waiting")
-    return plain | {"outcome": outcome, "waits": outcome == "waiting", "changed": changed} | more
+    return plain | {"outcome": outcome, "waiting": outcome == "waiting", "changed": changed} | more
 
 
 UNCHANGED = answer("nothing changed", "unchanged")
