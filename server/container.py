@@ -210,7 +210,7 @@ def _hive(
         halted=threading.Event(),
     )
     syncs = Syncs(database, metadata, committer, index, files, repointer)
-    publishes = Publishes(database, metadata, index, files, repointer, syncs.columns)
+    publishes = Publishes(database, metadata, index, files, repointer, syncs.planner.columns)
     return HiveServices(
         index=index,
         checks=checks,

@@ -28,6 +28,11 @@ class Decision(Generic[K, F]):
     held_by: str = ""
     """The filter that holds the partition back."""
 
+    @property
+    def words(self) -> str:
+        """Reason and advice, for people."""
+        return f"{self.reason}. {self.advice}" if self.advice else self.reason
+
 
 @dataclass(frozen=True, slots=True)
 class Filter(Generic[K, F]):
@@ -58,3 +63,39 @@ def filtered(
         decisions |= held
         remaining = {name: facts for name, facts in remaining.items() if name not in held}
     return remaining, decisions
+
+
+MOST_HELD = 20
+"""Groups of partitions that are named; of all others there is only the message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldBack:
+    """Partitions that one filter holds back for one reason."""
+
+    filter: str
+    kind: str
+    partitions: int
+    example: str
+    """The first of them by name; empty for a table without partitions."""
+    reason: str
+    advice: str
+
+    @property
+    def message(self) -> str:
+        """Why they wait, and what to do, for people."""
+        wait = "1 partition waits" if self.partitions == 1 else f"{self.partitions:,} partitions wait"
+        return f"{wait}, because {self.reason}: {self.advice}" if self.advice else f"{wait}, because {self.reason}"
+
+
+def group_held(decisions: Mapping[str, Decision[K, F]]) -> tuple[HeldBack, ...]:
+    """What is held back, by filter and reason, in the order of the decisions."""
+    names: dict[tuple[str, str, str, str], list[str]] = {}
+    for name, decision in decisions.items():
+        if decision.held_by:
+            group = (decision.held_by, str(decision.kind), decision.reason, decision.advice)
+            names.setdefault(group, []).append(name)
+    return tuple(
+        HeldBack(filter=held_by, kind=kind, partitions=len(some), example=min(some), reason=reason, advice=advice)
+        for (held_by, kind, reason, advice), some in names.items()
+    )

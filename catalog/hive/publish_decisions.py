@@ -6,7 +6,6 @@ show. The second needs a look at Hive as it is now, so it is asked only about pa
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,7 +13,7 @@ from enum import StrEnum
 from catalog.files.data_file import FileFormat
 from catalog.hive.avro_limits import find_unsupported_fields
 from catalog.hive.baseline import PartitionBaseline
-from catalog.hive.decision import Decision, Filter, filtered
+from catalog.hive.decision import Decision, Filter, HeldBack, filtered, group_held
 from catalog.hive.link import HiveLink
 from catalog.hive.model import HiveColumn
 from catalog.hive.partition_names import can_name, format_record_name
@@ -184,45 +183,14 @@ def partitions_to_write(decisions: PublishDecisions) -> dict[str, Record]:
     return {name: one.facts.record for name, one in decisions.items() if one.kind is PublishKind.WRITE}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldBack:
-    """Partitions that differ and that one filter holds back for one reason."""
-
-    filter: str
-    kind: PublishKind
-    partitions: int
-    example: str
-    """The first of them by name; empty for a table without partitions."""
-    reason: str
-    advice: str
-
-    @property
-    def message(self) -> str:
-        """Why they wait, and what to do, for people."""
-        wait = "1 partition waits" if self.partitions == 1 else f"{self.partitions:,} partitions wait"
-        return f"{wait}, because {self.reason}: {self.advice}"
-
-
-def held_back(decisions: PublishDecisions) -> list[HeldBack]:
-    """What is not published now, and why: by filter, in their order."""
-    held = {name: one for name, one in decisions.items() if one.held_by and not one.facts.is_same}
-    groups = Counter((one.held_by, one.kind, one.reason, one.advice) for one in held.values())
-    return [
-        HeldBack(
-            filter=held_by,
-            kind=kind,
-            partitions=count,
-            example=min(name for name, one in held.items() if (one.held_by, one.reason) == (held_by, reason)),
-            reason=reason,
-            advice=advice,
-        )
-        for (held_by, kind, reason, advice), count in groups.items()
-    ]
+def held_back(decisions: PublishDecisions) -> tuple[HeldBack, ...]:
+    """What is not published now, and why: by filter, in their order. What is the same needs no publish."""
+    return group_held({name: decision for name, decision in decisions.items() if not decision.facts.is_same})
 
 
 def explain_never(held: Sequence[HeldBack]) -> str | None:
     """Why Hive cannot be given some of what differs, and what to do; None when it can be given all."""
-    never = next((one for one in held if one.kind is PublishKind.NEVER), None)
+    never = next((one for one in held if one.kind == PublishKind.NEVER), None)
     if never is None:
         return None
     others = f" and {never.partitions - 1} more" if never.partitions > 1 else ""

@@ -6,7 +6,7 @@ A publish is open from the commit that registers its files until the metastore p
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from catalog.hive.baseline import ChangeSignals, Listing, PartitionBaseline, Subdirectories
@@ -34,7 +34,7 @@ class InHive:
     """What Hive has of partitions now: the metastore's signals, and what their directories hold."""
 
     signals: Mapping[str, ChangeSignals]
-    locked: Mapping[str, str]
+    locked: Mapping[str, str] = field(default_factory=dict)
     """Those that others have locked, and who."""
     unfit: str | None = None
     """Why none of the table may be touched."""

@@ -18,6 +18,7 @@ from server.api.errors import refusals
 from server.api.hive_views import (
     ColumnDifferenceOut,
     DatabaseOut,
+    HeldBackOut,
     HiveEventOut,
     HiveTableDetailOut,
     HiveTableOut,
@@ -138,6 +139,7 @@ class SyncOut(Out):
     conflict: bool
     waiting: bool
     changed: bool
+    held_back: list[HeldBackOut]
     job: JobOut | None
 
 
@@ -288,5 +290,6 @@ def sync(
         conflict=result.conflict,
         waiting=result.waits,
         changed=result.changed,
+        held_back=HeldBackOut.of(result.held_back),
         job=None if result.job is None else JobOut.of(result.job),
     )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Self
 from uuid import UUID
 
 from catalog.hive.columns import SchemaAuthority, SchemaPush, parse_deciding_side
+from catalog.hive.decision import MOST_HELD, HeldBack
 from catalog.hive.events import HiveEvent, HiveEventKind
 from catalog.hive.link import DriftKind
 from catalog.hive.publish_request import Step
@@ -25,6 +27,25 @@ class BlockerOut(Out):
     code: str
     message: str
     advice: str
+
+
+class HeldBackOut(Out):
+    """Partitions that one filter of a sync or publish holds back for one reason: how many, one of them, and what to do.
+
+    Of the `kind`s, `hold` and `never` wait until somebody has done that, `wait` for a sync, a merge or time.
+    """
+
+    filter: str
+    kind: str
+    partitions: int
+    example: str
+    reason: str
+    advice: str
+
+    @classmethod
+    def of(cls, held: Sequence[HeldBack]) -> list[Self]:
+        """The first of them: there may be one for each partition."""
+        return [cls.model_validate(one) for one in held[:MOST_HELD]]
 
 
 class HiveTableOut(Out):

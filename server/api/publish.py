@@ -8,28 +8,14 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from catalog.hive.publish_decisions import PublishKind
 from server.api.deps import CatalogDep, In, LeaseDep, Out, ServicesDep
 from server.api.errors import refusals
 from server.api.hive import FullName
+from server.api.hive_views import HeldBackOut
 from server.api.jobs import JobOut
 from server.service.hive.results import PublishOutcome
 
 router = APIRouter()
-
-
-class HeldBackOut(Out):
-    """Partitions that one filter of a publish holds back for one reason: how many, one of them, and what to do.
-
-    A `kind` of `never` waits until somebody has done that, `wait` for a sync, a merge or time.
-    """
-
-    filter: str
-    kind: PublishKind
-    partitions: int
-    example: str
-    reason: str
-    advice: str
 
 
 class PublishOut(Out):
@@ -116,7 +102,7 @@ def publish(
         message=result.message,
         waiting=result.waits,
         partitions_waiting=result.partitions_waiting,
-        held_back=[HeldBackOut.model_validate(held) for held in result.held_back],
+        held_back=HeldBackOut.of(result.held_back),
         job=None if result.job is None else JobOut.of(result.job),
     )
 

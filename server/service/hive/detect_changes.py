@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from catalog.errors import Denied
 from catalog.hive.baseline import (
-    ListedFile,
     Listing,
     PartitionBaseline,
     Subdirectories,
@@ -30,31 +29,17 @@ from catalog.hive.drift import (
     describe_unclear_directory,
     detect_late_changes,
 )
-from catalog.hive.link import DriftKind, HiveLink
+from catalog.hive.link import HiveLink
 from catalog.hive.model import HiveTable
 from catalog.hive.path_prefix import find_innermost
 from catalog.hive.publishing import count_given_directories
+from catalog.hive.sync_decisions import LateChange, SyncDecision, held, waiting
 from catalog.hive.upgrade_check import UpgradeBlockerCode, find_blocked_partitions, find_blockers
 from catalog.ports.files import TableFiles
 from firn.protocol.locations import normalize_location
+from server.service.hive.change_set import ChangeSet, GracePeriods
 from server.service.hive.hive_state import HiveState, Unit, join
 from server.service.hive.moved_files import MoveDetection
-
-Changed = Additions | NewPartition | Rebuild | DroppedPartition
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GracePeriods:
-    """How long things last on Hive's side: no matter to a plain table that was never published."""
-
-    overwrite_ns: int = 0
-    """An overwrite, during which what comes into a partition belongs to what went."""
-    watch_ns: int = 0
-    """A writer that knows where a partition was before it was published elsewhere."""
-
-    def is_over(self, directory: WatchedDirectory, now_ns: int) -> bool:
-        """Whether nobody can know a directory any more that was left."""
-        return now_ns - directory.since_ns > self.watch_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,95 +58,6 @@ class SubdirectoryRule:
     def reads(self) -> bool:
         """Whether files in sub-directories count."""
         return self.subdirectories is Subdirectories.READ
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LateChange:
-    """Files that came to a directory which a partition was at before."""
-
-    name: str
-    files: tuple[ListedFile, ...]
-    directory: WatchedDirectory
-    """As it is known once they are taken over."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeSet:
-    """What one look at all partitions has found."""
-
-    changed: dict[str, Changed] = field(default_factory=dict)
-    refreshed: dict[str, PartitionBaseline] = field(default_factory=dict)
-    """Grounds to be renewed though nothing is to be taken over: their signals moved, or they have settled."""
-    postponed: dict[str, str] = field(default_factory=dict)
-    young: dict[str, str] = field(default_factory=dict)
-    """Partitions to which files came that wait for the next look, the others being taken over; and why."""
-    held: dict[str, str] = field(default_factory=dict)
-    """Partitions that cannot be taken over as they are, and why; the others are."""
-    units: dict[str, Unit] = field(default_factory=dict)
-    listed: int = 0
-    began_ns: int = 0
-    forgotten: tuple[str, ...] = ()
-    """Dropped partitions that need not be remembered any more."""
-    asleep: frozenset[str] = frozenset()
-    """Dropped ones of which nothing is remembered but what they were given: that is less than others were."""
-    is_sweep: bool = False
-    """Whether every directory was listed, whatever the signals say."""
-    late: list[LateChange] = field(default_factory=list)
-    """Files that came to directories which the metastore does not point at any more."""
-    lost_late: frozenset[str] = frozenset()
-    """Files that such directories have lost, by location: no matter but where a table stands on them."""
-    unwatched: list[str] = field(default_factory=list)
-    """Such directories that need not be looked at again."""
-    differs: str | None = None
-    """What of the columns differs that somebody has to decide."""
-    differs_in: DriftKind = DriftKind.COLUMNS
-    overwritten: dict[str, str] = field(default_factory=dict)
-    """Partitions of which such a directory was overwritten, each with the directory."""
-
-    @property
-    def is_all_quiet(self) -> bool:
-        """Whether there is nothing to take over."""
-        return not (self.changed or self.late or self.lost_late or self.overwritten)
-
-    @property
-    def rebuilds(self) -> dict[str, Changed]:
-        """Partitions that saw more than additions (docs/protocols.md, rule 3.1): until they are built anew, base
-        may lack files.
-        """
-        return {name: one for name, one in self.changed.items() if isinstance(one, Rebuild | DroppedPartition)}
-
-    @property
-    def sentence(self) -> str | None:
-        """The difference in words; None when there is none."""
-        if not (self.changed or self.late or self.lost_late):
-            return None
-        words = {
-            Additions: "new files",
-            NewPartition: "new",
-            Rebuild: "rewritten or moved",
-            DroppedPartition: "dropped",
-        }
-        counts = {word: sum(isinstance(one, kind) for one in self.changed.values()) for kind, word in words.items()}
-        said = [f"{word}: {count}" for word, count in counts.items() if count]
-        late = [f"written to where they were before: {len({one.name for one in self.late})}"] if self.late else []
-        lost = [f"lost files where they were before: {len(self.lost_late)}"] if self.lost_late else []
-        return "partitions " + ", ".join([*said, *late, *lost])
-
-    @property
-    def trouble(self) -> str | None:
-        """All that is not taken over, in words; None when there is nothing."""
-        return "; ".join(one for one in (self.differs, self.held_back) if one) or None
-
-    @property
-    def held_back(self) -> str | None:
-        """What is not taken over until somebody has mended it, in words; None when there is nothing."""
-        if not self.held:
-            return None
-        name, reason = next(iter(self.held.items()))
-        partition = f"partition {name}" if name else "the table"
-        more = len(self.held) - 1
-        others = f"; {more} more {'partition waits' if more == 1 else 'partitions wait'} too" if more else ""
-        return f"{partition} is not taken over: {reason}{others}"
 
 
 def explain_unfit(link: HiveLink, table: HiveTable) -> str | None:
@@ -192,9 +88,9 @@ def detect_changes(
     files: TableFiles,
     *,
     everything: bool,
-    when: GracePeriods = GracePeriods(),
-    depth: SubdirectoryRule = SubdirectoryRule(),
-    given: int = 0,
+    when: GracePeriods,
+    depth: SubdirectoryRule,
+    given: int,
 ) -> ChangeSet:
     """Compare every partition, listing only those that some signal speaks for, or all if `everything`.
 
@@ -220,54 +116,77 @@ def detect_changes(
         asleep=frozenset(asleep),
         refreshed={name: one.without_losses() for name, one in asleep.items() if one.lost_ns is not None},
     )
+    knew = {name: one.published_through for name, one in asleep.items()}
+    listed = _listed(found, known, files, depth, lambda name: knew.get(name, given))
+    for name in known.keys() - found.units.keys():
+        listed.results[name] = classify_drift(known[name], None, None)
+        if listed.results[name] is None and known[name] != baselines[name]:
+            found.refreshed[name] = known[name]  # it stays dropped, and no overwrite of it can go on
+    moving, results = MoveDetection(files, known, listed.results), listed.results
+    if when.overwrite_ns:
+        places = {name: unit.location for name, unit in found.units.items()}
+        results = moving.with_moves(places, listed.copying, began_ns)
+    for name, result in results.items():
+        _note(found, name, result, baselines, listed.denied)
+    lost_late = _look_back(found, known, files, when, depth, moving)
+    return replace(found, listed=listed.count, lost_late=lost_late)
+
+
+@dataclass(slots=True)
+class _Listed:
+    """What listings show of partitions."""
+
+    count: int
+    results: dict[str, Drift | None] = field(default_factory=dict)
+    denied: dict[str, Denied] = field(default_factory=dict)
+    copying: set[str] = field(default_factory=set)
+    """Those in whose directories files do not keep their times when they are moved there."""
+
+
+def _listed(
+    found: ChangeSet,
+    known: Mapping[str, PartitionBaseline],
+    files: TableFiles,
+    depth: SubdirectoryRule,
+    given: Callable[[str], int],
+) -> _Listed:
+    """List the directories that some signal speaks for."""
     to_list = [
         unit
         for unit in found.units.values()
-        if unit.name not in found.held and (everything or _speaks(unit, known.get(unit.name), files, depth))
+        if unit.name not in found.held and (found.is_sweep or _speaks(unit, known.get(unit.name), files, depth))
     ]
-    results: dict[str, Drift | None] = {}
-    copying: set[str] = set()
+    listed = _Listed(len(to_list))
     listings = files.listings_or_why([unit.location for unit in to_list], recursive=depth.reads)
     for unit, listing in zip(to_list, listings, strict=True):
         if isinstance(listing, Denied):
-            results[unit.name] = Held(reason=_denied(listing))
+            listed.results[unit.name], listed.denied[unit.name] = Held(reason=listing.message), listing
             continue
-        copying |= set() if listing.keeps_times else {unit.name}
-        results[unit.name] = result = classify_drift(
+        listed.copying |= set() if listing.keeps_times else {unit.name}
+        listed.results[unit.name] = result = classify_drift(
             known.get(unit.name),
             unit.signals,
             listing,
-            given=asleep[unit.name].published_through if unit.name in asleep else given,
+            given=given(unit.name),
             subdirectories=depth.subdirectories,
             may_leave=depth.may_leave,
         )
         if isinstance(result, Unchanged | Additions) and (fresh := len(listing.files) - len(result.baseline.files)):
             found.young[unit.name] = f"{fresh} files are too young to be told from what may replace them"
-    for name in known.keys() - found.units.keys():
-        results[name] = classify_drift(known[name], None, None)
-        if results[name] is None and known[name] != baselines[name]:
-            found.refreshed[name] = known[name]  # it stays dropped, and no overwrite of it can go on
-    moving = MoveDetection(files, known, results)
-    if when.overwrite_ns:
-        places = {name: unit.location for name, unit in found.units.items()}
-        results = moving.with_moves(places, copying, began_ns)
-    for name, result in results.items():
-        _note(found, name, result, baselines)
-    lost_late = _look_back(found, known, files, when, depth, moving)
-    return replace(found, listed=len(to_list), lost_late=lost_late)
+    return listed
 
 
-def _held(state: HiveState, depth: SubdirectoryRule) -> Iterator[tuple[str, str]]:
+def _held(state: HiveState, depth: SubdirectoryRule) -> Iterator[tuple[str, SyncDecision]]:
     """Partitions that cannot be taken over whatever their directories hold, and why."""
     for name, one in find_blocked_partitions(state.table, state.partitions, reads_below=depth.reads).items():
-        yield name, f"{one.message}. {one.advice}"
+        yield name, held("blocked", one.message, one.advice)
     foreign = {normalize_location(one) for one in depth.foreign}
     for unit in state.units if foreign else ():
         if unit.location and find_innermost(normalize_location(unit.location), foreign) is not None:
-            yield unit.name, f"{unit.location} lies in the directory of another table of Firn's"
+            yield unit.name, held("another-table", f"{unit.location} lies in the directory of another table of Firn's")
     for place in depth.own_places if depth.reads else ():
         if (around := state.unit_around(place)) is not None:
-            yield around.name, own_place_words(around, place)
+            yield around.name, held("own-directory", own_place_words(around, place))
 
 
 def own_place_words(unit: Unit, place: str) -> str:
@@ -306,13 +225,15 @@ def _look_back(
         baseline = found.refreshed.get(name, known[name])
         new = set(listing.subdirectories) - set(one.subdirectories)
         if depth.subdirectories is Subdirectories.ASK and (unclear := describe_unclear_directory(one.location, new)):
-            found.held.setdefault(name, f"{unclear}; it was at that directory before it was published")
+            unclear = f"{unclear}; it was at that directory before it was published"
+            found.held.setdefault(name, held("subdirectories", unclear))
             continue  # with the time that it had before, so that it is looked at again
         if news.is_overwritten and name in found.units:
             found.overwritten.setdefault(name, one.location)
             continue
-        if name in found.units and (reason := _moved_back(one, news, listing, moving)):
-            found.held.setdefault(name, f"{reason}: move it to {found.units[name].location}, where Hive reads")
+        if name in found.units and (why := _moved_back(one, news, listing, moving)):
+            why = f"{why}: move it to {found.units[name].location}, where Hive reads"
+            found.held.setdefault(name, held("moved-to-retired-directory", why))
             continue
         lost |= {join(one.location, file.path) for file in news.gone}
         if news.come:
@@ -386,8 +307,8 @@ def _is_moved(location: str, below: Sequence[Subdirectory], files: TableFiles) -
     )
 
 
-def _denied(error: Denied) -> str:
-    return f"{error.message}. {error.hint}" if error.hint else error.message
+def _denied(error: Denied) -> SyncDecision:
+    return held("denied", error.message, error.hint or "")
 
 
 def _modified_ns(location: str, files: TableFiles) -> int | None:
@@ -406,17 +327,23 @@ def _speaks(unit: Unit, baseline: PartitionBaseline | None, files: TableFiles, d
     return _is_moved(unit.location, baseline.below, files)
 
 
-def _note(found: ChangeSet, name: str, result: Drift | None, baselines: Mapping[str, PartitionBaseline]) -> None:
+def _note(
+    found: ChangeSet,
+    name: str,
+    result: Drift | None,
+    baselines: Mapping[str, PartitionBaseline],
+    denied: Mapping[str, Denied],
+) -> None:
     match result:
         case Additions() | NewPartition() | Rebuild() | DroppedPartition():
             found.changed[name] = result
         case Unchanged(baseline=baseline) if baseline != baselines.get(name):
             found.refreshed[name] = baseline
         case Postponed(reason=reason):
-            found.postponed[name] = reason
+            found.postponed[name] = waiting("too-young", reason)
             _list_again(found, name, baselines)
         case Held(reason=reason):
-            found.held[name] = reason
+            found.held[name] = _denied(denied[name]) if name in denied else held("subdirectories", reason)
             _list_again(found, name, baselines)
         case _:
             pass

@@ -8,21 +8,23 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 
 from catalog.files.data_file import FileFormat, FileStats, Unreadable
 from catalog.hive.columns import FileCheck
+from catalog.hive.decision import filtered
 from catalog.hive.drift import Additions, DroppedPartition, NewPartition, Rebuild
+from catalog.hive.sync_decisions import News, SyncKind, filter_always, filter_torn, first_of, origins_of
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
 from catalog.ports.files import TableFiles
-from server.service.hive.detect_changes import ChangeSet
+from server.service.hive.change_set import ChangeSet
 from server.service.hive.hive_state import HiveState, Unit, join
 from server.service.hive.keys import Keys
 from server.service.hive.link_state import LinkedTable
-from server.service.hive.schema_check import with_digests, without, without_unfit
+from server.service.hive.schema_check import filter_unfit, with_digests
 from server.service.hive.sync_task import as_hive_calls
 
 
@@ -65,12 +67,24 @@ class FileCheckRunner:
 
     def readable(self, found: ChangeSet, checks: Sequence[FileCheck] = ()) -> ReadableFiles:
         """What was found, but for partitions that have to wait; `checks` are asked of files while columns differ."""
-        readable = self._read(found)
-        fitting = without_unfit(readable.found, self.linked, checks, self.files)
-        return replace(readable, found=self._without_torn(found, fitting))
+        stats, digests, bad = self._read(found)
+        found = with_digests(found, digests)
+        unreadable = {name: one.reason for name, one in bad.items() if not one.is_gone}
+        vanished = {name: f"{one.reason}, and was listed a moment ago" for name, one in bad.items() if one.is_gone}
+        filters = [
+            filter_always("unreadable", SyncKind.HOLD, unreadable),
+            filter_always("vanished", SyncKind.WAIT, vanished),
+            filter_unfit(found, checks, self.files),
+            filter_torn(lambda partitions: self._torn(found, partitions, vanished)),
+        ]
+        _, decisions = filtered(found.news, filters)
+        return ReadableFiles(found=found.filtered(decisions, self.linked.baselines), stats=stats)
 
-    def _read(self, found: ChangeSet) -> ReadableFiles:
-        """Without partitions that have files that cannot be read, or rows without a key."""
+    def _read(self, found: ChangeSet) -> tuple[dict[str, FileStats], dict[str, int | None], dict[str, _Bad]]:
+        """What files say that are to be registered, what all are known again by, and which partitions are bad.
+
+        Those have files that cannot be read, or rows without a key.
+        """
         stats: dict[str, FileStats] = {}
         digests: dict[str, int | None] = {}
         bad: dict[str, _Bad] = {}
@@ -89,31 +103,23 @@ class FileCheckRunner:
                 digests[one.location] = one.digest
                 if part.is_registered:
                     stats[one.location] = one
-        held = {name: one.reason for name, one in bad.items() if not one.is_gone}
-        gone = {name: f"{one.reason}, and was listed a moment ago" for name, one in bad.items() if one.is_gone}
-        return ReadableFiles(found=without(with_digests(found, digests), self.linked, held, gone), stats=stats)
+        return stats, digests, bad
 
-    def _without_torn(self, before: ChangeSet, found: ChangeSet) -> ChangeSet:
-        """What was found, without rebuilds where base stands on files that a partition held back has lost.
-
-        They read base's rows of all partitions. What is only added needs none of them.
-        """
-        held = {name: one for name, one in before.changed.items() if name in found.held and isinstance(one, Rebuild)}
-        if not self.linked.is_keyed or not found.rebuilds:
-            return found
-        if away := sorted(_origins(found) & found.held.keys()):
-            return without(found, self.linked, dict.fromkeys(found.rebuilds, _torn(away[0])))
-        if not held:
-            return found
+    def _torn(self, found: ChangeSet, partitions: Mapping[str, News], vanished: Collection[str]) -> str | None:
+        """A partition that is held back and has lost files which base stands on, or which may have moved to others."""
+        if not self.linked.is_keyed:
+            return None
+        held = {*found.held, *(found.news.keys() - partitions.keys() - set(vanished))}
+        if away := first_of(origins_of(partitions) & held):
+            return away
+        rebuilds = {name: one for name, one in found.changed.items() if name in held and isinstance(one, Rebuild)}
         lost = {
             join(self.linked.baselines[name].location, file.path): name
-            for name, one in held.items()
+            for name, one in rebuilds.items()
             for file in one.removed
         }
-        torn = next((lost[file.location] for file in self.files.live_files(self.base) if file.location in lost), None)
-        if torn is None:
-            return found
-        return without(found, self.linked, dict.fromkeys(found.rebuilds, _torn(torn)))
+        live = self.files.live_files(self.base) if lost else ()
+        return next((lost[file.location] for file in live if file.location in lost), None)
 
     def _parts(self, found: ChangeSet) -> list[_Part]:
         """What is to be read of each partition."""
@@ -166,12 +172,3 @@ class FileCheckRunner:
     @cached_property
     def _keys(self) -> Keys:
         return Keys.of(self.state, self.linked.spec, current_schema(self.base))
-
-
-def _origins(found: ChangeSet) -> frozenset[str]:
-    """Partitions that have lost files to others, or may have: where one is held back nobody knows."""
-    return frozenset(name for one in found.rebuilds.values() if isinstance(one, Rebuild) for name in one.origins)
-
-
-def _torn(name: str) -> str:
-    return f"rows of partition {name} are gone, which may have moved here" if name else "rows of it are gone"

@@ -17,12 +17,13 @@ from catalog.hive.drift import DroppedPartition, Rebuild
 from catalog.hive.mapping import PROPERTY as NAME_MAPPING
 from catalog.hive.mapping import build_name_mapping, read_aliases
 from catalog.hive.partition_names import parse_partition_name, to_partition_record
+from catalog.hive.sync_decisions import LateChange
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
 from catalog.ports.files import TableFiles
 from catalog.ports.store import Database
 from server.service.commit.commit_path import CommitRequest, Committer, InSameTransaction
-from server.service.hive.detect_changes import ChangeSet, LateChange
+from server.service.hive.change_set import ChangeSet
 from server.service.hive.file_check import ReadableFiles
 from server.service.hive.hive_state import HiveState, Unit, join
 from server.service.hive.link_state import LinkedTable, advance, next_checkpoint

@@ -23,6 +23,7 @@ from catalog.hive.model import describe_owner
 from catalog.hive.partition_names import format_partition_name
 from catalog.hive.publishing import is_same_snapshot, list_given_directories, select_missing_rows
 from catalog.hive.retired_directories import update_kept_directories
+from catalog.hive.sync_decisions import Changed, LateChange
 from catalog.iceberg.json import Json
 from catalog.jobs.job import Job
 from catalog.keyed.spec import KeySpec
@@ -30,7 +31,7 @@ from catalog.names import RelationId
 from catalog.planning import TableFacts
 from catalog.ports.store import UnitOfWork
 from catalog.tables.relation import Relation, RelationKind
-from server.service.hive.detect_changes import Changed, ChangeSet, GracePeriods, LateChange
+from server.service.hive.change_set import ChangeSet, GracePeriods
 from server.service.hive.hive_state import HiveState, join
 from server.service.hive.link_store import load_link, update_link
 from server.service.planning.planner import load_facts

@@ -270,7 +270,7 @@ def _result(relation: Relation, outcome: PublishOutcome, message: str, classifie
         table=str(relation.name),
         outcome=outcome,
         message="; ".join([message, *(one.message for one in held)]),
-        held_back=tuple(held),
+        held_back=held,
         never=explain_never(held),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from catalog.hive.publish_decisions import HeldBack
+from catalog.hive.decision import HeldBack
 from catalog.jobs.job import Job
 
 
@@ -33,6 +33,8 @@ class SyncResult:
     message: str
     job: Job | None = None
     conflict: bool = False
+    held_back: tuple[HeldBack, ...] = ()
+    """Partitions that were not taken over: by which filter, why, and what to do."""
 
     @property
     def waits(self) -> bool:

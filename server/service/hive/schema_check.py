@@ -2,54 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 from catalog.errors import Invalid
 from catalog.files.data_file import FileFormat, FileStats
 from catalog.hive.baseline import ListedFile
 from catalog.hive.columns import ColumnFileRule, FileCheck
+from catalog.hive.decision import Filter
 from catalog.hive.drift import DroppedPartition, Rebuild
+from catalog.hive.sync_decisions import Changed, News, SyncFilter, SyncKind
 from catalog.ports.files import TableFiles
-from server.service.hive.detect_changes import Changed, ChangeSet
+from server.service.hive.change_set import ChangeSet
 from server.service.hive.hive_state import join
-from server.service.hive.link_state import LinkedTable
 
 
-def without_unfit(found: ChangeSet, linked: LinkedTable, checks: Sequence[FileCheck], files: TableFiles) -> ChangeSet:
-    """What was found, with partitions held back to which files came that cannot be read as they are meant."""
-    if not checks:
-        return found
-    units = found.units
-    come = [
-        (name, units[name].format, [join(units[name].location, path) for path in _come(one)])
-        for name, one in found.changed.items()
-        if name in units
-    ]
-    come += [
-        (one.name, units[one.name].format, [join(one.directory.location, file.path) for file in one.files])
-        for one in found.late
-        if one.name in units
-    ]
-    held = {name: reason for name, kind, some in come if (reason := _why_unfit(files, checks, kind, some))}
-    return without(found, linked, held)
+def filter_unfit(found: ChangeSet, checks: Sequence[FileCheck], files: TableFiles) -> SyncFilter:
+    """Partitions to which files came that cannot be read as they are meant, while both sides differ in a column."""
+
+    def find(partitions: Mapping[str, News]) -> dict[str, str]:
+        come = _locations(found, partitions) if checks else []
+        return {name: why for name, kind, some in come if (why := _why_unfit(files, checks, kind, some))}
+
+    return Filter("columns-differ", SyncKind.HOLD, "", find)
 
 
-def without(
-    found: ChangeSet, linked: LinkedTable, held: Mapping[str, str], gone: Mapping[str, str] = MappingProxyType({})
-) -> ChangeSet:
-    """What was found, without partitions that are held back, or that wait because files of them have gone."""
-    waiting = held.keys() | gone.keys()
-    again = {name: replace(linked.baselines[name], settled=False) for name in waiting if name in linked.baselines}
-    return replace(
-        found,
-        changed={name: change for name, change in found.changed.items() if name not in waiting},
-        refreshed={**found.refreshed, **again},
-        held={**found.held, **held},
-        postponed={**found.postponed, **gone},
-        late=[one for one in found.late if one.name not in waiting],
-    )
+def _locations(found: ChangeSet, partitions: Mapping[str, News]) -> Iterator[tuple[str, FileFormat, list[str]]]:
+    """The files that came to each of these partitions, and those that came to directories it has left."""
+    there = {name: (found.units[name], news) for name, news in partitions.items() if name in found.units}
+    for name, (unit, news) in there.items():
+        if news.change is not None:
+            yield name, unit.format, [join(unit.location, path) for path in _come(news.change)]
+    for name, (unit, news) in there.items():
+        for late in news.late:
+            yield name, unit.format, [join(late.directory.location, file.path) for file in late.files]
 
 
 def with_digests(found: ChangeSet, digests: Mapping[str, int | None]) -> ChangeSet:

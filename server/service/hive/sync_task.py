@@ -15,9 +15,10 @@ from catalog.hive.mapping import read_aliases
 from catalog.hive.model import HiveColumn, HiveTable
 from catalog.hive.partition_names import NULL_NAME, parse_partition_name
 from catalog.hive.publishing import count_given_directories
+from catalog.hive.sync_decisions import Changed, LateChange
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
-from server.service.hive.detect_changes import Changed, ChangeSet, LateChange
+from server.service.hive.change_set import ChangeSet
 from server.service.hive.hive_state import HiveState, Unit, join
 from server.service.hive.link_state import LinkedTable, next_sources
 

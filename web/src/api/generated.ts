@@ -3208,9 +3208,9 @@ export interface components {
         };
         /**
          * HeldBackOut
-         * @description Partitions that one filter of a publish holds back for one reason: how many, one of them, and what to do.
+         * @description Partitions that one filter of a sync or publish holds back for one reason: how many, one of them, and what to do.
          *
-         *     A `kind` of `never` waits until somebody has done that, `wait` for a sync, a merge or time.
+         *     Of the `kind`s, `hold` and `never` wait until somebody has done that, `wait` for a sync, a merge or time.
          */
         HeldBackOut: {
             /** Advice */
@@ -3219,7 +3219,8 @@ export interface components {
             example: string;
             /** Filter */
             filter: string;
-            kind: components["schemas"]["PublishKind"];
+            /** Kind */
+            kind: string;
             /** Partitions */
             partitions: number;
             /** Reason */
@@ -4790,12 +4791,6 @@ export interface components {
             protected: boolean;
         };
         /**
-         * PublishKind
-         * @description What a publish does with a partition.
-         * @enum {string}
-         */
-        PublishKind: "same" | "write" | "wait" | "never";
-        /**
          * PublishOut
          * @description What a publish did, and the job that goes on with it: its own, or a merge that has to come first.
          *
@@ -5708,6 +5703,8 @@ export interface components {
             changed: boolean;
             /** Conflict */
             conflict: boolean;
+            /** Held Back */
+            held_back: components["schemas"]["HeldBackOut"][];
             job: components["schemas"]["JobOut"] | null;
             /** Message */
             message: string;

@@ -377,7 +377,7 @@ def _composed(real: Database, directory: Path, metastore: FakeMetastore, numbers
     repointer = Repointer(database, index, files)
     committer = replace(services.committer, metadata=metadata)
     syncs = Syncs(database, metadata, committer, index, files, repointer)
-    publishes = Publishes(database, metadata, index, files, repointer, syncs.columns)
+    publishes = Publishes(database, metadata, index, files, repointer, syncs.planner.columns)
     published = PublishedFiles(database, metadata, committer, index, files, repointer)
     return BesideHive(
         services,

@@ -21,7 +21,7 @@ from server.files.listing import Listings
 from server.service.hive.link_state import advance
 from server.service.hive.link_store import load_link
 from server.service.hive.results import SyncOutcome, SyncResult
-from server.service.hive.sync import Syncs
+from server.service.hive.sync_planner import SyncPlanner
 from tests.factories import LAKE
 from tests.hive_tables import a_hive_partition, a_storage, columns
 from tests.server.faults import Killed
@@ -150,14 +150,16 @@ def test_a_table_that_breaks_the_sync_is_told_and_holds_up_no_other(
     for table in (broken, other):
         appended(table)
         make_due(beside, table)
-    whole = Syncs._round
+    whole = SyncPlanner.sync
 
-    def fails(syncs: Syncs, relation: Relation, *, everything: bool, only_schema: bool, may_leave: bool) -> SyncResult:
+    def fails(
+        planner: SyncPlanner, relation: Relation, *, everything: bool, only_schema: bool, may_leave: bool
+    ) -> SyncResult:
         if relation.name == beside.table_name(broken):
             raise KeyError("nobody has thought of it")
-        return whole(syncs, relation, everything=everything, only_schema=only_schema, may_leave=may_leave)
+        return whole(planner, relation, everything=everything, only_schema=only_schema, may_leave=may_leave)
 
-    monkeypatch.setattr(Syncs, "_round", fails)
+    monkeypatch.setattr(SyncPlanner, "sync", fails)
     with pytest.raises(ExceptionGroup, match=broken.name):
         beside.syncs.activate()
     assert beside.live(other) == other.files()

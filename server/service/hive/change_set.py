@@ -1,0 +1,135 @@
+"""What one sync has detected of a linked table, partition by partition, and what it decides about each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from catalog.hive.baseline import PartitionBaseline, WatchedDirectory
+from catalog.hive.decision import Decision
+from catalog.hive.drift import Additions, DroppedPartition, NewPartition, Rebuild
+from catalog.hive.link import DriftKind
+from catalog.hive.sync_decisions import Changed, LateChange, News, SyncDecision, SyncKind
+from server.service.hive.hive_state import Unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GracePeriods:
+    """How long things last on Hive's side: no matter to a plain table that was never published."""
+
+    overwrite_ns: int = 0
+    """An overwrite, during which what comes into a partition belongs to what went."""
+    watch_ns: int = 0
+    """A writer that knows where a partition was before it was published elsewhere."""
+
+    def is_over(self, directory: WatchedDirectory, now_ns: int) -> bool:
+        """Whether nobody can know a directory any more that was left."""
+        return now_ns - directory.since_ns > self.watch_ns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeSet:
+    """What one look at all partitions has found."""
+
+    changed: dict[str, Changed] = field(default_factory=dict)
+    refreshed: dict[str, PartitionBaseline] = field(default_factory=dict)
+    """Grounds to be renewed though nothing is to be taken over: their signals moved, or they have settled."""
+    postponed: dict[str, SyncDecision] = field(default_factory=dict)
+    young: dict[str, str] = field(default_factory=dict)
+    """Partitions to which files came that wait for the next look, the others being taken over; and why."""
+    held: dict[str, SyncDecision] = field(default_factory=dict)
+    """Partitions that cannot be taken over as they are; the others are."""
+    units: dict[str, Unit] = field(default_factory=dict)
+    listed: int = 0
+    began_ns: int = 0
+    forgotten: tuple[str, ...] = ()
+    """Dropped partitions that need not be remembered any more."""
+    asleep: frozenset[str] = frozenset()
+    """Dropped ones of which nothing is remembered but what they were given: that is less than others were."""
+    is_sweep: bool = False
+    """Whether every directory was listed, whatever the signals say."""
+    late: list[LateChange] = field(default_factory=list)
+    """Files that came to directories which the metastore does not point at any more."""
+    lost_late: frozenset[str] = frozenset()
+    """Files that such directories have lost, by location: no matter but where a table stands on them."""
+    unwatched: list[str] = field(default_factory=list)
+    """Such directories that need not be looked at again."""
+    differs: str | None = None
+    """What of the columns differs that somebody has to decide."""
+    differs_in: DriftKind = DriftKind.COLUMNS
+    overwritten: dict[str, str] = field(default_factory=dict)
+    """Partitions of which such a directory was overwritten, each with the directory."""
+
+    @property
+    def news(self) -> dict[str, News]:
+        """What is there to take over, by partition."""
+        news = {name: News(change=change) for name, change in self.changed.items()}
+        for late in self.late:
+            known = news.get(late.name, News())
+            news[late.name] = replace(known, late=(*known.late, late))
+        return news
+
+    @property
+    def decisions(self) -> dict[str, SyncDecision]:
+        """One for each partition of which there is anything to say."""
+        back = dict.fromkeys(self.overwritten, Decision(SyncKind.POINT_BACK, News()))
+        taken = {name: Decision(news.kind, news) for name, news in self.news.items()}
+        return {**self.postponed, **self.held, **back, **taken}
+
+    def filtered(self, decisions: Mapping[str, SyncDecision], baselines: Mapping[str, PartitionBaseline]) -> ChangeSet:
+        """Without partitions that filters hold back: the next sync lists them again, whatever their signals say."""
+        held = {name: one for name, one in decisions.items() if one.kind is SyncKind.HOLD}
+        again = {name: replace(baselines[name], settled=False) for name in decisions if name in baselines}
+        return replace(
+            self,
+            changed={name: change for name, change in self.changed.items() if name not in decisions},
+            refreshed={**self.refreshed, **again},
+            held={**self.held, **held},
+            postponed={**self.postponed, **{name: one for name, one in decisions.items() if name not in held}},
+            late=[late for late in self.late if late.name not in decisions],
+        )
+
+    @property
+    def is_all_quiet(self) -> bool:
+        """Whether there is nothing to take over."""
+        return not (self.changed or self.late or self.lost_late or self.overwritten)
+
+    @property
+    def rebuilds(self) -> dict[str, Changed]:
+        """Partitions that saw more than additions (docs/protocols.md, rule 3.1): until they are built anew, base
+        may lack files.
+        """
+        return {name: one for name, one in self.changed.items() if isinstance(one, Rebuild | DroppedPartition)}
+
+    @property
+    def sentence(self) -> str | None:
+        """The difference in words; None when there is none."""
+        if not (self.changed or self.late or self.lost_late):
+            return None
+        words = {
+            Additions: "new files",
+            NewPartition: "new",
+            Rebuild: "rewritten or moved",
+            DroppedPartition: "dropped",
+        }
+        counts = {word: sum(isinstance(one, kind) for one in self.changed.values()) for kind, word in words.items()}
+        said = [f"{word}: {count}" for word, count in counts.items() if count]
+        late = [f"written to where they were before: {len({one.name for one in self.late})}"] if self.late else []
+        lost = [f"lost files where they were before: {len(self.lost_late)}"] if self.lost_late else []
+        return "partitions " + ", ".join([*said, *late, *lost])
+
+    @property
+    def trouble(self) -> str | None:
+        """All that is not taken over, in words; None when there is nothing."""
+        return "; ".join(one for one in (self.differs, self.held_back) if one) or None
+
+    @property
+    def held_back(self) -> str | None:
+        """What is not taken over until somebody has mended it, in words; None when there is nothing."""
+        if not self.held:
+            return None
+        name, decision = next(iter(self.held.items()))
+        partition = f"partition {name}" if name else "the table"
+        more = len(self.held) - 1
+        others = f"; {more} more {'partition waits' if more == 1 else 'partitions wait'} too" if more else ""
+        return f"{partition} is not taken over: {decision.words}{others}"

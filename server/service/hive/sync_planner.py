@@ -1,0 +1,336 @@
+"""Syncs one table once: detect what Hive has changed, classify each partition, and take over what nothing holds back.
+
+A plain table is synced here, by registering and removing files. A keyed table gets a job: rows have to be read, because
+a Hive-side load may bring keys that exist. Either way the link advances in the commit's own transaction.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from catalog.errors import AlreadyExists, Conflict, NotFound, RequirementFailed, Unavailable
+from catalog.hive.baseline import PartitionBaseline
+from catalog.hive.checkpoint import SyncPlan
+from catalog.hive.decision import group_held
+from catalog.hive.drift import DroppedPartition, NewPartition, Rebuild
+from catalog.hive.link import Drift, DriftKind
+from catalog.hive.model import HiveTable, describe_owner
+from catalog.hive.partition_names import to_partition_records
+from catalog.hive.publishing import compare_partitions
+from catalog.iceberg.json import Json
+from catalog.jobs.job import Job, JobKind
+from catalog.planning import Due
+from catalog.ports.files import TableFiles
+from catalog.ports.metastore import PartitionLocation
+from catalog.ports.store import Database
+from catalog.tables.relation import Relation
+from server.service.commit.commit_path import Committer
+from server.service.commit.commit_target import load_metadata
+from server.service.hive.change_set import ChangeSet
+from server.service.hive.detect_changes import SubdirectoryRule, detect_changes, explain_unfit
+from server.service.hive.file_check import FileCheckRunner, ReadableFiles
+from server.service.hive.file_registration import FileRegistration, Moved
+from server.service.hive.hive_state import HiveState, read_state, split_name
+from server.service.hive.link_state import LinkedTable, advance, load_linked_table, next_checkpoint, note_drift
+from server.service.hive.other_tables import find_other_tables
+from server.service.hive.publish_locations import get_publish_directory
+from server.service.hive.publisher import advise_on_publisher, explain_other_publisher
+from server.service.hive.repoint import Repointer
+from server.service.hive.results import SyncOutcome, SyncResult
+from server.service.hive.schema_sync import SchemaSync, SchemaSyncResult
+from server.service.hive.sync_task import Taken, build_sync_task
+from server.service.hive.table_index import HiveIndex
+from server.service.hive.table_lock import explain_busy
+from server.service.jobs.admission import check_not_blocked
+from server.service.jobs.job_queue import make_job
+from server.service.planning.planner import load_facts
+from server.service.tables.metadata_files import MetadataFiles
+
+NOTHING = "nothing changed"
+_GONE = (
+    "nothing was changed here. If it was renamed: rename it back, or upgrade it under its new name; changes that were "
+    "not published are here alone"
+)
+
+
+class MetastoreAway(Unavailable):
+    """The metastore does not answer: no table's own trouble, so none is marked for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InStep:
+    """A linked table whose columns are compared with Hive's: rows can be looked at."""
+
+    linked: LinkedTable
+    state: HiveState
+    followed: SchemaSyncResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detected:
+    """What Hive's side has changed of a table."""
+
+    linked: LinkedTable
+    state: HiveState
+    """With columns of types that hold what the table's do."""
+    followed: SchemaSyncResult
+    found: ChangeSet
+    base: Json
+    """The metadata of what is committed to."""
+
+
+@dataclass(frozen=True)
+class SyncPlanner:
+    """Syncs a table once; Moved when others were faster, and safe to be interrupted anywhere."""
+
+    database: Database
+    metadata: MetadataFiles
+    committer: Committer
+    index: HiveIndex
+    files: TableFiles
+    repointer: Repointer
+
+    @property
+    def columns(self) -> SchemaSync:
+        """What becomes of columns."""
+        return SchemaSync(self.database, self.metadata, self.committer, self.index, self.files)
+
+    def sync(self, relation: Relation, *, everything: bool, only_schema: bool, may_leave: bool) -> SyncResult:
+        """Take over what Hive has changed; `everything` lists every directory, `only_schema` none."""
+        in_step = self._in_step(relation)
+        if isinstance(in_step, SyncResult):
+            return in_step
+        if only_schema:
+            return _settled(relation, in_step.followed.changes, in_step.followed.trouble)
+        detected = self._detect(in_step, everything=everything, may_leave=may_leave)
+        readable = self._classify(detected)
+        result = self._apply(detected, readable)
+        return replace(result, held_back=group_held(readable.found.decisions))
+
+    def _in_step(self, relation: Relation) -> InStep | SyncResult:
+        """Finish open publishes, ask the metastore, and bring the columns into step; or say why that has to wait."""
+        with self.database.reading() as uow:
+            linked = load_linked_table(uow, uow.relations.get(relation.id))
+        if linked.busy is not None:
+            return _result(relation, SyncOutcome.WAITING, f"a {linked.busy.kind} job is {linked.busy.status}")
+        full_name = relation.hive_name or ""
+        try:
+            if any(baseline.publishing for baseline in linked.baselines.values()):
+                open_still = self.repointer.finish(relation)
+                if self.repointer.still_waits(relation, open_still):
+                    return _result(relation, SyncOutcome.WAITING, open_still.why_left)
+                if open_still.remaining:
+                    self.repointer.give_up(relation)
+                raise Moved
+            state = read_state(self.index.metastore(relation.catalog), *split_name(full_name))
+        except Unavailable as error:
+            raise MetastoreAway(error.message, hint=error.hint) from error
+        except NotFound:
+            return self._conflict(linked, f"the Hive table {full_name} is gone; {_GONE}")
+        if unfit := explain_unfit(linked.link, state.table):
+            return self._conflict(linked, unfit, state.table)
+        return InStep(linked=linked, state=state, followed=self.columns.follow(linked, state.table))
+
+    def _detect(self, in_step: InStep, *, everything: bool, may_leave: bool) -> Detected:
+        """Look at partitions and files."""
+        state, followed, relation = in_step.state, in_step.followed, in_step.linked.relation
+        with self.database.reading() as uow:
+            linked = load_linked_table(uow, uow.relations.get(relation.id))
+            own_places = uow.catalogs.get(relation.catalog).warehouse, get_publish_directory(uow, relation)
+            foreign = find_other_tables(uow, linked, state)
+        linked = _as_pointed_at(linked, state)
+        depth = SubdirectoryRule(
+            subdirectories=linked.subdirectories, may_leave=may_leave, own_places=own_places, foreign=foreign
+        )
+        found = detect_changes(
+            state,
+            linked.baselines,
+            self.files,
+            everything=everything,
+            when=linked.when,
+            depth=depth,
+            given=linked.given,
+        )
+        found = replace(_read_again(found, linked), differs=followed.trouble, differs_in=followed.drift_kind)
+        table = replace(state.table, storage=replace(state.table.storage, columns=followed.drift.readable))
+        base = load_metadata(self.metadata, linked.target)
+        return Detected(
+            linked=linked,
+            state=replace(state, table=table),
+            followed=followed,
+            found=replace(found, lost_late=self._lost(linked, found, base)),
+            base=base,
+        )
+
+    def _classify(self, detected: Detected) -> ReadableFiles:
+        """Hold back partitions with files that cannot be taken over as they are."""
+        reading = FileCheckRunner(self.files, detected.linked, detected.state, detected.base)
+        return reading.readable(detected.found, detected.followed.drift.checks)
+
+    def _apply(self, detected: Detected, readable: ReadableFiles) -> SyncResult:
+        linked, state, found = detected.linked, detected.state, readable.found
+        altered, held = list(detected.followed.changes), [found.trouble] if found.trouble else []
+        if found.overwritten and not found.rebuilds:
+            return self._point_back(linked, state, found)
+        if found.is_all_quiet:
+            self._advance_alone(linked, state, found)
+            waiting = [*(one.reason for one in found.postponed.values()), *found.young.values()]
+            if waiting and not (altered or held):
+                return _result(linked.relation, SyncOutcome.WAITING, waiting[0])
+            return _settled(linked.relation, altered, found.trouble)
+        sentence = "; ".join([*altered, found.sentence or "", *held])
+        if linked.is_keyed and (found.rebuilds or not (linked.trusts and found.changed)):
+            return self._plan_job(detected, found, sentence)
+        try:
+            FileRegistration(self.database, self.committer, self.files).register(linked, state, readable, detected.base)
+        except RequirementFailed as error:
+            sentence = (
+                f"Hive changed files that were changed here too: {error.message}; "
+                "with firn.hive.overwrite-wins=true such partitions become what Hive lists"
+            )
+            return self._conflict(linked, sentence, state.table)
+        return _result(linked.relation, SyncOutcome.SYNCED, sentence, conflict=bool(held))
+
+    def _lost(self, linked: LinkedTable, found: ChangeSet, base: Json) -> frozenset[str]:
+        """Files of late writers that a plain table stands on, and that they have taken away again."""
+        if linked.is_keyed or not found.lost_late:
+            return frozenset()
+        return found.lost_late & {file.location for file in self.files.live_files(base)}
+
+    def _point_back(self, linked: LinkedTable, state: HiveState, found: ChangeSet) -> SyncResult:
+        """A writer has overwritten a directory that it did not know to be old: Hive is to see what it wrote.
+
+        The metastore is pointed there again, and Moved tells that the next look finds the partition there, overwritten.
+        """
+        if (other := self.repointer.owners.other(state.table, linked.relation.id)) is not None:
+            return self._conflict(
+                linked,
+                f"{explain_other_publisher(state.table, other)}. {advise_on_publisher(state.table)}",
+                state.table,
+            )
+        metastore, table = self.index.metastore(linked.relation.catalog), state.table
+        with metastore.lock(table.database, table.name, [*found.overwritten], wait=False) as lock:
+            for name, location in found.overwritten.items():
+                if name in lock.busy:
+                    continue
+                unit = found.units[name]
+                with suppress(Conflict, AlreadyExists):
+                    metastore.move(
+                        table.database,
+                        table.name,
+                        PartitionLocation(values=unit.values, location=unit.location),
+                        location,
+                        {},
+                    )
+        if lock.busy:
+            return _result(linked.relation, SyncOutcome.WAITING, explain_busy(lock.busy))
+        raise Moved
+
+    def _conflict(self, linked: LinkedTable, sentence: str, table: HiveTable | None = None) -> SyncResult:
+        """Say what differs and leave both sides as they are."""
+        with self.database.writing() as uow:
+            author = None if table is None else describe_owner(table)
+            note_drift(uow, linked.relation.id, Drift(kind=DriftKind.TABLE, message=sentence, likely_author=author))
+        return _result(linked.relation, SyncOutcome.CONFLICT, sentence, conflict=True)
+
+    def _advance_alone(self, linked: LinkedTable, state: HiveState, found: ChangeSet) -> None:
+        """Note what was looked at, where nothing is to be taken over."""
+        with self.database.writing() as uow:
+            try:
+                advance(uow, linked.relation.id, next_checkpoint(linked, state, found, {}))
+            except RequirementFailed as error:
+                raise Moved from error
+
+    def _plan_job(self, detected: Detected, found: ChangeSet, sentence: str) -> SyncResult:
+        """Rebuilds first, and alone: what is only added is newer than all changes there are, a rebuild is older.
+
+        A partition that is still being overwritten holds rebuilds up, for base's files in it may be gone already.
+        """
+        linked = detected.linked
+        taken = Taken(
+            found=found, changed=found.rebuilds or found.changed, late=() if found.rebuilds else tuple(found.late)
+        )
+        broken = [one.reason for unit, one in found.postponed.items() if unit in linked.baselines]
+        if found.rebuilds and broken:
+            return _result(linked.relation, SyncOutcome.WAITING, broken[0])
+        job = self._queue(linked, detected.state, taken, detected.base, sentence)
+        if job is None:
+            return _result(linked.relation, SyncOutcome.WAITING, "another job came first")
+        return replace(
+            _result(linked.relation, SyncOutcome.PLANNED, sentence, conflict=found.trouble is not None), job=job
+        )
+
+    def _queue(self, linked: LinkedTable, state: HiveState, taken: Taken, base: Json, reason: str) -> Job | None:
+        """A sync job, with what its commit will make true; None when another job or sync came first."""
+        checkpoint = next_checkpoint(linked, state, taken.found, taken.changed, taken.late)
+        if taken.found.rebuilds and linked.is_published:
+            taken = replace(taken, again=self._differing(linked, state, base, taken))
+        task = build_sync_task(linked, state, taken, base)
+        with self.database.writing() as uow:
+            if load_linked_table(uow, linked.relation).link.generation != checkpoint.since:
+                return None
+            facts = load_facts(uow, linked.relation)
+            check_not_blocked(uow, linked.relation.id, JobKind.SYNC)
+            due = Due(kind=JobKind.SYNC, reason=reason, state=f"sync {checkpoint.generation}")
+            job = make_job(linked.relation, due, facts, uow.now())
+            if not uow.relations.held([linked.relation.id]) or not uow.jobs.add(job):  # dropped, or another one came
+                return None
+            uow.baselines.stage(job.id, SyncPlan(checkpoint=checkpoint, task=task))
+        return job
+
+    def _differing(
+        self, linked: LinkedTable, state: HiveState, base: Json, taken: Taken
+    ) -> dict[str, PartitionBaseline]:
+        """Partitions whose files Hive lists and base does not stand on any more.
+
+        A row of theirs may have lost its key to a row that vanishes now. Publishing base without it would take it from
+        Hive, so it is looked for where Hive has it.
+        """
+        columns = state.table.partition_columns
+        baselines = {name: one for name, one in linked.baselines.items() if name in taken.found.units}
+        differing = compare_partitions(
+            self.files.live_files(base), baselines, to_partition_records(columns, baselines)
+        ).differing
+        return {name: baselines[name] for name in differing.keys() - taken.changed.keys()}
+
+
+def _read_again(found: ChangeSet, linked: LinkedTable) -> ChangeSet:
+    """With partitions to be built anew because a column came back that rows of theirs have lost."""
+    waiting = found.held.keys() | found.postponed.keys()
+    again = {
+        name: Rebuild(
+            reason="a column came back", files=baseline.files, added=(), removed=(), baseline=linked.baselines[name]
+        )
+        for name in linked.link.read_again
+        if (baseline := linked.baselines.get(name)) is not None and name in found.units.keys() - waiting
+    }
+    kept = {
+        name: one for name, one in found.changed.items() if isinstance(one, NewPartition | Rebuild | DroppedPartition)
+    }
+    return replace(found, changed={**found.changed, **again, **kept})
+
+
+def _as_pointed_at(linked: LinkedTable, state: HiveState) -> LinkedTable:
+    """The books, with partitions that the metastore points at a former directory of theirs there
+    (docs/protocols.md, rule 3.6).
+    """
+    now = time.time_ns()
+    at = {unit.name: unit.location for unit in state.units}
+    baselines = {name: one.back_at(at[name], now) if name in at else one for name, one in linked.baselines.items()}
+    return replace(linked, baselines=baselines)
+
+
+def _result(relation: Relation, outcome: SyncOutcome, message: str, *, conflict: bool = False) -> SyncResult:
+    return SyncResult(table=str(relation.name), outcome=outcome, message=message, conflict=conflict)
+
+
+def _settled(relation: Relation, altered: Sequence[str], trouble: str | None) -> SyncResult:
+    """Once only columns were altered, or nothing; `trouble` is left for somebody to decide or to mend."""
+    if not altered and trouble is None:
+        return _result(relation, SyncOutcome.UNCHANGED, NOTHING)
+    message = "; ".join([*altered, *([trouble] if trouble else [])])
+    outcome = SyncOutcome.SYNCED if altered else SyncOutcome.CONFLICT
+    return _result(relation, outcome, message, conflict=trouble is not None)
