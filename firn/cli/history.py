@@ -140,9 +140,10 @@ def _show_comparison(show: Show, found: Any, one: str, other: str) -> None:
         show.line(f"? {words}")
     if not found["changes"] and not found["unknown"]:
         show.line("columns, properties and layout are the same")
+    added = found["only_in_second"]
     sides = [
-        (what, found["first"]["totals"][what], found["second"]["totals"][what], found["only_in_second"][f"added_{what}"])
-        for what in ("rows", "files", "bytes")
+        (figure, found["first"]["totals"][figure], found["second"]["totals"][figure], added[f"added_{figure}"])
+        for figure in ("rows", "files", "bytes")
     ]
     show.table(("", one, other, "added between"), sides, none="")
     for name, lacking, part in ((one, other, "only_in_first"), (other, one, "only_in_second")):

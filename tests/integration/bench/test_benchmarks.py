@@ -12,7 +12,7 @@ import pytest
 
 # A benchmark has a Spark of its own, with settings of its own: it cannot take part in the one that all tests share.
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 
 
 def results(tmp_path: Path, benchmark: str, *sizes: str, file: str = "") -> list[dict[str, Any]]:

@@ -1,10 +1,8 @@
-"""The pages of docs/, run as they stand there: options, SQL, Python, and the refusals that they promise."""
+"""The pages of docs/, run as they stand there: SQL, Python, and the refusals that they promise."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,33 +11,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from catalog.policy.settings import SETTINGS
-from firn.spark.jars import ICEBERG_RUNTIME
-from firn.spark.sessions import EXTENSIONS, catalog_conf
+from tests.docs.blocks import ADDRESS, DOCS, QUICKSTART, blocks, documented_options
 from tests.spark_fixtures import RunningServer, running_server
-
-DOCS = Path(__file__).parents[2] / "docs"
-QUICKSTART = DOCS / "quickstart.md"
-ADDRESS = "http://127.0.0.1:8630"
-
-
-@dataclass(frozen=True)
-class Block:
-    """A fenced block; `language` is all that stands behind its opening fence."""
-
-    language: str
-    text: str
-    line: int
-
-
-def blocks(page: str) -> Iterator[Block]:
-    for found in re.finditer(r"^```([a-z ]+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
-        yield Block(found[1], found[2], page[: found.start()].count("\n") + 1)
-
-
-def documented_options() -> dict[str, str]:
-    shown = next(block.text for block in blocks(QUICKSTART.read_text(encoding="utf-8")) if "spark-sql" in block.text)
-    return dict(re.findall(r"--conf (\S+?)=(\S+)", shown))
 
 
 @pytest.fixture(scope="module")
@@ -85,11 +58,6 @@ def run_page(path: Path, server: RunningServer, spark: SparkSession) -> dict[str
     return names
 
 
-def test_the_options_of_plain_spark_are_those_that_the_helpers_set() -> None:
-    assert f"--packages {':'.join(ICEBERG_RUNTIME)} " in QUICKSTART.read_text(encoding="utf-8")
-    assert documented_options() == {"spark.sql.extensions": EXTENSIONS, **catalog_conf(ADDRESS, "lake")}
-
-
 @pytest.mark.spark
 def test_every_block_of_the_quickstart_does_what_the_page_says(server: RunningServer, plain: SparkSession) -> None:
     assert run_page(QUICKSTART, server, plain)["job"].kind == "merge"
@@ -98,10 +66,3 @@ def test_every_block_of_the_quickstart_does_what_the_page_says(server: RunningSe
 @pytest.mark.spark
 def test_keyed_tables_allow_and_refuse_what_their_page_says(server: RunningServer, plain: SparkSession) -> None:
     run_page(DOCS / "keyed-tables.md", server, plain)
-
-
-def test_the_page_of_policies_lists_every_one_with_its_default() -> None:
-    page = (DOCS / "policies.md").read_text("utf-8")
-    listed = re.findall(r"^\| `(firn\.\S+)` \| (–|`[^`]+`) \| (.+) \|$", page, re.MULTILINE)
-    told = [(one.key, f"`{one.default}`" if one.default else "–", one.does) for one in SETTINGS.values()]
-    assert listed == told

@@ -1,0 +1,22 @@
+"""Pages that list options or properties list those of the code."""
+
+from __future__ import annotations
+
+import re
+
+from catalog.policy.settings import SETTINGS
+from firn.spark.jars import ICEBERG_RUNTIME
+from firn.spark.sessions import EXTENSIONS, catalog_conf
+from tests.docs.blocks import ADDRESS, DOCS, QUICKSTART, documented_options
+
+
+def test_the_options_of_plain_spark_are_those_that_the_helpers_set() -> None:
+    assert f"--packages {':'.join(ICEBERG_RUNTIME)} " in QUICKSTART.read_text(encoding="utf-8")
+    assert documented_options() == {"spark.sql.extensions": EXTENSIONS, **catalog_conf(ADDRESS, "lake")}
+
+
+def test_the_page_of_policies_lists_every_one_with_its_default() -> None:
+    page = (DOCS / "policies.md").read_text("utf-8")
+    listed = re.findall(r"^\| `(firn\.\S+)` \| (–|`[^`]+`) \| (.+) \|$", page, re.MULTILINE)
+    told = [(one.key, f"`{one.default}`" if one.default else "–", one.does) for one in SETTINGS.values()]
+    assert listed == told
