@@ -86,4 +86,4 @@ def test_what_an_engine_has_misspelled_is_shown_beside_what_holds(api: Api) -> N
     age = next(one for one in shown if one["key"] == "firn.expire.max-age")
     assert (age["value"], age["source"]) == ("90 d", "catalog")
     reason = "'90 days' is not a duration"
-    assert age["ignored"] == [{"value": "90 days", "source": "table", "explain": reason}]
+    assert age["ignored"] == [{"value": "90 days", "source": "table", "reason": reason}]

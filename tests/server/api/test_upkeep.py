@@ -51,7 +51,7 @@ def test_health_names_the_figure_behind_each_loss(api: Api) -> None:
     pending(api, {"firn.merge.max-pending-commits": "2"}, commits=4)
     health = api.get("db.orders/health")
     assert health["score"] == 80
-    lost = {one["part"]: one for one in health["parts"] if one["lost"]}
+    lost = {one["part"]: one for one in health["parts"] if one["points_lost"]}
     assert lost == {
         "pending": {"part": "pending", "points_lost": 20.0, "max_points": 20, "detail": "40 rows pending in 4 commits"}
     }

@@ -80,7 +80,7 @@ def test_who_waits_for_less_keeps_its_place(orders: Lake) -> None:
 def test_what_has_begun_keeps_its_place(orders: Lake, status: JobStatus) -> None:
     old = waits(orders, status=status, attempt=1)
     assert orders.services.planner_loop.run_once().planned == 0
-    with pytest.raises(Conflict, match=f"a orphans job is {status}"):
+    with pytest.raises(Conflict, match=f"a remove-orphans job is {status}"):
         orders.services.planner.run_now(LAKE, ORDERS, JobKind.MERGE, {})
     assert job_of(orders, old.id).status is status
 

@@ -90,7 +90,7 @@ def test_what_was_done_and_what_is_left_behind_is_told(site: Site) -> None:
     assert "published to Hive" in site.run("hive", "history", site.orders.name, "--partition", "p=x").out
     size = sum(one.stat().st_size for one in (site.orders.path / "p=x").iterdir())
     shown = json.loads(site.run("hive", "show", site.orders.name, "--json").out)
-    assert (shown["former"]["directories"], shown["former"]["bytes"]) == (1, size)
+    assert (shown["retired_directories"]["directories"], shown["retired_directories"]["bytes"]) == (1, size)
     assert "left behind" in site.run("hive", "show", site.orders.name).out
 
 

@@ -354,7 +354,7 @@ def test_a_publish_and_a_search_for_orphans_exclude_one_another(former: Former) 
     merged(former.beside, former.table, "x", 1, 9)
     former.begun()
     outcome = former.beside.publishes.publish(LAKE, former.table.name)
-    assert (outcome.job, outcome.message) == (None, "a orphans job is running")
+    assert (outcome.job, outcome.message) == (None, "a remove-orphans job is running")
 
 
 def test_a_place_within_another_table_s_is_refused(former: Former) -> None:

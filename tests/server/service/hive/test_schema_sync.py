@@ -284,7 +284,7 @@ def test_a_table_that_was_never_published_is_not_altered(beside: BesideHive) -> 
 
 def test_nothing_is_given_where_the_policy_says_so(beside: BesideHive) -> None:
     table = upgraded(beside, "id")
-    policy(beside, table, schema_give="none")
+    policy(beside, table, schema_push="none")
     alter_here(beside, table, added("n"))
     as_published(beside, table)
     assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
@@ -300,7 +300,7 @@ def test_what_takes_something_from_hives_readers_is_given_only_when_the_policy_s
     merged_into = merged(beside, table, "x", 1, 7)
     with pytest.raises(Conflict, match="has columns that"):
         beside.publishes.publish(LAKE, table.name)
-    policy(beside, table, schema_give="all")
+    policy(beside, table, schema_push="all")
     assert beside.sync(table).message == "dropped column v in Hive"
     assert in_hive(beside, table) == [("id", "bigint")]
     assert merged_into in beside.live(table)
@@ -323,7 +323,7 @@ def test_what_the_metastore_refuses_holds_nothing_else_up_and_is_shown(
     beside: BesideHive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = upgraded(beside, "id")
-    policy(beside, table, schema_give="all")
+    policy(beside, table, schema_push="all")
     alter_here(beside, table, dropped("v"))
     alter_here(beside, table, added("n"))
     table.add("x", 9)
@@ -395,7 +395,7 @@ def hive_adds(beside: BesideHive, table: HiveFiles) -> None:
 def test_published_files_are_read_with_the_columns_that_hive_does_not_know(beside: BesideHive) -> None:
     """A rebuild from them must not take the values of a column away that was never given."""
     table = upgraded(beside, "id")
-    policy(beside, table, schema_give="none")
+    policy(beside, table, schema_push="none")
     alter_here(beside, table, added("n"))
     for path in (table.path / "p=x").iterdir():
         path.unlink()
@@ -429,7 +429,7 @@ def test_structs_are_not_published_in_another_order_than_hives(beside: BesideHiv
 def test_a_table_goes_back_to_hive_with_its_columns_or_not_at_all(beside: BesideHive, gives: str) -> None:
     """Files hold a column that Hive's table lacks: its readers would never see the values again."""
     table = upgraded(beside, "id")
-    policy(beside, table, schema_give=gives)
+    policy(beside, table, schema_push=gives)
     alter_here(beside, table, added("n"))
     operation = beside.downgrades.start(LAKE, table.name)
     for _ in range(3):
