@@ -127,7 +127,7 @@ class HiveTable:
         """Ask once, and work until the server has published what was asked for; the publish job."""
         self.ask_publish()
         give_up = time.monotonic() + LONGEST_JOB_SECONDS
-        while (asked := self.shown()["asked"])["step"] not in ("done", "failed"):
+        while (asked := self.shown()["publish_request"])["step"] not in ("done", "failed"):
             assert time.monotonic() < give_up, asked
             self.side.hive.work(self.side.server.url)
         assert asked["step"] == "done", asked

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from catalog.ports.store import Database
-from server.store.session import Sessions, open_engine
-from server.store.unit_of_work import SqlDatabase
+from tests.databases import open_database
 from tests.server.service.imports.importing import Importing, importing
 
 
@@ -17,8 +17,9 @@ def here(database: Database, tmp_path: Path) -> Importing:
 
 
 @pytest.fixture
-def mortal(migrated_sqlite: Path, tmp_path: Path) -> Importing:
+def mortal(migrated_sqlite: Path, tmp_path: Path) -> Iterator[Importing]:
     """SQLite alone: what is tried is what becomes of a process."""
     path = tmp_path / "firn.db"
     path.write_bytes(migrated_sqlite.read_bytes())
-    return importing(SqlDatabase(Sessions(open_engine(f"sqlite:///{path}"))), tmp_path)
+    with open_database(f"sqlite:///{path}") as opened:
+        yield importing(opened.database, tmp_path)
