@@ -71,7 +71,7 @@ def test_a_token_is_good_after_the_clock_went_back_and_ends_when_it_says(
     database: Database, tmp_path: Path, clock: Clock
 ) -> None:
     made = guarded(database, tmp_path)
-    short = made.another_token("admin", lasts=timedelta(minutes=30))
+    short = made.another_token("admin", expires_in=timedelta(minutes=30))
     for wrong, good in ((-HOUR, True), (timedelta(), True), (HOUR, False), (-HOUR, True)):
         clock.wrong = wrong
         made.services.access.token_checker.forget()

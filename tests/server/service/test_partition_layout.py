@@ -29,6 +29,6 @@ def test_health_tells_the_skew_of_a_table_that_is_measured(lake: Lake) -> None:
     path = f"/api/v1/catalogs/lake/tables/{PLAIN}/health"
     plain, measured = (lake.client.get(path, params=params).json() for params in ({}, {"measure": "true"}))
     skew = next(one for one in measured["parts"] if one["part"] == HealthPart.SKEW)
-    assert (skew["lost"], skew["of"]) == (5.0, 10)
+    assert (skew["points_lost"], skew["max_points"]) == (5.0, 10)
     assert skew["detail"] == "the largest partition has 4.0 times the average"
     assert measured["score"] == plain["score"] - 5
