@@ -28,9 +28,9 @@ from sqlalchemy import text
 from bench.fleet_lake import CATALOG, commits, commits_on, fill, opened
 from bench.report import RESULTS, Report
 from catalog.jobs.job import JobKind
-from catalog.jobs.optimizer import PROTOCOL
 from catalog.names import RelationId
-from catalog.tables.table_status import Sort
+from firn.protocol.leases import PROTOCOL
+from firn.protocol.tables import Sort
 from server.api.deps import Paging
 from server.api.table_views import TableFilter, table_rows
 from server.container import build_services

@@ -14,7 +14,9 @@ from demo.hive import DATABASE, FLIGHTS, Fingerprint, fingerprint, is_loaded, lo
 from demo.steps import Steps
 from firn import spark as firn_spark
 from firn.client import Client
-from firn.wire import Job, JobStatus, OperationStatus
+from firn.protocol.jobs import JobStatus
+from firn.protocol.operations import OperationStatus
+from firn.wire import Job
 
 TABLE = f"{DATABASE}.flights"
 KEYED = f"lake.{TABLE}"

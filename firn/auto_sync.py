@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from firn.errors import Refused, StillRunning, Unavailable
 from firn.jobs import LONGEST_POLL_SECONDS, POLL_SECONDS
-from firn.wire import Job, JobStatus
+from firn.protocol.jobs import JobStatus
+from firn.wire import Job
 
 if TYPE_CHECKING:
     from firn.client import Client, Name

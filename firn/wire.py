@@ -7,13 +7,14 @@ Only what this package itself looks at is named; everything else that a server s
 from __future__ import annotations
 
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from firn.protocol.jobs import JobStatus
 from firn.protocol.names import join_name
+from firn.protocol.operations import OperationStatus
 
 
 class Wire(BaseModel):
@@ -42,53 +43,6 @@ class Catalog(Wire):
     metastore_down: MetastoreDown | None = None
     properties: dict[str, str] = {}
     created_at: datetime
-
-
-class Sort(StrEnum):
-    """What comes first in a list of tables: by name, or the worst, largest or newest."""
-
-    NAME = "name"
-    HEALTH = "health"
-    SIZE = "size"
-    FILES = "files"
-    PENDING = "pending"
-    LAST_COMMIT = "last_commit"
-
-
-class TableKind(StrEnum):
-    """What kind of table is listed."""
-
-    PLAIN = "plain"
-    KEYED = "keyed"
-    VIEW = "view"
-
-
-class Topic(StrEnum):
-    """What a commit was about."""
-
-    DATA = "data"
-    SCHEMA = "schema"
-    LAYOUT = "layout"
-    PROPERTIES = "properties"
-    REFS = "refs"
-    MAINTENANCE = "maintenance"
-    LIFE = "life"
-
-
-class RewriteStrategy(StrEnum):
-    """What a rewrite does besides packing files."""
-
-    BINPACK = "binpack"  # nothing
-    SORT = "sort"  # rows are sorted, and a file holds a range of them
-    ZORDER = "zorder"  # rows are sorted along a curve that keeps what is near in any of several columns together
-
-
-class MergeMode(StrEnum):
-    """How changes get into base."""
-
-    REWRITE = "rewrite"  # the touched partitions are written anew
-    VECTORS = "vectors"  # deletion vectors or position deletes
-    AUTO = "auto"  # whichever costs less
 
 
 class TableRow(Wire):
@@ -185,23 +139,6 @@ class Health(Wire):
     parts: list[Loss]
 
 
-class JobStatus(StrEnum):
-    """Where a job stands."""
-
-    PENDING = "pending"
-    RUNNING = "running"
-    COMMITTING = "committing"
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
-    UNKNOWN = "unknown"
-    CANCELED = "canceled"
-
-    @property
-    def is_final(self) -> bool:
-        """Whether nothing more will come of it.  Of an unknown one the server will find out."""
-        return self in (JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELED)
-
-
 class Attempt(Wire):
     """One time that an optimizer had a job; `outcome` says how it ended."""
 
@@ -296,21 +233,6 @@ class Table(TableRow):
     protected: bool = False
     next: Next
     active_job: Job | None = None
-
-
-class OperationStatus(StrEnum):
-    """Where long work of the server itself stands."""
-
-    RUNNING = "running"
-    PAUSED = "paused"
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
-    CANCELED = "canceled"
-
-    @property
-    def is_final(self) -> bool:
-        """Whether nothing more will come of it."""
-        return self not in (OperationStatus.RUNNING, OperationStatus.PAUSED)
 
 
 class Operation(Wire):

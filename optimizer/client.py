@@ -10,9 +10,10 @@ from urllib.parse import quote
 
 import httpx
 
+from firn.protocol.jobs import JobKind
+from firn.protocol.leases import PROTOCOL, Heartbeat, Lease, LeaseRequest, Registered, Report, Result, TableLocation
 from firn.transport import is_loopback
 from optimizer.errors import Dismissed, LeaseLost, NotWelcome, Refused, Unknown, Unregistered
-from optimizer.wire import PROTOCOL, Lease, OwnPlace, Registered, Result
 
 LEASE_HEADER = "X-Firn-Lease"
 WAIT_SECONDS = 5.0  # also how long an idle optimizer takes to stop
@@ -72,8 +73,13 @@ class ServerApi:
         Unregistered when the server has forgotten us, Dismissed when it wants us to leave, NotWelcome when we may not
         ask any more.
         """
-        asked = {"optimizer_id": optimizer_id, "kinds": list(kinds), "wait_seconds": wait_seconds}
-        answer = self.http.post("/api/v1/leases", json={**asked, "memory": dict(memory or {})})
+        asked = LeaseRequest(
+            optimizer_id=optimizer_id,
+            kinds=[JobKind(kind) for kind in kinds],
+            wait_seconds=wait_seconds,
+            memory=dict(memory or {}),
+        )
+        answer = self.http.post("/api/v1/leases", json=asked.model_dump(mode="json"))
         if answer.status_code == httpx.codes.NOT_FOUND:
             raise Unregistered(f"the server does not know optimizer {optimizer_id}")
         if answer.status_code == httpx.codes.CONFLICT:
@@ -87,8 +93,8 @@ class ServerApi:
         self, lease: Lease, progress: Mapping[str, Any], log: Sequence[str], memory: Mapping[str, int] | None = None
     ) -> None:
         """Keep the lease alive; LeaseLost when it has ended."""
-        told = {"progress": dict(progress), "log": list(log), "memory": dict(memory or {})}
-        answer = self.http.put(self._lease(lease), json=told)
+        told = Heartbeat(progress=dict(progress), log=list(log), memory=dict(memory or {}))
+        answer = self.http.put(self._lease(lease), json=told.model_dump(mode="json"))
         _check_lease(answer)
 
     def committing(self, lease: Lease) -> None:
@@ -97,8 +103,8 @@ class ServerApi:
 
     def report(self, lease: Lease, result: Result, log: Sequence[str]) -> None:
         """Tell how the attempt ended; LeaseLost when it was not ours to tell any more."""
-        body = {**result.model_dump(mode="json"), "log": list(log)}
-        _check_lease(self.http.post(f"{self._lease(lease)}/report", json=body))
+        told = Report(outcome=result.outcome, error=result.error, result=result.result, log=list(log))
+        _check_lease(self.http.post(f"{self._lease(lease)}/report", json=told.model_dump(mode="json")))
 
     def ask(self, lease: Lease, part: str, body: Mapping[str, Any], *, seconds: float) -> dict[str, Any]:
         """Have the server do a part of the job; LeaseLost when the lease has ended, Refused with the reason."""
@@ -135,11 +141,11 @@ class ServerApi:
         answer = self.http.post(f"{self._lease(lease)}/locations", json={"locations": list(locations)})
         _check_lease(answer)
 
-    def own_places(self, lease: Lease) -> list[OwnPlace]:
+    def own_places(self, lease: Lease) -> list[TableLocation]:
         """Where the job's tables have their files now, and whether these are theirs alone; LeaseLost when it ended."""
         answer = self.http.get(f"{self._lease(lease)}/table-locations")
         _check_lease(answer)
-        return [OwnPlace.model_validate(one) for one in answer.json()]
+        return [TableLocation.model_validate(one) for one in answer.json()]
 
     def load_table(self, lease: Lease, parts: Sequence[str]) -> dict[str, Any]:
         """An Iceberg table: its metadata and where that lies."""

@@ -15,13 +15,13 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
+from firn.protocol.leases import TableLocation
 from firn.protocol.locations import may_be_same
 from firn.protocol.names import join_name
 from optimizer.errors import Refused
 from optimizer.file_access import lies_plainly_in
 from optimizer.job_run import JobRun
 from optimizer.reachable_files import list_needed_files
-from optimizer.wire import OwnPlace
 
 BATCH = 500
 """Files deleted between two questions whether they still may be."""
@@ -74,7 +74,7 @@ def _delete(work: JobRun, parts: Sequence[str], io: Any, found: Iterator[tuple[s
     return Freed(files=files, bytes=size, outside=outside)
 
 
-def _place(work: JobRun, parts: Sequence[str]) -> OwnPlace:
+def _place(work: JobRun, parts: Sequence[str]) -> TableLocation:
     """What the server says of the table's place now; LeaseLost when the lease has ended."""
     work.keeper.check()
     for place in work.api.own_places(work.lease):

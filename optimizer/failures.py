@@ -14,8 +14,8 @@ from urllib.parse import unquote
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
+from firn.protocol.leases import Lease
 from firn.spark.errors import java_causes, reason
-from optimizer.wire import Lease
 
 TRACE_LINES = 60
 """Of a stack trace, in a job's log."""

@@ -20,9 +20,9 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
+from firn.protocol.leases import Lease
 from firn.protocol.locations import lies_in, normalize_location, prefixes
 from optimizer.client import ServerApi
-from optimizer.wire import Lease
 
 ASKED = 500
 """Directories that the server judges with one request."""

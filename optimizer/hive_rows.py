@@ -17,10 +17,10 @@ from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 from pyspark.sql.types import DataType, IntegerType, LongType, StringType, StructField, StructType
 
 from firn.protocol.names import quote_name
+from firn.protocol.tasks.sync import HiveColumn, HiveFile, HiveUnit, SyncTask
 from optimizer.avro_rows import read_avro
 from optimizer.errors import Refused
 from optimizer.spark import JobSession
-from optimizer.sync_task import HiveColumn, HiveFile, HiveUnit, SyncTask
 
 SOURCE = "_source"
 ADDED = "_firn_added"

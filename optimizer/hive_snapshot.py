@@ -19,8 +19,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from firn.protocol.names import quote_name
+from firn.protocol.tasks.sync import Behind
 from optimizer.hive_rows import KNEW
-from optimizer.sync_task import Behind
 
 SEQUENCE = "_last_updated_sequence_number"
 _HERE = "_firn_here"

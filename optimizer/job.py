@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from firn.protocol.leases import Lease, Result
 from optimizer.job_run import JobRun
 from optimizer.read_checks import JobReads
-from optimizer.wire import Lease, Result
 
 RunJob = Callable[[JobRun], Result]
 

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import httpx
 
+from firn.protocol.leases import Lease
 from firn.spark.errors import is_refusal
 from optimizer.client import ServerApi
 from optimizer.errors import JobError, LeaseLost, Refused, Unknown
@@ -18,7 +19,6 @@ from optimizer.file_access import FileAccess
 from optimizer.lease_keeper import LeaseKeeper
 from optimizer.progress import last_job_failed
 from optimizer.spark import JobSession
-from optimizer.wire import Lease
 
 T = TypeVar("T")
 

@@ -11,9 +11,9 @@ from typing import Any, Self
 
 import httpx
 
+from firn.protocol.leases import Lease
 from optimizer.client import ServerApi
 from optimizer.errors import JobError, LeaseLost
-from optimizer.wire import Lease
 
 log = logging.getLogger(__name__)
 

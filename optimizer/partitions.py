@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 
 from firn.protocol.names import quote_name
-from optimizer.wire import PartitionField
+from firn.protocol.tasks.merge import PartitionField
 
 Value = str | None
 """A partition value as Spark writes it as text; None is null."""

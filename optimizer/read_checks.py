@@ -12,9 +12,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from firn.protocol.leases import Lease
 from optimizer.java import iterate
 from optimizer.job_run import JobRun
-from optimizer.wire import Lease
 
 CHANGE = "change"
 """The last part of a change store's name."""

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 from pyspark.sql.types import IntegerType, StructField, StructType
 
-from optimizer.convert_task import Column, Layout
+from firn.protocol.tasks.convert import Column, Layout
 from optimizer.hive_rows import spark_type
 from optimizer.spark import JobSession
 

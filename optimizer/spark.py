@@ -14,12 +14,12 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from firn.protocol.leases import Lease
 from firn.protocol.names import format_sql_name
 from firn.spark.errors import reason
 from firn.spark.jars import spark_conf
 from firn.spark.sessions import DEFAULTS, Connection, catalog_conf, loopback_if_local
 from optimizer.client import LEASE_HEADER
-from optimizer.wire import Lease
 
 log = logging.getLogger(__name__)
 

@@ -12,6 +12,7 @@ import httpx
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from firn.protocol.leases import Lease, Outcome, Result
 from firn.spark.errors import is_uncertain
 from optimizer.client import WAIT_SECONDS, ServerApi
 from optimizer.errors import Dismissed, JobError, LeaseLost, NotWelcome, Refused, SparkStopped, Unknown, Unregistered
@@ -23,7 +24,6 @@ from optimizer.progress import read_progress
 from optimizer.read_checks import JobReads, check_reads
 from optimizer.slots import Slots
 from optimizer.spark import open_job_session
-from optimizer.wire import Lease, Outcome, Result
 
 log = logging.getLogger(__name__)
 

@@ -66,7 +66,7 @@ from server.service.imports.sources import Sources
 from server.service.jobs.blockers import Blockers
 from server.service.jobs.leased_files import LeasedFiles
 from server.service.jobs.leases import Jobs, LeaseTimes
-from server.service.jobs.tasks import Tasks
+from server.service.jobs.tasks import MoreFacts, Tasks
 from server.service.locations.misplaced_tables import MisplacedTables
 from server.service.metrics import Reports
 from server.service.optimizers.fleet import Fleet, LaunchEnvironment
@@ -143,7 +143,11 @@ def build_services(settings: Settings, database: Database) -> Services:
     access = build_access(settings.access, database)
     times = _lease_times(settings.lease)
     hive = _hive(keyed, committer, index, files, settings.hive)
-    more = {JobKind.SYNC: load_staged_task, JobKind.PUBLISH: load_staged_task, JobKind.REMOVE_ORPHANS: orphans.task}
+    more: dict[JobKind, MoreFacts] = {
+        JobKind.SYNC: load_staged_task,
+        JobKind.PUBLISH: load_staged_task,
+        JobKind.REMOVE_ORPHANS: orphans.task,
+    }
     tasks = Tasks(database, metadata, more, {JobKind.CONVERT: hive.conversions.task})
     table_locations = TableLocations(database, metadata)
     optimizers = Optimizers(database, version("firn"), times.lasts)

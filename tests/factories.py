@@ -9,11 +9,12 @@ from uuid import uuid4
 
 from catalog.history.commit import CommitEvent
 from catalog.jobs.job import Job, JobId, JobKind, JobStatus, Lease, LeaseToken, OptimizerId
-from catalog.jobs.operation import Operation, OperationId, OperationKind, OperationStatus
+from catalog.jobs.operation import Operation, OperationId, OperationKind
 from catalog.jobs.optimizer import Optimizer
 from catalog.keyed.spec import KeyedTable, KeySpec
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.tables.relation import Catalog, Relation, RelationKind
+from firn.protocol.operations import OperationStatus
 
 LAKE = CatalogName("lake")
 NOW = datetime(2026, 11, 21, 10, 30, tzinfo=UTC)

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from firn.protocol.history import Topic
+
 MAX_CHANGES = 200
 """A table of ten thousand columns may be replaced in one commit: the rest is only counted."""
 LONGEST_TEXT = 2_000
@@ -51,18 +53,6 @@ class ChangeKind(StrEnum):
     VIEW_VERSION = "view version"
     VIEW_DEFAULTS = "view defaults"  # the catalog and namespace that names in its SQL are looked up in
     MORE = "more"  # `after` is how many changes were not kept
-
-
-class Topic(StrEnum):
-    """What a commit was about: by these a history is filtered."""
-
-    DATA = "data"
-    SCHEMA = "schema"
-    LAYOUT = "layout"
-    PROPERTIES = "properties"
-    REFS = "refs"
-    MAINTENANCE = "maintenance"
-    LIFE = "life"
 
 
 _TOPICS: Mapping[ChangeKind, Topic] = {

@@ -10,9 +10,10 @@ from datetime import datetime
 from enum import StrEnum
 
 from catalog.history.change import Change as Changed
-from catalog.history.change import Topic, list_topics
+from catalog.history.change import list_topics
 from catalog.iceberg.json import Json
 from catalog.names import CatalogName, RelationId, TableName
+from firn.protocol.history import Topic
 
 
 class Outcome(StrEnum):

@@ -10,8 +10,9 @@ from dataclasses import replace
 
 from catalog.hive.model import HiveColumn, HivePartition, HiveStorage, HiveTable, has_wall_clock_timestamps
 from catalog.hive.partition_names import format_partition_name
-from catalog.hive.readers import CSV, Reader, choose_reader, find_unknown_settings
+from catalog.hive.readers import CSV, choose_reader, find_unknown_settings
 from catalog.hive.upgrade_check import UpgradeBlocker, UpgradeBlockerCode, find_blockers
+from firn.protocol.tasks.convert import Reader
 
 HEADER, FOOTER = "skip.header.line.count", "skip.footer.line.count"
 _REGARDLESS = frozenset({UpgradeBlockerCode.FORMAT, UpgradeBlockerCode.BUCKETED})

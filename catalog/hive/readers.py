@@ -6,17 +6,9 @@ Spark carries Hive 2.3's serializers. None of them reads JSON, so that is read b
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 
 from catalog.hive.model import HiveStorage
-
-
-class Reader(StrEnum):
-    """What turns lines or records into rows."""
-
-    SERDE = "serde"
-    JSON = "json"
-
+from firn.protocol.tasks.convert import Reader
 
 CSV = "org.apache.hadoop.hive.serde2.OpenCSVSerde"
 _TEXT = "org.apache.hadoop.mapred.TextInputFormat"

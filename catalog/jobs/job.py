@@ -9,12 +9,46 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from enum import StrEnum
 from typing import Any, NewType, Self
 from uuid import UUID
 
 from catalog.errors import Conflict, IllegalTransition, Invalid, LeaseLost
 from catalog.names import CatalogName, RelationId, TableName
+from firn.protocol.jobs import JobKind, JobOutcome, JobStatus
+
+__all__ = [
+    "AFTER_A_LOOK",
+    "BY_COMMITS",
+    "MAX_ATTEMPTS",
+    "OVERTAKEN",
+    "REMEMBERED_JOBS",
+    "REQUESTED",
+    "SEVERAL_COMMITS",
+    "TRANSITIONS",
+    "WITHDRAWN",
+    "Attempt",
+    "CommitRecord",
+    "Job",
+    "JobId",
+    "JobKind",
+    "JobOutcome",
+    "JobStatus",
+    "Lease",
+    "LeaseToken",
+    "OptimizerId",
+    "cancel_job",
+    "change_status",
+    "check_lease",
+    "end_job",
+    "end_job_of_dropped_table",
+    "end_silent_lease",
+    "hand_back",
+    "lease_job",
+    "mark_unknown",
+    "settle_unknown",
+    "supersede_job",
+    "withdraw_job",
+]
 
 JobId = NewType("JobId", UUID)
 OptimizerId = NewType("OptimizerId", str)
@@ -28,26 +62,6 @@ MAX_ATTEMPTS = 10
 """That a job tells of."""
 REMEMBERED_JOBS = 8
 """Of each kind and table: so many decisions look back on, and so many are kept however old they are."""
-
-
-class JobKind(StrEnum):
-    """What a job does to its table."""
-
-    MERGE = "merge"  # change into base, then clean
-    REWRITE = "rewrite"  # pack, sort or z-order the files of base or of a plain table
-    COMPACT = "compact"  # pack the small files of a change store
-    REWRITE_DELETES = "rewrite-deletes"  # pack delete files, and drop those that delete nothing any more
-    REWRITE_MANIFESTS = "rewrite-manifests"  # write the manifests of a table anew, fewer and by partition
-    CLEAN = "clean"  # drop merged files from the change store's current snapshot
-    EXPIRE = "expire"  # remove old snapshots and the files only they needed
-    REMOVE_ORPHANS = "remove-orphans"  # set aside, and later delete, files that nothing refers to
-    TTL = "ttl"  # delete rows that are too old
-    STATISTICS = "statistics"  # count distinct values for query planning
-    TAGS = "tags"  # tag the head, and drop such tags when their time has come
-    KEYS = "keys"  # count keys that occur more than once, and make them one row each if told so
-    SYNC = "sync"  # bring what Hive-side writers did to a keyed table
-    PUBLISH = "publish"  # give Hive what was merged
-    CONVERT = "convert"  # fill a new table with the rows of a Hive table, which Spark reads and writes anew
 
 
 SEVERAL_COMMITS = frozenset({JobKind.REWRITE, JobKind.COMPACT, JobKind.REWRITE_DELETES})
@@ -69,36 +83,6 @@ BY_COMMITS = frozenset(
 
 AFTER_A_LOOK = frozenset({JobKind.SYNC, JobKind.PUBLISH, JobKind.CONVERT})
 """Kinds that only a look at Hive plans: asking for one again begins with another look."""
-
-
-class JobOutcome(StrEnum):
-    """What a job that has succeeded came to."""
-
-    COMMITTED = "committed"
-    NOTHING_TO_DO = "nothing to do"  # it has looked, and changed nothing
-    DONE = "done"  # its work is no commit, or not only
-
-
-class JobStatus(StrEnum):
-    """Where a job stands."""
-
-    PENDING = "pending"  # planned, nobody owns it
-    RUNNING = "running"  # one optimizer holds the lease
-    COMMITTING = "committing"  # it said so before asking the table to commit
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"  # known not to have committed
-    UNKNOWN = "unknown"  # its lease ended while committing: it may have committed, the record will tell
-    CANCELED = "canceled"
-
-    @property
-    def is_active(self) -> bool:
-        """Whether the job keeps its table from getting another one."""
-        return bool(TRANSITIONS[self])
-
-    @property
-    def is_leased(self) -> bool:
-        """Whether an optimizer works on it."""
-        return self in (JobStatus.RUNNING, JobStatus.COMMITTING)
 
 
 _P, _R, _C, _S, _F, _U, _X = JobStatus

@@ -15,6 +15,7 @@ from uuid import UUID
 
 from catalog.errors import Conflict
 from catalog.names import CatalogName
+from firn.protocol.operations import OperationStatus
 
 OperationId = NewType("OperationId", UUID)
 BatchId = NewType("BatchId", UUID)
@@ -37,21 +38,6 @@ class OperationKind(StrEnum):
     def can_pause(self) -> bool:
         """Whether it can begin anew at any time, which is how it goes on."""
         return self in (OperationKind.UPGRADE, OperationKind.CHECK)
-
-
-class OperationStatus(StrEnum):
-    """Where an operation stands."""
-
-    RUNNING = "running"
-    PAUSED = "paused"
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
-    CANCELED = "canceled"
-
-    @property
-    def is_final(self) -> bool:
-        """Whether nothing more will happen."""
-        return self not in (OperationStatus.RUNNING, OperationStatus.PAUSED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

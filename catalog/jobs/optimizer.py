@@ -9,9 +9,7 @@ from typing import Any
 
 from catalog.errors import Conflict
 from catalog.jobs.job import OptimizerId
-
-PROTOCOL = 3
-"""How server and optimizer talk: raised when one would misunderstand the other. `optimizer.wire` has the same."""
+from firn.protocol.leases import PROTOCOL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
-from catalog.iceberg.json import Json
 from catalog.keyed.spec import BASE, CHANGE, KeyedTable
 from catalog.names import TableName
+from firn.protocol.tasks.files import CompactTask, DeletesTask, ManifestsTask, RewriteStrategy, RewriteTask
 
 MIB = 2**20
 GIB = 2**30
-
-
-class RewriteStrategy(StrEnum):
-    """What a rewrite does besides packing files."""
-
-    BINPACK = "binpack"  # nothing
-    SORT = "sort"  # rows are sorted, and a file holds a range of them
-    ZORDER = "zorder"  # rows are sorted along a curve that keeps what is near in any of several columns together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,47 +38,46 @@ class CompactPolicy:
     min_files: int = 10
 
 
-def build_rewrite_task(table: TableName, policy: RewritePolicy) -> Json:
+def build_rewrite_task(table: TableName, policy: RewritePolicy) -> RewriteTask:
     """The facts for writing files of a plain table or of a base store anew."""
-    return {
-        "table": str(table),
-        "parts": [*table.namespace, table.name],
-        "strategy": str(policy.strategy),
-        "sort_order": list(policy.sort_order),
-        "filter": policy.filter,
-        "target_file_size": policy.target_file_bytes,
-        "small_file_size": policy.small_file_bytes,
-        "min_files": policy.min_files,
-        "max_delete_ratio": policy.max_delete_ratio,
-        "max_job_bytes": policy.max_job_bytes,
-        "everything": policy.everything,
-        "apply_deletes": policy.apply_deletes,
-    }
+    return RewriteTask(
+        parts=[*table.namespace, table.name],
+        strategy=policy.strategy,
+        sort_order=list(policy.sort_order),
+        filter=policy.filter,
+        target_file_size=policy.target_file_bytes,
+        small_file_size=policy.small_file_bytes,
+        min_files=policy.min_files,
+        max_delete_ratio=policy.max_delete_ratio,
+        max_job_bytes=policy.max_job_bytes,
+        everything=policy.everything,
+        apply_deletes=policy.apply_deletes,
+    )
 
 
-def build_compact_task(keyed: KeyedTable, name: TableName, policy: CompactPolicy) -> Json:
+def build_compact_task(keyed: KeyedTable, name: TableName, policy: CompactPolicy) -> CompactTask:
     """The facts for packing a change store's small files.
 
     Merged files are there to stay only where a sequence field makes merged deletes count on; elsewhere they wait for
     the next clean, and packing them would be for nothing.
     """
-    return {
-        "parts": [*name.as_namespace, CHANGE],
-        "watermark": keyed.watermark,
-        "target_file_size": policy.target_file_bytes,
-        "min_files": policy.min_files,
-        "pack_merged": keyed.spec.sequence_field is not None,
-    }
+    return CompactTask(
+        parts=[*name.as_namespace, CHANGE],
+        watermark=keyed.watermark,
+        target_file_size=policy.target_file_bytes,
+        min_files=policy.min_files,
+        pack_merged=keyed.spec.sequence_field is not None,
+    )
 
 
-def build_deletes_task(table: TableName, *, min_files: int) -> Json:
+def build_deletes_task(table: TableName, *, min_files: int) -> DeletesTask:
     """The facts for packing and dropping delete files of a plain table or of a base store."""
-    return {"parts": [*table.namespace, table.name], "min_files": min_files}
+    return DeletesTask(parts=[*table.namespace, table.name], min_files=min_files)
 
 
-def build_manifests_task(tables: Sequence[TableName], *, max_count: int) -> Json:
+def build_manifests_task(tables: Sequence[TableName], *, max_count: int) -> ManifestsTask:
     """The facts for writing manifests anew where a table has more than these."""
-    return {"tables": [[*table.namespace, table.name] for table in tables], "max_count": max_count}
+    return ManifestsTask(tables=[[*table.namespace, table.name] for table in tables], max_count=max_count)
 
 
 def name_files_table(name: TableName, *, is_keyed: bool) -> TableName:

@@ -25,6 +25,7 @@ from catalog.keyed.merge_task import JOB_CATALOG
 from catalog.keyed.spec import BASE, KeyedTable, KeySpec
 from catalog.keyed.view_sql import name_pinned_view, quote_name
 from catalog.names import TableName
+from firn.protocol.tasks.keys import KeysTask
 
 REPEATED, SAMPLE, WRITTEN, SURPLUS = "firn_repeated", "firn_sample", "firn_written", "firn_surplus"
 """The views that the SQL reads: what the optimizer has made of the queries before, and when files were written."""
@@ -50,7 +51,7 @@ class KeepRule:
         return {"keep": "last"} if self.highest is None else {"keep": "highest", "column": self.highest}
 
 
-def build_keys_task(keyed: KeyedTable, name: TableName, base: Json, keep: KeepRule | None, *, linked: bool) -> Json:
+def build_keys_task(keyed: KeyedTable, name: TableName, base: Json, keep: KeepRule | None, *, linked: bool) -> KeysTask:
     """The facts for counting the keys of base as it is now; Invalid for a rule that cannot be followed.
 
     Of a table that is `linked` to Hive many files came by one commit, the upgrade's: their own times tell them apart.
@@ -67,14 +68,14 @@ def build_keys_task(keyed: KeyedTable, name: TableName, base: Json, keep: KeepRu
             "resolve": f"MERGE INTO {store} AS t USING {SURPLUS} AS s ON t._file = s.file AND t._pos = s.pos"
             " WHEN MATCHED THEN DELETE",
         }
-    return {
-        "base": [*name.as_namespace, BASE],
-        "snapshot_id": head,
-        "primary_key": list(spec.primary_key),
-        "resolves": keep is not None,
-        "by_time": linked,
-        "sql": sql,
-    }
+    return KeysTask(
+        base=[*name.as_namespace, BASE],
+        snapshot_id=head,
+        primary_key=list(spec.primary_key),
+        resolves=keep is not None,
+        by_time=linked,
+        sql=sql,
+    )
 
 
 def _highest(spec: KeySpec, base: Json, keep: KeepRule) -> str | None:

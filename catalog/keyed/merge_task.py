@@ -7,7 +7,6 @@ catalog name `firn_job`, and signs its commit with the snapshots that the facts 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema, current_snapshot, ref_snapshot_id
@@ -24,7 +23,7 @@ from catalog.keyed.view_sql import (
     quote_name,
 )
 from catalog.names import TableName
-from firn.protocol.names import join_name
+from firn.protocol.tasks.merge import BaseFacts, ChangeFacts, CleanTask, MergeMode, MergeTask, PartitionField
 
 JOB_CATALOG = "firn_job"
 """The Spark catalog under which an optimizer finds the tables of the job at hand."""
@@ -41,14 +40,6 @@ long as vectors, and a scan afterwards two thirds (docs/performance.md)."""
 _FUNCTIONS = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
 
 
-class MergeMode(StrEnum):
-    """How changes get into base."""
-
-    REWRITE = "rewrite"  # the touched partitions are written anew from the merged view
-    VECTORS = "vectors"  # MERGE INTO: deletion vectors, position deletes or copy-on-write, as base's properties say
-    AUTO = "auto"  # whichever costs less
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergePolicy:
     """What the owner of a table asked of its merges."""
@@ -61,7 +52,7 @@ class MergePolicy:
     """A longer backlog takes several merges; None for all of it in one."""
 
 
-def build_merge_task(keyed: KeyedTable, name: TableName, base: Json, change: Json, *, policy: MergePolicy) -> Json:
+def build_merge_task(keyed: KeyedTable, name: TableName, base: Json, change: Json, *, policy: MergePolicy) -> MergeTask:
     """The facts for merging what is pending, or its oldest part; both metadata and `keyed` are of one moment.
 
     `change` names the snapshot that the merge goes through to; the SQL reads the head up to its sequence number.
@@ -73,28 +64,30 @@ def build_merge_task(keyed: KeyedTable, name: TableName, base: Json, change: Jso
     rows = keyed.pending_rows if chunk is None or is_last else chunk.rows
     left_rows = max(keyed.pending_rows - rows, 0)
     partition = read_partition(base)
-    return {
-        "pending": pending,
-        "primary_key": list(keyed.spec.primary_key),
-        "sequence_field": keyed.spec.sequence_field,
-        "scope": str(keyed.spec.scope),
-        "columns": columns_of(base),
-        "base": _base_facts(name, base),
-        "change": _store_facts(name, CHANGE, change)
-        | {"partition_names": None if left_rows else _shared_partition(base, change)}
-        | ({"snapshot_id": chunk.snapshot_id} if chunk else {}),
-        "watermark": keyed.watermark,
-        "through": through,
-        "pending_rows": rows,
-        "left_rows": left_rows,
-        "mode": str(merge_mode(policy.mode, base, partition, pending_rows=rows)),
-        "small_bytes": SMALL_BYTES,
-        "large_share": LARGE_SHARE,
-        "target_file_size": policy.target_file_bytes,
-        "partition": partition,
-        "sql": _sql(keyed, name, base, change, partition, None if is_last else through) if pending else {},
-        "clean": build_clean_task(keyed, name, through=through, policy=policy, keep_all_deletes=not is_last),
-    }
+    return MergeTask(
+        pending=pending,
+        primary_key=list(keyed.spec.primary_key),
+        sequence_field=keyed.spec.sequence_field,
+        scope=str(keyed.spec.scope),
+        columns=columns_of(base),
+        base=_base_facts(name, base),
+        change=ChangeFacts(
+            parts=[*name.as_namespace, CHANGE],
+            snapshot_id=chunk.snapshot_id if chunk else ref_snapshot_id(change, "main"),
+            partition_names=None if left_rows else _shared_partition(base, change),
+        ),
+        watermark=keyed.watermark,
+        through=through,
+        pending_rows=rows,
+        left_rows=left_rows,
+        mode=merge_mode(policy.mode, base, partition, pending_rows=rows),
+        small_bytes=SMALL_BYTES,
+        large_share=LARGE_SHARE,
+        target_file_size=policy.target_file_bytes,
+        partition=partition,
+        sql=_sql(keyed, name, base, change, partition, None if is_last else through) if pending else {},
+        clean=build_clean_task(keyed, name, through=through, policy=policy, keep_all_deletes=not is_last),
+    )
 
 
 def build_clean_task(
@@ -104,7 +97,7 @@ def build_clean_task(
     through: int,
     policy: MergePolicy,
     keep_all_deletes: bool = False,
-) -> Json:
+) -> CleanTask:
     """The facts for taking merged files out of the change store's current snapshot.
 
     With a sequence field, merged deletes still decide about late changes (docs/protocols.md, rule 1.2): of files that
@@ -114,16 +107,17 @@ def build_clean_task(
     """
     ordered = keyed.spec.sequence_field is not None
     old_through = 0 if keep_all_deletes else policy.deletes_through
-    return {
-        "change": _store_name(name, CHANGE),
-        "parts": [*name.as_namespace, CHANGE],
-        "through": through,
-        "keep_deletes": ordered,
-        "deletes_through": old_through if ordered else None,
-    }
+    return CleanTask(
+        parts=[*name.as_namespace, CHANGE],
+        through=through,
+        keep_deletes=ordered,
+        deletes_through=old_through if ordered else None,
+    )
 
 
-def merge_mode(wanted: MergeMode, base: Json, partition: list[Json] | None, *, pending_rows: int) -> MergeMode:
+def merge_mode(
+    wanted: MergeMode, base: Json, partition: list[PartitionField] | None, *, pending_rows: int
+) -> MergeMode:
     """The mode that the sizes known here speak for; AUTO where that depends on which partitions are touched."""
     if partition is None:
         return MergeMode.VECTORS
@@ -137,7 +131,7 @@ def merge_mode(wanted: MergeMode, base: Json, partition: list[Json] | None, *, p
     return MergeMode.AUTO if partition else MergeMode.VECTORS
 
 
-def read_partition(base: Json) -> list[Json] | None:
+def read_partition(base: Json) -> list[PartitionField] | None:
     """The fields of base's partition spec by column; None where its partitions have no predicate over columns.
 
     Identity and time transforms have one; buckets and truncations have not, nor have fields inside structs here, nor
@@ -152,7 +146,7 @@ def read_partition(base: Json) -> list[Json] | None:
         source = by_id.get(field["source-id"])
         if source is None or not _has_predicate(field["transform"], source["type"]):
             return None
-        fields.append({"column": source["name"], "transform": field["transform"], "type": source["type"]})
+        fields.append(PartitionField(column=source["name"], transform=field["transform"], type=source["type"]))
     return fields
 
 
@@ -196,12 +190,17 @@ def build_pair(keyed: KeyedTable, name: TableName, base: Json, change: Json, *, 
 
 
 def _sql(
-    keyed: KeyedTable, name: TableName, base: Json, change: Json, partition: list[Json] | None, through: int | None
-) -> Json:
+    keyed: KeyedTable,
+    name: TableName,
+    base: Json,
+    change: Json,
+    partition: list[PartitionField] | None,
+    through: int | None,
+) -> dict[str, str]:
     pair = build_pair(keyed, name, base, change, through=through)
     sql = {"merged": build_merged_sql(pair), "effective": build_effective_sql(pair)}
     if partition:
-        fields = [(field["column"], _transform(field["transform"])) for field in partition]
+        fields = [(field.column, _transform(field.transform)) for field in partition]
         sql |= {
             "touched": build_touched_partitions_sql(pair, fields),
             "led_to": build_target_partitions_sql(pair, fields),
@@ -216,28 +215,15 @@ def _transform(transform: str) -> Expression:
     return lambda column: f"{function}({column})"
 
 
-def _base_facts(name: TableName, base: Json) -> Json:
-    return {
-        **_store_facts(name, BASE, base),
-        "format_version": base["format-version"],
-        "spec_id": base["default-spec-id"],
-        "specs": len(base["partition-specs"]),
-        "records": _total(base, "total-records"),
-        "bytes": _total(base, "total-files-size"),
-    }
-
-
-def _store_facts(name: TableName, store: str, metadata: Json) -> Json:
-    return {
-        "table": _store_name(name, store),
-        "parts": [*name.as_namespace, store],
-        "snapshot_id": ref_snapshot_id(metadata, "main"),
-        "schema_id": metadata["current-schema-id"],
-    }
-
-
-def _store_name(name: TableName, store: str) -> str:
-    return join_name((*name.as_namespace, store))
+def _base_facts(name: TableName, base: Json) -> BaseFacts:
+    return BaseFacts(
+        parts=[*name.as_namespace, BASE],
+        snapshot_id=ref_snapshot_id(base, "main"),
+        spec_id=base["default-spec-id"],
+        specs=len(base["partition-specs"]),
+        records=_total(base, "total-records"),
+        bytes=_total(base, "total-files-size"),
+    )
 
 
 def _pinned(name: TableName, store: str, metadata: Json) -> str:

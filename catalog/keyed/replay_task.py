@@ -12,28 +12,29 @@ from catalog.keyed.merge_task import columns_of
 from catalog.keyed.spec import BASE, CHANGE, KeyedTable
 from catalog.keyed.view_sql import Pair, build_effective_sql, build_merged_sql, name_pinned_view
 from catalog.names import TableName
+from firn.protocol.tasks.sync import Replay
 
 BASELINE = "firn_ground"
 HISTORY = "firn_history"
 
 
-def build_replay_task(keyed: KeyedTable, name: TableName, base: Json, change: Json) -> Json:
+def build_replay_task(keyed: KeyedTable, name: TableName, base: Json, change: Json) -> Replay:
     """The facts of a replay; both metadata and `keyed` are of one moment.
 
     `is_whole` is False when a snapshot of the change store's history is gone: then nothing can be replayed.
     """
     first, is_whole = _first(change)
     pair = Pair(spec=keyed.spec, columns=columns_of(base), base=BASELINE, change=HISTORY, watermark=0, pending=True)
-    return {
-        "base": _pinned(name, BASE, base, ref_snapshot_id(base, "main")),
-        "first": None if first is None else _pinned(name, CHANGE, change, first["snapshot-id"]),
-        "first_id": None if first is None else first["snapshot-id"],
-        "last_id": ref_snapshot_id(change, "main"),
-        "is_whole": is_whole,
-        "baseline": BASELINE,
-        "history": HISTORY,
-        "sql": {"merged": build_merged_sql(pair), "effective": build_effective_sql(pair)},
-    }
+    return Replay(
+        base=_pinned(name, BASE, base, ref_snapshot_id(base, "main")),
+        first=None if first is None else _pinned(name, CHANGE, change, first["snapshot-id"]),
+        first_id=None if first is None else first["snapshot-id"],
+        last_id=ref_snapshot_id(change, "main"),
+        is_whole=is_whole,
+        baseline=BASELINE,
+        history=HISTORY,
+        sql={"merged": build_merged_sql(pair), "effective": build_effective_sql(pair)},
+    )
 
 
 def read_replay_end(change: Json) -> int:

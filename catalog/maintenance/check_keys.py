@@ -8,7 +8,6 @@ from typing import Any
 
 from catalog.access.privileges import Privilege
 from catalog.errors import Invalid
-from catalog.iceberg.json import Json
 from catalog.jobs.job import JobKind
 from catalog.keyed.keys_task import KeepRule, build_keys_task
 from catalog.keyed.spec import BASE
@@ -19,6 +18,7 @@ from catalog.maintenance.kind import JobOptions, MaintenanceKind
 from catalog.planning.dry_run import AffectedItems, DryRunResult
 from catalog.planning.trigger_result import format_count
 from catalog.tables.relation import RelationKind
+from firn.protocol.tasks.keys import KeysTask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class KeysOptions(JobOptions):
         return Privilege.WRITE if self.resolve else Privilege.MAINTAIN
 
 
-def build_task(context: JobContext) -> Json:
+def build_task(context: JobContext) -> KeysTask:
     """The SQL that counts keys; Invalid for a rule that the table's columns do not allow."""
     keep, linked = KeepRule.from_params(context.job.params), context.relation.hive_name is not None
     return build_keys_task(context.keyed_table, context.relation.name, context.metadata[BASE], keep, linked=linked)
@@ -55,7 +55,7 @@ def dry_run(run: DryRun) -> DryRunResult:
     base = run.context.main_store[1]
     now = read_totals(base)
     over = f"the keys of {format_count(now['rows'], 'row')}"
-    resolves = run.task["resolves"]
+    resolves = run.task_as(KeysTask).resolves
     return DryRunResult(
         action=f"count {over}, and keep one row of each that occurs more than once" if resolves else f"count {over}",
         affected=[AffectedItems("files to read", now["files"], now["bytes"])],

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from catalog.iceberg.json import Json
 from catalog.jobs.job import Job, JobKind, JobStatus
 from catalog.keyed.merge_task import build_clean_task
 from catalog.keyed.spec import CHANGE
@@ -19,6 +18,7 @@ from catalog.planning.dry_run import AffectedItems, DryRunResult
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.trigger_result import NotYet, format_count
 from catalog.tables.relation import RelationKind
+from firn.protocol.tasks.merge import CleanTask
 
 MERGING = frozenset({JobKind.MERGE, JobKind.SYNC, JobKind.TTL})
 """Kinds of jobs that may end in a merge."""
@@ -53,7 +53,7 @@ def estimate(facts: TableFacts, before: TableSize, _params: Mapping[str, Any]) -
     return Effect(size_without_changes(facts, before, left=pending), 0)
 
 
-def build_task(context: JobContext) -> Json:
+def build_task(context: JobContext) -> CleanTask:
     """Everything up to the watermark is merged."""
     keyed = context.keyed_table
     return build_clean_task(keyed, context.relation.name, through=keyed.watermark, policy=build_merge_policy(context))
@@ -61,15 +61,15 @@ def build_task(context: JobContext) -> Json:
 
 def dry_run(run: DryRun) -> DryRunResult:
     """Files of the change store whose rows base contains all."""
-    change = run.context.metadata[CHANGE]
-    merged = [file for file in run.live(change) if file.sequence_number <= run.task["through"] and not file.content]
+    change, task = run.context.metadata[CHANGE], run.task_as(CleanTask)
+    merged = [file for file in run.live(change) if file.sequence_number <= task.through and not file.content]
     size = sum(file.size for file in merged)
     return DryRunResult(
         action=f"take {format_count(len(merged), 'merged file')} out of the change store's current snapshot",
         affected=[AffectedItems("merged files", len(merged), size)],
         gain=measure_gain(change, files=len(merged), bytes=size),
-        exact=not run.task["keep_deletes"],
-        notes=["those with young deletes stay"] if run.task["keep_deletes"] else [],
+        exact=not task.keep_deletes,
+        notes=["those with young deletes stay"] if task.keep_deletes else [],
     )
 
 

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from catalog.files.file_layout import FEWEST_FILES, LayoutCounter, pack_change_files
-from catalog.iceberg.json import Json
 from catalog.jobs.job import Job, JobKind
 from catalog.keyed.file_tasks import build_compact_task
 from catalog.keyed.spec import CHANGE
@@ -21,6 +20,7 @@ from catalog.planning.facts import Due, TableFacts
 from catalog.planning.file_rules import compact_policy
 from catalog.planning.trigger_result import NotYet, format_count
 from catalog.tables.relation import RelationKind
+from firn.protocol.tasks.files import CompactTask
 
 MIN_PENDING_AGE = timedelta(hours=1)
 """Changes that have waited for so long are worth packing: the next merge is not about to take them away."""
@@ -59,7 +59,7 @@ def estimate(facts: TableFacts, before: TableSize, params: Mapping[str, Any]) ->
     return Effect(after, packing.bytes)
 
 
-def build_task(context: JobContext) -> Json:
+def build_task(context: JobContext) -> CompactTask:
     """The rule that the job packs by."""
     job = context.job
     return build_compact_task(context.keyed_table, job.table, compact_policy(context.policy, job.params))
@@ -67,10 +67,10 @@ def build_task(context: JobContext) -> Json:
 
 def dry_run(run: DryRun) -> DryRunResult:
     """Small files of the change store, by the rule that the job packs by."""
-    change, task = run.context.metadata[CHANGE], run.task
+    change, task = run.context.metadata[CHANGE], run.task_as(CompactTask)
     data = [file for file in run.live(change) if not file.content]
     counter = LayoutCounter(change, {}, 0)
-    packed = pack_change_files(data, task, counter.spec_id, counter.width)
+    packed = pack_change_files(data, task.model_dump(), counter.spec_id, counter.width)
     chosen = [file for _, files in packed for file in files]
     size = sum(file.size for file in chosen)
     pending = sum(len(files) for pack, files in packed if pack.is_pending)

@@ -1,13 +1,14 @@
-"""Convert: fill a new table with the rows of a Hive table, which Spark reads and writes anew."""
+"""Convert: fill a new table with the rows of a Hive table, which Spark reads and writes anew.
+
+Its task names the directories of the Hive table, so server.service.hive builds it.
+"""
 
 from __future__ import annotations
 
 from datetime import timedelta
 
 from catalog.errors import Invalid
-from catalog.iceberg.json import Json
 from catalog.jobs.job import JobKind
-from catalog.maintenance.context import JobContext
 from catalog.maintenance.kind import MaintenanceKind
 from catalog.planning.facts import TableFacts
 from catalog.tables.relation import Relation, RelationKind
@@ -18,15 +19,9 @@ def check_takes(_relation: Relation, _facts: TableFacts) -> None:
     raise Invalid("a conversion begins with a look at Hive", hint="run `firn hive convert TABLE`")
 
 
-def build_task(_context: JobContext) -> Json:
-    """Nothing here: server.service.hive adds the directories of the Hive table."""
-    return {}
-
-
 CONVERT = MaintenanceKind(
     name=JobKind.CONVERT,
     max_wait=timedelta(minutes=30),
-    build_task=build_task,
     check_takes=check_takes,
     commits={RelationKind.BASE: frozenset({"append"})},
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from catalog.files.bin_packing import group_key
 from catalog.files.file_layout import LayoutCounter
@@ -17,7 +18,9 @@ from catalog.maintenance.context import JobContext
 from catalog.names import TableName
 from catalog.planning.dry_run import AffectedItems, DryRunResult
 from catalog.ports.manifest_reading import ManifestReading
+from firn.protocol.base import Task
 
+TaskModel = TypeVar("TaskModel", bound=Task)
 MAX_MANIFESTS = 500
 MAX_FILES = 100_000
 """Somebody waits for the answer: the dry run of a larger table reads summaries alone."""
@@ -32,11 +35,17 @@ class DryRun:
     """One dry run: the context of the job, the task that it would be given, and ports to read further."""
 
     context: JobContext
-    task: Json
+    task: Task
     manifests: Callable[[Json], ManifestReading]
     """Reads what the table of this metadata may name."""
     why_files_stay: Callable[[], str | None]
     """Why no file of the table may be deleted, if that is so."""
+
+    def task_as(self, model: type[TaskModel]) -> TaskModel:
+        """The task as the model of its kind; TypeError where it is another kind's."""
+        if not isinstance(self.task, model):
+            raise TypeError(f"a dry run of {type(self.task).__name__} is no {model.__name__}")
+        return self.task
 
     def lines(self, metadata: Json) -> list[ManifestFile]:
         """The manifests of main's head; TooMany when nobody would wait until they are read."""

@@ -21,6 +21,7 @@ from catalog.planning.trigger_result import NotYet, format_count
 from catalog.policy.units import format_duration
 from catalog.retention.expire_snapshots import ExpiredSnapshots, ExpirePolicy, build_expire_task, select_expired
 from catalog.tables.relation import TableStats
+from firn.protocol.tasks.retention import ExpireTask
 
 MAX_SLACK = timedelta(hours=1)
 """Snapshots that have come of age wait so long for others: a table with a commit a minute would expire every minute."""
@@ -96,7 +97,7 @@ def select_expired_of_tables(context: JobContext) -> list[tuple[TableName, Json,
     ]
 
 
-def build_task(context: JobContext) -> Json:
+def build_task(context: JobContext) -> ExpireTask:
     """The snapshots and refs that leave each table."""
     return build_expire_task(select_expired_of_tables(context))
 

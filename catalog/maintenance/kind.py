@@ -17,6 +17,7 @@ from catalog.planning.dry_run import DryRunResult
 from catalog.planning.facts import TableFacts
 from catalog.planning.trigger_result import JobTrigger
 from catalog.tables.relation import Relation, RelationKind
+from firn.protocol.base import Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +49,13 @@ class MaintenanceKind:
     name: JobKind
     max_wait: timedelta
     """How long a job of normal priority may wait before others go first."""
-    build_task: Callable[[JobContext], Json]
-    """What an optimizer is told; Invalid, with the reason, where the table's policy does not allow such a job."""
+    build_task: Callable[[JobContext], Task] | None = None
+    """What an optimizer is told; Invalid, with the reason, where the table's policy does not allow such a job.
+
+    None for a kind whose task needs more than the context: `finish_task` makes it of staged facts, or a service does.
+    """
+    finish_task: Callable[[JobContext, Json], Task] | None = None
+    """The task of a kind whose planner has staged facts, which the database keeps as JSON."""
     trigger: JobTrigger | None = None
     """Whether the job is due now; None for a kind that runs on request, or that only a scan of Hive makes due."""
     estimate: Estimate = reads_metadata

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from catalog.iceberg.json import Json
 from catalog.jobs.job import Job, JobKind, JobStatus
-from catalog.keyed.merge_task import MergeMode, MergePolicy, build_merge_task
+from catalog.keyed.merge_task import MergePolicy, build_merge_task
 from catalog.keyed.spec import BASE, CHANGE, KeyedTable
 from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, count_by_partition, measure_gain, read_totals
@@ -22,6 +21,7 @@ from catalog.planning.trigger_result import NotYet, format_count, format_time
 from catalog.policy.policy import Policy
 from catalog.policy.trigger import AnyOf, AtLeast, PendingChanges, Trigger, TriggerFact
 from catalog.tables.relation import RelationKind
+from firn.protocol.tasks.merge import MergeMode, MergeTask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ def build_merge_policy(context: JobContext) -> MergePolicy:
     )
 
 
-def build_task(context: JobContext) -> Json:
+def build_task(context: JobContext) -> MergeTask:
     """The SQL over both stores as they are now."""
     base, change = context.metadata[BASE], context.metadata[CHANGE]
     return build_merge_task(
@@ -119,7 +119,7 @@ def dry_run(run: DryRun) -> DryRunResult:
     changes = f"{format_count(keyed.pending_rows, 'pending row')} of {format_count(keyed.pending_commits, 'commit')}"
     mode = {"auto": "by whatever costs less", "rewrite": "by rewriting", "vectors": "by delete files"}
     return DryRunResult(
-        action=f"merge {changes} into a base of {format_count(rows, 'row')}, {mode[str(run.task['mode'])]}",
+        action=f"merge {changes} into a base of {format_count(rows, 'row')}, {mode[str(run.task_as(MergeTask).mode)]}",
         affected=[
             AffectedItems("pending rows", keyed.pending_rows, keyed.pending_bytes),
             AffectedItems("change files", len(pending), sum(file.size for file in pending)),

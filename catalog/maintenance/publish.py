@@ -11,6 +11,7 @@ from catalog.maintenance.context import JobContext
 from catalog.maintenance.kind import MaintenanceKind
 from catalog.planning.facts import TableFacts
 from catalog.tables.relation import Relation, RelationKind
+from firn.protocol.tasks.publish import PublishTask
 
 
 def check_takes(relation: Relation, _facts: TableFacts) -> None:
@@ -21,15 +22,15 @@ def check_takes(relation: Relation, _facts: TableFacts) -> None:
     )
 
 
-def build_task(_context: JobContext) -> Json:
-    """Nothing here: server.service.hive adds the partitions that it has found."""
-    return {}
+def finish_task(_context: JobContext, staged: Json) -> PublishTask:
+    """The partitions that the comparison with Hive has found are staged."""
+    return PublishTask.model_validate(staged)
 
 
 PUBLISH = MaintenanceKind(
     name=JobKind.PUBLISH,
     max_wait=timedelta(minutes=5),
-    build_task=build_task,
+    finish_task=finish_task,
     check_takes=check_takes,
     commits={RelationKind.BASE: frozenset({"replace"})},
 )

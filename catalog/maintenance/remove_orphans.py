@@ -1,13 +1,14 @@
-"""Orphans: set aside, and later delete, files that nothing refers to."""
+"""Orphans: set aside, and later delete, files that nothing refers to.
+
+Its task says what to list. server.service.orphans builds it, because that looks at the other tables too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from catalog.iceberg.json import Json
 from catalog.jobs.job import Job, JobKind, JobStatus
-from catalog.maintenance.context import JobContext
 from catalog.maintenance.kind import MaintenanceKind
 from catalog.maintenance.scheduled import due_by_schedule
 from catalog.planning.facts import Due, TableFacts
@@ -46,16 +47,10 @@ def _looked_through(facts: TableFacts, past: Sequence[Job]) -> bool:
     return aside_at is not None and max(job.created_at for job in looks) - aside_at >= quarantine
 
 
-def build_task(_context: JobContext) -> Json:
-    """Nothing here: server.service.orphans says what to list, because it looks at the other tables too."""
-    return {}
-
-
 REMOVE_ORPHANS = MaintenanceKind(
     name=JobKind.REMOVE_ORPHANS,
     max_wait=timedelta(hours=6),
     trigger=trigger,
-    build_task=build_task,
     is_only_scheduled=True,
     dry_run_params={"dry_run": True},  # to find orphans, every file has to be listed: an optimizer does that
 )

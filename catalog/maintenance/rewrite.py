@@ -15,7 +15,7 @@ from catalog.history.tables import format_sort_order
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema, field_by_name
 from catalog.jobs.job import Job, JobKind
-from catalog.keyed.file_tasks import RewriteStrategy, build_rewrite_task, name_files_table
+from catalog.keyed.file_tasks import build_rewrite_task, name_files_table
 from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, count_by_partition, measure_gain
 from catalog.maintenance.estimate import Effect, TableSize
@@ -26,6 +26,7 @@ from catalog.planning.file_rules import rewrite_policy
 from catalog.planning.schedules import find_due_times
 from catalog.planning.trigger_result import NotYet, format_count, format_time
 from catalog.tables.relation import Relation, RelationKind, TableStats
+from firn.protocol.tasks.files import RewriteStrategy, RewriteTask
 
 WITH_VECTORS = 3
 """From this format version on a data file has one deletion vector at most: there is nothing to pack."""
@@ -167,7 +168,7 @@ def estimate(facts: TableFacts, before: TableSize, params: Mapping[str, Any]) ->
     return Effect(after, work)
 
 
-def build_task(context: JobContext) -> Json:
+def build_task(context: JobContext) -> RewriteTask:
     """Of a plain table, or of a keyed table's base."""
     job = context.job
     table = name_files_table(job.table, is_keyed=context.keyed is not None)
@@ -179,8 +180,8 @@ def dry_run(run: DryRun) -> DryRunResult:
 
     They are the files that Iceberg's planner would choose, as the job asks it to.
     """
-    metadata, task = run.context.main_store[1], run.task
-    order, rule = _order(metadata, task), RewriteRule.of_task(task)
+    metadata, task = run.context.main_store[1], run.task_as(RewriteTask)
+    order, rule = _order(metadata, task), RewriteRule.of_task(task.model_dump())
     files = run.live(metadata)
     data = [file for file in files if not file.content]
     deletes = AppliedDeletes()
@@ -222,37 +223,37 @@ def _size(files: Sequence[ManifestEntry]) -> int:
     return sum(file.size for file in files)
 
 
-def _order(metadata: Json, task: Json) -> str:
+def _order(metadata: Json, task: RewriteTask) -> str:
     """How rows are sorted, in words; Invalid for what the job would be refused for when it begins."""
-    if task["strategy"] == "binpack":
+    if task.strategy == "binpack":
         return ""
     schema = current_schema(metadata)
     unknown = [
         name
-        for name in task["sort_order"]
+        for name in task.sort_order
         if all(field_by_name(schema, part) is None for part in (name, name.partition(".")[0]))
     ]
     if unknown:
         raise Invalid(f"cannot sort by {', '.join(unknown)}: the table has no such column", hint="case matters")
-    by = ", ".join(task["sort_order"]) or format_sort_order(metadata)
+    by = ", ".join(task.sort_order) or format_sort_order(metadata)
     if by is None:
         raise Invalid("the table has no sort order", hint="set one, or name the columns to sort by")
-    return f", {'sorted' if task['strategy'] == 'sort' else 'z-ordered'} by {by}"
+    return f", {'sorted' if task.strategy == 'sort' else 'z-ordered'} by {by}"
 
 
-def _notes(metadata: Json, task: Json, deletes: AppliedDeletes, chosen: Sequence[ManifestEntry]) -> list[str]:
+def _notes(metadata: Json, task: RewriteTask, deletes: AppliedDeletes, chosen: Sequence[ManifestEntry]) -> list[str]:
     """What is not counted here."""
     notes: list[str] = []
     if not chosen:
         return notes
-    if task["filter"] is not None:
-        notes.append(f"of these only files are taken that may hold rows where {task['filter']}: found when it runs")
-    if not task["everything"] and _size(chosen) > task["max_job_bytes"]:
-        most = format_count(task["max_job_bytes"], "byte")
+    if task.filter is not None:
+        notes.append(f"of these only files are taken that may hold rows where {task.filter}: found when it runs")
+    if not task.everything and _size(chosen) > task.max_job_bytes:
+        most = format_count(task.max_job_bytes, "byte")
         notes.append(f"one job takes {most} (firn.rewrite.max-job-size), or one partition's more: the next goes on")
     if deletes.count:
         notes.append("rows that delete files take away are not written again")
-    if task["apply_deletes"] and deletes.nameless:
+    if task.apply_deletes and deletes.nameless:
         notes.append("delete files of several data files may apply to fewer of them: found when it runs")
     if any(file.spec_id != metadata["default-spec-id"] for file in chosen):
         notes.append("files of an older partitioning are spread over the partitions of now")

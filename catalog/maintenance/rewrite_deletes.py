@@ -30,6 +30,7 @@ from catalog.planning.dry_run import AffectedItems, DryRunResult, list_largest_p
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.trigger_result import format_count
 from catalog.tables.relation import RelationKind
+from firn.protocol.tasks.files import DeletesTask
 
 _DELETE_TARGET = ("write.delete.target-file-size-bytes", 64 * 2**20)
 
@@ -61,7 +62,7 @@ def estimate(facts: TableFacts, before: TableSize, _params: Mapping[str, Any]) -
     return Effect(after, min(stats.bytes, 20 * (stats.position_deletes + stats.equality_deletes)))
 
 
-def build_task(context: JobContext) -> Json:
+def build_task(context: JobContext) -> DeletesTask:
     """Of a plain table, or of a keyed table's base: a change store has none."""
     job = context.job
     least = int(job.params.get("min_files") or context.policy["firn.deletes.min-files"])
@@ -70,13 +71,13 @@ def build_task(context: JobContext) -> Json:
 
 def dry_run(run: DryRun) -> DryRunResult:
     """Delete files of data files that are gone, and small ones that can be packed: a deletion vector cannot."""
-    metadata, task = run.context.main_store[1], run.task
+    metadata, task = run.context.main_store[1], run.task_as(DeletesTask)
     files = run.live(metadata)
     data = {file.location for file in files if not file.content}
     delete_files = [file for file in files if file.content]
     dangling = [file for file in delete_files if file.of is not None and file.of not in data]
     loose = [file for file in delete_files if file.content == 1 and not file.is_vector and file not in dangling]
-    groups = _small_groups(metadata, loose, task["min_files"])
+    groups = _small_groups(metadata, loose, task.min_files)
     chosen = [file for group in groups for file in group]
     nameless = any(file.of is None for file in delete_files)
     return DryRunResult(

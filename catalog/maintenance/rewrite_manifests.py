@@ -20,6 +20,7 @@ from catalog.planning.dry_run import AffectedItems, DryRunResult
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.trigger_result import format_count
 from catalog.tables.relation import RelationKind
+from firn.protocol.tasks.files import ManifestsTask
 
 _MANIFEST_TARGET = ("commit.manifest.target-size-bytes", 8 * 2**20)
 
@@ -49,7 +50,7 @@ def _last_packed(past: Sequence[Job]) -> str:
     return next(packed, "ever")
 
 
-def build_task(context: JobContext) -> Json:
+def build_task(context: JobContext) -> ManifestsTask:
     """Of a plain table, or of both stores."""
     job, is_keyed = context.job, context.keyed is not None
     tables = [TableName(job.table.as_namespace, store) for store in (BASE, CHANGE)] if is_keyed else [job.table]
@@ -64,7 +65,7 @@ def dry_run(run: DryRun) -> DryRunResult:
     for store, name, metadata in run.context.stores:
         sizes = _manifest_sizes(run, metadata)
         fewest = -(-sum(sizes) // read_size_property(metadata, *_MANIFEST_TARGET))
-        written = len(sizes) > run.task["max_count"] and fewest <= len(sizes) / 2
+        written = len(sizes) > run.task_as(ManifestsTask).max_count and fewest <= len(sizes) / 2
         now, after = now + len(sizes), after + (fewest if written else len(sizes))
         label = f"manifests of {store or name} to " + ("write anew" if written else "leave")
         affected.append(AffectedItems(label, len(sizes), sum(sizes)))

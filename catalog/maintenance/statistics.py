@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from catalog.iceberg.json import Json
 from catalog.jobs.job import Job, JobKind, JobStatus
 from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, measure_gain, read_totals
@@ -16,6 +15,7 @@ from catalog.planning.dry_run import AffectedItems, DryRunResult
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.trigger_result import NotYet, format_count
 from catalog.retention.statistics import build_statistics_task, choose_statistics_columns
+from firn.protocol.tasks.retention import StatisticsTask
 
 
 def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotYet | None:
@@ -31,7 +31,7 @@ def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotY
     return due_by_schedule(JobKind.STATISTICS, "firn.statistics.schedule", reason, facts, past, now, state=state)
 
 
-def build_task(context: JobContext) -> Json:
+def build_task(context: JobContext) -> StatisticsTask:
     """The columns of the head that are not counted yet; of all columns when somebody asks and the policy names none."""
     name, metadata = context.main_store
     wanted = context.policy["firn.statistics.columns"]
@@ -41,10 +41,10 @@ def build_task(context: JobContext) -> Json:
 
 def dry_run(run: DryRun) -> DryRunResult:
     """Columns to be counted: their values of all rows are read."""
-    metadata, columns = run.context.main_store[1], run.task["columns"]
+    metadata, columns = run.context.main_store[1], run.task_as(StatisticsTask).columns
     now = read_totals(metadata)
     over = f"{format_count(len(columns), 'column')} over {format_count(now['rows'], 'row')}"
-    if run.task["snapshot_id"] is None or not columns:
+    if run.task_as(StatisticsTask).snapshot_id is None or not columns:
         reason = "the head's statistics are there already, or it has none of the columns yet"
         return DryRunResult(action=f"count nothing: {reason}", gain=measure_gain(metadata))
     return DryRunResult(

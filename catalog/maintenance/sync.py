@@ -16,6 +16,7 @@ from catalog.maintenance.kind import MaintenanceKind
 from catalog.maintenance.merge import build_merge_policy
 from catalog.planning.facts import TableFacts
 from catalog.tables.relation import Relation, RelationKind
+from firn.protocol.tasks.sync import SyncTask
 
 
 def check_takes(relation: Relation, _facts: TableFacts) -> None:
@@ -23,26 +24,25 @@ def check_takes(relation: Relation, _facts: TableFacts) -> None:
     raise Invalid(f"a sync of {relation.name} begins with a look at Hive", hint=f"run `firn hive sync {relation.name}`")
 
 
-def build_task(context: JobContext) -> Json:
+def finish_task(context: JobContext, staged: Json) -> SyncTask:
     """A sync that rebuilds partitions is also a merge, of everything whether pending or not.
 
-    server.service.hive adds what the scan of Hive has found.
+    What the scan of Hive has found is staged.
     """
     keyed, base, change = context.keyed_table, context.metadata[BASE], context.metadata[CHANGE]
     through = read_replay_end(change)
     clean = build_clean_task(keyed, context.relation.name, through=through, policy=build_merge_policy(context))
     everything = replace(build_merge_policy(context), max_job_rows=None)
     merge = build_merge_task(keyed, context.relation.name, base, change, policy=everything)
-    return {
-        "merge": merge | {"through": through, "clean": clean},
-        "replay": build_replay_task(keyed, context.relation.name, base, change),
-    }
+    merged = merge.model_copy(update={"through": through, "clean": clean})
+    replay = build_replay_task(keyed, context.relation.name, base, change)
+    return SyncTask.model_validate({**staged, "merge": merged, "replay": replay})
 
 
 SYNC = MaintenanceKind(
     name=JobKind.SYNC,
     max_wait=timedelta(minutes=5),
-    build_task=build_task,
+    finish_task=finish_task,
     tables=frozenset({RelationKind.KEYED}),
     check_takes=check_takes,
     commits={

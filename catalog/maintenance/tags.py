@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from catalog.iceberg.json import Json
 from catalog.jobs.job import Job, JobKind
 from catalog.maintenance.context import JobContext
 from catalog.maintenance.dry_run import DryRun, measure_gain
@@ -15,6 +14,7 @@ from catalog.planning.dry_run import AffectedItems, DryRunResult
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.trigger_result import NotYet, format_count
 from catalog.retention.tags import TagPlan, TagPolicy, build_tags_task, plan_tags
+from firn.protocol.tasks.retention import TagsTask
 
 
 def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotYet | None:
@@ -35,7 +35,7 @@ def plan_tags_of(context: JobContext) -> TagPlan:
     return plan_tags(context.main_store[1], policy, context.now)
 
 
-def build_task(context: JobContext) -> Json:
+def build_task(context: JobContext) -> TagsTask:
     """The tags to make and to drop; Invalid without a schedule."""
     name, metadata = context.main_store
     return build_tags_task([*name.namespace, name.name], metadata, plan_tags_of(context))
@@ -43,8 +43,9 @@ def build_task(context: JobContext) -> Json:
 
 def dry_run(run: DryRun) -> DryRunResult:
     """Tags that the schedule asks for, and those whose time is over."""
-    make, drop, missed = run.task["make"], run.task["drop"], run.task["missed"]
-    made = [AffectedItems(f"tag {tag['name']} on snapshot {tag['snapshot_id']}", 1) for tag in make]
+    task = run.task_as(TagsTask)
+    make, drop, missed = task.make, task.drop, task.missed
+    made = [AffectedItems(f"tag {tag.name} on snapshot {tag.snapshot_id}", 1) for tag in make]
     dropped = [AffectedItems(f"drop {name}", 1) for name in sorted(drop)]
     return DryRunResult(
         action=f"make {format_count(len(make), 'tag')} and drop {len(drop):,}",

@@ -29,6 +29,7 @@ from catalog.retention.ttl import (
     compute_ttl_cutoff,
 )
 from catalog.tables.relation import RelationKind
+from firn.protocol.tasks.retention import TtlTask
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -56,7 +57,7 @@ def find_cutoff(context: JobContext) -> Cutoff:
     return compute_ttl_cutoff(context.main_store[1], policy, context.now)
 
 
-def build_task(context: JobContext) -> Json:
+def build_task(context: JobContext) -> TtlTask:
     """A delete from a plain table; for a keyed table also the merge without old rows that may take its place."""
     cutoff, (name, base) = find_cutoff(context), context.main_store
     task = build_ttl_task([*name.namespace, name.name], cutoff)
@@ -70,7 +71,7 @@ def build_task(context: JobContext) -> Json:
     )
     merge = build_merge_task(context.keyed, context.relation.name, base, change, policy=policy)
     pair = build_pair(context.keyed, context.relation.name, base, change)
-    return task | {"keyed": build_keyed_facts(pair, cutoff, merge)}
+    return task.model_copy(update={"keyed": build_keyed_facts(pair, cutoff, merge)})
 
 
 @dataclass(slots=True)

@@ -7,22 +7,17 @@ from typing import Any
 
 from catalog.files.file_layout import APPLY_DELETES, FEWEST_FILES
 from catalog.iceberg.json import Json
-from catalog.keyed.file_tasks import (
-    CompactPolicy,
-    RewritePolicy,
-    RewriteStrategy,
-    build_compact_task,
-    build_rewrite_task,
-)
+from catalog.keyed.file_tasks import CompactPolicy, RewritePolicy, build_compact_task, build_rewrite_task
 from catalog.keyed.spec import KeyedTable
 from catalog.names import TableName
 from catalog.policy.policy import Policy
+from firn.protocol.tasks.files import RewriteStrategy
 
 PLANNED_FILES = 5
 """Or fewer, where the owner wants a rewrite of fewer."""
 _ANY = TableName(("any",), "any")
-_SIZES = ("target_file_size", "small_file_size", "min_files", "max_delete_ratio", "max_job_bytes")
-_PACKS = ("watermark", "target_file_size", "min_files", "pack_merged")
+_SIZES = {"target_file_size", "small_file_size", "min_files", "max_delete_ratio", "max_job_bytes"}
+_PACKS = {"watermark", "target_file_size", "min_files", "pack_merged"}
 
 
 def rewrite_policy(policy: Policy, asked: Mapping[str, Any]) -> RewritePolicy:
@@ -53,10 +48,10 @@ def compact_policy(policy: Policy, asked: Mapping[str, Any]) -> CompactPolicy:
 def rewrite_rule(policy: Policy) -> Json:
     """What decides which files a planned rewrite takes."""
     task = build_rewrite_task(_ANY, rewrite_policy(policy, {}))
-    return {key: task[key] for key in _SIZES}
+    return task.model_dump(include=_SIZES)
 
 
 def compact_rule(policy: Policy, keyed: KeyedTable) -> Json:
     """What decides which files a planned compaction packs."""
     task = build_compact_task(keyed, _ANY, compact_policy(policy, {}))
-    return {key: task[key] for key in _PACKS}
+    return task.model_dump(include=_PACKS)

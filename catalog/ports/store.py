@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
 
-from catalog.history.change import Topic
 from catalog.history.commit import CommitEvent
 from catalog.history.metrics import MetricsReport, ReportKind
 from catalog.jobs.blocker import Blocker, BlockerId
@@ -39,6 +38,7 @@ from catalog.tables.relation import (
     TableStats,
 )
 from catalog.tables.table_status import PlanRequest, PlanResult
+from firn.protocol.history import Topic
 
 Scope = tuple[CatalogName, Namespace]
 """What policies are set for: a namespace, or with () the whole catalog."""

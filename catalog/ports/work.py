@@ -15,7 +15,8 @@ from catalog.jobs.scheduling import SlotRun
 from catalog.names import CatalogName, Namespace, RelationId
 from catalog.ports.page import Page
 from catalog.tables.relation import Relation, RelationKind
-from catalog.tables.table_status import Sort, TableStatus
+from catalog.tables.table_status import TableStatus
+from firn.protocol.tables import Sort
 
 
 class Groups(Protocol):

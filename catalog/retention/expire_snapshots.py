@@ -18,6 +18,7 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.reading import MAIN, sequence_number
 from catalog.names import TableName
 from catalog.timestamps import to_milliseconds
+from firn.protocol.tasks.retention import ExpireTable, ExpireTask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,22 +76,20 @@ def select_expired(
     return ExpiredSnapshots(snapshot_ids=found, refs=aged)
 
 
-def build_expire_task(tables: Sequence[tuple[TableName, Json, ExpiredSnapshots]]) -> Json:
+def build_expire_task(tables: Sequence[tuple[TableName, Json, ExpiredSnapshots]]) -> ExpireTask:
     """The facts for an expiry; tables that nothing leaves are left out."""
-    return {
-        "tables": [
-            {
-                "table": str(table),
-                "parts": [*table.namespace, table.name],
-                "location": metadata["location"],
-                "table_uuid": metadata["table-uuid"],
-                "snapshot_ids": sorted(going.snapshot_ids),
-                "refs": dict(going.refs),
-            }
+    return ExpireTask(
+        tables=[
+            ExpireTable(
+                parts=[*table.namespace, table.name],
+                table_uuid=metadata["table-uuid"],
+                snapshot_ids=sorted(going.snapshot_ids),
+                refs=dict(going.refs),
+            )
             for table, metadata, going in tables
             if going
         ]
-    }
+    )
 
 
 def _kept_by(

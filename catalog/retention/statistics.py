@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from catalog.errors import Invalid
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema, current_snapshot, current_snapshot_id, schema_by_id
+from firn.protocol.tasks.retention import StatisticsTask
 
 _UNFIT = frozenset({"unknown", "variant", "geometry", "geography"})
 SKETCH = "apache-datasketches-theta-v1"
@@ -31,7 +32,7 @@ def choose_statistics_columns(metadata: Json, wanted: Sequence[str] | None, *, a
     return [name for name in types if name in wanted]
 
 
-def build_statistics_task(parts: Sequence[str], metadata: Json, columns: Sequence[str]) -> Json:
+def build_statistics_task(parts: Sequence[str], metadata: Json, columns: Sequence[str]) -> StatisticsTask:
     """The facts for counting; what the head's statistics hold already is left out, and columns that are newer than it.
 
     Its columns have the names that they had when it was written: with that schema Iceberg reads it.
@@ -40,12 +41,12 @@ def build_statistics_task(parts: Sequence[str], metadata: Json, columns: Sequenc
     ids = {field["name"]: field["id"] for field in current_schema(metadata)["fields"]}
     there = [name for name in columns if ids[name] in then]
     missing = [name for name in there if name not in known]
-    return {
-        "parts": list(parts),
-        "snapshot_id": current_snapshot_id(metadata),
+    return StatisticsTask(
+        parts=list(parts),
+        snapshot_id=current_snapshot_id(metadata),
         # A snapshot has one statistics file: a new one takes the place of the old one and holds all.
-        "columns": [then[ids[name]] for name in there] if missing else [],
-    }
+        columns=[then[ids[name]] for name in there] if missing else [],
+    )
 
 
 def list_counted_columns(metadata: Json) -> list[str]:

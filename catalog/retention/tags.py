@@ -19,6 +19,7 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.reading import snapshot_by_id
 from catalog.policy.schedule import Schedule
 from catalog.timestamps import from_milliseconds, to_milliseconds
+from firn.protocol.tasks.retention import NewTag, TagsTask
 
 MOST_AT_ONCE = 100
 """Moments that one job makes up for; of a longer gap the newest."""
@@ -37,15 +38,6 @@ class TagPolicy:
     def name_of(self, moment: datetime) -> str:
         """What the tag of a moment is called, on the owner's wall clock."""
         return moment.astimezone(self.zone).strftime(self.name)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewTag:
-    """A tag to be made."""
-
-    name: str
-    snapshot_id: int
-    max_ref_age_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,18 +73,15 @@ def plan_tags(metadata: Json, policy: TagPolicy, now: datetime) -> TagPlan:
     return TagPlan(make=list(make.values()), drop=over, missed=missed)
 
 
-def build_tags_task(parts: Sequence[str], metadata: Json, plan: TagPlan) -> Json:
+def build_tags_task(parts: Sequence[str], metadata: Json, plan: TagPlan) -> TagsTask:
     """The facts for making and dropping tags."""
-    return {
-        "parts": list(parts),
-        "table_uuid": metadata["table-uuid"],
-        "make": [
-            {"name": one.name, "snapshot_id": one.snapshot_id, "max_ref_age_ms": one.max_ref_age_ms}
-            for one in plan.make
-        ],
-        "drop": dict(plan.drop),
-        "missed": dict(plan.missed),
-    }
+    return TagsTask(
+        parts=list(parts),
+        table_uuid=metadata["table-uuid"],
+        make=list(plan.make),
+        drop=dict(plan.drop),
+        missed=dict(plan.missed),
+    )
 
 
 def _moments(schedule: Schedule, policy: TagPolicy, *, since: datetime | None, now: datetime) -> list[datetime]:

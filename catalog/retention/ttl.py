@@ -24,6 +24,8 @@ from catalog.iceberg.reading import current_schema, field_by_name
 from catalog.keyed.schema import OP
 from catalog.keyed.view_sql import Pair, build_effective_sql, build_merged_sql, quote_name
 from catalog.names import TableName
+from firn.protocol.tasks.merge import MergeTask
+from firn.protocol.tasks.retention import KeyedTtl, TtlTask
 
 KINDS = ("date", "timestamp", "timestamptz")
 _FIELD, _AGE = "firn.ttl.field", "firn.ttl.max-age"
@@ -135,25 +137,25 @@ def check_takes_ttl(name: TableName, *, hive_linked: bool) -> None:
         )
 
 
-def build_ttl_task(parts: list[str], cutoff: Cutoff) -> Json:
+def build_ttl_task(parts: list[str], cutoff: Cutoff) -> TtlTask:
     """The facts for a plain table; those of a keyed one come on top."""
-    return {
-        "parts": parts,
-        "condition": cutoff.condition(),
-        "cutoff": cutoff.at.isoformat(),
-        "whole_partitions": cutoff.whole,
-        "keyed": None,
-    }
+    return TtlTask(
+        parts=parts,
+        condition=cutoff.condition(),
+        cutoff=cutoff.at.isoformat(),
+        whole_partitions=cutoff.whole,
+        keyed=None,
+    )
 
 
-def build_keyed_facts(pair: Pair, cutoff: Cutoff, merge: Json) -> Json:
+def build_keyed_facts(pair: Pair, cutoff: Cutoff, merge: MergeTask) -> KeyedTtl:
     """What a keyed table's job needs besides: the facts of a merge of everything pending, and SQL over both stores."""
-    return {
-        "merge": merge,
-        "concerned": _concerned(pair, cutoff) if pair.pending else None,
-        "leaving": _leaving(pair, cutoff) if pair.pending else None,
-        "staying": f"SELECT * FROM ({build_merged_sql(pair)}) AS m WHERE NOT {cutoff.condition('m')}",
-    }
+    return KeyedTtl(
+        merge=merge,
+        concerned=_concerned(pair, cutoff) if pair.pending else None,
+        leaving=_leaving(pair, cutoff) if pair.pending else None,
+        staying=f"SELECT * FROM ({build_merged_sql(pair)}) AS m WHERE NOT {cutoff.condition('m')}",
+    )
 
 
 def _concerned(pair: Pair, cutoff: Cutoff) -> str:

@@ -5,24 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 
 from catalog.jobs.job import JobKind
 from catalog.names import CatalogName, RelationId
 
 PERFECT = 100
 """The health of a table for which there is nothing to do."""
-
-
-class Sort(StrEnum):
-    """What a list of tables is sorted by; the worst, largest or newest first."""
-
-    NAME = "name"
-    HEALTH = "health"
-    SIZE = "size"
-    FILES = "files"
-    PENDING = "pending"
-    LAST_COMMIT = "last_commit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ from firn.cli.hive import names, tell_checks
 from firn.cli.show import size
 from firn.cli.watch import watch_job
 from firn.errors import FirnError
+from firn.protocol.jobs import JobStatus
 from firn.transport import Json
-from firn.wire import JobStatus
 
 app = upgrade.app  # a command of `firn hive` too
 

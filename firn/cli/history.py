@@ -13,7 +13,7 @@ from firn.cli.durations import duration_ms, duration_text
 from firn.cli.show import Show, moment, size
 from firn.cli.tables import DryRun, Limit, TableArg
 from firn.errors import Invalid
-from firn.wire import Topic
+from firn.protocol.history import Topic
 
 app = tables.app  # these are commands of `firn table` too; they fill a file of their own
 

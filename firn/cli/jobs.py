@@ -14,8 +14,9 @@ from firn.cli.orphans import show_batches
 from firn.cli.show import Show, moment
 from firn.cli.table_jobs import run_job
 from firn.cli.watch import JOB_COLUMNS, job_row, state_of, tell_job, watch_job
+from firn.protocol.jobs import JobStatus
 from firn.transport import Json
-from firn.wire import Attempt, Job, JobStatus
+from firn.wire import Attempt, Job
 
 app = typer.Typer(help="Background jobs.", no_args_is_help=True)
 

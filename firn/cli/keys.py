@@ -10,7 +10,8 @@ from firn.cli.context import CliContext, command
 from firn.cli.show import Show, moment
 from firn.cli.table_jobs import run_job
 from firn.errors import Invalid
-from firn.wire import Job, JobStatus, Keys, RepeatedKey
+from firn.protocol.jobs import JobStatus
+from firn.wire import Job, Keys, RepeatedKey
 
 TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="NAMESPACE.TABLE or CATALOG.NAMESPACE.TABLE")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, do nothing.")]

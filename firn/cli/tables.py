@@ -17,7 +17,10 @@ from firn.cli.show import Show, moment, size
 from firn.cli.table_jobs import run_job
 from firn.cli.upkeep import add_to as add_upkeep
 from firn.errors import Invalid
-from firn.wire import MergeMode, RewriteStrategy, Sort, Table, TableKind
+from firn.protocol.tables import Sort, TableKind
+from firn.protocol.tasks.files import RewriteStrategy
+from firn.protocol.tasks.merge import MergeMode
+from firn.wire import Table
 
 app = typer.Typer(help="Plain and keyed tables.", no_args_is_help=True)
 add_to(app)

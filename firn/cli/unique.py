@@ -8,7 +8,7 @@ from firn.cli.context import CliContext
 from firn.cli.keys import show_repeated
 from firn.cli.watch import check_operation, watch_job, watch_operation
 from firn.errors import FirnError, Refused
-from firn.wire import JobStatus
+from firn.protocol.jobs import JobStatus
 
 
 def check_unique(ctx: CliContext, table: str, *, keep: bool) -> None:

@@ -10,8 +10,10 @@ import typer
 from firn.cli.context import CliContext
 from firn.cli.show import Show, moment
 from firn.errors import FirnError
+from firn.protocol.jobs import JobStatus
+from firn.protocol.operations import OperationStatus
 from firn.transport import Json
-from firn.wire import Batch, Job, JobStatus, Operation, OperationStatus
+from firn.wire import Batch, Job, Operation
 
 NOTHING_TO_DO = "nothing to do"
 _NAMED_BELOW = 500

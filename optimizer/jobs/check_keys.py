@@ -13,13 +13,13 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
+from firn.protocol.leases import Outcome, Result
+from firn.protocol.tasks.keys import KeysTask
 from optimizer.errors import Refused
 from optimizer.job import OptimizerJob
 from optimizer.job_run import JobRun
 from optimizer.jobs.merge import format_partitions, run_signed
-from optimizer.keys_task import KeysTask
 from optimizer.read_checks import reads_main_store
-from optimizer.wire import Outcome, Result
 
 REPEATED, SAMPLE, WRITTEN, SURPLUS = "firn_repeated", "firn_sample", "firn_written", "firn_surplus"
 """The views that the server's SQL reads."""

@@ -10,10 +10,11 @@ from typing import Any
 
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
+from firn.protocol.leases import Outcome, Result
+from firn.protocol.tasks.merge import CleanTask
 from optimizer.job import OptimizerJob
 from optimizer.job_run import JobRun
 from optimizer.read_checks import reads_change_store
-from optimizer.wire import CleanTask, Outcome, Result
 
 
 def run(work: JobRun) -> Result:

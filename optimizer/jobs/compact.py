@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog.files.change_packing import ChangeFile, Pack, pack_files
-from optimizer.file_tasks import CompactTask
+from firn.protocol.leases import Outcome, Result
+from firn.protocol.tasks.files import CompactTask
 from optimizer.java import iterate
 from optimizer.job import OptimizerJob
 from optimizer.job_run import JobRun
 from optimizer.job_totals import JobTotals
 from optimizer.read_checks import reads_change_store, refresh_checked
-from optimizer.wire import Outcome, Result
 
 
 def run(work: JobRun) -> Result:

@@ -17,8 +17,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 from pyspark.sql.types import StructField, StructType
 
+from firn.protocol.leases import Lease, Outcome, Result
 from firn.protocol.names import quote_name
-from optimizer.convert_task import Column, ConvertTask, Layout
+from firn.protocol.tasks.convert import Column, ConvertTask, Layout
+from firn.protocol.tasks.sync import HiveColumn
 from optimizer.errors import Refused
 from optimizer.hive_rows import check_zone, spark_type
 from optimizer.job import OptimizerJob
@@ -27,9 +29,7 @@ from optimizer.jobs.merge import sign_properties
 from optimizer.json_rows import parse_lines
 from optimizer.read_checks import JobReads
 from optimizer.serde_rows import LAZY, NUMBER, Directory, SerdeRows
-from optimizer.sync_task import HiveColumn
 from optimizer.uncommitted_files import stage_rows
-from optimizer.wire import Lease, Outcome, Result
 
 _ROWS, _NO_KEY = "_firn_rows", "_firn_no_key"
 _SHOWN_KEYS = 5

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from firn.protocol.leases import Outcome, Result
 from firn.protocol.names import join_name
+from firn.protocol.tasks.retention import ExpireTable, ExpireTask
 from optimizer.deletion import Freed, delete_unneeded
 from optimizer.errors import Refused, Unknown
 from optimizer.job import OptimizerJob
 from optimizer.job_run import JobRun
 from optimizer.reachable_files import check_manifests
 from optimizer.read_checks import reads_nothing
-from optimizer.retention_tasks import ExpireTable, ExpireTask
-from optimizer.wire import Outcome, Result
 
 
 def run(work: JobRun) -> Result:

@@ -18,7 +18,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameWriterV2
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
+from firn.protocol.leases import Outcome, Result
 from firn.protocol.names import quote_name
+from firn.protocol.tasks.merge import CleanTask, MergeTask
 from optimizer.errors import Refused, Unknown
 from optimizer.failures import explain_failure
 from optimizer.job import OptimizerJob
@@ -27,7 +29,6 @@ from optimizer.job_totals import JobTotals
 from optimizer.jobs.clean import clean
 from optimizer.partitions import predicate
 from optimizer.read_checks import reads_both_stores
-from optimizer.wire import CleanTask, MergeTask, Outcome, Result
 
 EVERYTHING = "true"
 NOTHING = "false"

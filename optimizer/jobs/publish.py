@@ -17,16 +17,17 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 from pyspark.sql.types import BinaryType, DataType
 
+from firn.protocol.leases import Lease, Outcome, Result
 from firn.protocol.names import quote_name
+from firn.protocol.tasks.merge import PartitionField
+from firn.protocol.tasks.publish import Partition, PublishReport, PublishTask
 from optimizer.avro_writing import AvroColumn, find_lost_values, write_avro
 from optimizer.errors import Refused
 from optimizer.hive_rows import check_zone, spark_type
 from optimizer.job import OptimizerJob
 from optimizer.job_run import JobRun
 from optimizer.partitions import predicate
-from optimizer.publish_task import Partition, PublishReport, PublishTask
 from optimizer.read_checks import JobReads, TableRead
-from optimizer.wire import Lease, Outcome, PartitionField, Result
 
 ANSWER_SECONDS = 900.0
 """The server reads the footers of all files before it answers."""

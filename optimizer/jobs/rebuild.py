@@ -20,14 +20,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from firn.protocol.names import quote_name
+from firn.protocol.tasks.merge import PartitionField
+from firn.protocol.tasks.sync import SyncTask
 from optimizer.errors import Refused
 from optimizer.hive_rows import ADDED, KNEW, HiveRows
 from optimizer.hive_snapshot import HivePartitions, Rows, find_known_keys
 from optimizer.job_run import JobRun
 from optimizer.jobs.merge import build_signature, format_partitions, sign_properties
 from optimizer.partitions import Value, exclude_partitions, predicate
-from optimizer.sync_task import SyncTask
-from optimizer.wire import PartitionField
 
 _LINEAGE = ("_row_id", "_last_updated_sequence_number")
 _WINS = "_firn_wins"

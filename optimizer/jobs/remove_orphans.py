@@ -17,13 +17,13 @@ from urllib.parse import urlsplit
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
+from firn.protocol.leases import Outcome, Result
+from firn.protocol.tasks.orphans import Ended, OrphansTask, QuarantinedFile, QuarantinedFiles
 from optimizer.errors import Refused
 from optimizer.job import OptimizerJob
 from optimizer.job_run import JobRun
-from optimizer.orphans_task import Ended, OrphansTask, QuarantinedFile, QuarantinedFiles
 from optimizer.reachable_files import list_needed_files
 from optimizer.read_checks import reads_nothing
-from optimizer.wire import Outcome, Result
 
 PROPOSED = 5_000
 """Files sent with one request: the server reads the table's manifests once for each."""

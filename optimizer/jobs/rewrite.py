@@ -16,18 +16,18 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from firn.protocol.leases import Outcome, Result
 from firn.protocol.names import join_name
+from firn.protocol.tasks.files import RewriteTask
 from firn.spark.errors import reason
 from optimizer.errors import LeaseLost, Refused, Unknown
 from optimizer.failures import explain_failure
-from optimizer.file_tasks import RewriteTask
 from optimizer.java import iterate, to_java_strings
 from optimizer.job import OptimizerJob
 from optimizer.job_run import JobRun
 from optimizer.job_totals import Changes, JobTotals, since
 from optimizer.jobs.rewrite_deletes import drop_dangling
 from optimizer.read_checks import reads_main_store, refresh_checked
-from optimizer.wire import Outcome, Result
 
 ROUNDS = 3
 """How often what a conflict has left undone is planned again by the same job."""

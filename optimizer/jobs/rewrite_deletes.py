@@ -9,13 +9,13 @@ from typing import Any
 
 from pyspark.sql.functions import count_distinct
 
-from optimizer.file_tasks import DeletesTask
+from firn.protocol.leases import Outcome, Result
+from firn.protocol.tasks.files import DeletesTask
 from optimizer.java import iterate
 from optimizer.job import OptimizerJob
 from optimizer.job_run import JobRun
 from optimizer.job_totals import JobTotals
 from optimizer.read_checks import reads_main_store, refresh_checked
-from optimizer.wire import Outcome, Result
 
 
 def run(work: JobRun) -> Result:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
-from optimizer.file_tasks import ManifestsTask
+from firn.protocol.leases import Outcome, Result
+from firn.protocol.tasks.files import ManifestsTask
 from optimizer.java import iterate
 from optimizer.job import OptimizerJob
 from optimizer.job_run import JobRun
 from optimizer.read_checks import reads_manifests
-from optimizer.wire import Outcome, Result
 
 TARGET_SIZE = "commit.manifest.target-size-bytes"
 DEFAULT_TARGET_SIZE = 8 * 2**20

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from firn.protocol.leases import Lease, Outcome, Result
+from firn.protocol.tasks.retention import StatisticsTask
 from optimizer.java import to_java_strings
 from optimizer.job import OptimizerJob
 from optimizer.job_run import JobRun
 from optimizer.read_checks import JobReads, TableRead
-from optimizer.retention_tasks import StatisticsTask
-from optimizer.wire import Lease, Outcome, Result
 
 
 def run(work: JobRun) -> Result:

@@ -10,14 +10,14 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
+from firn.protocol.leases import Lease, Outcome, Result
+from firn.protocol.tasks.sync import SyncTask
 from optimizer.hive_rows import SOURCE, HiveRows
 from optimizer.job import OptimizerJob
 from optimizer.job_run import JobRun
 from optimizer.jobs import rebuild
 from optimizer.jobs.merge import clean_after, sign_properties
 from optimizer.read_checks import CHANGE, JobReads, TableRead, stores_of
-from optimizer.sync_task import SyncTask
-from optimizer.wire import Lease, Outcome, Result
 
 TARGET_ROWS_PER_TASK = 500_000
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from firn.protocol.leases import Outcome, Result
+from firn.protocol.tasks.retention import TagsTask
 from optimizer.job import OptimizerJob
 from optimizer.job_run import JobRun
 from optimizer.read_checks import reads_nothing
-from optimizer.retention_tasks import TagsTask
-from optimizer.wire import Outcome, Result
 
 
 def run(work: JobRun) -> Result:

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from firn.protocol.leases import Outcome, Result
+from firn.protocol.tasks.retention import KeyedTtl, TtlTask
 from optimizer.job import OptimizerJob
 from optimizer.job_run import JobRun
 from optimizer.jobs.merge import build_signature, clean_after, merge_sql, run_signed, sign_properties
 from optimizer.read_checks import reads_both_stores
-from optimizer.retention_tasks import KeyedTtl, TtlTask
-from optimizer.wire import Outcome, Result
 
 _SOURCE = "firn_leaving"
 _TOTALS = {"files": "total-data-files", "bytes": "total-files-size", "deletes": "total-delete-files"}

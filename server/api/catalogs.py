@@ -10,8 +10,9 @@ from fastapi import APIRouter, Query
 from catalog.access.privileges import Securable
 from catalog.names import Namespace, parse_namespace
 from catalog.tables.relation import Catalog
+from firn.protocol.base import Request as In
 from firn.protocol.names import join_name
-from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, VisibilityDep
+from server.api.deps import CatalogDep, Out, PageOut, PagingDep, ServicesDep, VisibilityDep
 from server.api.errors import refusals
 
 router = APIRouter(prefix="/catalogs", tags=["catalogs"])

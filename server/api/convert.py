@@ -9,7 +9,8 @@ from fastapi import APIRouter, Query
 from catalog.errors import Invalid
 from catalog.keyed.spec import KeySpec
 from catalog.names import TableName
-from server.api.deps import CatalogDep, In, Out, ServicesDep
+from firn.protocol.base import Request as In
+from server.api.deps import CatalogDep, Out, ServicesDep
 from server.api.errors import refusals
 from server.api.hive import CheckOut, FullName
 from server.api.jobs import JobOut

@@ -6,7 +6,8 @@ from datetime import datetime
 
 from fastapi import APIRouter
 
-from server.api.deps import CatalogDep, In, Out, ServicesDep
+from firn.protocol.base import Request as In
+from server.api.deps import CatalogDep, Out, ServicesDep
 from server.api.errors import refusals
 from server.api.hive import FullName
 from server.api.operations import OperationOut

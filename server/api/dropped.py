@@ -12,8 +12,9 @@ from fastapi import APIRouter, Query, Request
 from catalog.access.privileges import Securable, formerly
 from catalog.names import TableName, parse_namespace
 from catalog.removal.drop import Dropped, DroppedKind, DroppedState
+from firn.protocol.base import Request as In
 from firn.protocol.names import join_name
-from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, TableDep, VisibilityDep
+from server.api.deps import CatalogDep, Out, PageOut, PagingDep, ServicesDep, TableDep, VisibilityDep
 from server.api.errors import refusals
 from server.service.drop.undrop import FilesState
 from server.service.services import Services

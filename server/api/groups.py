@@ -8,7 +8,8 @@ from fastapi import APIRouter
 
 from catalog.jobs.optimizer_group import Group, GroupName
 from catalog.launch.fleet import LaunchStatus
-from server.api.deps import In, Out, ServicesDep
+from firn.protocol.base import Request as In
+from server.api.deps import Out, ServicesDep
 from server.api.errors import refusals
 from server.service.optimizers.fleet import GroupFleet
 

@@ -8,13 +8,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from catalog.history.change import Topic
 from catalog.history.lineage import Totals
 from catalog.iceberg.json import Json
 from catalog.iceberg.summaries import read_number
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.ports.store import UnitOfWork
 from catalog.tables.relation import RelationKind
+from firn.protocol.history import Topic
 from server.api.deps import CatalogDep, Out, PageOut, PagingDep, ServicesDep, TableDep
 from server.api.errors import refusals
 from server.api.history_views import ChangeOut, EventOut, SnapshotOut, events_page, snapshot_out

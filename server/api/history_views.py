@@ -6,9 +6,10 @@ Snapshot ids are text: JavaScript's numbers are too small for them.
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 from catalog.errors import NoSuchTable
-from catalog.history.change import Change, ChangeKind, Topic
+from catalog.history.change import Change, ChangeKind
 from catalog.history.commit import CommitEvent
 from catalog.history.headline import describe_change, diff_lines, write_headline
 from catalog.iceberg.json import Json
@@ -16,6 +17,7 @@ from catalog.iceberg.table import ref_snapshot_id
 from catalog.keyed.spec import Version
 from catalog.names import CatalogName, TableName
 from catalog.ports.page import Page
+from firn.protocol.history import Topic
 from server.api.deps import Out, PageOut
 from server.api.table_views import id_text, stores_of
 from server.service.commit.commit_target import load_metadata
@@ -87,7 +89,7 @@ class EventOut(Out):
     @classmethod
     def of(cls, event: CommitEvent) -> EventOut:
         """An event as it is shown."""
-        own = {
+        own: dict[str, Any] = {
             "table": str(event.table),
             "app_id": event.summary.get("app-id"),
             "headline": write_headline(event),

@@ -13,7 +13,8 @@ from catalog.hive.table_index import HiveTableState
 from catalog.keyed.spec import KeyScope, KeySpec
 from catalog.names import TableName
 from catalog.policy.policy import check_settings
-from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, VisibilityDep
+from firn.protocol.base import Request as In
+from server.api.deps import CatalogDep, Out, PageOut, PagingDep, ServicesDep, VisibilityDep
 from server.api.errors import refusals
 from server.api.hive_views import (
     ColumnDifferenceOut,

@@ -15,7 +15,8 @@ from catalog.imports.spec import ImportSpec, Secrets, SourceKind
 from catalog.jobs.operation import OperationId
 from catalog.names import parse_namespace
 from catalog.tables.relation import RelationKind
-from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, TableDep
+from firn.protocol.base import Request as In
+from server.api.deps import CatalogDep, Out, PageOut, PagingDep, ServicesDep, TableDep
 from server.api.errors import refusals
 from server.api.operations import OperationOut
 

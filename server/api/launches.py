@@ -14,7 +14,8 @@ from catalog.iceberg.json import HIGHEST_INT, HIGHEST_LONG
 from catalog.jobs.optimizer_group import GroupName
 from catalog.launch.fleet import LaunchStatus
 from catalog.launch.settings import DeployMode, Launch, LaunchKind, Scaling
-from server.api.deps import In, Out, ServicesDep
+from firn.protocol.base import Request as In
+from server.api.deps import Out, ServicesDep
 from server.api.errors import refusals
 from server.service.optimizers.fleet import GroupFleet
 

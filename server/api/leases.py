@@ -6,23 +6,28 @@ import logging
 import threading
 import time
 from contextlib import suppress
-from datetime import datetime
-from enum import StrEnum
-from typing import Annotated, Any
-from uuid import UUID
 
 from anyio import from_thread
 from fastapi import APIRouter, Request, Response
-from pydantic import Field
 
 from catalog.errors import CatalogError, LeaseLost, Unavailable
 from catalog.history.commit import Outcome
-from catalog.jobs.job import JobKind
-from server.api.deps import In, LeaseDep, Out, ServicesDep
+from firn.protocol.base import Task
+from firn.protocol.leases import (
+    Heartbeat,
+    HeartbeatAnswer,
+    Lease,
+    LeasedTable,
+    LeaseRequest,
+    LocationsRequest,
+    Report,
+    TableLocation,
+)
+from firn.protocol.leases import Outcome as Reported
+from server.api.deps import LeaseDep, ServicesDep
 from server.api.errors import refusals
 from server.api.jobs import JobOut
-from server.api.optimizers import Memory
-from server.service.jobs.leased_files import FileFacts, LeasedTable
+from server.service.jobs.leased_files import FileFacts
 from server.service.jobs.leases import Leased
 
 router = APIRouter(tags=["optimizers"])
@@ -30,110 +35,15 @@ router = APIRouter(tags=["optimizers"])
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.3
-LONGEST_WAIT = 20
-MOST_LOCATIONS = 1_000
-LONGEST_LOCATION = 4_096
-
-
-class LeaseIn(In):
-    """Which job kinds an optimizer can run and how long it will wait for one."""
-
-    optimizer_id: str
-    kinds: list[JobKind]
-    wait_seconds: Annotated[float, Field(ge=0, le=LONGEST_WAIT)] = LONGEST_WAIT
-    memory: Memory = {}
-
-
-class LeasedTableOut(Out):
-    """An Iceberg table that a job works on, and its head when the task was made."""
-
-    parts: list[str]
-    snapshot_id: int | None
-
-    @classmethod
-    def of(cls, table: LeasedTable) -> LeasedTableOut:
-        """As the API writes it."""
-        return cls(parts=[*table.name.namespace, table.name.name], snapshot_id=table.snapshot_id)
-
-
-class LeaseOut(Out):
-    """A job and everything needed to run it.
-
-    An optimizer opens files in the `own_locations`, and asks about others before it does. `delegation` names how the
-    catalog gives access to files, for the header X-Iceberg-Access-Delegation; nothing where it gives none.
-    """
-
-    lease: str
-    lease_seconds: float
-    heartbeat_seconds: float
-    job_id: UUID
-    attempt: int
-    kind: JobKind
-    catalog: str
-    table: str
-    namespace: list[str]
-    name: str
-    params: dict[str, Any]
-    task: dict[str, Any]
-    tables: list[LeasedTableOut]
-    own_locations: list[str]
-    hive_table: str | None
-    delegation: list[str]
-
-
-class LocationsIn(In):
-    """Directories, with a slash at their ends, or files: what a job would open outside of its table's directories."""
-
-    locations: Annotated[list[Annotated[str, Field(max_length=LONGEST_LOCATION)]], Field(max_length=MOST_LOCATIONS)]
-
-
-class TableLocationOut(Out):
-    """Where a table has its files, and why none of them may be deleted, if so."""
-
-    parts: list[str]
-    location: str
-    keep_reason: str | None
-
-
-class HeartbeatIn(In):
-    """How far a job is, and lines for its log."""
-
-    progress: dict[str, Any] = {}
-    log: list[str] = []
-    memory: Memory = {}
-
-
-class HeartbeatOut(Out):
-    """Until when the lease now lasts."""
-
-    lease_until: datetime | None
-
-
-class ReportedOutcome(StrEnum):
-    """How an attempt ended, as its optimizer saw it."""
-
-    COMMITTED = "committed"
-    REFUSED = "refused"
-    UNKNOWN = "unknown"
-    NOTHING = "nothing"
-
-
-class ReportIn(In):
-    """The end of an attempt."""
-
-    outcome: ReportedOutcome
-    error: str | None = None
-    result: dict[str, Any] = {}
-    log: list[str] = []
 
 
 @router.post(
     "/leases",
-    response_model=LeaseOut,
+    response_model=Lease,
     summary="Take a lease",
     responses={204: {"description": "nothing to do"}, **refusals(404, 409)},
 )
-def take_lease(request: Request, services: ServicesDep, body: LeaseIn) -> LeaseOut | Response:
+def take_lease(request: Request, services: ServicesDep, body: LeaseRequest) -> Lease | Response:
     """Give the optimizer its group's oldest pending job, waiting a while for one to come.
 
     One that drains waits in vain; 409 tells one that was asked to stop to finish what it holds and leave.
@@ -155,7 +65,7 @@ def take_lease(request: Request, services: ServicesDep, body: LeaseIn) -> LeaseO
     return _lease(services, body) or Response(status_code=204)
 
 
-def _lease(services: ServicesDep, body: LeaseIn) -> LeaseOut | None:
+def _lease(services: ServicesDep, body: LeaseRequest) -> Lease | None:
     given = services.jobs.take(body.optimizer_id, body.kinds)
     if given is None:
         return None
@@ -166,11 +76,11 @@ def _lease(services: ServicesDep, body: LeaseIn) -> LeaseOut | None:
     if told is None:
         return None
     task, files = told
-    return LeaseOut(
+    return Lease(
         lease=str(given.lease),
         lease_seconds=times.lasts.total_seconds(),
         heartbeat_seconds=times.beat.total_seconds(),
-        job_id=job.id,
+        job_id=str(job.id),
         attempt=job.attempt,
         kind=job.kind,
         catalog=job.catalog,
@@ -178,15 +88,17 @@ def _lease(services: ServicesDep, body: LeaseIn) -> LeaseOut | None:
         namespace=list(job.table.namespace),
         name=job.table.name,
         params=job.params,
-        task=task,
-        tables=[LeasedTableOut.of(one) for one in files.tables],
+        task=task.model_dump(mode="json"),
+        tables=[
+            LeasedTable(parts=[*one.name.namespace, one.name.name], snapshot_id=one.snapshot_id) for one in files.tables
+        ],
         own_locations=list(files.own_locations),
         hive_table=files.hive_table,
         delegation=[str(one) for one in files.delegation],
     )
 
 
-def _task_of(services: ServicesDep, given: Leased) -> tuple[dict[str, Any], FileFacts] | None:
+def _task_of(services: ServicesDep, given: Leased) -> tuple[Task, FileFacts] | None:
     """The job's task and what it may open; None when they cannot be told, now or at all: the lease has ended then."""
     job = given.job
     try:
@@ -204,16 +116,16 @@ def _task_of(services: ServicesDep, given: Leased) -> tuple[dict[str, Any], File
 
 
 @router.put("/leases/{lease}", summary="Keep a lease alive", responses=refusals(403, 404))
-def beat(services: ServicesDep, lease: LeaseDep, body: HeartbeatIn) -> HeartbeatOut:
+def beat(services: ServicesDep, lease: LeaseDep, body: Heartbeat) -> HeartbeatAnswer:
     """403 says that the lease has ended: stop at once."""
-    return HeartbeatOut(lease_until=services.jobs.beat(lease, body.progress, body.log, body.memory).lease_until)
+    return HeartbeatAnswer(lease_until=services.jobs.beat(lease, body.progress, body.log, body.memory).lease_until)
 
 
 @router.get("/leases/{lease}/table-locations", summary="Say whose the files are", responses=refusals(403, 404))
-def list_places(services: ServicesDep, lease: LeaseDep) -> list[TableLocationOut]:
+def list_places(services: ServicesDep, lease: LeaseDep) -> list[TableLocation]:
     """Where the job's tables have their files, and why none of them may be deleted, if so."""
     return [
-        TableLocationOut(parts=[*one.name.namespace, one.name.name], location=one.location, keep_reason=one.keep_reason)
+        TableLocation(parts=[*one.name.namespace, one.name.name], location=one.location, keep_reason=one.keep_reason)
         for one in services.table_locations.of(lease)
     ]
 
@@ -224,21 +136,21 @@ def list_places(services: ServicesDep, lease: LeaseDep) -> list[TableLocationOut
     summary="Ask whether files may be opened",
     responses=refusals(400, 403, 404),
 )
-def check_locations(services: ServicesDep, lease: LeaseDep, body: LocationsIn) -> None:
+def check_locations(services: ServicesDep, lease: LeaseDep, body: LocationsRequest) -> None:
     """400 tells of the first location that the job may not open; it names no other table."""
     services.leased_files.check(lease, body.locations)
 
 
 @router.post("/leases/{lease}/committing", summary="Say that the commit comes", responses=refusals(403, 404))
-def committing(services: ServicesDep, lease: LeaseDep) -> HeartbeatOut:
+def committing(services: ServicesDep, lease: LeaseDep) -> HeartbeatAnswer:
     """Before the first commit is asked for; from then on silence means that nobody knows."""
-    return HeartbeatOut(lease_until=services.jobs.committing(lease).lease_until)
+    return HeartbeatAnswer(lease_until=services.jobs.committing(lease).lease_until)
 
 
 @router.post("/leases/{lease}/report", summary="Report the end", responses=refusals(403, 404))
-def report(services: ServicesDep, lease: LeaseDep, body: ReportIn) -> JobOut:
+def report(services: ServicesDep, lease: LeaseDep, body: Report) -> JobOut:
     """The job's own record of what was committed has the last word."""
-    outcome = None if body.outcome is ReportedOutcome.NOTHING else Outcome(body.outcome)
+    outcome = None if body.outcome is Reported.NOTHING else Outcome(body.outcome)
     job = services.jobs.report(lease, outcome, error=body.error, result=body.result, log=body.log)
     if not job.status.is_active and services.hive.publishes.is_asked_for(job.relation_id):
         services.hive.poke_publishes()

@@ -11,8 +11,9 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Request
 
 from catalog.access.privileges import Securable, operation_target
-from catalog.jobs.operation import BatchId, Operation, OperationId, OperationKind, OperationStatus
+from catalog.jobs.operation import BatchId, Operation, OperationId, OperationKind
 from catalog.names import CatalogName
+from firn.protocol.operations import OperationStatus
 from server.api.deps import Out, PageOut, PagingDep, ServicesDep, VisibilityDep
 from server.api.errors import refusals
 from server.api.history_views import EventOut, events_page

@@ -9,17 +9,16 @@ from uuid import UUID
 from fastapi import APIRouter
 from pydantic import Field
 
-from catalog.iceberg.json import HIGHEST_INT, HIGHEST_LONG
+from catalog.iceberg.json import HIGHEST_INT
 from catalog.jobs.optimizer import Optimizer
-from server.api.deps import In, Out, ServicesDep
+from firn.protocol.base import Request as In
+from server.api.deps import Out, ServicesDep
 from server.api.errors import refusals
 from server.service.optimizers.optimizers import OptimizerStatus, Registration
 
 router = APIRouter(prefix="/optimizers", tags=["optimizers"])
 
 MOST_SLOTS = 256
-Memory = dict[Annotated[str, Field(max_length=32)], Annotated[int, Field(ge=0, le=HIGHEST_LONG)]]
-"""Bytes by what they are of: `heap_used`, `heap_max`, `rss`."""
 
 
 class OptimizerIn(In):

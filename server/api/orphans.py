@@ -13,7 +13,8 @@ from catalog.errors import Invalid
 from catalog.jobs.job import JobId
 from catalog.ports.page import Page
 from catalog.removal.orphan_files import BatchState, KeepReason, OrphanBatch
-from server.api.deps import CatalogDep, In, LeaseDep, Out, PageOut, PagingDep, ServicesDep, TableDep
+from firn.protocol.base import Request as In
+from server.api.deps import CatalogDep, LeaseDep, Out, PageOut, PagingDep, ServicesDep, TableDep
 from server.api.errors import refusals
 from server.service.orphans.orphan_removal import BatchDetails
 from server.service.planning.planner import find_planned_relation

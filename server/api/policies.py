@@ -11,7 +11,8 @@ from catalog.names import Namespace, parse_namespace
 from catalog.policy.authority import need_write_privilege
 from catalog.policy.policy import Policy, Sourced
 from catalog.policy.settings import SETTINGS
-from server.api.deps import CatalogDep, In, Out, ServicesDep
+from firn.protocol.base import Request as In
+from server.api.deps import CatalogDep, Out, ServicesDep
 from server.api.errors import refusals
 from server.service.planning.policies import ScopedPolicy
 

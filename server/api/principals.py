@@ -8,7 +8,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from catalog.access.privileges import Caller, Grant, Membership, PrincipalKind, RoleName, Securable
-from server.api.deps import CallerDep, In, Out, PageOut, PagingDep, ServicesDep
+from firn.protocol.base import Request as In
+from server.api.deps import CallerDep, Out, PageOut, PagingDep, ServicesDep
 from server.api.errors import refusals
 from server.service.access.principals import Known
 

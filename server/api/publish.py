@@ -8,7 +8,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from server.api.deps import CatalogDep, In, LeaseDep, Out, ServicesDep
+from firn.protocol.base import Request as In
+from server.api.deps import CatalogDep, LeaseDep, Out, ServicesDep
 from server.api.errors import refusals
 from server.api.hive import FullName
 from server.api.hive_views import HeldBackOut

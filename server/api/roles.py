@@ -11,7 +11,8 @@ from pydantic import Field
 from catalog.access.privileges import Privilege, Role, RoleName, Securable
 from catalog.errors import Invalid
 from catalog.names import CatalogName, check_namespace
-from server.api.deps import CallerDep, In, Out, ServicesDep, caller_of
+from firn.protocol.base import Request as In
+from server.api.deps import CallerDep, Out, ServicesDep, caller_of
 from server.api.errors import refusals
 from server.api.principals import GrantsOut, grants_out
 

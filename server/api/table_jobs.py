@@ -15,7 +15,8 @@ from pydantic import RootModel, create_model
 from catalog.jobs.job import JobKind
 from catalog.maintenance import KINDS, JobOptions, MaintenanceKind, kind_of
 from catalog.planning.dry_run import DryRunResult
-from server.api.deps import CatalogDep, In, Out, ServicesDep, TableDep
+from firn.protocol.base import Request as In
+from server.api.deps import CatalogDep, Out, ServicesDep, TableDep
 from server.api.errors import refusals
 from server.api.jobs import JobOut
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -29,8 +28,9 @@ from catalog.ports.store import UnitOfWork
 from catalog.ports.work import Listing
 from catalog.removal.drop import is_protected
 from catalog.tables.relation import Relation, RelationKind, TableStats
-from catalog.tables.table_status import Sort, TableStatus
+from catalog.tables.table_status import TableStatus
 from firn.protocol.names import join_name
+from firn.protocol.tables import Sort, TableKind
 from server.api.deps import Out, PageOut, Paging
 from server.api.jobs import JobOut
 from server.api.key_views import KeysOut
@@ -40,15 +40,6 @@ from server.service.commit.commit_target import load_metadata
 from server.service.planning.planner import find_planned_relation, load_facts, load_past_jobs
 from server.service.services import Services
 from server.service.tables.refs import explain_no_rollback
-
-
-class TableKind(StrEnum):
-    """What kind of table is listed."""
-
-    PLAIN = "plain"
-    KEYED = "keyed"
-    VIEW = "view"
-
 
 _KINDS = {TableKind.PLAIN: RelationKind.TABLE, TableKind.KEYED: RelationKind.KEYED, TableKind.VIEW: RelationKind.VIEW}
 _SHOWN = {kind: shown for shown, kind in _KINDS.items()}
@@ -282,7 +273,7 @@ def _row(
     }
 
 
-def _laid_out(layout: FileLayout | None) -> dict[str, int | None]:
+def _laid_out(layout: FileLayout | None) -> dict[str, Any]:
     if layout is None:
         return {"small_files": None, "packable_files": None}
     return {"small_files": layout.small_files, "packable_files": layout.asked.files}

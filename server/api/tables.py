@@ -14,7 +14,8 @@ from catalog.keyed.spec import PRIMARY_KEY, SEQUENCE_FIELD, KeySpec
 from catalog.names import TableName
 from catalog.policy.policy import check_policy, check_settings
 from catalog.ports.work import JobFilter
-from server.api.deps import CatalogDep, In, PageOut, PagingDep, ServicesDep, TableDep, VisibilityDep
+from firn.protocol.base import Request as In
+from server.api.deps import CatalogDep, PageOut, PagingDep, ServicesDep, TableDep, VisibilityDep
 from server.api.dropped import DropOut
 from server.api.errors import refusals
 from server.api.history_views import PinOut, SnapshotOut, VersionOut, pin_out, snapshots_out

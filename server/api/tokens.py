@@ -12,7 +12,8 @@ from pydantic import Field
 from catalog.access.privileges import PrincipalId, RoleName
 from catalog.access.tokens import Token, TokenKind
 from catalog.names import CatalogName
-from server.api.deps import CallerDep, In, Out, PageOut, PagingDep, ServicesDep
+from firn.protocol.base import Request as In
+from server.api.deps import CallerDep, Out, PageOut, PagingDep, ServicesDep
 from server.api.errors import refusals
 from server.service.access.tokens import TokenRequest
 

@@ -10,7 +10,8 @@ from pydantic import Field
 
 from catalog.jobs.operation import BatchId, OperationKind, Tally
 from catalog.keyed.spec import KeyScope, KeySpec
-from server.api.deps import CatalogDep, In, Out, ServicesDep
+from firn.protocol.base import Request as In
+from server.api.deps import CatalogDep, Out, ServicesDep
 from server.api.errors import refusals
 from server.service.hive.operations import Wanted
 

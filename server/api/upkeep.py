@@ -12,7 +12,8 @@ from pydantic import AwareDatetime
 from catalog.jobs.blocker import Blocker, BlockerId
 from catalog.jobs.job import JobKind
 from catalog.maintenance.health import HealthPart, compute_health
-from server.api.deps import CatalogDep, In, Out, ServicesDep, TableDep
+from firn.protocol.base import Request as In
+from server.api.deps import CatalogDep, Out, ServicesDep, TableDep
 from server.api.errors import refusals
 
 router = APIRouter(prefix="/catalogs/{catalog}/tables/{table}", tags=["tables"])

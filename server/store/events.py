@@ -10,11 +10,12 @@ from typing import Any
 from sqlalchemy import ColumnElement, func, or_, select, update
 
 from catalog.errors import DuplicateBatch
-from catalog.history.change import Change, Topic, keep_changes
+from catalog.history.change import Change, keep_changes
 from catalog.history.commit import CommitEvent
 from catalog.keyed.spec import BATCH_ID, WRITER_ID
 from catalog.names import CatalogName, RelationId, TableName, decode_namespace, encode_namespace
 from catalog.ports.page import Page
+from firn.protocol.history import Topic
 from server.store import cursor as cursors
 from server.store.rows import CommitEventRow
 from server.store.session import ReadSession

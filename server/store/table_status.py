@@ -18,7 +18,8 @@ from catalog.names import SEPARATOR, CatalogName, RelationId, encode_namespace
 from catalog.ports.page import Page
 from catalog.ports.work import Listing
 from catalog.tables.relation import Relation
-from catalog.tables.table_status import Sort, TableStatus
+from catalog.tables.table_status import TableStatus
+from firn.protocol.tables import Sort
 from server.store import cursor as cursors
 from server.store.relations import to_relation
 from server.store.rows import RelationRow, TableStatusRow

@@ -33,7 +33,7 @@ NAMED_ELSEWHERE = {
     "catalog/keyed/uniqueness.py": {"KEYS"},
     # What Hive's kinds need besides: scans, staged plans, and a link whose state the commit moves on.
     "server/container.py": {"SYNC", "PUBLISH", "REMOVE_ORPHANS", "CONVERT"},
-    "server/service/jobs/leased_files.py": {"CONVERT", "SYNC"},
+    "server/service/jobs/leased_files.py": {"CONVERT"},
     "server/service/hive/conversion.py": {"CONVERT"},
     "server/service/hive/downgrade.py": {"SYNC", "MERGE", "PUBLISH"},
     "server/service/hive/publish.py": {"MERGE", "PUBLISH", "KEYS"},
@@ -70,14 +70,15 @@ def apply_page(root: Path) -> set[str]:
     return touched
 
 
-def test_a_new_kind_is_planned_dry_run_and_offered_once_two_modules_and_three_lists_have_it(tmp_path: Path) -> None:
+def test_a_new_kind_is_planned_dry_run_and_offered_once_three_modules_and_three_lists_have_it(tmp_path: Path) -> None:
     for package in PACKAGES:
         shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "alembic.ini", tmp_path)
     assert apply_page(tmp_path) == {
         "catalog/maintenance/census.py",
         "optimizer/jobs/census.py",
-        "catalog/jobs/job.py",
+        "firn/protocol/jobs.py",
+        "firn/protocol/tasks/census.py",
         "catalog/maintenance/registry.py",
         "optimizer/jobs/__init__.py",
     }

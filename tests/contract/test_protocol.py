@@ -11,7 +11,7 @@ import pytest
 
 import firn.protocol
 
-MODULES = sorted(Path(firn.protocol.__file__).parent.glob("*.py"))
+MODULES = sorted(Path(firn.protocol.__file__).parent.rglob("*.py"))
 ALLOWED = {"firn.protocol", "pydantic"}
 
 

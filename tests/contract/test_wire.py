@@ -1,4 +1,4 @@
-"""What client and optimizer read of answers, and what they send, is in the API document, in types that fit."""
+"""What the client reads of answers is in the API document, in types that fit; the rest is in firn.protocol."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from firn import wire as client
-from optimizer import wire as optimizer
+from firn.protocol.leases import Registered
 
 DOCUMENT = json.loads((Path(__file__).parent / "openapi.json").read_text(encoding="utf-8"))
 READ: dict[type[BaseModel], str] = {
@@ -46,20 +46,9 @@ READ: dict[type[BaseModel], str] = {
     client.Restored: "RestoredOut",
     client.Undropped: "UndropOut",
     client.NamespaceDropped: "NamespaceDropOut",
-    optimizer.Registered: "RegisteredOut",
-    optimizer.Lease: "LeaseOut",
-    optimizer.LeasedTable: "LeasedTableOut",
-    optimizer.OwnPlace: "TableLocationOut",
+    Registered: "RegisteredOut",
 }
 """Every model that an answer is read into, and the schema of that answer."""
-TASKS = {
-    optimizer.BaseFacts,
-    optimizer.ChangeFacts,
-    optimizer.PartitionField,
-    optimizer.CleanTask,
-    optimizer.MergeTask,
-}
-"""Parts of a lease's task, which the document leaves open."""
 
 Kinds = set[tuple[str, ...]]
 
@@ -115,24 +104,9 @@ def test_every_field_that_is_read_is_served_and_fits(model: type[BaseModel]) -> 
     assert list(problems(schema, schema.get("$defs", {}), served)) == []
 
 
-def test_every_model_of_both_wires_is_compared_here() -> None:
+def test_every_model_of_the_client_is_compared_here() -> None:
     of_client = {*client.Wire.__subclasses__(), *client.TableRow.__subclasses__()}
-    of_optimizer = {model for model in optimizer.Wire.__subclasses__() if model.__module__ == optimizer.__name__}
-    assert of_client | of_optimizer - TASKS - {optimizer.Result} == set(READ)
-
-
-def test_what_an_optimizer_reports_is_taken() -> None:
-    taken = DOCUMENT["components"]["schemas"]["ReportIn"]
-    sent = optimizer.Result.model_json_schema(mode="serialization")
-    mine, here = sent["$defs"], DOCUMENT["components"]["schemas"]
-    assert set(taken["required"]) <= set(sent["properties"]) <= set(taken["properties"])
-    for name, field in sent["properties"].items():
-        assert misfits(kinds(taken["properties"][name], here), kinds(field, mine)) == set(), name
-
-
-@pytest.mark.parametrize("name", ["MergeMode", "TableKind", "JobStatus", "OperationStatus"])
-def test_enumerations_have_the_servers_values(name: str) -> None:
-    assert {one.value for one in getattr(client, name)} == set(DOCUMENT["components"]["schemas"][name]["enum"])
+    assert of_client | {Registered} == set(READ)
 
 
 @pytest.mark.parametrize(

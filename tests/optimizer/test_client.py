@@ -7,39 +7,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
-from uuid import UUID
 
 import httpx
 import pytest
 
 from catalog.iceberg.json import Json
-from catalog.jobs.optimizer import PROTOCOL
-from catalog.keyed.file_tasks import RewritePolicy, build_rewrite_task
-from catalog.keyed.merge_task import MergePolicy, build_merge_task
-from catalog.keyed.spec import KeyedTable, KeySpec
-from catalog.names import RelationId, TableName
-from catalog.retention.expire_snapshots import ExpiredSnapshots, build_expire_task
-from optimizer import wire
 from optimizer.client import LEASE_HEADER, ServerApi, connect
 from optimizer.errors import Dismissed, LeaseLost, NotWelcome, Refused, Unknown, Unregistered
-from optimizer.file_tasks import RewriteTask
 from optimizer.job_run import JobRun
 from optimizer.lease_keeper import LeaseKeeper
-from optimizer.retention_tasks import ExpireTask
-from optimizer.wire import Lease, MergeTask, Outcome, Result
-from server.api.leases import HeartbeatIn, LeaseOut, ReportedOutcome, ReportIn
-from server.api.optimizers import OptimizerIn, RegisteredOut
+from tests.optimizer.leases import a_lease
 
-LEASE = Lease(
-    lease="j.1.t",
-    heartbeat_seconds=0.05,
-    job_id="j",
-    attempt=1,
-    kind="merge",
-    catalog="a/b",
-    table="db.orders",
-    task={},
-)
+LEASE = a_lease(heartbeat_seconds=0.05, catalog="a/b")
 Answers = Callable[[httpx.Request], httpx.Response]
 
 
@@ -327,42 +306,3 @@ def test_a_stop_before_the_commit_hands_the_job_back_and_after_it_waits(server: 
         stopping.set()
         assert not interrupted.wait(0.3)
         assert not after.is_handed_back
-
-
-def test_both_sides_mean_the_same_by_a_lease_and_a_report() -> None:
-    assert set(Lease.model_fields) <= set(LeaseOut.model_fields)
-    assert set(Result.model_fields) <= set(ReportIn.model_fields)
-    assert {"id"} <= set(RegisteredOut.model_fields)
-    assert set(HeartbeatIn.model_fields) == {"progress", "log", "memory"}
-    about = {"group", "host", "pid", "version", "protocol", "slots", "launch", "facts"}
-    assert set(OptimizerIn.model_fields) == about
-    assert wire.PROTOCOL == PROTOCOL
-    assert {outcome.value for outcome in Outcome} == {outcome.value for outcome in ReportedOutcome}
-
-
-def test_an_optimizer_understands_every_task() -> None:
-    store: Json = {
-        "table-uuid": "u",
-        "location": "file:/w",
-        "format-version": 3,
-        "schemas": [{"schema-id": 0, "fields": [{"id": 1, "name": "id", "type": "int", "required": True}]}],
-        "current-schema-id": 0,
-        "partition-specs": [{"spec-id": 0, "fields": [{"source-id": 1, "name": "id", "transform": "identity"}]}],
-        "default-spec-id": 0,
-        "current-snapshot-id": 7,
-        "snapshots": [{"snapshot-id": 7, "sequence-number": 2, "timestamp-ms": 0, "summary": {}}],
-        "refs": {"main": {"type": "branch", "snapshot-id": 7}},
-    }
-    table = TableName(("db",), "orders")
-    ids = [RelationId(UUID(int=n)) for n in range(3)]
-    spec = KeySpec(primary_key=("id",), sequence_field="id")
-    keyed = KeyedTable(relation_id=ids[0], spec=spec, base_id=ids[1], change_id=ids[2], pending_commits=1)
-    merge = MergeTask.model_validate(build_merge_task(keyed, table, store, store, policy=MergePolicy()))
-    assert merge.sql.keys() == {"merged", "effective", "touched", "led_to"}
-    assert merge.change.partition_names == ["id"]
-    assert merge.clean.through == merge.through == 2
-    rewrite = RewriteTask.model_validate(build_rewrite_task(table, RewritePolicy(apply_deletes=True)))
-    assert (rewrite.parts, rewrite.apply_deletes) == (["db", "orders"], True)
-    assert ExpireTask.model_validate(
-        build_expire_task([(table, store, ExpiredSnapshots(snapshot_ids=[7], refs={}))])
-    ).tables[0].snapshot_ids == [7]

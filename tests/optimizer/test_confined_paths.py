@@ -8,9 +8,10 @@ from typing import cast
 
 import pytest
 
+from firn.protocol.leases import Lease
 from optimizer.client import ServerApi
 from optimizer.file_access import FileAccess, lies_plainly_in
-from optimizer.wire import Lease
+from tests.optimizer.leases import a_lease
 
 
 class Server:
@@ -24,8 +25,7 @@ class Server:
 
 
 def confined(*own: str) -> tuple[Server, FileAccess]:
-    facts = {"lease": "j.1.t", "heartbeat_seconds": 1, "job_id": "j", "attempt": 1, "kind": "merge", "catalog": "lake"}
-    lease = Lease.model_validate({**facts, "table": "db.t", "task": {}, "own_locations": [*own]})
+    lease = a_lease(table="db.t", own_locations=[*own])
     server = Server()
     return server, FileAccess(cast("ServerApi", server), lease)
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from firn.protocol.leases import Lease
 from optimizer.failures import TRACE_LINES, explain_failure, read_java_trace
-from optimizer.wire import Lease
+from tests.optimizer.leases import a_lease
 
 FILE = "hdfs://nn:9000/hive/sales/day=2026-01-01/region=a%20b/000000_0"
 
@@ -48,8 +49,7 @@ class Failed(Exception):
 
 
 def lease(**more: Any) -> Lease:
-    facts = {"lease": "j.1.t", "heartbeat_seconds": 1, "job_id": "j", "attempt": 1, "kind": "merge", "catalog": "lake"}
-    return Lease.model_validate({**facts, "table": "db.sales", "task": {}, **more})
+    return a_lease(**{"table": "db.sales", **more})
 
 
 ABORTED = ("org.apache.spark.SparkException", "Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times")

@@ -9,11 +9,11 @@ from typing import Any
 
 import httpx
 
+from firn.protocol.leases import Outcome, Result
 from optimizer.client import ServerApi, connect
 from optimizer.job import OptimizerJob
 from optimizer.read_checks import reads_nothing
 from optimizer.slots import Slots
-from optimizer.wire import Outcome, Result
 from optimizer.worker import IDLE_SECONDS, Worker
 
 

@@ -18,11 +18,11 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from firn.protocol.tasks.sync import HiveColumn
 from optimizer.avro_rows import converter
 from optimizer.errors import Refused
 from optimizer.hive_rows import check_zone
 from optimizer.spark import JobSession
-from optimizer.sync_task import HiveColumn
 
 INNER = StructType([StructField("innerName", IntegerType()), StructField("gone", StringType())])
 ROW = StructType(

@@ -6,10 +6,11 @@ from typing import Any, cast
 
 import pytest
 
+from firn.protocol.leases import Outcome
 from optimizer.errors import Refused
 from optimizer.job_run import JobRun
 from optimizer.jobs import remove_orphans
-from optimizer.wire import Lease, Outcome
+from tests.optimizer.leases import a_lease
 
 WHY = "no file of db.t is taken for an orphan: lake.db.other uses its place"
 
@@ -32,16 +33,7 @@ class Refusing:
 def work(*, asked: bool) -> tuple[JobRun, Refusing]:
     task: dict[str, Any] = {"tables": [], "published": None, "unrepresentable": None}
     task |= {"before_ms": 0, "dry_run": False, "asked": asked}
-    lease = Lease(
-        lease="l",
-        heartbeat_seconds=1,
-        job_id="j",
-        attempt=1,
-        kind="remove-orphans",
-        catalog="lake",
-        table="db.t",
-        task=task,
-    )
+    lease = a_lease(kind="remove-orphans", table="db.t", task=task)
     refusing = Refusing()
     return JobRun(cast("Any", refusing), lease, cast("Any", refusing), cast("Any", None)), refusing
 

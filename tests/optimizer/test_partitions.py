@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from firn.protocol.tasks.merge import PartitionField
 from optimizer.partitions import MAX_PARTITIONS, predicate
-from optimizer.wire import PartitionField
 
 
 def a_field(column: str = "p", transform: str = "identity", type: str = "string") -> PartitionField:

@@ -24,7 +24,7 @@ from server.container import build_services
 from server.service.access.tokens import TokenRequest
 from server.service.services import Services
 from server.service.tables.views import ViewDefinition
-from server.settings import Settings
+from server.settings import AccessSettings, Settings
 from tests.factories import LAKE, an_operation
 from tests.server.lake import COLUMNS, definition
 
@@ -80,7 +80,7 @@ def on(*path: str, table: str | None = None) -> Securable:
 
 
 def guarded(database: Database, directory: Path, **access: Any) -> Guarded:
-    settings = Settings(data_dir=directory / "data", access={"enabled": True, **access})
+    settings = Settings(data_dir=directory / "data", access=AccessSettings(enabled=True, **access))
     services = build_services(settings, database)
     services.namespaces.create_catalog(LAKE, (directory / "warehouse").as_uri(), None, {})
     for name in ("open", "secret"):

@@ -14,10 +14,10 @@ from catalog.history.commit import TableCommit
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_snapshot, ref_snapshot_id
 from catalog.jobs.job import Job, JobKind, Lease
-from catalog.jobs.optimizer import PROTOCOL
 from catalog.keyed.spec import KeyedTable, KeySpec
 from catalog.names import TableName
 from catalog.ports.store import Database
+from firn.protocol.leases import PROTOCOL
 from server.container import build_services
 from server.service.commit.commit_path import CommitRequest, Committed
 from server.service.optimizers.optimizers import Registration

@@ -16,7 +16,7 @@ from server.app import create_app
 from server.background.registry import build_background
 from server.container import build_services
 from server.loopback_only import LoopbackOnly, is_loopback_host
-from server.settings import Settings
+from server.settings import AccessSettings, Settings
 from tests.databases import OpenDatabase, open_database
 from tests.server.asgi import Client
 from tests.server.lake import PLAIN, Lake, a_lake
@@ -164,7 +164,7 @@ def test_a_launch_is_refused_and_nothing_is_stored(client: Client, lake: Lake, m
 
 def test_access_control_asks_for_tokens_instead(opened_sqlite: OpenDatabase, tmp_path: Path) -> None:
     lake = a_lake(opened_sqlite.database, tmp_path)
-    settings = Settings(data_dir=tmp_path / "data", access={"enabled": True})
+    settings = Settings(data_dir=tmp_path / "data", access=AccessSettings(enabled=True))
     services = build_services(settings, lake.database.real)
     client = Client(create_app(settings, services, build_background(settings, services)))
     answer = client.get("/api/v1/catalogs", headers={"host": "firn.example.org", "origin": "https://other.example"})

@@ -12,7 +12,7 @@ from server.background.registry import build_background
 from server.console import built_console
 from server.container import build_services
 from server.security_headers import console_policy
-from server.settings import Settings
+from server.settings import AccessSettings, Settings
 from tests.databases import OpenDatabase
 from tests.server.asgi import Client
 
@@ -35,7 +35,7 @@ ANSWERS = [
 def test_every_answer_says_what_browsers_may_do_with_it(
     opened_sqlite: OpenDatabase, tmp_path: Path, *, enabled: bool
 ) -> None:
-    settings = Settings(data_dir=tmp_path / "data", access={"enabled": enabled})
+    settings = Settings(data_dir=tmp_path / "data", access=AccessSettings(enabled=enabled))
     services = build_services(settings, opened_sqlite.database)
     client = Client(create_app(settings, services, build_background(settings, services)))
     for method, path in [*ANSWERS, ("GET", "/?refused")]:

@@ -6,6 +6,7 @@ What a job that failed has left is an empty table that says what it is to become
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from catalog.errors import Conflict, Invalid
 from catalog.hive.baseline import Subdirectories
 from catalog.hive.conversion import convert_columns, count_header_lines, find_conversion_blockers, replace_columns
 from catalog.hive.conversion_commit import CONVERTED_FROM, WRITER, is_converted
-from catalog.hive.model import HiveStorage, HiveTable
+from catalog.hive.model import HiveColumn, HiveStorage, HiveTable
 from catalog.hive.readers import CSV, choose_reader
 from catalog.hive.upgrade_check import find_key_blockers
 from catalog.iceberg.json import Json
@@ -26,6 +27,8 @@ from catalog.names import CatalogName, RelationId, TableName
 from catalog.ports.files import TableFiles
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation, RelationKind
+from firn.protocol.tasks.convert import Column, ConvertTask, Layout
+from firn.protocol.tasks.convert import Unit as StoredUnit
 from server.service.commit.commit_target import load_metadata
 from server.service.hive.hive_state import HiveState, Unit, list_units, read_state, split_name
 from server.service.hive.sync_task import told_values
@@ -129,7 +132,7 @@ class Conversions:
         with self.database.writing() as uow:
             return _asked(uow, taken, state.table, unique=unique)
 
-    def task(self, context: JobContext) -> Json:
+    def task(self, context: JobContext) -> ConvertTask:
         """What a job is told, as Hive has it now; Conflict when the table is not to be filled from it any more."""
         name, metadata = context.main_store
         metastore = self.index.metastore(context.relation.catalog)
@@ -140,7 +143,7 @@ class Conversions:
             raise Conflict(f"{name} holds rows already, and a conversion fills an empty table")
         _check_columns(metadata, state.table, name)
         unique = bool(context.job.params.get("unique", True))
-        return _task(state, context.relation, name) | _told_key(spec, unique=unique)
+        return _task(state, context.relation, name, spec, unique=unique)
 
     def _begun(
         self, catalog: CatalogName, table: HiveTable, target: TableName, spec: KeySpec | None, *, unique: bool
@@ -216,10 +219,6 @@ def _as_keyed(made: TableDefinition) -> TableDefinition:
     return replace(made, properties={key: value for key, value in made.properties.items() if key != "format-version"})
 
 
-def _told_key(spec: KeySpec | None, *, unique: bool) -> Json:
-    return {"primary_key": [] if spec is None else list(spec.primary_key), "unique": unique}
-
-
 def _nested(unit: Unit) -> CheckResult:
     """Spark's reader of Hive's tables ends with an error there."""
     message = f"{unit.location} holds sub-directories, which conversions do not read"
@@ -264,10 +263,10 @@ def _notes(table: HiveTable, spec: KeySpec | None) -> list[str]:
     return notes
 
 
-def _task(state: HiveState, relation: Relation, name: TableName) -> Json:
+def _task(state: HiveState, relation: Relation, name: TableName, spec: KeySpec | None, *, unique: bool) -> ConvertTask:
     """Partitions refer to how they are stored by number: mostly they are all stored alike."""
     table = state.table
-    layouts: list[Json] = []
+    layouts: list[Layout] = []
 
     def layout(storage: HiveStorage) -> int:
         told = _layout(storage)
@@ -276,29 +275,37 @@ def _task(state: HiveState, relation: Relation, name: TableName) -> Json:
         return layouts.index(told)
 
     stored = [one.storage for one in state.partitions] if table.partition_columns else [table.storage]
-    return {
-        "parts": [*name.namespace, name.name],
-        "source": table.full_name,
-        "columns": [{"name": one.name, "type": one.type} for one in convert_columns(table)],
-        "partition_columns": [{"name": one.name, "type": one.type} for one in table.partition_columns],
-        "table": _layout(table.storage),
-        "parameters": dict(table.parameters),
-        "header_lines": count_header_lines(table),
-        "layouts": layouts,
-        "units": [
-            {"location": unit.location, "values": told_values(table, unit.name), "layout": layout(storage)}
+    return ConvertTask(
+        parts=[*name.namespace, name.name],
+        source=table.full_name,
+        columns=_columns(convert_columns(table)),
+        partition_columns=_columns(table.partition_columns),
+        table=_layout(table.storage),
+        parameters=dict(table.parameters),
+        header_lines=count_header_lines(table),
+        layouts=layouts,
+        units=[
+            StoredUnit(location=unit.location, values=told_values(table, unit.name), layout=layout(storage))
             for unit, storage in zip(state.units, stored, strict=True)
         ],
-        "writer": WRITER,
-        "batch": str(relation.id),
-    }
+        writer=WRITER,
+        batch=str(relation.id),
+        primary_key=[] if spec is None else list(spec.primary_key),
+        unique=unique,
+    )
 
 
-def _layout(storage: HiveStorage) -> Json:
-    return {
-        "reader": str(choose_reader(storage)),
-        "serde": storage.serde,
-        "input_format": storage.input_format,
-        "parameters": dict(storage.serde_parameters),
-        "columns": [{"name": one.name, "type": one.type} for one in storage.columns],
-    }
+def _layout(storage: HiveStorage) -> Layout:
+    reader = choose_reader(storage)
+    assert reader is not None  # a table with files that nobody reads was blocked before
+    return Layout(
+        reader=reader,
+        serde=storage.serde,
+        input_format=storage.input_format,
+        parameters=dict(storage.serde_parameters),
+        columns=_columns(storage.columns),
+    )
+
+
+def _columns(columns: Sequence[HiveColumn]) -> list[Column]:
+    return [Column(name=one.name, type=one.type) for one in columns]

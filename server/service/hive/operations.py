@@ -16,7 +16,6 @@ from catalog.jobs.operation import (
     Operation,
     OperationId,
     OperationKind,
-    OperationStatus,
     Tally,
     pause_operation,
     resume_operation,
@@ -28,6 +27,7 @@ from catalog.names import CatalogName
 from catalog.policy.policy import check_settings
 from catalog.ports.store import Database, UnitOfWork
 from catalog.ports.store import Operations as Stored
+from firn.protocol.operations import OperationStatus
 from server.service.hive.hive_state import read_state, split_name
 from server.service.hive.upgrade_check import Checks, check_eligible
 from server.service.locations.location_rule import check_properties

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from catalog.jobs.operation import Operation, OperationId, OperationStatus
+from catalog.jobs.operation import Operation, OperationId
 from catalog.ports.files import TableFiles
 from catalog.ports.store import Database, UnitOfWork
+from firn.protocol.operations import OperationStatus
 
 LISTING = "listing directories"
 _UNITS = {LISTING: "directories"}

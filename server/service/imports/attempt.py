@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from catalog.imports.entry import Entry, EntryKind, EntryState
-from catalog.jobs.operation import Operation, OperationId, OperationStatus
+from catalog.jobs.operation import Operation, OperationId
 from catalog.ports.store import Database, UnitOfWork
+from firn.protocol.operations import OperationStatus
 
 FIRST_PAUSE = timedelta(seconds=5)
 LONGEST_PAUSE = timedelta(minutes=5)

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from catalog.credentials.storage_config import StorageConfig
 from catalog.credentials.storage_config import Vending as Mode
 from catalog.errors import LocationRefused
-from catalog.iceberg.json import Json
 from catalog.iceberg.reading import ref_snapshot_id
 from catalog.jobs.job import Job, JobKind, Lease, check_lease
 from catalog.locations.location_rule import FileRule, list_own_locations
@@ -22,7 +21,10 @@ from catalog.maintenance.context import JobContext
 from catalog.names import TableName
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation
+from firn.protocol.base import Task
 from firn.protocol.locations import normalize_location
+from firn.protocol.tasks.convert import ConvertTask
+from firn.protocol.tasks.sync import SyncTask
 from server.service.access.credential_vending import Mechanism
 from server.service.commit.commit_target import load_metadata
 from server.service.locations.location_rule import (
@@ -65,11 +67,11 @@ class LeasedFiles:
     database: Database
     metadata: MetadataFiles
 
-    def facts(self, context: JobContext, task: Json) -> FileFacts:
+    def facts(self, context: JobContext, task: Task) -> FileFacts:
         """What comes with a lease; LocationRefused when one of Hive's directories in the task is another table's."""
         with self.database.reading() as uow:
             relation = uow.relations.get(context.job.relation_id)
-            _check_alone(uow, context.job, relation, set(_hive_directories(context.job.kind, task)))
+            _check_alone(uow, context.job, relation, set(_hive_directories(task)))
             storage = load_storage(uow, relation.catalog)
             own = [place for table in list_stores(uow, relation) for place in self._own(uow, table)]
         stores = [LeasedTable(name=name, snapshot_id=ref_snapshot_id(one, "main")) for _, name, one in context.stores]
@@ -134,11 +136,11 @@ def _hive_table(job: Job, relation: Relation) -> str | None:
     return str(job.params["hive"]) if job.kind is JobKind.CONVERT else relation.hive_name
 
 
-def _hive_directories(kind: JobKind, task: Json) -> Iterator[str]:
-    if kind is JobKind.CONVERT:
-        yield from (unit["location"] for unit in task["units"])
-    elif kind is JobKind.SYNC:
-        yield from {file["location"].rpartition("/")[0] for unit in task["units"] for file in unit["files"]}
+def _hive_directories(task: Task) -> Iterator[str]:
+    if isinstance(task, ConvertTask):
+        yield from (unit.location for unit in task.units)
+    elif isinstance(task, SyncTask):
+        yield from {file.location.rpartition("/")[0] for unit in task.units for file in unit.files}
 
 
 def _mechanisms(storage: StorageConfig) -> list[Mechanism]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from catalog.errors import Invalid
 from catalog.iceberg.json import Json
 from catalog.jobs.job import REQUESTED, Job, JobKind
 from catalog.keyed.spec import BASE, CHANGE
@@ -15,6 +16,7 @@ from catalog.names import CatalogName, TableName
 from catalog.planning import Due, TableFacts
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation
+from firn.protocol.base import Task
 from server.service.commit.commit_target import load_metadata
 from server.service.jobs.job_queue import make_job
 from server.service.planning.planner import check_takes, find_planned_relation, load_facts
@@ -24,11 +26,11 @@ from server.service.tables.metadata_files import MetadataFiles
 class Leased(NamedTuple):
     """What a job is given with its lease, and the state of the table that it was made from."""
 
-    task: Json
+    task: Task
     context: JobContext
 
 
-MoreFacts = Callable[[UnitOfWork, Job, Relation], Json]
+MoreFacts = Callable[[UnitOfWork, Job, Relation], Task | Json]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +38,21 @@ class UnqueuedTask:
     """What a job would be given if it were asked for now."""
 
     context: JobContext
-    task: Json
+    task: Task
 
 
 @dataclass(frozen=True)
 class Tasks:
-    """Builds the facts of every job kind."""
+    """Builds the task of every job kind."""
 
     database: Database
     metadata: MetadataFiles
     more: Mapping[JobKind, MoreFacts] = field(default_factory=dict)
-    """What other parts of the server add for their own kinds."""
-    looks: Mapping[JobKind, Callable[[JobContext], Json]] = field(default_factory=dict)
-    """The same of kinds for which somebody has to be asked who is no database: no transaction is open meanwhile."""
+    """What other parts of the server tell of their own kinds: the task, or the facts that were staged for it."""
+    looks: Mapping[JobKind, Callable[[JobContext], Task]] = field(default_factory=dict)
+    """Tasks of kinds for which somebody has to be asked who is no database: no transaction is open meanwhile."""
 
-    def of(self, job: Job) -> Json:
+    def of(self, job: Job) -> Task:
         """The facts for a job; NoSuchTable when its table is gone."""
         return self.leased(job).task
 
@@ -59,10 +61,13 @@ class Tasks:
         with self.database.reading() as uow:
             relation = uow.relations.get(job.relation_id)
             context = self._context(uow, job, relation)
-            extra = self.more[job.kind](uow, job, relation) if job.kind in self.more else {}
-        built: Json = kind_of(job.kind).build_task(context)
-        looked = self.looks[job.kind](context) if job.kind in self.looks else {}
-        return Leased(built | extra | looked, context)
+            told = self.more[job.kind](uow, job, relation) if job.kind in self.more else {}
+        if isinstance(told, Task):
+            return Leased(told, context)
+        if job.kind in self.looks:
+            return Leased(self.looks[job.kind](context), context)
+        finish = kind_of(job.kind).finish_task
+        return Leased(_build(context) if finish is None else finish(context, told), context)
 
     def build_unqueued_task(
         self, catalog: CatalogName, name: TableName, kind: JobKind, params: Mapping[str, object]
@@ -74,7 +79,7 @@ class Tasks:
             check_takes(relation, facts, kind)
             due = Due(kind=kind, reason="asked for", state=REQUESTED, params=params)
             context = self._context(uow, make_job(relation, due, facts, uow.now(), asked=True), relation)
-        return UnqueuedTask(context, kind_of(kind).build_task(context))
+        return UnqueuedTask(context, _build(context))
 
     def _context(self, uow: UnitOfWork, job: Job, relation: Relation) -> JobContext:
         facts = load_facts(uow, relation)
@@ -97,6 +102,14 @@ class Tasks:
             needed=needed,
             deletes_through=_deletes_through(uow, facts),
         )
+
+
+def _build(context: JobContext) -> Task:
+    """The task of a kind that needs no more than the context; Invalid for another, which is not requested by kind."""
+    build = kind_of(context.job.kind).build_task
+    if build is None:
+        raise Invalid(f"the task of a {context.job.kind} job is not known before the job is queued")
+    return build(context)
 
 
 def _deletes_through(uow: UnitOfWork, facts: TableFacts) -> int:

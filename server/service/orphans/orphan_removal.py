@@ -19,7 +19,6 @@ from cachetools import LRUCache
 
 from catalog.errors import Conflict, NotFound
 from catalog.hive.retired_directories import FilesInUse
-from catalog.iceberg.json import Json
 from catalog.jobs.job import Job, JobId, Lease
 from catalog.names import RelationId
 from catalog.ports.orphans import NamedFiles, QuarantineFiles
@@ -37,6 +36,7 @@ from catalog.removal.orphan_files import (
 )
 from catalog.tables.relation import Relation
 from firn.protocol.locations import normalize_location
+from firn.protocol.tasks.orphans import ListedTable, OrphansTask
 from server.service.orphans.context import OrphanContext, load_context, load_leased_context
 from server.service.orphans.published_locations import HiveReaders
 from server.service.orphans.quarantine import Check, Quarantine
@@ -93,26 +93,21 @@ class Orphans:
     _proven: LRUCache[JobId, set[str]] = field(default_factory=lambda: LRUCache(JOBS_REMEMBERED))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def task(self, uow: UnitOfWork, job: Job, _relation: Relation) -> Json:
+    def task(self, uow: UnitOfWork, job: Job, _relation: Relation) -> OrphansTask:
         """What an optimizer needs to list and to compare; Conflict when the places are not the table's own."""
         context = load_context(uow, self.metadata, job)
         before = compute_cutoff(context.now, context.now, context.lease_began, context.min_age)
         published = context.published
-        tables = [
-            {
-                "parts": [*one.name.namespace, one.name.name],
-                "location": one.location,
-            }
-            for one in context.tables
-        ]
-        return {
-            "tables": tables,
-            "published": None if published is None or published.shared else published.location,
-            "unrepresentable": published and published.shared,
-            "before_ms": int(before.timestamp() * 1000),
-            "dry_run": context.dry_run,
-            "asked": job.was_requested,
-        }
+        return OrphansTask(
+            tables=[
+                ListedTable(parts=[*one.name.namespace, one.name.name], location=one.location) for one in context.tables
+            ],
+            published=None if published is None or published.shared else published.location,
+            unrepresentable=None if published is None else published.shared,
+            before_ms=int(before.timestamp() * 1000),
+            dry_run=context.dry_run,
+            asked=job.was_requested,
+        )
 
     def take(self, lease: Lease, proposed: Sequence[str], metadata_files: Sequence[str]) -> TakenFiles:
         """Set aside those of the proposed files that nothing needs.

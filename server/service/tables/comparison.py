@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from catalog.errors import Invalid, NotFound
-from catalog.history.change import Change, ChangeKind, Topic, net_changes
+from catalog.history.change import Change, ChangeKind, net_changes
 from catalog.history.columns import compare_columns
 from catalog.history.commit import CommitEvent
 from catalog.history.lineage import Lineage, Totals, find_ref_or_snapshot
@@ -15,6 +15,7 @@ from catalog.iceberg.reading import MAIN, current_snapshot_id, schema_by_id, sna
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation, RelationKind
+from firn.protocol.history import Topic
 from server.service.commit.commit_target import load_metadata
 from server.service.planning.planner import find_planned_relation
 from server.service.tables.metadata_files import MetadataFiles

@@ -10,16 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.errors import Invalid
-from catalog.history.change import (
-    LONGEST_TEXT,
-    MAX_CHANGES,
-    Change,
-    ChangeKind,
-    Topic,
-    keep_changes,
-    list_topics,
-    net_changes,
-)
+from catalog.history.change import LONGEST_TEXT, MAX_CHANGES, Change, ChangeKind, keep_changes, list_topics, net_changes
 from catalog.history.columns import compare_columns
 from catalog.history.headline import describe_change, diff_lines
 from catalog.history.tables import compare_tables, describe_created_table
@@ -27,6 +18,7 @@ from catalog.history.views import compare_views, describe_created_view
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema
 from catalog.iceberg.view import apply_view_updates, current_version
+from firn.protocol.history import Topic
 from tests.catalog.iceberg.build import (
     NOW_MS,
     a_table,

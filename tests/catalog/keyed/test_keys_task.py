@@ -12,6 +12,7 @@ from catalog.iceberg.json import Json
 from catalog.keyed.keys_task import KeepRule, build_keys_task
 from catalog.keyed.spec import KeyedTable, KeySpec
 from catalog.names import RelationId, TableName
+from firn.protocol.tasks.keys import KeysTask
 
 ORDERS = TableName(("db",), "orders")
 FIELDS = [
@@ -28,7 +29,7 @@ BASE: Json = {
 }
 
 
-def task(keep: KeepRule | None, *, sequence_field: str | None = None, **more: Any) -> Json:
+def task(keep: KeepRule | None, *, sequence_field: str | None = None, **more: Any) -> KeysTask:
     ids = [RelationId(uuid4()) for _ in range(3)]
     spec = KeySpec(primary_key=("id",), sequence_field=sequence_field)
     keyed = KeyedTable(relation_id=ids[0], spec=spec, base_id=ids[1], change_id=ids[2])
@@ -37,8 +38,8 @@ def task(keep: KeepRule | None, *, sequence_field: str | None = None, **more: An
 
 def test_a_count_reads_base_as_it_was_and_is_told_of_nothing_to_write() -> None:
     told = task(None)
-    assert (told["snapshot_id"], told["resolves"], sorted(told["sql"])) == (7, False, ["places", "repeated"])
-    assert "`firn_job`.`db`.`orders`.`base_at_7_0`" in told["sql"]["repeated"]
+    assert (told.snapshot_id, told.resolves, sorted(told.sql)) == (7, False, ["places", "repeated"])
+    assert "`firn_job`.`db`.`orders`.`base_at_7_0`" in told.sql["repeated"]
 
 
 @pytest.mark.parametrize(
@@ -53,12 +54,12 @@ def test_a_count_reads_base_as_it_was_and_is_told_of_nothing_to_write() -> None:
 def test_the_newest_row_stays_or_the_one_with_the_highest_value(
     keep: KeepRule, sequence_field: str | None, order: str
 ) -> None:
-    assert order in task(keep, sequence_field=sequence_field)["sql"]["surplus"]
+    assert order in task(keep, sequence_field=sequence_field).sql["surplus"]
 
 
 def test_no_row_gives_way_to_itself_where_its_file_is_listed_twice() -> None:
     """Numbered, the two readings of one row would be 1 and 2, and the second would delete the first."""
-    assert "dense_rank() OVER" in task(KeepRule())["sql"]["surplus"]
+    assert "dense_rank() OVER" in task(KeepRule()).sql["surplus"]
 
 
 @pytest.mark.parametrize(

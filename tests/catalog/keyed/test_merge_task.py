@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -10,9 +9,10 @@ import pytest
 
 from catalog.iceberg.json import Json
 from catalog.keyed.file_tasks import RewritePolicy, build_deletes_task, build_manifests_task, build_rewrite_task
-from catalog.keyed.merge_task import MIB, MergeMode, MergePolicy, build_merge_task, merge_mode, read_partition
+from catalog.keyed.merge_task import MIB, MergePolicy, build_merge_task, merge_mode, read_partition
 from catalog.keyed.spec import KeyedTable, KeySpec
 from catalog.names import RelationId, TableName
+from firn.protocol.tasks.merge import MergeMode, MergeTask
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ORDERS = TableName(("db",), "orders")
@@ -66,38 +66,37 @@ def a_keyed(*, sequence_field: str | None = None, watermark: int = 3, pending: i
 def test_a_merge_reads_the_pinned_heads_and_goes_through_the_change_heads_sequence_number() -> None:
     base, change = a_store(snapshots=[a_snapshot(70, 2)]), a_store(snapshots=[a_snapshot(90, 5)])
     task = build_merge_task(a_keyed(), ORDERS, base, change, policy=MergePolicy())
-    assert (task["watermark"], task["through"]) == (3, 5)
-    assert (task["base"]["snapshot_id"], task["change"]["snapshot_id"]) == (70, 90)
-    assert "`firn_job`.`db`.`orders`.`base_at_70_4`" in task["sql"]["merged"]
+    assert (task.watermark, task.through) == (3, 5)
+    assert (task.base.snapshot_id, task.change.snapshot_id) == (70, 90)
+    assert "`firn_job`.`db`.`orders`.`base_at_70_4`" in task.sql["merged"]
     assert (
-        "`firn_job`.`db`.`orders`.`change_at_90_4` AS c WHERE c._last_updated_sequence_number > 3"
-        in task["sql"]["merged"]
+        "`firn_job`.`db`.`orders`.`change_at_90_4` AS c WHERE c._last_updated_sequence_number > 3" in task.sql["merged"]
     )
-    assert task["clean"]["through"] == 5
-    assert json.loads(json.dumps(task)) == task
+    assert task.clean.through == 5
+    assert MergeTask.model_validate_json(task.model_dump_json()) == task
 
 
 def test_with_nothing_pending_the_watermark_stays_though_cleans_have_moved_the_head() -> None:
     change = a_store(snapshots=[a_snapshot(90, 9)])
     task = build_merge_task(a_keyed(pending=0), ORDERS, a_store(), change, policy=MergePolicy())
-    assert (task["pending"], task["through"], task["clean"]["through"], task["sql"]) == (False, 3, 3, {})
+    assert (task.pending, task.through, task.clean.through, task.sql) == (False, 3, 3, {})
 
 
 def test_a_first_merge_has_no_base_snapshot() -> None:
     change = a_store(snapshots=[a_snapshot(90, 1)])
     task = build_merge_task(a_keyed(watermark=0), ORDERS, a_store(), change, policy=MergePolicy())
-    assert task["base"]["snapshot_id"] is None
-    assert "`base_at_none_4`" in task["sql"]["merged"]
+    assert task.base.snapshot_id is None
+    assert "`base_at_none_4`" in task.sql["merged"]
 
 
 def test_deletes_are_kept_only_where_a_late_change_must_lose_to_them() -> None:
     change = a_store(snapshots=[a_snapshot(90, 5)])
     policy = MergePolicy(deletes_through=4)
-    ordered = build_merge_task(a_keyed(sequence_field="at"), ORDERS, a_store(), change, policy=policy)["clean"]
-    assert ordered["keep_deletes"] is True
-    assert ordered["deletes_through"] == 4
-    plain = build_merge_task(a_keyed(), ORDERS, a_store(), change, policy=policy)["clean"]
-    assert (plain["keep_deletes"], plain["deletes_through"]) == (False, None)
+    ordered = build_merge_task(a_keyed(sequence_field="at"), ORDERS, a_store(), change, policy=policy).clean
+    assert ordered.keep_deletes is True
+    assert ordered.deletes_through == 4
+    plain = build_merge_task(a_keyed(), ORDERS, a_store(), change, policy=policy).clean
+    assert (plain.keep_deletes, plain.deletes_through) == (False, None)
 
 
 def field(source: int, transform: str) -> Json:
@@ -108,8 +107,9 @@ def test_touched_partitions_are_asked_for_by_icebergs_own_transforms() -> None:
     base = a_store(snapshots=[a_snapshot(7, 1)], spec=[field(2, "identity"), field(3, "day"), field(1, "void")])
     change = a_store(snapshots=[a_snapshot(9, 5)])
     task = build_merge_task(a_keyed(), ORDERS, base, change, policy=MergePolicy())
-    assert [f["column"] for f in task["partition"]] == ["day", "at"]
-    assert "`firn_job`.`system`.`days`(b.`at`) AS p1" in task["sql"]["touched"]
+    assert task.partition is not None
+    assert [f.column for f in task.partition] == ["day", "at"]
+    assert "`firn_job`.`system`.`days`(b.`at`) AS p1" in task.sql["touched"]
 
 
 def test_floating_point_partitions_are_not_rewritten_because_engines_disagree_which_are_equal() -> None:
@@ -143,9 +143,9 @@ def test_the_mode_follows_the_sizes(size: int, pending: int, spec: list[Json], e
 
 def test_tasks_name_tables_by_their_parts_because_parts_may_hold_dots() -> None:
     table = TableName(("db", "a.b"), "base")
-    assert build_rewrite_task(table, RewritePolicy())["parts"] == ["db", "a.b", "base"]
-    assert build_deletes_task(table, min_files=2)["parts"] == ["db", "a.b", "base"]
-    assert build_manifests_task([table], max_count=2)["tables"] == [["db", "a.b", "base"]]
+    assert build_rewrite_task(table, RewritePolicy()).parts == ["db", "a.b", "base"]
+    assert build_deletes_task(table, min_files=2).parts == ["db", "a.b", "base"]
+    assert build_manifests_task([table], max_count=2).tables == [["db", "a.b", "base"]]
 
 
 def appended(id: int, sequence: int, rows: int) -> Json:
@@ -159,14 +159,14 @@ def test_a_long_backlog_is_merged_up_to_a_snapshot_and_read_from_the_head() -> N
     change = a_store(snapshots=[appended(90, 4, 10), appended(91, 5, 10), appended(92, 6, 10)])
     keyed = a_keyed(pending=3)
     task = build_merge_task(keyed, ORDERS, base, change, policy=MergePolicy(max_job_rows=25))
-    assert (task["through"], task["change"]["snapshot_id"]) == (5, 91)
-    assert (task["pending_rows"], task["left_rows"]) == (20, 10)
-    for query in task["sql"].values():
+    assert (task.through, task.change.snapshot_id) == (5, 91)
+    assert (task.pending_rows, task.left_rows) == (20, 10)
+    for query in task.sql.values():
         assert "`change_at_92_4`" in query
         assert "> 3 AND c._last_updated_sequence_number <= 5" in query
     whole = build_merge_task(keyed, ORDERS, base, change, policy=MergePolicy(max_job_rows=30))
-    assert (whole["through"], whole["change"]["snapshot_id"], whole["left_rows"]) == (6, 92, 0)
-    assert "<= 6" not in whole["sql"]["merged"]
+    assert (whole.through, whole.change.snapshot_id, whole.left_rows) == (6, 92, 0)
+    assert "<= 6" not in whole.sql["merged"]
 
 
 @pytest.mark.parametrize(("max_rows", "through"), [(10, 0), (30, 5)])
@@ -175,4 +175,4 @@ def test_merged_deletes_stay_while_the_rest_of_a_backlog_may_still_meet_them(max
     change = a_store(snapshots=[appended(90, 4, 10), appended(91, 5, 10), appended(92, 6, 10)])
     policy = MergePolicy(max_job_rows=max_rows, deletes_through=5)
     task = build_merge_task(a_keyed(sequence_field="at", pending=3), ORDERS, a_store(), change, policy=policy)
-    assert task["clean"]["deletes_through"] == through
+    assert task.clean.deletes_through == through

@@ -98,5 +98,5 @@ def test_tables_that_nothing_leaves_are_left_out_and_parts_may_hold_dots() -> No
     table, other = TableName(("db", "a.b"), "base"), TableName(("db",), "orders")
     metadata = a_table([], {})
     empty, some = ExpiredSnapshots(snapshot_ids=(), refs={}), ExpiredSnapshots(snapshot_ids=(4, 2), refs={"t": 2})
-    (only,) = build_expire_task([(table, metadata, some), (other, metadata, empty)])["tables"]
-    assert (only["parts"], only["snapshot_ids"], only["refs"]) == (["db", "a.b", "base"], [2, 4], {"t": 2})
+    (only,) = build_expire_task([(table, metadata, some), (other, metadata, empty)]).tables
+    assert (only.parts, only.snapshot_ids, only.refs) == (["db", "a.b", "base"], [2, 4], {"t": 2})

@@ -44,9 +44,9 @@ def test_columns_that_are_asked_for_are_counted_in_the_tables_order() -> None:
 def test_what_the_heads_statistics_hold_is_not_counted_again() -> None:
     done = a_table(statistics=[counted(6, 1, 2, 5), counted(7, 1, 2), counted(7, 5, kind="other")])
     assert list_counted_columns(done) == ["id", "at"]
-    assert build_statistics_task(["t"], done, ["id", "at"])["columns"] == []
-    assert build_statistics_task(["t"], done, ["id", "price"])["columns"] == ["id", "price"]
-    assert build_statistics_task(["t"], a_table(), ["id"])["columns"] == ["id"]
+    assert build_statistics_task(["t"], done, ["id", "at"]).columns == []
+    assert build_statistics_task(["t"], done, ["id", "price"]).columns == ["id", "price"]
+    assert build_statistics_task(["t"], a_table(), ["id"]).columns == ["id"]
 
 
 def test_columns_are_called_what_they_were_called_when_the_head_was_written() -> None:
@@ -58,6 +58,6 @@ def test_columns_are_called_what_they_were_called_when_the_head_was_written() ->
     now = {"schema-id": 1, "fields": a_table()["schemas"][0]["fields"]}
     head = {"snapshot-id": 7, "schema-id": 0}
     table = a_table(schemas=[then, now], snapshots=[head], **{"current-schema-id": 1})
-    assert build_statistics_task(["t"], table, ["id", "at", "price"])["columns"] == ["id", "price"]
-    assert build_statistics_task(["t"], table, ["price"])["columns"] == []
-    assert build_statistics_task(["t"], {**table, "statistics": [counted(7, 1)]}, ["id", "price"])["columns"] == []
+    assert build_statistics_task(["t"], table, ["id", "at", "price"]).columns == ["id", "price"]
+    assert build_statistics_task(["t"], table, ["price"]).columns == []
+    assert build_statistics_task(["t"], {**table, "statistics": [counted(7, 1)]}, ["id", "price"]).columns == []

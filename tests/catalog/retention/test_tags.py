@@ -12,8 +12,9 @@ import pytest
 from catalog.errors import Invalid
 from catalog.iceberg.json import Json
 from catalog.policy.schedule import Schedule, parse_tag_name
-from catalog.retention.tags import NewTag, TagPlan, TagPolicy, plan_tags
+from catalog.retention.tags import TagPlan, TagPolicy, plan_tags
 from catalog.timestamps import to_milliseconds
+from firn.protocol.tasks.retention import NewTag
 
 NOW = datetime(2026, 11, 21, 10, 30, tzinfo=UTC)
 DAILY = TagPolicy(schedule=Schedule("0 0 * * *"), name="auto-%Y-%m-%d", max_age=timedelta(days=7), zone=ZoneInfo("UTC"))

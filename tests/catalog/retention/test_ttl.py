@@ -15,6 +15,7 @@ from catalog.keyed.spec import KeySpec
 from catalog.keyed.view_sql import Pair
 from catalog.names import TableName
 from catalog.retention.ttl import Cutoff, TtlPolicy, build_keyed_facts, check_takes_ttl, compute_ttl_cutoff
+from firn.protocol.tasks.merge import BaseFacts, ChangeFacts, CleanTask, MergeMode, MergeTask
 
 NOW = datetime(2026, 11, 21, 12, 34, 56, 789_000, tzinfo=UTC)
 UTC_ZONE, BERLIN, AUCKLAND = ZoneInfo("UTC"), ZoneInfo("Europe/Berlin"), ZoneInfo("Pacific/Auckland")
@@ -125,9 +126,30 @@ def test_rows_of_a_table_that_is_linked_to_hive_are_not_deleted() -> None:
         check_takes_ttl(TableName(("db",), "t"), hive_linked=True)
 
 
+MERGE = MergeTask(
+    pending=False,
+    primary_key=["id"],
+    columns=["id", "at"],
+    base=BaseFacts(parts=["db", "t", "base"], snapshot_id=1, spec_id=0, specs=1, records=1, bytes=1),
+    change=ChangeFacts(parts=["db", "t", "change"], snapshot_id=2),
+    watermark=3,
+    through=3,
+    pending_rows=0,
+    left_rows=0,
+    scope="global",
+    mode=MergeMode.AUTO,
+    small_bytes=1,
+    large_share=0.2,
+    target_file_size=1,
+    partition=None,
+    sql={},
+    clean=CleanTask(parts=["db", "t", "change"], through=3, keep_deletes=False, deletes_through=None),
+)
+
+
 def test_with_nothing_pending_there_is_nothing_to_merge() -> None:
     pair = Pair(
         spec=KeySpec(primary_key=("id",)), columns=["id", "at"], base="b", change="c", watermark=3, pending=False
     )
-    facts = build_keyed_facts(pair, cut("date"), {})
-    assert (facts["concerned"], facts["leaving"]) == (None, None)
+    facts = build_keyed_facts(pair, cut("date"), MERGE)
+    assert (facts.concerned, facts.leaving) == (None, None)

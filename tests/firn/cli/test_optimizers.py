@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import firn
-from catalog.jobs.optimizer import PROTOCOL
+from firn.protocol.leases import PROTOCOL
 from tests.command_line import Command
 
 

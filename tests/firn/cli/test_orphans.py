@@ -12,8 +12,8 @@ from uuid import uuid4
 import pytest
 
 import firn
+from firn.protocol.leases import Outcome, Result
 from optimizer.client import connect
-from optimizer.wire import Outcome, Result
 from tests.command_line import Command
 
 NUMBERS = count()

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 from firn.cli.watch import pace_of, span
-from firn.wire import Operation, OperationStatus
+from firn.protocol.operations import OperationStatus
+from firn.wire import Operation
 
 BEGAN = datetime(2026, 11, 23, 12, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench import fleet
-from catalog.tables.table_status import Sort
+from firn.protocol.tables import Sort
 
 
 @pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from pyiceberg.catalog.rest import RestCatalog
 
 from catalog.jobs.job import JobKind
-from catalog.jobs.optimizer import PROTOCOL
+from firn.protocol.leases import PROTOCOL
 from tests.browser import OpenPage, violations
 from tests.spark_fixtures import ServerProcess, server_process
 

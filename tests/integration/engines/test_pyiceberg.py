@@ -341,7 +341,7 @@ def test_tables_are_renamed_registered_dropped_and_purged(catalog: Catalog, spac
 def test_views_are_created_loaded_registered_and_dropped(catalog: Catalog, space: str, cities: Table) -> None:
     query = SQLViewRepresentation(type="sql", sql="SELECT city FROM cities", dialect="spark")
     version = ViewVersion(
-        schema_id=0, representations=[ViewRepresentation(query)], default_namespace=[space], summary={"a": "b"}
+        schema_id=0, representations=[ViewRepresentation(query)], default_namespace=(space,), summary={"a": "b"}
     )
     schema = Schema(NestedField(1, "city", StringType()))
     view = catalog.create_view((space, "v"), schema, version, properties={"p": "q"})

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pyarrow.parquet as pq
 
-from catalog.jobs.optimizer import PROTOCOL
+from firn.protocol.leases import PROTOCOL
 from server.files.locations import local_path
 from tests.integration.keyed.appends import Json
 from tests.integration.keyed.table import Table

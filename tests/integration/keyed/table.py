@@ -8,9 +8,9 @@ from itertools import count
 from typing import Any
 
 import firn
+from firn.protocol.leases import Lease
 from firn.spark.write import Written, delete, upsert
 from optimizer.client import ServerApi
-from optimizer.wire import Lease
 from optimizer.worker import Worker
 from tests.integration.keyed.appends import Store
 from tests.integration.keyed.invariants import check_files, check_versions, check_watermarks, read_files

@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
+from firn.protocol.leases import Outcome, Result
 from optimizer.errors import Refused
 from optimizer.job_run import JobRun
 from optimizer.jobs import JOBS
 from optimizer.lease_keeper import LeaseKeeper
 from optimizer.spark import open_job_session
-from optimizer.wire import Outcome, Result
 from optimizer.worker import Worker
 from tests.integration.keyed.appends import as_rows
 from tests.integration.keyed.model import INT, LONG, TEXT, Change, Key, Model, Shape

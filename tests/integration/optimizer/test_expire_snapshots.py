@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from firn.protocol.leases import Outcome, Result
 from optimizer.deletion import delete_unneeded
 from optimizer.errors import JobError, Refused
 from optimizer.job_run import JobRun
 from optimizer.jobs import JOBS
 from optimizer.lease_keeper import LeaseKeeper
 from optimizer.spark import open_job_session
-from optimizer.wire import Outcome, Result
 from optimizer.worker import Worker
 from server.service.locations.ownership import SHARED
 from tests.integration.optimizer.overwritten_tables import AT_ONCE, _local, files_of, lost, overwritten, plain, sql

@@ -11,12 +11,12 @@ from typing import Any
 import httpx
 import pytest
 
+from firn.protocol.leases import Outcome, Result
 from optimizer.errors import LeaseLost, Refused, SparkStopped
 from optimizer.job_run import JobRun
 from optimizer.jobs import JOBS
 from optimizer.lease_keeper import LeaseKeeper
 from optimizer.spark import has_stopped, open_job_session
-from optimizer.wire import Outcome, Result
 from optimizer.worker import Worker
 from tests.keyed_tables import KeyedTable, a_worker
 from tests.lossy_proxy import Forward, lossy_proxy, meddling_proxy

@@ -10,11 +10,11 @@ from typing import Any, Self
 import pytest
 from py4j.protocol import Py4JJavaError
 
+from firn.protocol.tasks.merge import BaseFacts, ChangeFacts, MergeTask
 from firn.spark.write import upsert
 from optimizer.jobs import merge
 from optimizer.jobs.clean import remove_from_table
 from optimizer.spark import JOB_CATALOG, JobSession
-from optimizer.wire import BaseFacts, ChangeFacts, MergeTask
 from optimizer.worker import Worker
 from tests.keyed_tables import KeyedTable
 from tests.spark_fixtures import RunningServer, hadoop_catalog, shared_spark

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from firn.protocol.leases import Result
 from optimizer.job_run import JobRun
 from optimizer.jobs import JOBS
 from optimizer.lease_keeper import LeaseKeeper
 from optimizer.spark import open_job_session
-from optimizer.wire import Result
 from optimizer.worker import Worker
 from tests.integration.keyed.appends import Store
 from tests.integration.optimizer.dated_tables import a_table, append_an_hour_ago, ids, keyed, row

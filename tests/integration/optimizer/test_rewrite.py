@@ -13,9 +13,9 @@ import pytest
 
 from catalog.keyed.file_tasks import RewritePolicy, build_rewrite_task
 from catalog.names import TableName
+from firn.protocol.leases import Result
 from optimizer.job_run import JobRun
 from optimizer.jobs import JOBS
-from optimizer.wire import Result
 from optimizer.worker import Worker
 from tests.integration.optimizer.plain_tables import check_readable, commits_of, files, insert, plain
 from tests.keyed_tables import KeyedTable, a_worker
@@ -130,7 +130,7 @@ def test_equality_deletes_are_gone_from_files_of_any_size(server: RunningServer,
     def as_planned(work: JobRun) -> Result:
         """What a person asks for does not say so; what is planned because of deletes does."""
         task = RewritePolicy(apply_deletes=True, small_file_bytes=100)
-        told = work.lease.task | {"apply_deletes": build_rewrite_task(TableName(("db",), "t"), task)["apply_deletes"]}
+        told = work.lease.task | {"apply_deletes": build_rewrite_task(TableName(("db",), "t"), task).apply_deletes}
         told["everything"] = False
         return JOBS["rewrite"].run(replace(work, lease=work.lease.model_copy(update={"task": told})))
 

@@ -17,7 +17,7 @@ from catalog.files.manifest_entries import ManifestEntry
 from catalog.iceberg.reading import current_snapshot
 from catalog.keyed.file_tasks import RewritePolicy, build_rewrite_task
 from catalog.names import TableName
-from optimizer.file_tasks import RewriteTask
+from firn.protocol.tasks.files import RewriteTask
 from optimizer.java import iterate
 from optimizer.jobs.rewrite import _Rewrite
 from server.files.manifest_reading import StoredManifests
@@ -124,5 +124,5 @@ def test_any_layout_is_chosen_from_as_icebergs_planner_chooses(server: RunningSe
         location = str(table.operations().current().metadataFileLocation())
         metadata = orjson.loads(Path(location.removeprefix("file:").replace("///", "/")).read_bytes())
         for policy in POLICIES:
-            task = build_rewrite_task(TableName(("db",), "t"), policy)
+            task = build_rewrite_task(TableName(("db",), "t"), policy).model_dump()
             assert of_firn(metadata, task) == of_iceberg(jvm, table, task), policy

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import pytest
 
-from optimizer.file_tasks import RewriteTask
+from firn.protocol.tasks.files import RewriteStrategy, RewriteTask
 from optimizer.job_run import JobRun
 from optimizer.jobs.rewrite import Plan, _Rewrite
 from optimizer.spark import JobSession
@@ -25,7 +25,7 @@ MIB = 2**20
 NUMBERS = count()
 TASK = RewriteTask(
     parts=["db", "t"],
-    strategy="binpack",
+    strategy=RewriteStrategy.BINPACK,
     sort_order=[],
     filter=None,
     target_file_size=12 * MIB,

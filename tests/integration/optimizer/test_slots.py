@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from firn.protocol.leases import Outcome, Result
 from optimizer.job import RunJob
 from optimizer.job_run import JobRun
 from optimizer.jobs import JOBS
 from optimizer.progress import last_job_failed, read_progress
-from optimizer.wire import Outcome, Result
 from optimizer.worker import Worker
 from tests.keyed_tables import KeyedTable, a_worker
 from tests.spark_fixtures import RunningServer, running_server, shared_spark

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from catalog.jobs.optimizer import PROTOCOL
+from firn.protocol.leases import PROTOCOL
 from tests.server.guarded import SQL
 from tests.server.lake import COLUMNS
 

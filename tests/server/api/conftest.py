@@ -12,7 +12,7 @@ from catalog.ports.store import Database
 from server.app import create_app
 from server.background.registry import build_background
 from server.container import build_services
-from server.settings import Settings
+from server.settings import AccessSettings, Settings
 from tests.server.api.client import Api
 from tests.server.guarded import bearer
 from tests.server.lake import a_lake
@@ -23,7 +23,7 @@ from tests.server.listening import listening
 def administered(database: Database, tmp_path: Path) -> Iterator[Api]:
     """The same with access control, asked by the first administrator."""
     lake = a_lake(database, tmp_path)
-    configured = Settings(data_dir=tmp_path / "data", access={"enabled": True})
+    configured = Settings(data_dir=tmp_path / "data", access=AccessSettings(enabled=True))
     services = build_services(configured, lake.database.real)
     admin = services.access.principals.first_admin()
     assert admin is not None

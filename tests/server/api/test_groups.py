@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from catalog.jobs.job import JobKind
-from catalog.jobs.optimizer import PROTOCOL
+from firn.protocol.leases import PROTOCOL
 from server.service.optimizers.optimizers import Registration
 from tests.factories import LAKE
 from tests.server.api.client import Api, good

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from catalog.jobs.job import JobStatus
-from catalog.jobs.optimizer import PROTOCOL
 from catalog.jobs.optimizer_group import DEFAULT_GROUP
 from catalog.launch.fleet import LaunchStatus
 from catalog.launch.record import LaunchRecord
 from catalog.launch.settings import LaunchId, LaunchKind
+from firn.protocol.leases import PROTOCOL
 from server.prometheus import exposition
 from tests.server.api.client import Api
 

@@ -11,9 +11,9 @@ import pytest
 
 from catalog.errors import NoSuchTable
 from catalog.jobs.job import REQUESTED, JobKind, JobStatus
-from catalog.jobs.optimizer import PROTOCOL
 from catalog.names import TableName
 from catalog.tables.table_status import TableStatus
+from firn.protocol.leases import PROTOCOL
 from tests.factories import LAKE, a_job
 from tests.server.api.client import TABLES, Api, good
 from tests.server.lake import PLAIN

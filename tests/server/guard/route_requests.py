@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from catalog.jobs.optimizer import PROTOCOL
+from firn.protocol.leases import PROTOCOL
 from server.guard import route_rules
 from tests.server.guarded import SQL
 from tests.server.lake import COLUMNS

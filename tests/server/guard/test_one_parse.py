@@ -18,8 +18,8 @@ from catalog.access.privileges import SERVER, Privilege, Securable
 from catalog.credentials.storage_config import PREFIX as STORAGE
 from catalog.history.commit import is_creating
 from catalog.names import TableName, parse_namespace
+from firn.protocol.base import Request as In
 from server import app as server_app
-from server.api.deps import In
 from server.api.upgrades import UpgradeManyIn
 from server.guard import route_rules
 from server.guard.requirements import GuardedRequest

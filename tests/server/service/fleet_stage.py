@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from catalog.errors import Unavailable
-from catalog.jobs.optimizer import PROTOCOL
 from catalog.jobs.optimizer_group import DEFAULT_GROUP
 from catalog.launch.command import Command
 from catalog.launch.fleet import LaunchStatus
 from catalog.launch.record import LaunchRecord, Process
 from catalog.launch.settings import Launch, LaunchId, LaunchKind, Scaling
 from catalog.ports.launch import Seen
+from firn.protocol.leases import PROTOCOL
 from server.service.optimizers.fleet import Fleet, LaunchEnvironment
 from server.service.optimizers.liveness import Liveness
 from server.service.optimizers.optimizers import OptimizerStatus, Registration

@@ -18,6 +18,7 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_snapshot
 from catalog.jobs.job import JobKind, JobOutcome
 from catalog.names import TableName
+from firn.protocol.tasks.files import RewriteTask
 from server.files.manifests import Content, Manifests, Status
 from server.files.snapshots import write_snapshot
 from server.files.storage import Storage
@@ -106,7 +107,8 @@ def test_18_files_in_6_partitions_get_the_rewrite_that_packs_them(lake: Lake) ->
         (job,) = uow.jobs.last_of_each_kind(listed_id(lake), limit=9)
     assert (job.kind, job.predicted["files_before"], job.predicted["files_after"]) == (JobKind.REWRITE, 18, 6)
     task = lake.services.tasks.of(job)
-    assert task["min_files"] == 2  # or it would find nothing to do
+    assert isinstance(task, RewriteTask)
+    assert task.min_files == 2  # or it would find nothing to do
 
 
 def test_a_count_that_a_commit_has_overtaken_plans_nothing_and_is_made_again(lake: Lake) -> None:

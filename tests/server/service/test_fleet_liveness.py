@@ -6,11 +6,11 @@ from dataclasses import replace
 from datetime import timedelta
 
 from catalog.jobs.job import JobId, JobKind, JobStatus
-from catalog.jobs.optimizer import PROTOCOL
 from catalog.jobs.optimizer_group import DEFAULT_GROUP
 from catalog.launch.fleet import LaunchStatus
 from catalog.launch.record import Process
 from catalog.launch.settings import LaunchKind
+from firn.protocol.leases import PROTOCOL
 from server.service.optimizers.optimizers import Registration
 from tests.factories import LAKE
 from tests.server.lake import CHANGE, ORDERS

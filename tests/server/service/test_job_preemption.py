@@ -10,8 +10,8 @@ import pytest
 
 from catalog.errors import Conflict
 from catalog.jobs.job import Job, JobId, JobKind, JobStatus
-from catalog.jobs.optimizer import PROTOCOL
 from catalog.planning import Due
+from firn.protocol.leases import PROTOCOL
 from server.service.optimizers.optimizers import Registration
 from server.service.planning.planner import load_past_jobs
 from tests.factories import LAKE, a_job

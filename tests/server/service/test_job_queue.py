@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from catalog.jobs.job import REQUESTED, Job, JobKind, JobStatus
-from catalog.jobs.optimizer import PROTOCOL
 from catalog.jobs.optimizer_group import Group, GroupName
+from firn.protocol.leases import PROTOCOL
 from server.service.jobs.job_queue import next_job
 from server.service.optimizers.optimizers import Registration
 from tests.factories import NOW, a_job

@@ -10,6 +10,7 @@ import pytest
 from catalog.errors import LeaseLost, LocationRefused
 from catalog.jobs.job import JobKind, Lease
 from catalog.names import TableName
+from firn.protocol.tasks.convert import ConvertTask, Layout, Reader, Unit
 from server.service.jobs.leased_files import FileFacts
 from tests.factories import LAKE
 from tests.server.lake import PLAIN, Lake
@@ -84,12 +85,31 @@ def test_a_lease_that_has_ended_is_told_nothing_of_files(lake: Lake, lease: Leas
         lake.services.leased_files.check(lease, [])
 
 
+def converting(location: str) -> ConvertTask:
+    layout = Layout(reader=Reader.SERDE, serde="s", input_format="i", parameters={}, columns=[])
+    return ConvertTask(
+        parts=["db", "t"],
+        source="h.t",
+        columns=[],
+        partition_columns=[],
+        table=layout,
+        parameters={},
+        header_lines=0,
+        layouts=[layout],
+        units=[Unit(location=location, values=[], layout=0)],
+        writer="w",
+        batch="b",
+        primary_key=[],
+        unique=True,
+    )
+
+
 def test_a_hive_tables_directory_in_a_hidden_table_is_not_read(lake: Lake, lease: Lease) -> None:
     """Whoever may alter a Hive table chooses its directories: a conversion read hidden rows by them."""
     job = replace(lake.job(lease), kind=JobKind.CONVERT, params={"hive": "h.t"})
     context = replace(lake.services.tasks.leased(lake.job(lease)).context, job=job)
-    task = {"units": [{"location": f"{directory_of(lake, HIDDEN)}/data"}]}
+    task = converting(f"{directory_of(lake, HIDDEN)}/data")
     with pytest.raises(LocationRefused) as refused:
         lake.services.leased_files.facts(context, task)
     assert "db.hidden" not in refused.value.message
-    assert lake.services.leased_files.facts(context, {"units": [{"location": "hdfs://nn/hive/t"}]}).tables
+    assert lake.services.leased_files.facts(context, converting("hdfs://nn/hive/t")).tables

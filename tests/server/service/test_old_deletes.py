@@ -23,7 +23,7 @@ def days(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def told(lake: Lake, kind: JobKind = JobKind.CLEAN) -> object:
-    task = lake.services.tasks.build_unqueued_task(LAKE, ORDERS, kind, {}).task
+    task = lake.services.tasks.build_unqueued_task(LAKE, ORDERS, kind, {}).task.model_dump()
     return task.get("clean", task)["deletes_through"]
 
 

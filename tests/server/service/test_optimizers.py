@@ -8,7 +8,7 @@ import pytest
 
 from catalog.errors import Conflict, Dismissed, NotFound
 from catalog.jobs.job import JobKind
-from catalog.jobs.optimizer import PROTOCOL
+from firn.protocol.leases import PROTOCOL
 from server.background.cleanup import Cleanup
 from server.service.optimizers.optimizers import Optimizers, OptimizerStatus, Registration
 from tests.server.lake import CHANGE, Lake

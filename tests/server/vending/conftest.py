@@ -14,7 +14,7 @@ from server.app import create_app
 from server.background.registry import build_background
 from server.container import build_services
 from server.files.aws import Aws
-from server.settings import Settings
+from server.settings import AccessSettings, Settings, StorageSettings
 from tests.s3_fixtures import client_of_s3, s3_server
 from tests.server.vending.vault import OTHER, SERVERS_KEYS, STATIC_KEYS, TABLE, VAULT, Recorded, Vault
 
@@ -38,8 +38,8 @@ def bucket(s3: str, request: pytest.FixtureRequest) -> str:
 def vault(database: Database, tmp_path: Path, s3: str, bucket: str) -> Vault:
     settings = Settings(
         data_dir=tmp_path / "data",
-        access={"enabled": True},
-        storage=STATIC_KEYS,
+        access=AccessSettings(enabled=True),
+        storage=StorageSettings.model_validate(STATIC_KEYS),
         file_io={"s3.endpoint": s3, "s3.region": "us-east-1", **SERVERS_KEYS},
     )
     services = build_services(settings, database)

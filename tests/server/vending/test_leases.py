@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from catalog.jobs.job import JobKind, Lease
-from catalog.jobs.optimizer import PROTOCOL
+from firn.protocol.leases import PROTOCOL
 from server.iceberg.credentials import REFUSED
 from server.service.access.credential_vending import Mechanism
 from server.service.jobs.leased_files import FileFacts

@@ -3174,10 +3174,10 @@ export interface components {
          */
         HealthPart: "small-files" | "deletes" | "pending" | "snapshots" | "manifests" | "skew";
         /**
-         * HeartbeatIn
+         * Heartbeat
          * @description How far a job is, and lines for its log.
          */
-        HeartbeatIn: {
+        Heartbeat: {
             /**
              * Log
              * @default []
@@ -3199,10 +3199,10 @@ export interface components {
             };
         };
         /**
-         * HeartbeatOut
+         * HeartbeatAnswer
          * @description Until when the lease now lasts.
          */
-        HeartbeatOut: {
+        HeartbeatAnswer: {
             /** Lease Until */
             lease_until: string | null;
         };
@@ -3894,35 +3894,14 @@ export interface components {
             status: components["schemas"]["LaunchStatus"];
         };
         /**
-         * LeaseIn
-         * @description Which job kinds an optimizer can run and how long it will wait for one.
-         */
-        LeaseIn: {
-            /** Kinds */
-            kinds: components["schemas"]["JobKind"][];
-            /**
-             * Memory
-             * @default {}
-             */
-            memory?: {
-                [key: string]: number;
-            };
-            /** Optimizer Id */
-            optimizer_id: string;
-            /**
-             * Wait Seconds
-             * @default 20
-             */
-            wait_seconds?: number;
-        };
-        /**
-         * LeaseOut
+         * Lease
          * @description A job and everything needed to run it.
          *
          *     An optimizer opens files in the `own_locations`, and asks about others before it does. `delegation` names how the
-         *     catalog gives access to files, for the header X-Iceberg-Access-Delegation; nothing where it gives none.
+         *     catalog gives access to files, for the header X-Iceberg-Access-Delegation; nothing where it gives none. `hive_table`
+         *     is the one that the table is linked to.
          */
-        LeaseOut: {
+        Lease: {
             /** Attempt */
             attempt: number;
             /** Catalog */
@@ -3956,17 +3935,39 @@ export interface components {
             /** Table */
             table: string;
             /** Tables */
-            tables: components["schemas"]["LeasedTableOut"][];
+            tables: components["schemas"]["LeasedTable"][];
             /** Task */
             task: {
                 [key: string]: unknown;
             };
         };
         /**
-         * LeasedTableOut
+         * LeaseRequest
+         * @description Which job kinds an optimizer can run and how long it will wait for one.
+         */
+        LeaseRequest: {
+            /** Kinds */
+            kinds: components["schemas"]["JobKind"][];
+            /**
+             * Memory
+             * @default {}
+             */
+            memory?: {
+                [key: string]: number;
+            };
+            /** Optimizer Id */
+            optimizer_id: string;
+            /**
+             * Wait Seconds
+             * @default 20
+             */
+            wait_seconds?: number;
+        };
+        /**
+         * LeasedTable
          * @description An Iceberg table that a job works on, and its head when the task was made.
          */
-        LeasedTableOut: {
+        LeasedTable: {
             /** Parts */
             parts: string[];
             /** Snapshot Id */
@@ -4007,10 +4008,10 @@ export interface components {
             waiting: number;
         };
         /**
-         * LocationsIn
+         * LocationsRequest
          * @description Directories, with a slash at their ends, or files: what a job would open outside of its table's directories.
          */
-        LocationsIn: {
+        LocationsRequest: {
             /** Locations */
             locations: string[];
         };
@@ -4441,6 +4442,12 @@ export interface components {
             /** State */
             state: string;
         };
+        /**
+         * Outcome
+         * @description How an attempt ended, as its optimizer saw it.
+         * @enum {string}
+         */
+        Outcome: "committed" | "refused" | "unknown" | "nothing";
         /**
          * OverdueIn
          * @description Where to go on: nothing, or what the last answer said.
@@ -5079,10 +5086,10 @@ export interface components {
             rows: number;
         };
         /**
-         * ReportIn
-         * @description The end of an attempt.
+         * Report
+         * @description The end of an attempt, with the last lines of its log.
          */
-        ReportIn: {
+        Report: {
             /** Error */
             error?: string | null;
             /**
@@ -5090,7 +5097,7 @@ export interface components {
              * @default []
              */
             log?: string[];
-            outcome: components["schemas"]["ReportedOutcome"];
+            outcome: components["schemas"]["Outcome"];
             /**
              * Result
              * @default {}
@@ -5105,12 +5112,6 @@ export interface components {
          * @enum {string}
          */
         ReportKind: "scan-report" | "commit-report";
-        /**
-         * ReportedOutcome
-         * @description How an attempt ended, as its optimizer saw it.
-         * @enum {string}
-         */
-        ReportedOutcome: "committed" | "refused" | "unknown" | "nothing";
         /**
          * RestoreFilesIn
          * @description Which files to put back: all of a job, these, or with neither all that are aside.
@@ -5793,10 +5794,10 @@ export interface components {
          */
         TableKind: "plain" | "keyed" | "view";
         /**
-         * TableLocationOut
+         * TableLocation
          * @description Where a table has its files, and why none of them may be deleted, if so.
          */
-        TableLocationOut: {
+        TableLocation: {
             /** Keep Reason */
             keep_reason: string | null;
             /** Location */
@@ -11320,7 +11321,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["LeaseIn"];
+                "application/json": components["schemas"]["LeaseRequest"];
             };
         };
         responses: {
@@ -11330,7 +11331,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["LeaseOut"];
+                    "application/json": components["schemas"]["Lease"];
                 };
             };
             /** @description nothing to do */
@@ -11381,7 +11382,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["HeartbeatIn"];
+                "application/json": components["schemas"]["Heartbeat"];
             };
         };
         responses: {
@@ -11391,7 +11392,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HeartbeatOut"];
+                    "application/json": components["schemas"]["HeartbeatAnswer"];
                 };
             };
             /** @description Forbidden */
@@ -11441,7 +11442,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HeartbeatOut"];
+                    "application/json": components["schemas"]["HeartbeatAnswer"];
                 };
             };
             /** @description Forbidden */
@@ -11485,7 +11486,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["LocationsIn"];
+                "application/json": components["schemas"]["LocationsRequest"];
             };
         };
         responses: {
@@ -11753,7 +11754,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ReportIn"];
+                "application/json": components["schemas"]["Report"];
             };
         };
         responses: {
@@ -11813,7 +11814,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TableLocationOut"][];
+                    "application/json": components["schemas"]["TableLocation"][];
                 };
             };
             /** @description Forbidden */

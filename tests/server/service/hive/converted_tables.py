@@ -12,9 +12,9 @@ from catalog.hive.conversion_commit import ROWS_READ
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
 from catalog.jobs.job import Job, JobKind, Lease
-from catalog.jobs.optimizer import PROTOCOL
 from catalog.names import TableName
 from catalog.tables.relation import Relation
+from firn.protocol.leases import PROTOCOL
 from server.service.commit.commit_path import CommitRequest, Committer
 from server.service.optimizers.optimizers import Registration
 from tests.factories import LAKE
@@ -61,7 +61,9 @@ def rows(beside: BesideHive, name: TableName) -> list[str]:
 
 
 def task_of(beside: BesideHive, job: Job) -> Json:
-    return replace(beside.services.tasks, looks={JobKind.CONVERT: beside.conversions.task}).of(job)
+    return (
+        replace(beside.services.tasks, looks={JobKind.CONVERT: beside.conversions.task}).of(job).model_dump(mode="json")
+    )
 
 
 @dataclass

@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from catalog.hive.baseline import PartitionBaseline
-from catalog.jobs.operation import Operation, OperationStatus
+from catalog.jobs.operation import Operation
+from firn.protocol.operations import OperationStatus
 from tests.server.service.hive.beside_hive import LONG_AGO_NS, BesideHive, HiveFiles, aged, uri
 from tests.server.service.hive.synced_tables import make_due, relation_of
 

@@ -15,8 +15,8 @@ from catalog.files.data_file import DataFileEntry
 from catalog.history.commit import TableCommit
 from catalog.iceberg.table import current_schema
 from catalog.jobs.job import Job, JobKind, Lease
-from catalog.jobs.optimizer import PROTOCOL
 from catalog.tables.relation import Relation
+from firn.protocol.leases import PROTOCOL
 from server.files.locations import local_path
 from server.service.commit.commit_path import CommitRequest
 from server.service.hive.link_store import update_link
@@ -73,7 +73,7 @@ def leased(beside: BesideHive, table: HiveFiles, **rows: tuple[int, ...]) -> Lea
     taken = beside.services.jobs.take(beside.services.optimizers.register(about).id, [JobKind.PUBLISH])
     assert taken is not None
     beside.services.jobs.committing(taken.lease)
-    location = f"{beside.services.tasks.of(taken.job)['root']}/1"
+    location = f"{beside.services.tasks.of(taken.job).model_dump()['root']}/1"
     for part, ids in rows.items():
         write(f"{location}/p={part}/a.parquet", *ids)
     return Leased(taken.lease, location, sum(map(len, rows.values())))

@@ -14,8 +14,9 @@ from catalog.hive.baseline import PartitionBaseline
 from catalog.hive.publisher import PUBLISHER
 from catalog.jobs.blocker import Blocker
 from catalog.jobs.job import JobKind
-from catalog.jobs.operation import Operation, OperationStatus
+from catalog.jobs.operation import Operation
 from catalog.keyed.spec import CHANGE
+from firn.protocol.operations import OperationStatus
 from server.files.locations import local_path
 from tests.factories import LAKE
 from tests.server.faults import Killed

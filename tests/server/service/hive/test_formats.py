@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from catalog.errors import Conflict
-from catalog.jobs.operation import OperationStatus
+from firn.protocol.operations import OperationStatus
 from server.files.manifests import Manifests
 from server.files.storage import Storage
 from tests.factories import LAKE

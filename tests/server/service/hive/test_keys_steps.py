@@ -10,8 +10,8 @@ from catalog.files.data_file import DataFileEntry
 from catalog.history.commit import Outcome, TableCommit
 from catalog.iceberg.table import current_schema
 from catalog.jobs.job import JobKind, Lease
-from catalog.jobs.optimizer import PROTOCOL
 from catalog.keyed.keys_task import KeepRule
+from firn.protocol.leases import PROTOCOL
 from server.service.commit.commit_path import CommitRequest
 from server.service.optimizers.optimizers import Registration
 from tests.factories import LAKE
@@ -26,7 +26,7 @@ def leased(beside: BesideHive, table: HiveFiles) -> Lease:
     about = Registration(group="default", host="here", pid=1, version=version("firn"), protocol=PROTOCOL)
     taken = beside.services.jobs.take(beside.services.optimizers.register(about).id, [JobKind.KEYS])
     assert taken is not None
-    assert beside.services.tasks.of(taken.job)["by_time"]
+    assert beside.services.tasks.of(taken.job).model_dump()["by_time"]
     beside.services.jobs.committing(taken.lease)
     return taken.lease
 

@@ -13,8 +13,8 @@ import pytest
 from catalog.errors import Conflict, Invalid
 from catalog.hive.partition_names import format_partition_name
 from catalog.jobs.job import JobKind
-from catalog.jobs.operation import OperationStatus
 from catalog.ports.metastore import PartitionLocation
+from firn.protocol.operations import OperationStatus
 from server.service.hive.results import SyncOutcome
 from tests.factories import LAKE
 from tests.fingerprints import fingerprint

@@ -13,9 +13,10 @@ import pytest
 from catalog.errors import Conflict, Invalid, NotFound
 from catalog.files.data_file import FileStats
 from catalog.iceberg.json import Json
-from catalog.jobs.operation import BatchId, Operation, OperationStatus
+from catalog.jobs.operation import BatchId, Operation
 from catalog.keyed.spec import KeySpec
 from catalog.ports.files import TableFiles
+from firn.protocol.operations import OperationStatus
 from server.service.hive.operations import Started, Wanted
 from server.service.hive.upgrade import Upgrades
 from tests.factories import LAKE

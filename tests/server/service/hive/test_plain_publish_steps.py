@@ -233,7 +233,10 @@ def test_rows_are_read_with_the_columns_that_the_table_has(beside: BesideHive) -
     head = current_snapshot(metadata)
     assert head is not None
     assert head["schema-id"] == metadata["current-schema-id"]
-    assert beside.services.tasks.of(active(beside, relation_of(beside, table)))["snapshot"] == head["snapshot-id"]
+    assert (
+        beside.services.tasks.of(active(beside, relation_of(beside, table))).model_dump()["snapshot"]
+        == head["snapshot-id"]
+    )
     assert beside.live(table) == {*table.files(), own}
     assert [column.name for column in beside.metastore.table("db", table.short).columns] == ["id", "v", "n"]
     set_property(beside, table, "comment", "is nothing that rows are read by")

@@ -12,7 +12,7 @@ from catalog.errors import CatalogError, Conflict, Unavailable
 from catalog.history.commit import Outcome
 from catalog.hive.publish_request import PublishRequest, Step
 from catalog.jobs.job import Job, JobId, JobKind, Lease
-from catalog.jobs.optimizer import PROTOCOL
+from firn.protocol.leases import PROTOCOL
 from server.service.hive.link_store import load_link
 from server.service.hive.publish_planner import PublishPlanner
 from server.service.hive.publish_requests import LASTS

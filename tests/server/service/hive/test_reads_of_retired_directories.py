@@ -18,10 +18,10 @@ from catalog.files.data_file import DataFileEntry
 from catalog.history.commit import TableCommit
 from catalog.hive.baseline import PartitionBaseline, WatchedDirectory
 from catalog.jobs.job import JobKind, Lease
-from catalog.jobs.optimizer import PROTOCOL
 from catalog.keyed.spec import BASE
 from catalog.names import RelationId, TableName
 from catalog.removal.orphan_files import BatchState, KeepReason
+from firn.protocol.leases import PROTOCOL
 from server.files.locations import local_path
 from server.service.commit.commit_path import CommitRequest
 from server.service.locations.ownership import SHARED
@@ -299,7 +299,7 @@ def test_a_place_that_others_use_is_left_alone(
         lease = former.begun()
         with former.beside.database.reading() as uow:
             job = uow.jobs.get(lease.job_id)
-        told = former.beside.services.tasks.of(job)
+        told = former.beside.services.tasks.of(job).model_dump(mode="json")
         assert told["published"] is None
         assert SHARED in told["unrepresentable"]
     else:

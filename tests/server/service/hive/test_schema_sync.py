@@ -17,7 +17,7 @@ from catalog.hive.columns import SchemaDrift
 from catalog.hive.mapping import PROPERTY, read_aliases
 from catalog.hive.model import PROVIDER, HiveColumn
 from catalog.iceberg.table import current_schema
-from catalog.jobs.operation import OperationStatus
+from firn.protocol.operations import OperationStatus
 from server.api.hive_views import column_differences
 from server.service.hive.link_state import advance
 from server.service.hive.link_store import update_link

@@ -8,7 +8,8 @@ import pytest
 
 from catalog.errors import Invalid
 from catalog.jobs.job import JobKind
-from catalog.jobs.operation import BLOCKED, OperationStatus
+from catalog.jobs.operation import BLOCKED
+from firn.protocol.operations import OperationStatus
 from server.files.listing import Listings
 from server.service.hive.operations import Wanted
 from server.service.hive.results import SyncOutcome

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from catalog.errors import LocationRefused
-from catalog.jobs.operation import OperationStatus
+from firn.protocol.operations import OperationStatus
 from server.service.hive.results import SyncOutcome
 from tests.factories import LAKE
 from tests.hive_tables import a_hive_partition, a_storage

@@ -9,7 +9,7 @@ import pytest
 
 from catalog.hive.baseline import PartitionBaseline
 from catalog.jobs.job import JobKind, JobStatus
-from catalog.jobs.optimizer import PROTOCOL
+from firn.protocol.leases import PROTOCOL
 from server.service.hive.results import SyncOutcome
 from server.service.optimizers.optimizers import Registration
 from tests.server.faults import Killed

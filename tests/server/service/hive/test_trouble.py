@@ -12,7 +12,8 @@ import pytest
 
 from catalog.errors import Unavailable
 from catalog.hive.publisher import PUBLISHER
-from catalog.jobs.operation import Operation, OperationStatus
+from catalog.jobs.operation import Operation
+from firn.protocol.operations import OperationStatus
 from server.files.storage import Storage
 from server.service.hive.results import SyncOutcome
 from tests.factories import LAKE

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from firn.protocol.leases import Outcome, Result
 from optimizer.client import connect
-from optimizer.wire import Outcome, Result
 from tests.command_line import Command
 from tests.fingerprints import fingerprint
 from tests.server.service.hive.beside_hive import HiveFiles

@@ -14,7 +14,7 @@ import pytest
 
 from catalog.errors import Unavailable
 from catalog.jobs.job import Job
-from catalog.jobs.optimizer import PROTOCOL
+from firn.protocol.leases import PROTOCOL
 from server.files.storage import Storage
 from server.service.hive.results import SyncOutcome, SyncResult
 from server.service.optimizers.optimizers import Registration

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from catalog.errors import CommitUnknown, Conflict
-from catalog.jobs.operation import OperationStatus
+from firn.protocol.operations import OperationStatus
 from server.service.hive import upgrade
 from server.service.hive.results import SyncOutcome
 from server.service.hive.upgrade_attempt import LISTING, Paused, UpgradeAttempt

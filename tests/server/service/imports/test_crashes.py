@@ -11,8 +11,9 @@ import pytest
 
 from catalog.errors import CommitUnknown, Conflict
 from catalog.imports.spec import Secrets
-from catalog.jobs.operation import Operation, OperationStatus
+from catalog.jobs.operation import Operation
 from catalog.ports.store import Database
+from firn.protocol.operations import OperationStatus
 from server.service.imports.attempt import TRIES
 from tests.factories import LAKE
 from tests.server.faults import FaultyDatabase, Killed

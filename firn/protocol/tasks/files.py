@@ -1,11 +1,21 @@
-"""What the server tells of jobs that change files; kept equal to what it sends by a test."""
+"""The tasks of jobs that change files and no rows: rewrite, compact, deletes, manifests."""
 
 from __future__ import annotations
 
-from optimizer.wire import Wire
+from enum import StrEnum
+
+from firn.protocol.base import Task
 
 
-class RewriteTask(Wire):
+class RewriteStrategy(StrEnum):
+    """What a rewrite does besides packing files."""
+
+    BINPACK = "binpack"  # nothing
+    SORT = "sort"  # rows are sorted, and a file holds a range of them
+    ZORDER = "zorder"  # rows are sorted along a curve that keeps what is near in any of several columns together
+
+
+class RewriteTask(Task):
     """Which files of a table to write anew, and how.
 
     `sort_order` names columns, none for the table's own order; `filter` is SQL over columns. `everything` takes files
@@ -13,7 +23,7 @@ class RewriteTask(Wire):
     """
 
     parts: list[str]
-    strategy: str
+    strategy: RewriteStrategy
     sort_order: list[str]
     filter: str | None
     target_file_size: int
@@ -25,7 +35,7 @@ class RewriteTask(Wire):
     apply_deletes: bool = False
 
 
-class CompactTask(Wire):
+class CompactTask(Task):
     """Which small files of a change store to pack. `pack_merged` says whether merged files are there to stay."""
 
     parts: list[str]
@@ -35,14 +45,14 @@ class CompactTask(Wire):
     pack_merged: bool
 
 
-class DeletesTask(Wire):
+class DeletesTask(Task):
     """Whose delete files to pack, or to drop where they delete nothing any more."""
 
     parts: list[str]
     min_files: int
 
 
-class ManifestsTask(Wire):
+class ManifestsTask(Task):
     """Tables whose manifests are written anew where there are more than `max_count`."""
 
     tables: list[list[str]]

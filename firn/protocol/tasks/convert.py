@@ -1,30 +1,37 @@
-"""What a lease of kind `convert` tells: where a Hive table's rows lie, how they are stored, and what they fill."""
+"""The task of a conversion: where a Hive table's rows lie, how they are stored, and what they fill."""
 
 from __future__ import annotations
 
-from typing import Literal
+from enum import StrEnum
 
-from optimizer.wire import Wire
+from firn.protocol.base import Message, Task
 
 
-class Column(Wire):
+class Column(Message):
     """A column as Hive spells it."""
 
     name: str
     type: str
 
 
-class Layout(Wire):
+class Reader(StrEnum):
+    """What turns lines or records into rows."""
+
+    SERDE = "serde"  # Hive's own classes inside Spark
+    JSON = "json"  # Firn
+
+
+class Layout(Message):
     """How files are stored: the classes and settings of Hive's that read them, and the columns that are in them."""
 
-    reader: Literal["serde", "json"]
+    reader: Reader
     serde: str
     input_format: str
     parameters: dict[str, str]
     columns: list[Column]
 
 
-class Unit(Wire):
+class Unit(Message):
     """A partition, or a table without: its values as Hive spells them, None for null, and the number of its layout."""
 
     location: str
@@ -32,7 +39,7 @@ class Unit(Wire):
     layout: int
 
 
-class ConvertTask(Wire):
+class ConvertTask(Task):
     """One conversion. `columns` have the types that rows get, `table` is how the metastore says that rows are stored.
 
     The first `header_lines` of each file are no rows. `parameters` are the Hive table's. No row may lack a value in the

@@ -1,13 +1,14 @@
-"""What a lease of kind `sync` tells: which Hive files to read, as what, and which partitions to build anew."""
+"""The task of a sync: which Hive files to read, as what, and which partitions to build anew."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from optimizer.wire import MergeTask, Wire
+from firn.protocol.base import Message, Task
+from firn.protocol.tasks.merge import MergeTask
 
 
-class HiveColumn(Wire):
+class HiveColumn(Message):
     """A column as Hive has it; `name` is the table's name for it, None when the table has it no more."""
 
     hive: str
@@ -15,7 +16,7 @@ class HiveColumn(Wire):
     name: str | None
 
 
-class HiveFile(Wire):
+class HiveFile(Message):
     """A file to read. `source` is the identity that changes out of it carry; `added` says that it is new."""
 
     location: str
@@ -24,7 +25,7 @@ class HiveFile(Wire):
     added: bool
 
 
-class HiveUnit(Wire):
+class HiveUnit(Message):
     """A partition (or a whole table without partitions): its values as Hive spells them, None for null.
 
     Whoever wrote what Hive lists there could know the changes up to `knew`.
@@ -36,14 +37,14 @@ class HiveUnit(Wire):
     format: Literal["PARQUET", "ORC", "AVRO"] = "PARQUET"
 
 
-class Behind(Wire):
+class Behind(Message):
     """Partitions that Hive was given less than others: the changes up to `through`."""
 
     through: int
     partitions: list[list[str | None]]
 
 
-class Replay(Wire):
+class Replay(Message):
     """What a rebuild reads besides Hive's files: base as it is, and all changes there ever were.
 
     `first` is the change store's first snapshot under a pinned name, None while it has none; `is_whole` says whether
@@ -60,7 +61,7 @@ class Replay(Wire):
     sql: dict[str, str]
 
 
-class SyncTask(Wire):
+class SyncTask(Task):
     """One sync. `dead` are sources that Hive lists no more: their changes are left out of a rebuild.
 
     Changes up to `since` are in Hive's own files: they are not replayed either. Hive was given later ones too, up to

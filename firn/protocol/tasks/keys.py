@@ -1,11 +1,11 @@
-"""What the server tells of a job that counts keys; kept equal to what it sends by a test."""
+"""The task of a job that counts keys."""
 
 from __future__ import annotations
 
-from optimizer.wire import Wire
+from firn.protocol.base import Task
 
 
-class KeysTask(Wire):
+class KeysTask(Task):
     """Whose keys to count, as of which snapshot of base; one that `resolves` also makes them one row each.
 
     `by_time` says that the times of files tell which of one commit is newer. The SQL reads the views that are named in

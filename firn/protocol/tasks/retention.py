@@ -1,11 +1,12 @@
-"""What the server tells with the leases of expiry, time to live, tags and statistics."""
+"""The tasks of expiry, time to live, tags and statistics."""
 
 from __future__ import annotations
 
-from optimizer.wire import MergeTask, Wire
+from firn.protocol.base import Message, Task
+from firn.protocol.tasks.merge import MergeTask
 
 
-class ExpireTable(Wire):
+class ExpireTable(Message):
     """The snapshots of one table that nobody needs, and the refs whose time is over with where each was seen."""
 
     parts: list[str]
@@ -14,13 +15,13 @@ class ExpireTable(Wire):
     refs: dict[str, int]
 
 
-class ExpireTask(Wire):
+class ExpireTask(Task):
     """All tables of one expiry: a plain one, or both stores of a keyed one."""
 
     tables: list[ExpireTable]
 
 
-class KeyedTtl(Wire):
+class KeyedTtl(Message):
     """What a keyed table's rows need besides: a merge of everything pending, and SQL over both stores.
 
     `concerned` finds pending changes that are about rows that are too old, `leaving` is the source of a MERGE that
@@ -33,7 +34,7 @@ class KeyedTtl(Wire):
     staying: str
 
 
-class TtlTask(Wire):
+class TtlTask(Task):
     """Which rows of a plain table, or of a base store, are too old."""
 
     parts: list[str]
@@ -43,7 +44,7 @@ class TtlTask(Wire):
     keyed: KeyedTtl | None
 
 
-class NewTag(Wire):
+class NewTag(Message):
     """A tag to be made, of the snapshot that was current at its moment."""
 
     name: str
@@ -51,7 +52,7 @@ class NewTag(Wire):
     max_ref_age_ms: int
 
 
-class TagsTask(Wire):
+class TagsTask(Task):
     """Tags to be made and dropped, and why some cannot be made."""
 
     parts: list[str]
@@ -61,7 +62,7 @@ class TagsTask(Wire):
     missed: dict[str, str]
 
 
-class StatisticsTask(Wire):
+class StatisticsTask(Task):
     """Columns of a snapshot whose distinct values are to be counted; none when that was done."""
 
     parts: list[str]

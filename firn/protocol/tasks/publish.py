@@ -1,14 +1,14 @@
-"""What a lease of kind `publish` tells: which partitions of a table to write for Hive, as which columns, and where."""
+"""The task of a publish: which partitions of a table to write for Hive, as which columns, and where."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from optimizer.sync_task import HiveColumn
-from optimizer.wire import Wire
+from firn.protocol.base import Message, Task
+from firn.protocol.tasks.sync import HiveColumn
 
 
-class Partition(Wire):
+class Partition(Message):
     """A partition by Hive's name, its values as Hive spells them, None for null, and the format that Hive reads there.
 
     A table without partitions is one of no name.
@@ -19,7 +19,7 @@ class Partition(Wire):
     format: Literal["PARQUET", "ORC", "AVRO"] = "PARQUET"
 
 
-class PublishTask(Wire):
+class PublishTask(Task):
     """One publish. `own_columns` are those of the table that Hive does not know: its readers pass over them.
 
     `base` is a base store under a pinned name, or a plain table to be read as of `snapshot`.
@@ -34,7 +34,7 @@ class PublishTask(Wire):
     root: str
 
 
-class PublishReport(Wire):
+class PublishReport(Message):
     """What became of the files."""
 
     partitions: int

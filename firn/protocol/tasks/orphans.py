@@ -1,18 +1,18 @@
-"""What a job that looks for orphans is told, and what the server answers to its proposals."""
+"""The task of a job that looks for orphans, and the server's answers to its proposals."""
 
 from __future__ import annotations
 
-from optimizer.wire import Wire
+from firn.protocol.base import Message, Task
 
 
-class ListedTable(Wire):
+class ListedTable(Message):
     """A table and the place that is listed: a plain one, or one of a keyed table's stores."""
 
     parts: list[str]
     location: str
 
 
-class OrphansTask(Wire):
+class OrphansTask(Task):
     """Files changed last before that moment may be proposed."""
 
     tables: list[ListedTable]
@@ -25,21 +25,21 @@ class OrphansTask(Wire):
     asked: bool
 
 
-class QuarantinedFile(Wire):
+class QuarantinedFile(Message):
     """A file that the server took, or in a dry run would."""
 
     path: str
     bytes: int
 
 
-class QuarantinedFiles(Wire):
+class QuarantinedFiles(Message):
     """The server's judgement of one proposal."""
 
     taken: list[QuarantinedFile]
     kept: dict[str, int]
 
 
-class Ended(Wire):
+class Ended(Message):
     """What has left the quarantine for good with one request, and where the next goes on."""
 
     deleted_files: int
