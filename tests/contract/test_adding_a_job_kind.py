@@ -40,6 +40,7 @@ NAMED_ELSEWHERE = {
     "server/service/hive/publish_commit.py": {"PUBLISH"},
     "server/service/hive/publish_planner.py": {"PUBLISH"},
     "server/service/hive/sync.py": {"SYNC"},
+    "server/service/hive/sync_planner.py": {"SYNC"},
     "server/service/hive/publish_requests.py": {"PUBLISH", "MERGE"},
 }
 """Modules outside of catalog/maintenance that name kinds, because their own rules are about these. A new kind needs no
