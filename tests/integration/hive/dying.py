@@ -6,8 +6,8 @@ from __future__ import annotations
 from tests.integration.keyed import dying
 
 STEPS = (
-    "server.service.hive.upgrade_attempt:Attempt.begin",
-    "server.service.hive.upgrade_attempt:Attempt.step",
+    "server.service.hive.upgrade_attempt:UpgradeAttempt.begin",
+    "server.service.hive.upgrade_attempt:UpgradeAttempt.step",
     "server.files.table_files:TableFiles.write_snapshot",
     "server.service.tables.metadata_files:MetadataFiles.write",
     "server.service.tables.namespaces:Namespaces.ensure",
@@ -16,11 +16,11 @@ STEPS = (
     "server.service.jobs.leases:Jobs.committing",
     "server.service.jobs.leases:Jobs.report",
     "server.service.commit.commit_path:Committer._move",
-    "server.service.hive.sync:Syncs._plan",
+    "server.service.hive.sync_planner:SyncPlanner._queue",
     "server.service.hive.publish_commit:PublishedFiles.accept",
-    "server.service.hive.repoint:Switches.finish",
-    "server.service.hive.repoint:Switches._moved",
-    "server.service.hive.repoint:Switches._note",
+    "server.service.hive.repoint:Repointer.finish",
+    "server.service.hive.repoint:Repointer._moved",
+    "server.service.hive.repoint:Repointer._note",
 )
 
 if __name__ == "__main__":

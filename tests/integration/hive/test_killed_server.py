@@ -23,8 +23,8 @@ from tests.spark_fixtures import address
 
 pytestmark = pytest.mark.hive
 MOMENTS = [
-    "before Attempt.begin 1",
-    "after Attempt.step 1",
+    "before UpgradeAttempt.begin 1",
+    "after UpgradeAttempt.step 1",
     "before TableFiles.write_snapshot 1",
     "after TableFiles.write_snapshot 1",
     "after MetadataFiles.write 1",

@@ -30,7 +30,7 @@ POINTS: dict[str, tuple[str, ...]] = {
         "optimizer.client:ServerApi.committing",
         "optimizer.client:ServerApi.report",
         "optimizer.client:ServerApi.commit_table",
-        "optimizer.job_run:Work.commit",
+        "optimizer.job_run:JobRun.commit",
     ),
 }
 _lock = threading.Lock()

@@ -46,7 +46,7 @@ def test_silence_after_any_step_is_made_good(server: RunningServer, worker: Work
     [
         ("after ServerApi.take_lease 1", False),
         ("after ServerApi.committing 1", False),
-        ("after Work.commit 1", True),  # and has not cleaned
+        ("after JobRun.commit 1", True),  # and has not cleaned
         ("before ServerApi.report 1", True),
     ],
 )

@@ -45,7 +45,7 @@ def asked_for_three(server: RunningServer, worker: Worker) -> dict[str, Table]:
     }
 
 
-@pytest.mark.parametrize("moment", ["before Work.commit 3", "before ServerApi.report 1"])
+@pytest.mark.parametrize("moment", ["before JobRun.commit 3", "before ServerApi.report 1"])
 def test_killed_with_three_jobs_each_is_settled_by_its_record(
     server: RunningServer, worker: Worker, tmp_path: Path, moment: str
 ) -> None:
@@ -61,7 +61,7 @@ def test_frozen_with_three_jobs_until_others_have_done_them_it_commits_nothing(
     server: RunningServer, worker: Worker, tmp_path: Path
 ) -> None:
     asked = asked_for_three(server, worker)
-    with mortal_optimizer(server.url, tmp_path, "stop before Work.commit 3", slots=3) as process:
+    with mortal_optimizer(server.url, tmp_path, "stop before JobRun.commit 3", slots=3) as process:
         wait_for(lambda: is_stopped(process.pid), "the moment to freeze", seconds=240)
         for job_id, table in asked.items():
             finished(table, job_id)

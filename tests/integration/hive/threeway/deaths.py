@@ -16,7 +16,7 @@ Death = Callable[[Callable[[], object], Callable[[], object]], None]
 """Has somebody die while the first is done; the second only asks for it."""
 SERVER_DIES: Mapping[str, tuple[str, ...]] = {
     "sync": (
-        "after Syncs._plan 1",
+        "after SyncPlanner._queue 1",
         "after Jobs.take 1",
         "after Jobs.committing 1",
         "before Committer._move 1",
@@ -28,9 +28,9 @@ SERVER_DIES: Mapping[str, tuple[str, ...]] = {
         "after TableFiles.write_snapshot 1",
         "before Committer._move 1",
         "after Committer._move 1",
-        "before Switches._moved 1",
-        "after Switches._moved 1",
-        "after Switches._note 1",
+        "before Repointer._moved 1",
+        "after Repointer._moved 1",
+        "after Repointer._note 1",
         "before Jobs.report 1",
     ),
     "write": ("after MetadataFiles.write 1", "before Committer._move 1", "after Committer._move 1"),
@@ -38,8 +38,8 @@ SERVER_DIES: Mapping[str, tuple[str, ...]] = {
 OPTIMIZER_DIES = (
     "after ServerApi.take_lease 1",
     "before ServerApi.committing 1",
-    "before Work.commit 1",
-    "after Work.commit 1",
+    "before JobRun.commit 1",
+    "after JobRun.commit 1",
     "before ServerApi.report 1",
 )
 METASTORE_DIES: Mapping[str, tuple[str, ...]] = {
@@ -61,7 +61,7 @@ class Deaths:
 
     def server_while_hive_writes(self) -> str:
         """A publish is held up: before its server lives again, Hive's side has gone on."""
-        moment = self.history.random.choice(["before Committer._move 1", "before Switches._moved 1"])
+        moment = self.history.random.choice(["before Committer._move 1", "before Repointer._moved 1"])
         names = ["copy_a_file", "write_twice_in_a_second"]  # done without the optimizer's process
         name = self.history.random.choice(names + (["remove_a_file", "replace_a_file"] if "_moved" in moment else []))
 
