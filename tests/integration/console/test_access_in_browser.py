@@ -251,11 +251,11 @@ def test_the_audit_log_shows_reads_that_were_allowed_on_request(server: ServerPr
     page = signed_in(server, open_page, "/access/audit?who=trent")
     rows = page.get_by_role("table", name="audit").get_by_role("row")
     expect(rows).to_have_count(2)
-    expect(rows.last).to_contain_text("DELETE")
+    expect(rows.last).to_contain_text("dropped table")
     page.get_by_role("combobox", name="reads or changes").click()
     page.get_by_role("option", name="Reads and changes").click()
     expect(rows).to_have_count(3, timeout=30_000)  # reads are written in batches
-    expect(rows.filter(has_text="GET")).to_contain_text("allowed")
+    expect(rows.filter(has_text="allowed")).to_have_count(1)
 
 
 @pytest.mark.parametrize("path", ["people", "people?kind=services", "tokens?owner=*", "roles", "roles/admin", "audit"])

@@ -128,7 +128,7 @@ def test_a_job_shows_what_was_predicted_and_gained_and_why_a_button_rests(
     server: ServerProcess, open_page: OpenPage
 ) -> None:
     page = open_page(f"{server.url}/jobs/{job_of(server, 'shop.prices')['id']}")
-    compared = page.get_by_role("table", name="predicted and gained")
+    compared = page.get_by_role("table", name="before, predicted, actual")
     expect(compared.get_by_role("row").filter(has_text="data files")).to_contain_text("8")
     expect(page.get_by_role("log")).to_contain_text("reads 8 files")
     expect(page.get_by_role("list", name="stages")).to_contain_text("succeeded, done")
