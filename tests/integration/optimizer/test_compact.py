@@ -149,7 +149,7 @@ def test_a_pack_that_is_not_committed_leaves_no_file(server: RunningServer, work
         return forward()
 
     with meddling_proxy(server.url, meddle) as proxy:
-        job_id = table.ask("compact", min_files=2)
+        job_id = table.ask("compact")
         away = a_worker(proxy.url)
         assert away.work_once(away.api.register(**away.about).id, wait_seconds=5)
     named = {path for (path,) in server.rows(f"SELECT file_path FROM {table.name}.change.all_files")}
