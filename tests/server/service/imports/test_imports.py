@@ -272,17 +272,6 @@ def test_what_an_import_has_found_is_forgotten_a_month_after_its_end_and_its_cou
     assert here.operation(old).result["counts"] == {"registered": 1}
 
 
-def test_a_thousand_tables_come_in_one_import(mortal: Importing) -> None:
-    for number in range(1000):
-        mortal.elsewhere.table(f"n{number % 10}/t{number}")
-    operation = mortal.start(mortal.spec())
-    mortal.imports.activate()
-    ended = mortal.operation(operation)
-    assert (ended.status, ended.done, ended.total) == (OperationStatus.SUCCEEDED, 1000, 1000)
-    assert ended.result["counts"] == {"registered": 1000}
-    assert "two catalogs that commit to one table lose data" in (ended.hint or "")
-
-
 def test_secrets_are_kept_while_the_import_runs_and_shown_to_nobody(here: Importing) -> None:
     operation = here.start(here.rest(), Secrets(credential="me:hidden"))
     with here.reading() as uow:
