@@ -17,9 +17,9 @@ def source_of(location: str, file: ListedFile) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeSources:
-    """The files of changes: those that Hive lists, and those that it lists no more.
+    """Hive files whose rows went into the change store: `live` ones are still listed by Hive, `dead` ones are not.
 
-    A rebuild replays the changes of the first and leaves out those of the second, however long ago they vanished.
+    A rebuild replays changes of live files and leaves out changes of dead files, however long ago these vanished.
     """
 
     live: frozenset[str] = frozenset()

@@ -121,7 +121,7 @@ class SyncPlan:
 
     checkpoint: Checkpoint
     task: Json
-    """What the optimizer is told."""
+    """The job's task, which the optimizer gets with its lease."""
 
     @property
     def is_upsert(self) -> bool:
@@ -143,7 +143,7 @@ class PublishPlan:
     """What a publish job writes, and what its commit is judged by."""
 
     task: Json
-    """What the optimizer is told."""
+    """The job's task, which the optimizer gets with its lease."""
     head: int | None
     """The snapshot that it reads."""
     sequence: int

@@ -24,7 +24,7 @@ class Decision(Generic[K, F]):
     facts: F
     reason: str = ""
     advice: str = ""
-    """What brings it on; empty where nobody has to do anything."""
+    """The step that ends the wait, for people; empty if the server goes on by itself."""
     held_by: str = ""
     """The filter that holds the partition back."""
 
@@ -42,7 +42,7 @@ class Filter(Generic[K, F]):
     kind: K
     advice: str
     find: Callable[[Mapping[str, F]], Mapping[str, str]]
-    """Of these partitions those that it holds back, each with the reason."""
+    """Returns the partitions that the filter holds back, each with its reason."""
 
     def decide(self, partitions: Mapping[str, F]) -> dict[str, Decision[K, F]]:
         """Decisions about the partitions that it holds back."""

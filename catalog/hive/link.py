@@ -183,7 +183,7 @@ class HiveLink:
         return replace(self, unrepresentable=kept)
 
     def to_json(self) -> dict[str, Any]:
-        """As the database keeps it; `synced_at` has a column of its own."""
+        """The JSON that the database stores. The database stores `synced_at` in a column of its own."""
         drift, request = self.drift, self.publish_request
         return {
             "columns": stored(self.columns),

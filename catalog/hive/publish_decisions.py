@@ -54,7 +54,9 @@ PublishDecisions = Mapping[str, PublishDecision]
 
 
 def candidates_of(comparison: PublishComparison, columns: Sequence[HiveColumn]) -> dict[str, Candidate]:
-    """Every partition by Hive's name for it, those that differ first; where Hive has no name, by its values."""
+    """Returns every partition under Hive's name; differing partitions come first. A partition without a name in Hive
+    stands under its values.
+    """
     candidates = {name: Candidate(record=record) for name, record in comparison.differing.items()}
     for record in comparison.unknown:
         name = format_record_name(columns, record) if can_name(columns, record) else repr(record)

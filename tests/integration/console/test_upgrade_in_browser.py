@@ -187,12 +187,12 @@ def publish_by_one_click(page: Page, server: ServerProcess) -> None:
     upsert(one, TABLE, batch="once more")
     expect(fact(page, "pending changes")).to_have_text("1")
     page.get_by_role("button", name="Publish", exact=True).click()
-    told = page.get_by_label("publish that was asked for")
-    expect(page.get_by_text("1 of 2, merging what is pending")).to_be_visible()
+    told = page.get_by_label("requested publish")
+    expect(page.get_by_text("1 of 2, merging pending changes")).to_be_visible()
     expect(told.get_by_text("Closing this page does not stop it")).to_be_visible()
     expect(page.get_by_role("button", name="Publish", exact=True)).to_have_attribute("aria-disabled", "true")
     run_one_job(server)
-    expect(page.get_by_text("Publish to Hive: writing what differs")).to_be_visible()
+    expect(page.get_by_text("Publish to Hive: writing changed partitions")).to_be_visible()
     run_one_job(server)
     expect(page.get_by_text("Published to Hive", exact=True)).to_be_visible()
     expect(told).to_contain_text("Hive is up to date")
@@ -205,7 +205,7 @@ def what_was_left_behind(page: Page, metastore: EmbeddedMetastore) -> None:
     """Where Hive had the days that were published, and how much of the disk that still takes."""
     size = sum(size for size, _ in hive_files(metastore.warehouse).values())
     expect(page.get_by_text(f"Retired directories: {size / 1024:.1f} KiB")).to_be_visible()
-    left = page.get_by_role("table", name="directories left behind")
+    left = page.get_by_role("table", name="retired directories")
     for day in DAYS:
         row = left.get_by_role("row").filter(has_text=f"day={day}").first
         expect(row).to_contain_text(f"{DATABASE}.db/orders/day={day}")
@@ -220,14 +220,14 @@ def given_back_and_canceled(page: Page, server: ServerProcess) -> None:
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("Hive is up to date")
     assert violations(page) == []
-    dialog.get_by_role("button", name="Give it back").click()
+    dialog.get_by_role("button", name="Downgrade", exact=True).click()
     expect(page).to_have_url(re.compile("/c/lake/hive$"))
     page.get_by_role("link", name="Watch").click()
-    expect(page.get_by_text(f"Being given back to Hive as {FULL_NAME}")).to_be_visible()
+    expect(page.get_by_text(f"Downgrading to Hive as {FULL_NAME}")).to_be_visible()
     expect(page.get_by_role("progressbar", name=f"downgrade of {FULL_NAME}")).to_be_visible()
     assert violations(page) == []
     page.get_by_role("button", name=f"Cancel the downgrade of {FULL_NAME}").click()
-    expect(page.get_by_text("Being given back")).to_have_count(0)
+    expect(page.get_by_text("Downgrading to Hive as")).to_have_count(0)
     assert server.get(f"catalogs/lake/hive/{FULL_NAME}")["state"] == "upgraded"
 
 

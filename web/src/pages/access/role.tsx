@@ -63,7 +63,7 @@ export function RolePage() {
 
 function takenFrom(members: string[] | null): string {
   if (members === null) return 'everybody who has it';
-  return members.length === 0 ? 'nobody: nobody has it' : members.join(', ');
+  return members.length === 0 ? 'nobody: the role has no members' : members.join(', ');
 }
 
 function Members({ role, members }: { role: string; members: string[] | null }) {

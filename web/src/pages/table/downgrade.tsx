@@ -55,7 +55,7 @@ export function DowngradeDialog({ table, hive, opened, close }: DowngradeDialogP
         answered(
           api.POST('/catalogs/{catalog}/hive/{full_name}/downgrade', {
             params: { path: { catalog: table.catalog, full_name: hive } },
-            body: { watch, purge: false },
+            body: { wait_for_writers: watch, purge: false },
           }),
         )
       }
