@@ -18,7 +18,7 @@ class PrincipalRow(Row):
     __table_args__ = (UniqueConstraint("name"), UniqueConstraint("issuer", "subject"))
     id: Mapped[UUID] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(String(255))
-    kind: Mapped[str] = mapped_column(String(16))
+    kind: Mapped[str] = mapped_column(String(32))
     issuer: Mapped[str | None] = mapped_column(String(512))
     subject: Mapped[str | None] = mapped_column(String(255))
     secret_hash: Mapped[bytes | None] = mapped_column(LargeBinary)
@@ -43,7 +43,7 @@ class RoleGrantRow(Row):
     catalog: Mapped[str] = mapped_column(String(255), primary_key=True)
     namespace: Mapped[str] = mapped_column(String(1024), primary_key=True)
     name: Mapped[str] = mapped_column(String(512), primary_key=True)
-    privilege: Mapped[str] = mapped_column(String(16), primary_key=True)
+    privilege: Mapped[str] = mapped_column(String(32), primary_key=True)
 
 
 class RoleMemberRow(Row):
@@ -61,7 +61,7 @@ class TokenRow(Row):
     __tablename__ = "token"
     __table_args__ = (Index("ix_token_owner", "owner"), Index("ix_token_origin", "origin"))
     id: Mapped[str] = mapped_column(String(12), primary_key=True)
-    kind: Mapped[str] = mapped_column(String(16))
+    kind: Mapped[str] = mapped_column(String(32))
     owner: Mapped[UUID]
     name: Mapped[str] = mapped_column(String(255))
     hash: Mapped[bytes] = mapped_column(LargeBinary)
@@ -82,7 +82,7 @@ class AuditRow(Row):
     __table_args__ = (Index("ix_audit_at", "at"), Index("ix_audit_principal", "principal", "id"))
     id: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
     at: Mapped[datetime]
-    verdict: Mapped[str] = mapped_column(String(16))
+    verdict: Mapped[str] = mapped_column(String(32))
     principal: Mapped[str | None] = mapped_column(String(255))
     principal_id: Mapped[UUID | None]
     token_id: Mapped[str | None] = mapped_column(String(12))

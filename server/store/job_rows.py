@@ -38,8 +38,8 @@ class JobRow(Row):
     relation_id: Mapped[UUID]
     namespace: Mapped[str] = mapped_column(String(1024))
     name: Mapped[str] = mapped_column(String(512))
-    kind: Mapped[str] = mapped_column(String(16))
-    status: Mapped[str] = mapped_column(String(16))
+    kind: Mapped[str] = mapped_column(String(32))
+    status: Mapped[str] = mapped_column(String(32))
     group_name: Mapped[str] = mapped_column(String(255))
     reason: Mapped[str] = mapped_column(Text)
     created_at: Mapped[datetime]
@@ -130,7 +130,7 @@ class OrphanBatchRow(Row):
     catalog: Mapped[str] = mapped_column(String(255))
     relation_id: Mapped[UUID]
     job_id: Mapped[UUID]
-    state: Mapped[str] = mapped_column(String(16))
+    state: Mapped[str] = mapped_column(String(32))
     report: Mapped[str] = mapped_column(Text)
     files: Mapped[int]
     bytes: Mapped[int]
@@ -156,8 +156,8 @@ class LaunchRow(Row):
     __table_args__ = (Index("ix_launch_status", "status"), Index("ix_launch_group", "group_name", "started_at"))
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
     group_name: Mapped[str] = mapped_column(String(50))
-    kind: Mapped[str] = mapped_column(String(16))
-    status: Mapped[str] = mapped_column(String(16))
+    kind: Mapped[str] = mapped_column(String(32))
+    status: Mapped[str] = mapped_column(String(32))
     started_at: Mapped[datetime]
     busy_at: Mapped[datetime]
     process: Mapped[dict[str, Any] | None]
@@ -200,7 +200,7 @@ class OperationRow(Row):
     kind: Mapped[str] = mapped_column(String(32))
     catalog: Mapped[str] = mapped_column(String(255))
     target: Mapped[str] = mapped_column(String(1024))
-    status: Mapped[str] = mapped_column(String(16))
+    status: Mapped[str] = mapped_column(String(32))
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
     params: Mapped[dict[str, Any]]
@@ -229,11 +229,11 @@ class ImportEntryRow(Row):
     )
     operation_id: Mapped[UUID] = mapped_column(primary_key=True)
     number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    kind: Mapped[str] = mapped_column(String(16))
+    kind: Mapped[str] = mapped_column(String(32))
     namespace: Mapped[str] = mapped_column(Text)
     name: Mapped[str] = mapped_column(Text)
     source: Mapped[str] = mapped_column(Text)
-    state: Mapped[str] = mapped_column(String(16))
+    state: Mapped[str] = mapped_column(String(32))
     metadata_location: Mapped[str | None] = mapped_column(Text)
     uuid: Mapped[str | None] = mapped_column(Text)
     location: Mapped[str | None] = mapped_column(Text)

@@ -117,7 +117,7 @@ class RelationRow(Row):
     namespace: Mapped[str] = mapped_column(String(1024))
     name: Mapped[str] = mapped_column(String(512))
     folded: Mapped[str] = mapped_column(String(512))
-    kind: Mapped[str] = mapped_column(String(16))
+    kind: Mapped[str] = mapped_column(String(32))
     owner_id: Mapped[UUID | None]
     location: Mapped[str] = mapped_column(Text)
     metadata_location: Mapped[str | None] = mapped_column(Text)
@@ -183,7 +183,7 @@ class TableStatusRow(Row):
     catalog: Mapped[str] = mapped_column(String(255))
     looked_at: Mapped[datetime]
     due: Mapped[bool]
-    kind: Mapped[str | None] = mapped_column(String(16))
+    kind: Mapped[str | None] = mapped_column(String(32))
     reason: Mapped[str] = mapped_column(Text)
     next_at: Mapped[datetime | None]
     health: Mapped[int]
@@ -201,7 +201,7 @@ class KeyedTableRow(Row):
     relation_id: Mapped[UUID] = mapped_column(primary_key=True)
     primary_key: Mapped[list[str]]
     sequence_field: Mapped[str | None] = mapped_column(String(512))
-    scope: Mapped[str] = mapped_column(String(16))
+    scope: Mapped[str] = mapped_column(String(32))
     base_id: Mapped[UUID]
     change_id: Mapped[UUID]
     watermark: Mapped[int]
@@ -340,7 +340,7 @@ class HiveEventRow(Row):
     __table_args__ = (Index("ix_hive_event_relation", "relation_id", "id"),)
     id: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
     relation_id: Mapped[UUID]
-    kind: Mapped[str] = mapped_column(String(16))
+    kind: Mapped[str] = mapped_column(String(32))
     partition: Mapped[str | None] = mapped_column(String(2048))
     partitions: Mapped[int]
     files: Mapped[int]
@@ -367,7 +367,7 @@ class MetricsReportRow(Row):
     catalog: Mapped[str] = mapped_column(String(255))
     namespace: Mapped[str] = mapped_column(String(1024))
     name: Mapped[str] = mapped_column(String(512))
-    kind: Mapped[str] = mapped_column(String(16))
+    kind: Mapped[str] = mapped_column(String(32))
     at: Mapped[datetime] = mapped_column(index=True)
     engine: Mapped[str | None] = mapped_column(String(255))
     principal: Mapped[str | None] = mapped_column(String(255))
@@ -401,8 +401,8 @@ class DroppedRow(Row):
     id: Mapped[UUID] = mapped_column(unique=True)
     catalog: Mapped[str] = mapped_column(String(255))
     path: Mapped[str] = mapped_column(String(1537))
-    kind: Mapped[str] = mapped_column(String(16))
-    state: Mapped[str] = mapped_column(String(16))
+    kind: Mapped[str] = mapped_column(String(32))
+    state: Mapped[str] = mapped_column(String(32))
     dropped_at: Mapped[datetime]
     keep_until: Mapped[datetime]
     purge: Mapped[bool]

@@ -1,0 +1,66 @@
+"""Each enumeration fits the columns that hold it. SQLite takes longer values, PostgreSQL refuses them."""
+
+from enum import StrEnum
+
+import pytest
+from sqlalchemy import String
+
+from catalog.access.audit_log import Verdict
+from catalog.access.privileges import PrincipalKind, Privilege
+from catalog.access.tokens import TokenKind
+from catalog.history.metrics import ReportKind
+from catalog.hive.events import HiveEventKind
+from catalog.imports.entry import EntryKind, EntryState
+from catalog.jobs.operation import OperationKind
+from catalog.keyed.spec import KeyScope
+from catalog.launch.fleet import LaunchStatus
+from catalog.launch.settings import LaunchKind
+from catalog.removal.drop import DroppedKind, DroppedState
+from catalog.removal.orphan_files import BatchState
+from catalog.tables.relation import RelationKind
+from firn.protocol.jobs import JobKind, JobStatus
+from firn.protocol.operations import OperationStatus
+from server.store.rows import Row
+
+STORED: dict[str, type[StrEnum]] = {
+    "audit.verdict": Verdict,
+    "dropped.kind": DroppedKind,
+    "dropped.state": DroppedState,
+    "import_entry.kind": EntryKind,
+    "import_entry.state": EntryState,
+    "role_grant.privilege": Privilege,
+    "hive_event.kind": HiveEventKind,
+    "job.kind": JobKind,
+    "job.status": JobStatus,
+    "keyed_table.scope": KeyScope,
+    "launch.kind": LaunchKind,
+    "launch.status": LaunchStatus,
+    "metrics_report.kind": ReportKind,
+    "operation.kind": OperationKind,
+    "operation.status": OperationStatus,
+    "orphan_batch.state": BatchState,
+    "principal.kind": PrincipalKind,
+    "relation.kind": RelationKind,
+    "table_status.kind": JobKind,
+    "token.kind": TokenKind,
+}
+NAMES = {"kind", "status", "state", "verdict", "privilege", "scope"}
+
+
+def test_every_column_of_an_enumeration_is_listed() -> None:
+    texts = {
+        f"{table.name}.{column.name}"
+        for table in Row.metadata.tables.values()
+        for column in table.columns
+        if column.name in NAMES and isinstance(column.type, String)
+    }
+    assert texts == set(STORED)
+
+
+@pytest.mark.parametrize("column", sorted(STORED))
+def test_every_value_fits(column: str) -> None:
+    table, name = column.split(".")
+    kind = Row.metadata.tables[table].columns[name].type
+    assert isinstance(kind, String)
+    assert kind.length is not None
+    assert max(len(value) for value in STORED[column]) <= kind.length
