@@ -1,4 +1,4 @@
-"""What holds for every test: its tier, no settings leak in, and random cases are the same in every run of CI.
+"""What holds for every test: its tier, no settings leak in, and random cases are the same in every run.
 
 docs/testing.md describes the two tiers.
 """
@@ -23,12 +23,12 @@ REAL_PARTS = [TESTS / "smoke", TESTS / "server" / "store"]
 """Folders of the first tier whose tests take real parts: the slice, and the suite of the database adapter."""
 MARKS_OF_REAL_PARTS = frozenset({"spark", "hive", "postgres", "browser", "model"})
 
-# In CI the cases follow from the code of the test, so anybody can repeat a red run; at home and in soak runs they are
-# drawn afresh, and a failure prints the line that repeats it.  Time is limited by pytest-timeout: a single case that
-# talks to Spark may take seconds.
-settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+# The cases follow from the code of the test, so anybody can repeat a red run. Soak runs alone draw them afresh, and a
+# failure prints the line that repeats it. pytest-timeout limits the time: a single case that talks to Spark may take
+# seconds.
+settings.register_profile("same", database=None, deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("fresh", deadline=None, print_blob=True)
-settings.load_profile("ci" if os.environ.get("CI") and "SOAK_SECONDS" not in os.environ else "fresh")
+settings.load_profile("fresh" if "SOAK_SECONDS" in os.environ else "same")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
