@@ -8,7 +8,8 @@ from typing import Any
 from uuid import uuid4
 
 from catalog.history.commit import CommitEvent
-from catalog.jobs.job import Job, JobId, JobKind, JobStatus, Lease, LeaseToken, OptimizerId
+from catalog.jobs.job import Job, JobId, JobKind, JobStatus, LeaseToken, OptimizerId
+from catalog.jobs.leases import Lease
 from catalog.jobs.operation import Operation, OperationId, OperationKind
 from catalog.jobs.optimizer import Optimizer
 from catalog.keyed.spec import KeyedTable, KeySpec

@@ -22,7 +22,7 @@ from catalog.errors import Invalid
 from catalog.jobs.operation import Operation, OperationKind
 from catalog.keyed.spec import BASE, CHANGE
 from catalog.names import CatalogName, Namespace, TableName
-from catalog.removal.drop import Dropped, DroppedKind
+from catalog.removal.undrop import Dropped, DroppedKind
 from firn.protocol.names import join_name
 
 PrincipalId = NewType("PrincipalId", UUID)

@@ -19,7 +19,8 @@ from catalog.hive.linked_commit import check_linked, check_stays
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import unlisted_manifests
 from catalog.iceberg.table import check_requirements, snapshot_by_id
-from catalog.jobs.job import SEVERAL_COMMITS, CommitRecord, Job, JobKind, JobStatus, Lease, check_lease
+from catalog.jobs.job import SEVERAL_COMMITS, CommitRecord, Job, JobKind, JobStatus
+from catalog.jobs.leases import Lease, check_lease
 from catalog.keyed.spec import BATCH_ID, WRITER_ID
 from catalog.keyed.store_commit import StoreCommit, guard_commit
 from catalog.names import RelationId

@@ -1,7 +1,7 @@
-"""Background jobs: their states, leases and how each ends. The rules are those of docs/protocols.md#jobs-and-leases.
+"""Background jobs: their statuses and how each job ends. The rules are those of docs/protocols.md#jobs-and-leases.
 
-A lease is named by job, attempt and token. Between two leases no token is current. What a job has committed is
-recorded in its own row by the transaction that moved the table's pointer; every later decision reads that record.
+The transaction that moves a table's pointer records the commit in the job's own row. Every later decision reads that
+record. Leases are in catalog.jobs.leases.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, NewType, Self
 from uuid import UUID
 
-from catalog.errors import Conflict, IllegalTransition, Invalid, LeaseLost
+from catalog.errors import Conflict, IllegalTransition
 from catalog.names import CatalogName, RelationId, TableName
 from firn.protocol.jobs import JobKind, JobOutcome, JobStatus
 
@@ -33,19 +33,13 @@ __all__ = [
     "JobKind",
     "JobOutcome",
     "JobStatus",
-    "Lease",
     "LeaseToken",
     "OptimizerId",
     "cancel_job",
     "change_status",
-    "check_lease",
+    "end_attempt",
     "end_job",
     "end_job_of_dropped_table",
-    "end_silent_lease",
-    "hand_back",
-    "lease_job",
-    "mark_unknown",
-    "settle_unknown",
     "supersede_job",
     "withdraw_job",
 ]
@@ -95,28 +89,6 @@ TRANSITIONS: Mapping[JobStatus, frozenset[JobStatus]] = {
     _F: frozenset(),
     _X: frozenset(),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """The right to run one job, as an optimizer names it in the X-Firn-Lease header: `job.attempt.token`."""
-
-    job_id: JobId
-    attempt: int
-    token: LeaseToken
-
-    @classmethod
-    def parse(cls, header: str) -> Self:
-        """Out of the header's text; Invalid when it has another shape."""
-        job_id, _, rest = header.partition(".")
-        attempt, _, token = rest.partition(".")
-        try:
-            return cls(JobId(UUID(job_id)), int(attempt), LeaseToken(token))
-        except ValueError as error:
-            raise Invalid(f"invalid lease {header!r}: it should read JOB.ATTEMPT.TOKEN") from error
-
-    def __str__(self) -> str:
-        return f"{self.job_id}.{self.attempt}.{self.token}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,25 +224,7 @@ def change_status(job: Job, to: JobStatus) -> Job:
     return replace(job, status=to, token=None, lease_until=None)
 
 
-def lease_job(job: Job, *, owner: OptimizerId, token: LeaseToken, now: datetime, until: datetime) -> Job:
-    """The job as its next attempt, owned by an optimizer; nothing of what the last one said of itself stays."""
-    taken = replace(change_status(job, JobStatus.RUNNING), attempt=job.attempt + 1, token=token, owner=owner)
-    this = Attempt(number=taken.attempt, optimizer=owner, leased_at=now)
-    attempts = (*job.attempts, this)[-MAX_ATTEMPTS:]
-    return replace(taken, leased_at=now, lease_until=until, progress={}, error=None, result={}, attempts=attempts)
-
-
-def hand_back(job: Job, now: datetime) -> Job:
-    """The job as an optimizer that leaves gives it back."""
-    return change_status(_attempt_over(job, "handed back", now), JobStatus.PENDING)
-
-
-def mark_unknown(job: Job, now: datetime) -> Job:
-    """The job of an optimizer that had no answer to its commit."""
-    return change_status(_attempt_over(job, "did not learn whether it had committed", now), JobStatus.UNKNOWN)
-
-
-def _attempt_over(job: Job, outcome: str, now: datetime) -> Job:
+def end_attempt(job: Job, outcome: str, now: datetime) -> Job:
     """The first word stands: of an attempt that fell silent nothing else is learned."""
     if not job.attempts or job.attempts[-1].ended_at is not None:
         return job
@@ -278,37 +232,9 @@ def _attempt_over(job: Job, outcome: str, now: datetime) -> Job:
     return replace(job, attempts=(*job.attempts[:-1], over))
 
 
-def check_lease(job: Job, lease: Lease) -> Job:
-    """The job itself if the lease is its current one; LeaseLost if not (docs/protocols.md, rules 2.1 and 2.2)."""
-    if job.token is None or job.token != lease.token or job.attempt != lease.attempt or not job.status.is_leased:
-        raise LeaseLost(
-            f"the lease of attempt {lease.attempt} on job {job.id} has ended: "
-            f"the job is {job.status}, attempt {job.attempt}",
-            hint="stop working on this job; delete its outputs only if no commit was sent",
-        )
-    return job
-
-
-def end_silent_lease(job: Job, now: datetime) -> Job:
-    """What a job becomes when its owner stops beating (docs/protocols.md, rule 2.5)."""
-    if not job.status.is_leased or job.lease_until is None or now < job.lease_until:
-        return job
-    to = JobStatus.UNKNOWN if job.status is JobStatus.COMMITTING else JobStatus.PENDING
-    return change_status(_attempt_over(job, f"fell silent while {job.status}", now), to)
-
-
-def settle_unknown(job: Job, now: datetime, *, max_attempts: int) -> Job:
-    """What becomes of a job whose lease has ended: its own record decides (docs/protocols.md, rules 2.5 and 2.6)."""
-    if job.committed_by is not None:
-        return end_job(job, JobStatus.SUCCEEDED, now)
-    if job.attempt >= max_attempts:
-        return end_job(replace(job, error=job.error or "every attempt ended without a commit"), JobStatus.FAILED, now)
-    return job if job.status is JobStatus.PENDING else change_status(job, JobStatus.PENDING)
-
-
 def end_job(job: Job, to: JobStatus, now: datetime) -> Job:
     """The job in a final status."""
-    return replace(change_status(_attempt_over(job, str(to), now), to), ended_at=now)
+    return replace(change_status(end_attempt(job, str(to), now), to), ended_at=now)
 
 
 def withdraw_job(job: Job, reason: str, now: datetime) -> Job:

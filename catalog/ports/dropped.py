@@ -10,7 +10,8 @@ from uuid import UUID
 from catalog.locations.location_rule import FileRule
 from catalog.names import CatalogName, RelationId
 from catalog.ports.page import Page
-from catalog.removal.drop import Dropped, PurgeProgress, UsedLocation
+from catalog.removal.purge import PurgeProgress, UsedLocation
+from catalog.removal.undrop import Dropped
 from catalog.tables.relation import Relation
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from catalog.iceberg.json import Json
 from catalog.locations.location_rule import FileRule
 from catalog.scan.deletes import DeleteFile
 from catalog.scan.expression import TRUE, Expression
-from catalog.scan.plan import ManifestSize, Task
+from catalog.scan.plan import ManifestSize, PlanId, ScanPlan, Task
 from catalog.scan.scan import Scan
 
 
@@ -42,3 +43,15 @@ class ScanFiles(Protocol):
 
     def tasks(self, scan: Scan, task: Task, rule: FileRule) -> Iterator[FileTask]:
         """The files of these slices that may hold a row for the scan, in the order of the manifests."""
+
+
+class Plans(Protocol):
+    """Plans of scans whose tasks clients fetch."""
+
+    def add(self, plan: ScanPlan) -> None: ...
+    def find(self, plan_id: PlanId) -> ScanPlan | None:
+        """Also one that has expired or is cancelled."""
+
+    def cancel(self, plan_id: PlanId) -> None: ...
+    def remove_expired(self, now: datetime) -> int:
+        """Forget them; how many."""

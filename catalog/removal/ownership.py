@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from catalog.locations.location_rule import QUARANTINE, list_readings
-from catalog.removal.drop import UsedLocation
+from catalog.removal.purge import UsedLocation
 from catalog.tables.relation import COLLECTED, Relation, RelationKind
 from firn.protocol.locations import lies_in, normalize_location, overlaps
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from catalog.access.privileges import Caller
 from catalog.errors import Invalid
-from catalog.jobs.job import Lease
+from catalog.jobs.leases import Lease
 from catalog.names import CatalogName, TableName
 from server.service.access.visibility import Visibility
 from server.service.services import Services

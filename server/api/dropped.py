@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Request
 
 from catalog.access.privileges import Securable, formerly
 from catalog.names import TableName, parse_namespace
-from catalog.removal.drop import Dropped, DroppedKind, DroppedState
+from catalog.removal.undrop import Dropped, DroppedKind, DroppedState
 from firn.protocol.base import Request as In
 from firn.protocol.names import join_name
 from server.api.deps import CatalogDep, Out, PageOut, PagingDep, ServicesDep, TableDep, VisibilityDep

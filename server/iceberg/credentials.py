@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from catalog.access.privileges import Caller
 from catalog.iceberg.json import Json
-from catalog.jobs.job import Lease
+from catalog.jobs.leases import Lease
 from catalog.names import CatalogName, TableName, encode_namespace
 from server.iceberg.clients import config_told, takes_config_for_credentials
 from server.iceberg.requests import (

@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 
 from catalog.access.privileges import Caller, Securable
 from catalog.errors import Invalid
-from catalog.jobs.job import Lease
+from catalog.jobs.leases import Lease
 from catalog.names import CatalogName, Namespace, TableName, decode_namespace
 from catalog.ports.page import Page
 from catalog.tables.relation import ListedRelation, RelationKind

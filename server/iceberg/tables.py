@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from catalog.errors import CommitRefused, Invalid
 from catalog.history.commit import TableCommit, is_creating
 from catalog.iceberg.updates import parse_updates
-from catalog.jobs.job import Lease
+from catalog.jobs.leases import Lease
 from catalog.keyed.spec import BASE, KeySpec
 from catalog.names import CatalogName, TableName
 from catalog.scan.mode import build_planning_config

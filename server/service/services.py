@@ -11,7 +11,7 @@ from catalog.keyed.spec import BASE
 from catalog.names import CatalogName, TableName
 from catalog.policy.policy import PROTECTED
 from catalog.ports.store import Database
-from catalog.removal.drop import Dropped
+from catalog.removal.undrop import Dropped
 from catalog.tables.relation import RelationKind
 from server.service.access.access_control import Access
 from server.service.access.credential_vending import Vending

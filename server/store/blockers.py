@@ -18,7 +18,7 @@ from server.store.session import ReadSession
 
 @dataclass(frozen=True)
 class SqlBlockers:
-    """See catalog.ports.store.Blockers."""
+    """See catalog.ports.optimizers.Blockers."""
 
     session: ReadSession
 

@@ -39,7 +39,7 @@ _HOLD = _EXISTS.with_for_update(read=True, key_share=True)
 
 @dataclass(frozen=True)
 class SqlCatalogs:
-    """See catalog.ports.store.Catalogs."""
+    """See catalog.ports.catalogs.Catalogs."""
 
     session: ReadSession
 
@@ -129,7 +129,7 @@ def _catalog(row: Any) -> Catalog:
 
 @dataclass(frozen=True)
 class SqlNamespaces:
-    """See catalog.ports.store.Namespaces."""
+    """See catalog.ports.catalogs.Namespaces."""
 
     session: ReadSession
 

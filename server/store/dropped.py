@@ -13,7 +13,8 @@ from sqlalchemy import ColumnElement, delete, func, select, update
 from catalog.errors import NoSuchTable, NotFound
 from catalog.names import SEPARATOR, CatalogName, RelationId, decode_namespace
 from catalog.ports.page import Page
-from catalog.removal.drop import Dropped, DroppedKind, DroppedState, PurgeProgress, UsedLocation
+from catalog.removal.purge import PurgeProgress, UsedLocation
+from catalog.removal.undrop import Dropped, DroppedKind, DroppedState
 from catalog.tables.relation import Relation
 from firn.protocol.names import join_name
 from server.store import cursor as cursors

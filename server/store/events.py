@@ -28,7 +28,7 @@ _AT_ONCE = 1_000
 
 @dataclass(frozen=True)
 class SqlEvents:
-    """See catalog.ports.store.Events."""
+    """See catalog.ports.history.Events."""
 
     session: ReadSession
 

@@ -16,7 +16,7 @@ from server.store.upsert import insert_unless_taken
 
 @dataclass(frozen=True)
 class SqlIdempotencyKeys:
-    """See catalog.ports.store.Answers."""
+    """See catalog.ports.idempotency.IdempotencyKeys."""
 
     session: ReadSession
 

@@ -16,7 +16,7 @@ _BACKGROUND = "background"
 
 @dataclass(frozen=True)
 class SqlLeaders:
-    """See catalog.ports.store.Leaders."""
+    """See catalog.ports.background.Leaders."""
 
     session: ReadSession
 

@@ -20,7 +20,7 @@ _PLAIN = ("relation_id", "catalog", "kind", "at", "engine", "principal", "report
 
 @dataclass(frozen=True)
 class SqlMetrics:
-    """See catalog.ports.store.Metrics."""
+    """See catalog.ports.history.Metrics."""
 
     session: ReadSession
 

@@ -24,7 +24,7 @@ _OPERATION = tuple(f.name for f in fields(Operation))
 
 @dataclass(frozen=True)
 class SqlOperations:
-    """See catalog.ports.store.Operations."""
+    """See catalog.ports.operations.Operations."""
 
     session: ReadSession
 

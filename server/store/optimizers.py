@@ -18,7 +18,7 @@ from server.store.upsert import upsert
 
 @dataclass(frozen=True)
 class SqlOptimizers:
-    """See catalog.ports.store.Optimizers."""
+    """See catalog.ports.optimizers.Optimizers."""
 
     session: ReadSession
 

@@ -11,7 +11,8 @@ from sqlalchemy import ColumnElement, Text, Uuid, cast, or_, select
 from sqlalchemy.orm import InstrumentedAttribute
 
 from catalog.locations.location_rule import ANY_HOST, lineage, list_readings
-from catalog.removal.drop import DroppedState, UsedLocation
+from catalog.removal.purge import UsedLocation
+from catalog.removal.undrop import DroppedState
 from catalog.tables.relation import Relation
 from firn.protocol.locations import list_spellings, overlaps
 from server.store.catalogs import begins

@@ -14,7 +14,7 @@ from server.store.session import ReadSession
 
 @dataclass(frozen=True)
 class SqlPlans:
-    """See catalog.ports.store.Plans."""
+    """See catalog.ports.scan.Plans."""
 
     session: ReadSession
 

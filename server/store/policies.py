@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import select, tuple_
 
 from catalog.names import CatalogName, Namespace, decode_namespace, encode_namespace
-from catalog.ports.store import Scope
+from catalog.ports.catalogs import Scope
 from server.store.rows import PolicyRow
 from server.store.session import ReadSession
 from server.store.upsert import upsert
@@ -16,7 +16,7 @@ from server.store.upsert import upsert
 
 @dataclass(frozen=True)
 class SqlPolicies:
-    """See catalog.ports.store.Policies."""
+    """See catalog.ports.catalogs.Policies."""
 
     session: ReadSession
 

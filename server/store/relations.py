@@ -65,7 +65,7 @@ _MOVE = PreparedStatement(
 
 @dataclass(frozen=True)
 class SqlRelations:
-    """See catalog.ports.store.Relations."""
+    """See catalog.ports.relations.Relations."""
 
     session: ReadSession
 
@@ -256,7 +256,7 @@ def to_relation(row: Any) -> Relation:
 
 @dataclass(frozen=True)
 class SqlKeyedTables:
-    """See catalog.ports.store.KeyedTables."""
+    """See catalog.ports.relations.KeyedTables."""
 
     session: ReadSession
 

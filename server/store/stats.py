@@ -39,7 +39,7 @@ _LOOKED = (
 
 @dataclass(frozen=True)
 class SqlStats:
-    """See catalog.ports.store.Stats."""
+    """See catalog.ports.relations.Stats."""
 
     session: ReadSession
 

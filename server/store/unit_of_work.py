@@ -9,7 +9,24 @@ from datetime import UTC, datetime
 from sqlalchemy import func, select
 
 from catalog.names import CatalogName, TableName
-from catalog.ports import access, dropped, hive, idempotency, imports, launch, orphans, store, work
+from catalog.ports import (
+    access,
+    background,
+    catalogs,
+    dropped,
+    history,
+    hive,
+    idempotency,
+    imports,
+    launch,
+    operations,
+    optimizers,
+    orphans,
+    relations,
+    scan,
+    store,
+    work,
+)
 from catalog.tables.relation import LocatedRelation
 from server.store.access import SqlPrincipals, SqlRoles, SqlTokens
 from server.store.audit import SqlAudit
@@ -49,27 +66,27 @@ class SqlUnitOfWork:
 
     def __init__(self, session: ReadSession) -> None:
         self.session = session
-        self.catalogs: store.Catalogs = SqlCatalogs(session)
-        self.namespaces: store.Namespaces = SqlNamespaces(session)
-        self.relations: store.Relations = SqlRelations(session)
-        self.stats: store.Stats = SqlStats(session)
+        self.catalogs: catalogs.Catalogs = SqlCatalogs(session)
+        self.namespaces: catalogs.Namespaces = SqlNamespaces(session)
+        self.relations: relations.Relations = SqlRelations(session)
+        self.stats: relations.Stats = SqlStats(session)
         self.table_statuses: work.TableStatuses = SqlTableStatuses(session)
         self.layouts: work.FileLayouts = SqlFileLayouts(session)
-        self.keyed: store.KeyedTables = SqlKeyedTables(session)
-        self.events: store.Events = SqlEvents(session)
+        self.keyed: relations.KeyedTables = SqlKeyedTables(session)
+        self.events: history.Events = SqlEvents(session)
         self.jobs: work.Jobs = SqlJobs(session)
-        self.blockers: store.Blockers = SqlBlockers(session)
+        self.blockers: optimizers.Blockers = SqlBlockers(session)
         self.queue: work.Queue = SqlQueue(session)
-        self.optimizers: store.Optimizers = SqlOptimizers(session)
+        self.optimizers: optimizers.Optimizers = SqlOptimizers(session)
         self.launches: launch.Launches = SqlLaunches(session)
         self.groups: work.Groups = SqlGroups(session)
-        self.operations: store.Operations = SqlOperations(session)
+        self.operations: operations.Operations = SqlOperations(session)
         self.imports: imports.ImportEntries = SqlImportEntries(session)
-        self.policies: store.Policies = SqlPolicies(session)
+        self.policies: catalogs.Policies = SqlPolicies(session)
         self.idempotency_keys: idempotency.IdempotencyKeys = SqlIdempotencyKeys(session)
-        self.leaders: store.Leaders = SqlLeaders(session)
-        self.metrics: store.Metrics = SqlMetrics(session)
-        self.plans: store.Plans = SqlPlans(session)
+        self.leaders: background.Leaders = SqlLeaders(session)
+        self.metrics: history.Metrics = SqlMetrics(session)
+        self.plans: scan.Plans = SqlPlans(session)
         self.hive: hive.HiveTables = SqlHiveTables(session)
         self.baselines: hive.Baselines = SqlBaselines(session)
         self.dropped: dropped.DroppedRelations = SqlDropped(session)

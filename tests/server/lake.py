@@ -13,7 +13,8 @@ from catalog.errors import RequirementFailed
 from catalog.history.commit import TableCommit
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_snapshot, ref_snapshot_id
-from catalog.jobs.job import Job, JobKind, Lease
+from catalog.jobs.job import Job, JobKind
+from catalog.jobs.leases import Lease
 from catalog.keyed.spec import KeyedTable, KeySpec
 from catalog.names import TableName
 from catalog.ports.store import Database

@@ -24,7 +24,7 @@ from catalog.credentials.storage_config import StorageConfig
 from catalog.credentials.storage_config import Vending as Mode
 from catalog.errors import CatalogError, Forbidden, Invalid, LocationRefused
 from catalog.iceberg.json import Json
-from catalog.jobs.job import Lease, check_lease
+from catalog.jobs.leases import Lease, check_lease
 from catalog.locations.links import Links
 from catalog.locations.location_rule import AllowedLocations, list_own_locations
 from catalog.names import CatalogName, TableName

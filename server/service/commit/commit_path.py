@@ -24,7 +24,8 @@ from catalog.errors import (
     Unavailable,
 )
 from catalog.history.commit import TableCommit
-from catalog.jobs.job import JobKind, Lease
+from catalog.jobs.job import JobKind
+from catalog.jobs.leases import Lease
 from catalog.keyed.store_commit import check_new_deletes
 from catalog.names import CatalogName, TableName
 from catalog.ports.manifests import ManifestLists

@@ -10,7 +10,7 @@ from catalog.commits.commit_rules import CommitContext, LeaseFacts, list_added_s
 from catalog.errors import LeaseLost, NoSuchNamespace, NoSuchTable, NotFound
 from catalog.history.commit import CommitEvent, TableCommit
 from catalog.iceberg.json import Json
-from catalog.jobs.job import Lease
+from catalog.jobs.leases import Lease
 from catalog.keyed.spec import KeyedTable
 from catalog.keyed.store_commit import StoreCommit
 from catalog.maintenance import kind_of

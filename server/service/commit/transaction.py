@@ -17,7 +17,8 @@ from catalog.history.table_stats import advance_stats, describe_snapshots
 from catalog.history.tables import compare_tables, read_table_state
 from catalog.iceberg.reading import MAIN
 from catalog.iceberg.table import current_snapshot, ref_snapshot_id
-from catalog.jobs.job import SEVERAL_COMMITS, CommitRecord, Job, JobKind, JobStatus, Lease, check_lease
+from catalog.jobs.job import SEVERAL_COMMITS, CommitRecord, Job, JobKind, JobStatus
+from catalog.jobs.leases import Lease, check_lease
 from catalog.keyed.spec import KeyedTable, Version
 from catalog.keyed.store_commit import read_watermark
 from catalog.locations.links import Links

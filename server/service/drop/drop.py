@@ -17,7 +17,8 @@ from catalog.keyed.spec import BASE
 from catalog.locations.location_rule import list_readings
 from catalog.names import RelationId
 from catalog.ports.store import UnitOfWork
-from catalog.removal.drop import Dropped, DroppedKind, DroppedState, is_protected, read_drop_retention
+from catalog.removal.drop import is_protected, read_drop_retention
+from catalog.removal.undrop import Dropped, DroppedKind, DroppedState
 from catalog.tables.relation import Relation, RelationKind
 from firn.protocol.locations import overlaps
 from server.service.access.caller import caller

@@ -19,7 +19,8 @@ from catalog.locations.location_rule import FileRule
 from catalog.names import CatalogName, RelationId
 from catalog.ports.dropped import ReachableFiles
 from catalog.ports.store import Database, UnitOfWork
-from catalog.removal.drop import Dropped, DroppedKind, DroppedState, PurgeProgress
+from catalog.removal.purge import PurgeProgress
+from catalog.removal.undrop import Dropped, DroppedKind, DroppedState
 from catalog.tables.relation import Relation
 from server.service.drop.drop import event_of
 from server.service.drop.undrop import DryRunEnds

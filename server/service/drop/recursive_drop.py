@@ -11,7 +11,8 @@ from uuid import UUID, uuid4
 from catalog.errors import Conflict, Protected
 from catalog.names import CatalogName, Namespace, encode_namespace
 from catalog.ports.store import Database, UnitOfWork
-from catalog.removal.drop import Dropped, DroppedKind, DroppedState, is_protected, read_drop_retention
+from catalog.removal.drop import is_protected, read_drop_retention
+from catalog.removal.undrop import Dropped, DroppedKind, DroppedState
 from catalog.tables.relation import Relation, RelationKind
 from server.service.drop.drop import DropOptions, drop_relation
 from server.service.drop.undrop import DryRunEnds

@@ -21,7 +21,8 @@ from catalog.names import CatalogName, RelationId, TableName, decode_namespace, 
 from catalog.ports.dropped import ReachableFiles
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
-from catalog.removal.drop import Dropped, DroppedKind, DroppedState, is_own_location
+from catalog.removal.purge import is_own_location
+from catalog.removal.undrop import Dropped, DroppedKind, DroppedState
 from catalog.tables.relation import Relation, RelationKind
 from firn.protocol.locations import list_spellings, normalize_location
 from server.service.drop.drop import event_of

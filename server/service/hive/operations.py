@@ -25,8 +25,8 @@ from catalog.keyed.spec import KeySpec
 from catalog.locations.links import Links
 from catalog.names import CatalogName
 from catalog.policy.policy import check_settings
+from catalog.ports.operations import Operations as Stored
 from catalog.ports.store import Database, UnitOfWork
-from catalog.ports.store import Operations as Stored
 from firn.protocol.operations import OperationStatus
 from server.service.hive.hive_state import read_state, split_name
 from server.service.hive.upgrade_check import Checks, check_eligible

@@ -27,7 +27,8 @@ from catalog.hive.partition_names import parse_partition_name, to_partition_reco
 from catalog.hive.publishing import Record, check_rows, fingerprint_files, select_missing_rows, stays
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema, ref_snapshot_id
-from catalog.jobs.job import JobKind, Lease, check_lease
+from catalog.jobs.job import JobKind
+from catalog.jobs.leases import Lease, check_lease
 from catalog.ports.files import TableFiles
 from catalog.ports.store import Database, UnitOfWork
 from server.service.commit.commit_path import CommitRequest, Committer

@@ -14,7 +14,7 @@ from catalog.hive.model import HiveTable
 from catalog.hive.publisher import PUBLISHER, Publisher, make_publisher, read_publisher
 from catalog.names import RelationId
 from catalog.ports.store import Database, UnitOfWork
-from catalog.removal.drop import Dropped
+from catalog.removal.undrop import Dropped
 from catalog.tables.relation import Relation
 from server.service.hive.hive_state import split_name
 from server.service.hive.link_store import update_link

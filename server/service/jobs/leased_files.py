@@ -15,7 +15,8 @@ from catalog.credentials.storage_config import StorageConfig
 from catalog.credentials.storage_config import Vending as Mode
 from catalog.errors import LocationRefused
 from catalog.iceberg.reading import ref_snapshot_id
-from catalog.jobs.job import Job, JobKind, Lease, check_lease
+from catalog.jobs.job import Job, JobKind
+from catalog.jobs.leases import Lease, check_lease
 from catalog.locations.location_rule import FileRule, list_own_locations
 from catalog.maintenance.context import JobContext
 from catalog.names import TableName

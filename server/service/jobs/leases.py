@@ -10,22 +10,8 @@ from typing import Any
 
 from catalog.errors import CatalogError, Conflict, Invalid, NotFound
 from catalog.history.commit import Outcome
-from catalog.jobs.job import (
-    Job,
-    JobId,
-    JobKind,
-    JobStatus,
-    Lease,
-    LeaseToken,
-    cancel_job,
-    change_status,
-    check_lease,
-    end_job,
-    end_silent_lease,
-    lease_job,
-    mark_unknown,
-    settle_unknown,
-)
+from catalog.jobs.job import Job, JobId, JobKind, JobStatus, LeaseToken, cancel_job, change_status, end_job
+from catalog.jobs.leases import Lease, check_lease, end_silent_lease, lease_job, mark_unknown, settle_unknown
 from catalog.jobs.optimizer import Optimizer
 from catalog.jobs.optimizer_group import GroupName
 from catalog.maintenance import kind_of

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from catalog.names import RelationId
 from catalog.ports.store import UnitOfWork
-from catalog.removal.drop import UsedLocation
 from catalog.removal.ownership import (
     explain_outside_warehouse,
     explain_shared_location,
@@ -19,6 +18,7 @@ from catalog.removal.ownership import (
     list_used_locations,
     quarantine_location,
 )
+from catalog.removal.purge import UsedLocation
 from catalog.tables.relation import Relation, RelationKind
 from server.service.locations.location_rule import find_kin
 

@@ -10,7 +10,8 @@ from datetime import timedelta
 from typing import Any
 
 from catalog.errors import Dismissed, NotFound
-from catalog.jobs.job import JobId, JobStatus, OptimizerId, hand_back
+from catalog.jobs.job import JobId, JobStatus, OptimizerId
+from catalog.jobs.leases import hand_back
 from catalog.jobs.optimizer import Optimizer, check_protocol
 from catalog.ports.store import Database
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from catalog.errors import Conflict
-from catalog.jobs.job import Job, Lease, check_lease
+from catalog.jobs.job import Job
+from catalog.jobs.leases import Lease, check_lease
 from catalog.ports.store import UnitOfWork
 from catalog.removal.ownership import quarantine_location
 from catalog.tables.relation import Relation

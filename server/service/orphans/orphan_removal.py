@@ -19,7 +19,8 @@ from cachetools import LRUCache
 
 from catalog.errors import Conflict, NotFound
 from catalog.hive.retired_directories import FilesInUse
-from catalog.jobs.job import Job, JobId, Lease
+from catalog.jobs.job import Job, JobId
+from catalog.jobs.leases import Lease
 from catalog.names import RelationId
 from catalog.ports.orphans import NamedFiles, QuarantineFiles
 from catalog.ports.store import Database, UnitOfWork

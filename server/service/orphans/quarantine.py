@@ -17,7 +17,8 @@ import orjson
 
 from catalog.errors import AlreadyExists, Conflict, NotFound
 from catalog.iceberg.json import Json
-from catalog.jobs.job import JobId, Lease, check_lease
+from catalog.jobs.job import JobId
+from catalog.jobs.leases import Lease, check_lease
 from catalog.names import RelationId
 from catalog.ports.files import Files
 from catalog.ports.orphans import QuarantineFiles

@@ -9,7 +9,8 @@ from catalog.errors import Invalid, NoSuchNamespace
 from catalog.locations.links import Links
 from catalog.names import CatalogName, Namespace
 from catalog.policy.policy import Policy, check_policy, merge_layers
-from catalog.ports.store import Database, Scope, UnitOfWork
+from catalog.ports.catalogs import Scope
+from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation
 from firn.protocol.names import join_name
 from server.service.locations.allowed_locations import check_published

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from catalog.errors import LocationRefused
-from catalog.jobs.job import Lease, check_lease
+from catalog.jobs.leases import Lease, check_lease
 from catalog.names import TableName
 from catalog.ports.store import Database, UnitOfWork
 from catalog.removal.ownership import explain_outside_warehouse, explain_unowned_location

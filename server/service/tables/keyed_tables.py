@@ -22,7 +22,7 @@ from catalog.keyed.spec import BASE, CHANGE, KeyedTable, KeySpec
 from catalog.keyed.view_sql import Pair, build_merged_sql, name_pinned_view, quote_name
 from catalog.names import CatalogName, RelationId, TableName, find_name_in_other_case
 from catalog.ports.store import Database, UnitOfWork
-from catalog.removal.drop import Dropped
+from catalog.removal.undrop import Dropped
 from catalog.tables.relation import Relation, RelationKind
 from firn.protocol.names import join_name
 from server.service.commit.commit_target import check_namespace, get_table, load_metadata

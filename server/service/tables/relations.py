@@ -19,7 +19,7 @@ from catalog.locations.links import Links
 from catalog.locations.location_rule import list_own_locations
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.ports.store import UnitOfWork
-from catalog.removal.drop import list_other_locations
+from catalog.removal.purge import list_other_locations
 from catalog.tables.relation import Relation, RelationKind, TableStats
 from firn.protocol.names import join_name
 from server.service.access.caller import caller

@@ -28,7 +28,7 @@ from catalog.locations.location_rule import list_own_locations
 from catalog.names import CatalogName, Namespace, TableName, find_name_in_other_case
 from catalog.ports.manifests import ManifestLists
 from catalog.ports.store import Database, UnitOfWork
-from catalog.removal.drop import Dropped
+from catalog.removal.undrop import Dropped
 from catalog.scan.mode import build_planning_config
 from catalog.tables.relation import Relation, RelationKind
 from server.service.commit.commit_path import raise_unknown_after_commit, raise_unknown_if_unavailable

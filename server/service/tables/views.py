@@ -19,7 +19,7 @@ from catalog.locations.location_rule import list_own_locations
 from catalog.names import CatalogName, Namespace, RelationId, TableName, find_name_in_other_case
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
-from catalog.removal.drop import Dropped
+from catalog.removal.undrop import Dropped
 from catalog.tables.relation import ListedRelation, Pointer, Relation, RelationKind
 from server.service.access.caller import caller
 from server.service.commit.commit_path import raise_unknown_after_commit

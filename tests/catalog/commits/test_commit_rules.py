@@ -23,7 +23,8 @@ from catalog.errors import CommitRefused, DuplicateBatch, LeaseLost, Requirement
 from catalog.history.commit import TableCommit, digest_request
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import apply_updates
-from catalog.jobs.job import SEVERAL_COMMITS, CommitRecord, JobKind, JobStatus, Lease, LeaseToken
+from catalog.jobs.job import SEVERAL_COMMITS, CommitRecord, JobKind, JobStatus, LeaseToken
+from catalog.jobs.leases import Lease
 from catalog.keyed.spec import BATCH_ID, WRITER_ID
 from catalog.keyed.store_commit import StoreCommit
 from catalog.names import RelationId

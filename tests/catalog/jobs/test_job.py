@@ -15,19 +15,13 @@ from catalog.jobs.job import (
     Attempt,
     JobKind,
     JobStatus,
-    Lease,
     LeaseToken,
     OptimizerId,
     cancel_job,
     change_status,
-    check_lease,
     end_job,
-    end_silent_lease,
-    hand_back,
-    lease_job,
-    mark_unknown,
-    settle_unknown,
 )
+from catalog.jobs.leases import Lease, check_lease, end_silent_lease, hand_back, lease_job, mark_unknown, settle_unknown
 from tests.factories import LATER, NOW, a_job, lease_of
 
 ALLOWED = {

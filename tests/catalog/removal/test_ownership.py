@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.removal.drop import UsedLocation
 from catalog.removal.ownership import explain_shared_location, list_used_locations
+from catalog.removal.purge import UsedLocation
 from tests.catalog.removal.directory_pairs import APART, MAY_BE_ONE
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from catalog.errors import CommitRefused
 from catalog.history.commit import Outcome, TableCommit
-from catalog.jobs.job import JobKind, Lease
+from catalog.jobs.job import JobKind
+from catalog.jobs.leases import Lease
 from tests.server.api.client import Api
 from tests.server.lake import BASE, CHANGE, PLAIN, Lake, appended, snapshot_of
 

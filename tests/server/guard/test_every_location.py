@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from catalog.iceberg.json import Json
-from catalog.jobs.job import JobKind, Lease
+from catalog.jobs.job import JobKind
+from catalog.jobs.leases import Lease
 from catalog.names import TableName
 from server.files.storage import Storage
 from server.guard import route_rules

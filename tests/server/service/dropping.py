@@ -20,7 +20,7 @@ from catalog.names import TableName
 from catalog.policy.policy import RETENTION
 from catalog.ports.dropped import ReachableFiles
 from catalog.ports.store import Database, UnitOfWork
-from catalog.removal.drop import Dropped
+from catalog.removal.undrop import Dropped
 from server.files.reachable import Reachable
 from server.files.snapshots import write_snapshot
 from server.files.storage import Storage

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from catalog.errors import AlreadyExists, Conflict, NoSuchTable
 from catalog.names import TableName
 from catalog.ports.store import Database
-from catalog.removal.drop import DroppedState
+from catalog.removal.undrop import DroppedState
 from catalog.tables.relation import RelationKind
 from tests.factories import LAKE
 from tests.server.lake import Lake, a_lake

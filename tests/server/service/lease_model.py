@@ -16,7 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from catalog.errors import Conflict, LeaseLost
 from catalog.history.commit import Outcome, TableCommit
-from catalog.jobs.job import SEVERAL_COMMITS, JobId, JobKind, JobStatus, Lease
+from catalog.jobs.job import SEVERAL_COMMITS, JobId, JobKind, JobStatus
+from catalog.jobs.leases import Lease
 from catalog.names import CatalogName, TableName
 from catalog.ports.store import Database, UnitOfWork
 from catalog.ports.work import JobFilter

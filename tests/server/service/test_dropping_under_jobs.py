@@ -10,7 +10,8 @@ import pytest
 
 from catalog.errors import CatalogError, CommitUnknown, Conflict, LeaseLost, NoSuchTable, Protected, Unavailable
 from catalog.history.commit import Outcome
-from catalog.jobs.job import Job, JobKind, JobStatus, Lease
+from catalog.jobs.job import Job, JobKind, JobStatus
+from catalog.jobs.leases import Lease
 from catalog.names import TableName
 from catalog.policy.policy import PROTECTED
 from tests.factories import LAKE
@@ -182,7 +183,7 @@ def test_a_job_in_doubt_is_decided_by_its_record_when_its_table_is_dropped(lake:
     lake.append(CHANGE)
     lease, change = lake.lease(JobKind.MERGE), merged(lake)
     with lake.services.database.writing() as uow:
-        from catalog.jobs.job import mark_unknown  # noqa: PLC0415 (only here)
+        from catalog.jobs.leases import mark_unknown  # noqa: PLC0415 (only here)
 
         if not landed:
             uow.jobs.put(mark_unknown(uow.jobs.lock(lease.job_id), uow.now()))

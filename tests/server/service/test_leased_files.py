@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from catalog.errors import LeaseLost, LocationRefused
-from catalog.jobs.job import JobKind, Lease
+from catalog.jobs.job import JobKind
+from catalog.jobs.leases import Lease
 from catalog.names import TableName
 from firn.protocol.tasks.convert import ConvertTask, Layout, Reader, Unit
 from server.service.jobs.leased_files import FileFacts

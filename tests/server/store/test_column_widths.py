@@ -15,8 +15,8 @@ from catalog.jobs.operation import OperationKind
 from catalog.keyed.spec import KeyScope
 from catalog.launch.fleet import LaunchStatus
 from catalog.launch.settings import LaunchKind
-from catalog.removal.drop import DroppedKind, DroppedState
 from catalog.removal.orphan_files import BatchState
+from catalog.removal.undrop import DroppedKind, DroppedState
 from catalog.tables.relation import RelationKind
 from firn.protocol.jobs import JobKind, JobStatus
 from firn.protocol.operations import OperationStatus

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from catalog.jobs.job import JobKind, Lease
+from catalog.jobs.job import JobKind
+from catalog.jobs.leases import Lease
 from firn.protocol.leases import PROTOCOL
 from server.iceberg.credentials import REFUSED
 from server.service.access.credential_vending import Mechanism

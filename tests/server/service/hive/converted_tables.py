@@ -11,7 +11,8 @@ from catalog.history.commit import TableCommit
 from catalog.hive.conversion_commit import ROWS_READ
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
-from catalog.jobs.job import Job, JobKind, Lease
+from catalog.jobs.job import Job, JobKind
+from catalog.jobs.leases import Lease
 from catalog.names import TableName
 from catalog.tables.relation import Relation
 from firn.protocol.leases import PROTOCOL

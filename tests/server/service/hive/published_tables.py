@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 from catalog.files.data_file import DataFileEntry
 from catalog.history.commit import TableCommit
 from catalog.iceberg.table import current_schema
-from catalog.jobs.job import Job, JobKind, Lease
+from catalog.jobs.job import Job, JobKind
+from catalog.jobs.leases import Lease
 from catalog.tables.relation import Relation
 from firn.protocol.leases import PROTOCOL
 from server.files.locations import local_path

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from catalog.errors import LeaseLost
 from catalog.history.commit import TableCommit
 from catalog.iceberg.json import Json
-from catalog.jobs.job import JobKind, Lease
+from catalog.jobs.job import JobKind
+from catalog.jobs.leases import Lease
 from catalog.keyed.spec import BASE, CHANGE
 from catalog.names import TableName
 from catalog.tables.relation import Relation

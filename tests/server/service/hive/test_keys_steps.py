@@ -9,7 +9,8 @@ from importlib.metadata import version
 from catalog.files.data_file import DataFileEntry
 from catalog.history.commit import Outcome, TableCommit
 from catalog.iceberg.table import current_schema
-from catalog.jobs.job import JobKind, Lease
+from catalog.jobs.job import JobKind
+from catalog.jobs.leases import Lease
 from catalog.keyed.keys_task import KeepRule
 from firn.protocol.leases import PROTOCOL
 from server.service.commit.commit_path import CommitRequest

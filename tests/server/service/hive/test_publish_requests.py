@@ -11,7 +11,8 @@ import pytest
 from catalog.errors import CatalogError, Conflict, Unavailable
 from catalog.history.commit import Outcome
 from catalog.hive.publish_request import PublishRequest, Step
-from catalog.jobs.job import Job, JobId, JobKind, Lease
+from catalog.jobs.job import Job, JobId, JobKind
+from catalog.jobs.leases import Lease
 from firn.protocol.leases import PROTOCOL
 from server.service.hive.link_store import load_link
 from server.service.hive.publish_planner import PublishPlanner

@@ -17,7 +17,8 @@ from catalog.errors import Conflict, LocationRefused
 from catalog.files.data_file import DataFileEntry
 from catalog.history.commit import TableCommit
 from catalog.hive.baseline import PartitionBaseline, WatchedDirectory
-from catalog.jobs.job import JobKind, Lease
+from catalog.jobs.job import JobKind
+from catalog.jobs.leases import Lease
 from catalog.keyed.spec import BASE
 from catalog.names import RelationId, TableName
 from catalog.removal.orphan_files import BatchState, KeepReason

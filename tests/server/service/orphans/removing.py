@@ -12,7 +12,8 @@ from typing import Any
 
 from catalog.files.data_file import DataFileEntry, FileStats
 from catalog.history.commit import TableCommit
-from catalog.jobs.job import Job, JobKind, Lease
+from catalog.jobs.job import Job, JobKind
+from catalog.jobs.leases import Lease
 from catalog.names import TableName
 from catalog.removal.orphan_files import BatchState, OrphanBatch, is_metadata
 from server.files.snapshots import write_snapshot

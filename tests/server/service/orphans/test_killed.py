@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from catalog.jobs.job import Lease
+from catalog.jobs.leases import Lease
 from catalog.names import TableName
 from catalog.removal.orphan_files import BatchState
 from server.service.orphans.orphan_removal import Orphans

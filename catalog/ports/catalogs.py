@@ -1,0 +1,77 @@
+"""The database's catalogs, namespaces and policies; errors as in catalog.ports.store."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from catalog.names import CatalogName, Namespace
+from catalog.ports.page import Page
+from catalog.tables.relation import (
+    Catalog,
+)
+
+Scope = tuple[CatalogName, Namespace]
+"""What policies are set for: a namespace, or with () the whole catalog."""
+
+
+class Catalogs(Protocol):
+    """The catalogs of this server."""
+
+    def add(self, catalog: Catalog) -> None: ...
+    def get(self, name: CatalogName) -> Catalog: ...
+    def list(self) -> Sequence[Catalog]: ...
+    def change_properties(
+        self, name: CatalogName, *, updates: Mapping[str, str], removals: Collection[str]
+    ) -> Catalog: ...
+    def note_metastore_down(self, name: CatalogName, reason: str | None, now: datetime) -> None:
+        """Keep since when its metastore does not answer, and why; None when it does."""
+
+    def hold(self, name: CatalogName) -> None:
+        """Keep it, and keep any purge from beginning, until this transaction ends; NoSuchCatalog when it is gone."""
+
+    def hold_all(self) -> None:
+        """Until this transaction ends nobody adds a relation: what is seen of places from here on stays true."""
+
+    def remove(self, name: CatalogName) -> None: ...
+
+
+class Namespaces(Protocol):
+    """Namespaces and their properties."""
+
+    def add(self, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None: ...
+    def exists(self, catalog: CatalogName, namespace: Namespace) -> bool:
+        """Whether it was created; a writer keeps it from being removed until its transaction ends."""
+
+    def holder(self, catalog: CatalogName, namespace: Namespace) -> Namespace | None:
+        """What keeps a second one from having this name: see Catalog.unique."""
+
+    def properties(self, catalog: CatalogName, namespace: Namespace) -> dict[str, str]: ...
+    def lock_properties(self, catalog: CatalogName, namespace: Namespace) -> dict[str, str]:
+        """The same, kept from changing until this transaction ends."""
+
+    def set_properties(self, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None: ...
+
+    def children(
+        self, catalog: CatalogName, parent: Namespace, *, limit: int, cursor: str | None = None
+    ) -> Page[Namespace]:
+        """The namespaces directly under `parent` (() = the top), by name."""
+
+    def below(self, catalog: CatalogName, namespace: Namespace) -> Sequence[Namespace]:
+        """The namespace and all below it, parents first."""
+
+    def remove(self, catalog: CatalogName, namespace: Namespace) -> None:
+        """NamespaceNotEmpty while it holds namespaces or relations."""
+
+
+class Policies(Protocol):
+    """Properties set for a whole catalog or namespace; tables inherit them."""
+
+    def get(self, catalog: CatalogName, namespace: Namespace) -> dict[str, str]:
+        """Those of one scope; namespace () is the catalog."""
+
+    def get_many(self, scopes: Collection[Scope]) -> Mapping[Scope, dict[str, str]]:
+        """Those of all scopes that have some, in one query."""
+
+    def put(self, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None: ...

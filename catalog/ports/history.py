@@ -1,0 +1,72 @@
+"""The database's commit events and metrics reports; errors as in catalog.ports.store."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from catalog.history.commit import CommitEvent
+from catalog.history.metrics import MetricsReport, ReportKind
+from catalog.names import CatalogName, RelationId
+from catalog.ports.page import Page
+from firn.protocol.history import Topic
+
+
+class Events(Protocol):
+    """The history of commits."""
+
+    def add(self, event: CommitEvent) -> None:
+        """DuplicateBatch when the same writer's batch is on this relation already."""
+
+    def find_batch(self, relation_id: RelationId, writer_id: str, batch_id: str) -> CommitEvent | None: ...
+
+    def pending(self, change_id: RelationId, *, above: int) -> tuple[int, int, int, datetime | None]:
+        """Rows, bytes, commits and the oldest time of appends to a change store above a sequence number."""
+
+    def pending_of_writers(self, change_id: RelationId, *, above: int) -> tuple[int, int, int, datetime | None]:
+        """The same, without what sync jobs appended: Hive has that."""
+
+    def newest_before(self, relation_id: RelationId, moment: datetime) -> int:
+        """The highest sequence number that a commit before that moment was given; 0 for none."""
+
+    def of_snapshots(self, relation_id: RelationId, snapshot_ids: Collection[int]) -> Mapping[int, CommitEvent]: ...
+
+    def list(
+        self,
+        catalog: CatalogName | None,
+        relation_ids: Collection[RelationId] | None,
+        *,
+        limit: int,
+        cursor: str | None = None,
+        topics: Collection[Topic] = (),
+    ) -> Page[CommitEvent]:
+        """Newest first; None means all, and no topics mean every one."""
+
+    def find(self, event_id: int) -> CommitEvent | None: ...
+
+    def between(
+        self, relation_id: RelationId, after: int, until: int, topics: Collection[Topic], *, limit: int
+    ) -> Sequence[CommitEvent]:
+        """Commits on one of these topics, numbered above `after` and up to `until`, oldest first."""
+
+    def forget_batches(self, relation_id: RelationId, snapshot_ids: Collection[int]) -> None:
+        """These snapshots are not in the table's history any more: what they brought may be sent again."""
+
+    def recall_batches(self, relation_id: RelationId, snapshot_ids: Collection[int]) -> None:
+        """These snapshots are in it again: what they brought is refused, unless another commit has brought it since."""
+
+    def last_id(self) -> int: ...
+
+
+class Metrics(Protocol):
+    """What engines report of scans and commits."""
+
+    def add(self, reports: Sequence[MetricsReport]) -> None: ...
+
+    def list(
+        self, relation_ids: Collection[RelationId], kind: ReportKind | None, *, limit: int, cursor: str | None = None
+    ) -> Page[MetricsReport]:
+        """Newest first; None means both kinds."""
+
+    def remove_before(self, moment: datetime) -> int: ...
