@@ -155,7 +155,7 @@ def create_site(services: Services, lifespan: Lifespan[FastAPI]) -> FastAPI:
     """What is beside the APIs: probes and metrics, and the console."""
     app = FastAPI(title="Firn", version=VERSION, lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     app.include_router(probes.router, dependencies=_gates(services, route_rules.SERVER, ""))
-    app.add_exception_handler(CatalogError, api_errors.refused)
+    app.add_exception_handler(CatalogError, api_errors.answer_refusal)
     app.state.services = services
     mount_console(app)
     return app
@@ -220,11 +220,11 @@ def create_api(settings: Settings, services: Services | None, background: Backgr
         app.state.leads = background.leadership.leads
     app.state.oidc = _oidc_login(settings.access)
     app.router.routes.extend(_api_routes(guarded=_guarded(services)))
-    app.add_exception_handler(CatalogError, api_errors.refused)
-    app.add_exception_handler(CommitUnknown, api_errors.unknown)
-    app.add_exception_handler(RequestValidationError, api_errors.malformed)
-    app.add_exception_handler(HTTPException, api_errors.unroutable)
-    app.add_exception_handler(Exception, api_errors.unexpected)
+    app.add_exception_handler(CatalogError, api_errors.answer_refusal)
+    app.add_exception_handler(CommitUnknown, api_errors.answer_unknown_commit)
+    app.add_exception_handler(RequestValidationError, api_errors.answer_malformed)
+    app.add_exception_handler(HTTPException, api_errors.answer_unroutable)
+    app.add_exception_handler(Exception, api_errors.answer_bug)
     return app
 
 

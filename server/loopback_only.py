@@ -134,5 +134,5 @@ def _answer(scope: Scope, status: int, message: str) -> Response:
         name = "ForbiddenException" if status == 403 else "BadRequestException"
         return iceberg_errors.error_response(status, name, message)
     if scope["path"].startswith("/api/"):
-        return api_errors.turned_away(status, message)
+        return api_errors.build_refusal(status, message)
     return PlainTextResponse(f"{message}\n", status)

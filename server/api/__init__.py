@@ -1,4 +1,4 @@
-"""The management API: parses a request, calls one service verb, shapes the answer.
+"""The management API: each route parses a request, calls one service method and shapes the answer.
 
-The only place, with server.iceberg, that knows HTTP.  It may not decide, query or touch an adapter.
+Only this package and server.iceberg know HTTP.  A route decides nothing, queries nothing and calls no adapter.
 """

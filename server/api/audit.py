@@ -14,7 +14,7 @@ router = APIRouter(prefix="/audit", tags=["access"])
 
 
 class AuditOut(Out):
-    """One request. A change without a status was not seen to end: the table's history knows whether it happened."""
+    """One request. A change without a status has no recorded end: the table's history tells whether it happened."""
 
     id: int
     at: datetime
@@ -39,31 +39,33 @@ def list_audit(  # noqa: PLR0913, PLR0917 (each is a parameter of the query)
     principal: Annotated[str | None, Query(description="a user's or service's name")] = None,
     catalog: Annotated[str | None, Query()] = None,
     target: Annotated[
-        str | None, Query(description="CATALOG.NAMESPACE.TABLE or what it lies in; or `role NAME`")
+        str | None, Query(description="CATALOG.NAMESPACE.TABLE, or a catalog or namespace; or `role NAME`")
     ] = None,
     verdict: Annotated[Verdict | None, Query()] = None,
-    changes: Annotated[bool | None, Query(description="only what changes something, or only what does not")] = None,
+    changes: Annotated[
+        bool | None, Query(description="only requests that change something, or only those that do not")
+    ] = None,
     since: Annotated[datetime | None, Query()] = None,
     until: Annotated[datetime | None, Query()] = None,
     *,
-    notable: Annotated[bool, Query(description="only what changes something or was refused")] = False,
+    notable: Annotated[bool, Query(description="only requests that change something or were refused")] = False,
 ) -> PageOut[AuditOut]:
-    """Reads appear some seconds after they were answered, changes and refusals at once."""
-    wanted = AuditFilter(
+    """List requests. Changes and refusals appear at once, reads some seconds after their answer."""
+    audit_filter = AuditFilter(
         principal=principal,
         catalog=catalog,
         target=target,
         verdict=verdict,
         changes=changes,
         notable=notable,
-        since=_utc(since),
-        until=_utc(until),
+        since=_in_utc(since),
+        until=_in_utc(until),
     )
     with services.database.reading() as uow:
-        found = uow.audit.list(wanted, limit=page.size, cursor=page.cursor)
-    return PageOut(items=[AuditOut.model_validate(one) for one in found.items], next_cursor=found.next_cursor)
+        entries = uow.audit.list(audit_filter, limit=page.size, cursor=page.cursor)
+    return PageOut(items=[AuditOut.model_validate(entry) for entry in entries.items], next_cursor=entries.next_cursor)
 
 
-def _utc(moment: datetime | None) -> datetime | None:
-    """A moment without a zone is taken for UTC."""
-    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
+def _in_utc(time: datetime | None) -> datetime | None:
+    """Read a time without a zone as UTC."""
+    return time.replace(tzinfo=UTC) if time is not None and time.tzinfo is None else time

@@ -28,7 +28,7 @@ class CatalogIn(In):
 
 
 class MetastoreDownOut(Out):
-    """A metastore that does not answer: since when, and why. What is listed of it is what it held before."""
+    """A metastore that does not answer: since when, and why. Its listed tables are those of the last answer."""
 
     since: datetime
     reason: str
@@ -60,7 +60,7 @@ class CatalogOut(Out):
 
 
 class MisplacedOut(Out):
-    """Something of a table that breaks the rule of where tables and their files may lie, and what to do about it."""
+    """A table that breaks the rule for the locations of tables and their files, and what to do about it."""
 
     table: str
     problem: str
@@ -90,8 +90,8 @@ class NamespaceOut(Out):
 
 @router.get("", summary="List catalogs")
 def list_catalogs(services: ServicesDep, visible: VisibilityDep) -> list[CatalogOut]:
-    """All catalogs of this server."""
-    return [CatalogOut.of(one) for one in services.namespaces.catalogs() if visible.catalog(one.name)]
+    """List the catalogs that the caller may see."""
+    return [CatalogOut.of(catalog) for catalog in services.namespaces.catalogs() if visible.catalog(catalog.name)]
 
 
 @router.post("", status_code=201, summary="Create a catalog", responses=refusals(400, 409))
@@ -102,7 +102,7 @@ def create_catalog(services: ServicesDep, body: CatalogIn) -> CatalogOut:
 
 @router.get("/{catalog}", summary="Show a catalog", responses=refusals(404))
 def show_catalog(services: ServicesDep, catalog: CatalogDep) -> CatalogOut:
-    """One catalog."""
+    """Show one catalog."""
     return CatalogOut.of(services.namespaces.catalog(catalog))
 
 
@@ -110,13 +110,16 @@ def show_catalog(services: ServicesDep, catalog: CatalogDep) -> CatalogOut:
 def drop_catalog(
     services: ServicesDep, catalog: CatalogDep, *, forget_dropped: Annotated[bool, Query()] = False
 ) -> None:
-    """Drop an empty catalog; its warehouse stays. Refused while it keeps what was dropped, unless that is forgotten."""
+    """Drop an empty catalog; its warehouse stays.
+
+    The server refuses while the catalog keeps dropped tables, unless `forget_dropped` gives these up.
+    """
     services.namespaces.drop_catalog(catalog, forget_dropped=forget_dropped)
 
 
 @router.patch("/{catalog}/properties", summary="Change a catalog's properties", responses=refusals(400, 404))
 def change_catalog_properties(services: ServicesDep, catalog: CatalogDep, body: CatalogPropertiesIn) -> CatalogOut:
-    """Set and remove properties, such as `firn.drop.retention`; what was dropped before keeps its time."""
+    """Set and remove properties, such as `firn.drop.retention`. Tables dropped before keep their retention."""
     changed = services.namespaces.change_catalog_properties(catalog, updates=body.set, removals=body.remove)
     return CatalogOut.of(changed)
 
@@ -129,25 +132,25 @@ def list_namespaces(
     page: PagingDep,
     parent: Annotated[str | None, Query()] = None,
 ) -> PageOut[NamespaceOut]:
-    """The namespaces directly under `parent`, or at the top."""
-    above: Namespace = parse_namespace(parent) if parent else ()
-    found = visible.page(
-        lambda size, start: services.namespaces.children(catalog, above, limit=size, cursor=start),
-        lambda one: visible.namespace(catalog, one),
-        within=Securable(catalog, above),
+    """List the namespaces directly under `parent`, or those at the top."""
+    parent_namespace: Namespace = parse_namespace(parent) if parent else ()
+    namespaces = visible.page(
+        lambda size, start: services.namespaces.children(catalog, parent_namespace, limit=size, cursor=start),
+        lambda namespace: visible.namespace(catalog, namespace),
+        within=Securable(catalog, parent_namespace),
         limit=page.size,
         cursor=page.cursor,
     )
     items = [
-        NamespaceOut(name=join_name(one), properties=services.namespaces.properties(catalog, one))
-        for one in found.items
+        NamespaceOut(name=join_name(namespace), properties=services.namespaces.properties(catalog, namespace))
+        for namespace in namespaces.items
     ]
-    return PageOut(items=items, next_cursor=found.next_cursor)
+    return PageOut(items=items, next_cursor=namespaces.next_cursor)
 
 
 @router.post("/{catalog}/namespaces", status_code=201, summary="Create a namespace", responses=refusals(404, 409))
 def create_namespace(services: ServicesDep, catalog: CatalogDep, body: NamespaceIn) -> NamespaceOut:
-    """Create a namespace; its parents are created if need be."""
+    """Create a namespace, and its parents if they do not exist."""
     namespace = parse_namespace(body.name)
     if len(namespace) > 1:
         services.namespaces.ensure(catalog, namespace[:-1])
@@ -157,6 +160,11 @@ def create_namespace(services: ServicesDep, catalog: CatalogDep, body: Namespace
 
 @router.get("/{catalog}/misplaced", summary="List tables whose locations break the rule", responses=refusals(404))
 def list_misplaced(services: ServicesDep, catalog: CatalogDep, page: PagingDep) -> PageOut[MisplacedOut]:
-    """Each page looks at so many tables, and may be empty while others follow. Only metadata files are read."""
-    found = services.misplaced.list(catalog, limit=page.size, cursor=page.cursor)
-    return PageOut(items=[MisplacedOut.model_validate(one) for one in found.items], next_cursor=found.next_cursor)
+    """List misplaced tables. `limit` counts the tables that the server checks, so an empty page may have successors.
+
+    The server reads only metadata files.
+    """
+    misplaced = services.misplaced.list(catalog, limit=page.size, cursor=page.cursor)
+    return PageOut(
+        items=[MisplacedOut.model_validate(table) for table in misplaced.items], next_cursor=misplaced.next_cursor
+    )

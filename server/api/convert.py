@@ -1,4 +1,4 @@
-"""Making a table of a Hive table's rows, by a rewrite."""
+"""Conversion: a rewrite that fills a new table with the rows of a Hive table."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ router = APIRouter()
 
 
 class ConvertIn(In):
-    """Under which name, `namespace.table`; without one it is named like Hive's.
+    """The new table: its name as `namespace.table`, by default the Hive table's, and its primary key if it has one.
 
-    With a primary key it becomes a keyed table, which is filled only if every key occurs once; with `unique` false
-    whatever its keys are, as an upgrade does it.
+    A primary key makes it a keyed table, and the job then fails on duplicate keys.  With `unique` false the job does
+    not check keys, like an upgrade.
     """
 
     name: str | None = None
@@ -32,7 +32,7 @@ class ConvertIn(In):
 
 
 class ConversionOut(Out):
-    """What a rewrite would read, and the table that it would fill."""
+    """The rows that a conversion would read, and the table that it would fill."""
 
     table: str
     target: str
@@ -51,26 +51,28 @@ class ConversionOut(Out):
     summary="Show what a conversion would do",
     responses=refusals(400, 404, 503),
 )
-def look(
+def preview_conversion(
     services: ServicesDep,
     catalog: CatalogDep,
     full_name: FullName,
-    name: Annotated[str | None, Query(description="As the conversion would be given it.")] = None,
-    primary_key: Annotated[list[str], Query(description="Columns of the key; without any it is a plain table.")] = [],  # noqa: B006 -- FastAPI's own way
-    sequence_field: Annotated[str | None, Query(description="As the conversion would be given it.")] = None,
+    name: Annotated[str | None, Query(description="As in the request for the conversion.")] = None,
+    primary_key: Annotated[list[str], Query(description="Columns of the key; none make a plain table.")] = [],  # noqa: B006 -- FastAPI's own way
+    sequence_field: Annotated[str | None, Query(description="As in the request for the conversion.")] = None,
 ) -> ConversionOut:
-    """What would be read and written anew, and what stands in the way; nothing is changed."""
-    found = services.hive.conversions.look(catalog, full_name, _parsed(name), _spec(primary_key, sequence_field))
+    """Show what the conversion would read and write, and what prevents it. Changes nothing."""
+    preview = services.hive.conversions.look(
+        catalog, full_name, _parse_name(name), _build_spec(primary_key, sequence_field)
+    )
     return ConversionOut(
-        table=found.table.full_name,
-        target=str(found.target),
-        format=found.format,
-        partitions=found.partitions,
-        files=found.files,
-        bytes=found.bytes,
-        notes=list(found.notes),
-        checks=[CheckOut.model_validate(check) for check in found.checks],
-        convertible=not found.checks,
+        table=preview.table.full_name,
+        target=str(preview.target),
+        format=preview.format,
+        partitions=preview.partitions,
+        files=preview.files,
+        bytes=preview.bytes,
+        notes=list(preview.notes),
+        checks=[CheckOut.model_validate(check) for check in preview.checks],
+        convertible=not preview.checks,
     )
 
 
@@ -82,14 +84,14 @@ def look(
     responses=refusals(400, 404, 409, 503),
 )
 def convert(services: ServicesDep, catalog: CatalogDep, full_name: FullName, body: ConvertIn | None = None) -> JobOut:
-    """Add a table, empty, and the job that fills it with the Hive table's rows; that one is not followed afterwards."""
-    asked = body or ConvertIn()
-    spec = _spec(asked.primary_key, asked.sequence_field)
-    job = services.hive.conversions.start(catalog, full_name, _parsed(asked.name), spec, unique=asked.unique)
+    """Create an empty table, and the job that fills it with the Hive table's rows. No sync follows."""
+    request = body or ConvertIn()
+    spec = _build_spec(request.primary_key, request.sequence_field)
+    job = services.hive.conversions.start(catalog, full_name, _parse_name(request.name), spec, unique=request.unique)
     return JobOut.of(job)
 
 
-def _spec(primary_key: list[str], sequence_field: str | None) -> KeySpec | None:
+def _build_spec(primary_key: list[str], sequence_field: str | None) -> KeySpec | None:
     if not primary_key:
         if sequence_field is not None:
             raise Invalid("a sequence field orders the rows of a key: name the primary key too")
@@ -97,5 +99,5 @@ def _spec(primary_key: list[str], sequence_field: str | None) -> KeySpec | None:
     return KeySpec(primary_key=tuple(primary_key), sequence_field=sequence_field)
 
 
-def _parsed(name: str | None) -> TableName | None:
+def _parse_name(name: str | None) -> TableName | None:
     return None if name is None else TableName.parse(name)

@@ -1,4 +1,4 @@
-"""What the routes of the management API share."""
+"""Base models and dependencies that the routes of the management API share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_PAGE = 500
 
 
 class Out(BaseModel):
-    """An answer; read from a domain value's attributes."""
+    """The base of all answers; it can be built from a domain value's attributes."""
 
     model_config = ConfigDict(from_attributes=True, frozen=True)
 
@@ -32,36 +32,36 @@ class PageOut(Out, Generic[T]):
 
 
 class Paging(BaseModel):
-    """Which page is wanted."""
+    """The requested page of a list."""
 
     cursor: str | None = None
     limit: int = 100
 
     @property
     def size(self) -> int:
-        """Entries on the page."""
+        """The number of entries on the page."""
         return max(1, min(self.limit, MAX_PAGE))
 
 
-def services_of(request: Request) -> Services:
-    """The services that server.container has put together."""
+def get_services(request: Request) -> Services:
+    """Get the services that server.container has built."""
     return cast("Services", request.app.state.services)
 
 
-def caller_of(request: Request) -> Caller | None:
-    """Who is asking; None where access control is off."""
-    found: Caller | None = getattr(request.state, "caller", None)
-    return found
+def get_caller(request: Request) -> Caller | None:
+    """Get the caller; None while access control is off."""
+    caller: Caller | None = getattr(request.state, "caller", None)
+    return caller
 
 
-def visible_to(request: Request) -> Visibility:
-    """What the caller may see."""
-    return Visibility.to(caller_of(request))
+def get_visibility(request: Request) -> Visibility:
+    """Get the filter that passes what the caller may see."""
+    return Visibility.to(get_caller(request))
 
 
-def known_caller(request: Request) -> Caller:
-    """Who is asking; Invalid where access control is off and everybody is nobody."""
-    caller = caller_of(request)
+def require_caller(request: Request) -> Caller:
+    """Get the caller; Invalid while access control is off, because the server then knows no callers."""
+    caller = get_caller(request)
     if caller is None:
         raise Invalid(
             "access control is off on this server", hint="set FIRN_ACCESS__ENABLED=true, see docs/security.md"
@@ -69,32 +69,32 @@ def known_caller(request: Request) -> Caller:
     return caller
 
 
-def catalog_name(catalog: Annotated[str, Path(description="catalog")]) -> CatalogName:
-    """The catalog of the path."""
+def parse_catalog(catalog: Annotated[str, Path(description="catalog")]) -> CatalogName:
+    """Parse the catalog of the path."""
     return CatalogName(catalog)
 
 
-def table_name(table: Annotated[str, Path(description="NAMESPACE.TABLE")]) -> TableName:
-    """The table of the path."""
+def parse_table(table: Annotated[str, Path(description="NAMESPACE.TABLE")]) -> TableName:
+    """Parse the table of the path; Invalid unless it has a namespace and a name."""
     return TableName.parse(table)
 
 
-def lease_of(lease: Annotated[str, Path(description="JOB.ATTEMPT.TOKEN")]) -> Lease:
-    """The lease of the path."""
+def parse_lease(lease: Annotated[str, Path(description="JOB.ATTEMPT.TOKEN")]) -> Lease:
+    """Parse the lease of the path."""
     return Lease.parse(lease)
 
 
-def paging(
+def parse_paging(
     cursor: Annotated[str | None, Query()] = None, limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = 100
 ) -> Paging:
-    """The page of the query."""
+    """Parse the page of the query."""
     return Paging(cursor=cursor, limit=limit)
 
 
-ServicesDep = Annotated[Services, Depends(services_of)]
-VisibilityDep = Annotated[Visibility, Depends(visible_to)]
-CallerDep = Annotated[Caller, Depends(known_caller)]
-CatalogDep = Annotated[CatalogName, Depends(catalog_name)]
-TableDep = Annotated[TableName, Depends(table_name)]
-LeaseDep = Annotated[Lease, Depends(lease_of)]
-PagingDep = Annotated[Paging, Depends(paging)]
+ServicesDep = Annotated[Services, Depends(get_services)]
+VisibilityDep = Annotated[Visibility, Depends(get_visibility)]
+CallerDep = Annotated[Caller, Depends(require_caller)]
+CatalogDep = Annotated[CatalogName, Depends(parse_catalog)]
+TableDep = Annotated[TableName, Depends(parse_table)]
+LeaseDep = Annotated[Lease, Depends(parse_lease)]
+PagingDep = Annotated[Paging, Depends(parse_paging)]

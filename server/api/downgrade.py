@@ -1,4 +1,4 @@
-"""Giving a table back to Hive."""
+"""Downgrade: an upgraded table becomes a Hive table again."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ router = APIRouter()
 
 
 class DowngradeIn(In):
-    """How a table is to be given back.
+    """Options of a downgrade.
 
-    With `wait_for_writers` the operation waits for Hive jobs that started before the last publish; with
-    `purge` Firn's own files are deleted when the dropped table is kept no longer.
+    With `wait_for_writers` the operation waits for Hive jobs that started before the last publish.  With `purge` the
+    server deletes Firn's own files once the retention of the dropped table ends.
     """
 
     wait_for_writers: bool = True
@@ -27,7 +27,7 @@ class DowngradeIn(In):
 
 
 class DowngradePreviewOut(Out):
-    """What there is to do before a table is Hive's alone."""
+    """The work of a downgrade, and what blocks it."""
 
     table: str
     partitions: int
@@ -45,8 +45,8 @@ class DowngradePreviewOut(Out):
     summary="Show what a downgrade has to do",
     responses=refusals(404, 503),
 )
-def left_to_do(services: ServicesDep, catalog: CatalogDep, full_name: FullName) -> DowngradePreviewOut:
-    """As far as it can be known before; changes nothing."""
+def preview_downgrade(services: ServicesDep, catalog: CatalogDep, full_name: FullName) -> DowngradePreviewOut:
+    """Show the work of a downgrade, as far as the server knows it before the start. Changes nothing."""
     return DowngradePreviewOut.model_validate(services.hive.downgrades.left_to_do(catalog, full_name))
 
 
@@ -54,16 +54,16 @@ def left_to_do(services: ServicesDep, catalog: CatalogDep, full_name: FullName) 
     "/catalogs/{catalog}/hive/{full_name}/downgrade",
     status_code=202,
     tags=["hive"],
-    summary="Give a table back to Hive",
+    summary="Downgrade a table to Hive",
     responses=refusals(404, 409),
 )
 def downgrade(
     services: ServicesDep, catalog: CatalogDep, full_name: FullName, body: DowngradeIn | None = None
 ) -> OperationOut:
-    """Hive gets everything that was changed here, and the table is dropped here; look at the operation for progress."""
-    how = body or DowngradeIn()
+    """Publish all changes to Hive, then drop the table from the catalog. The operation tells the progress."""
+    options = body or DowngradeIn()
     operation = services.hive.downgrades.start(
-        catalog, full_name, wait_for_writers=how.wait_for_writers, purge=how.purge
+        catalog, full_name, wait_for_writers=options.wait_for_writers, purge=options.purge
     )
     services.hive.poke_downgrades()
     return OperationOut.of(operation)

@@ -1,4 +1,4 @@
-"""What was dropped: listed, brought back, purged; and protection against dropping."""
+"""Dropped tables, views and namespaces: list, undrop and purge them; and protection against dropping."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ router = APIRouter(prefix="/catalogs/{catalog}", tags=["dropped"])
 
 
 class PurgeOut(Out):
-    """How far a purge has come; `stage` counts from 1: files, manifests, lists, older metadata, metadata."""
+    """The progress of a purge. `stage` counts from 1: files, manifests, manifest lists, older metadata, metadata."""
 
     stage: int
     step: int
@@ -34,7 +34,7 @@ class PurgeOut(Out):
 
 
 class DroppedOut(Out):
-    """A dropped thing: the actions that are allowed now, and why the others are not."""
+    """A dropped table, view or namespace; the actions that are allowed now, and why the others are not."""
 
     id: UUID
     name: str
@@ -52,24 +52,24 @@ class DroppedOut(Out):
 
     @classmethod
     def of(cls, entry: Dropped, files: FilesState) -> DroppedOut:
-        """An entry as it is shown."""
+        """Build the answer from an entry."""
         is_purging = entry.state is DroppedState.PURGING
         unavailable_actions = dict.fromkeys(("undrop", "purge"), "its files are being deleted") if is_purging else {}
         if files is FilesState.GONE:
-            unavailable_actions.setdefault("undrop", "its files are gone: an engine has purged it")
+            unavailable_actions.setdefault("undrop", "its files are gone: an engine purged them")
         own = ("id", "name", "kind", "state", "dropped_at", "keep_until", "purge", "parent_id")
         return cls(
             **{name: getattr(entry, name) for name in own},
             namespaces=[path.replace("\x1f", ".") for path in entry.namespaces],
             files=files,
-            purging=_purging(entry) if is_purging else None,
+            purging=_describe_purge(entry) if is_purging else None,
             allowed_actions=[action for action in ("undrop", "purge", "forget") if action not in unavailable_actions],
             unavailable_actions=unavailable_actions,
         )
 
 
 class DropOut(Out):
-    """What a drop did: until when it can be taken back, if it can."""
+    """The result of a drop; while `kept`, the table can be restored until `keep_until`."""
 
     id: UUID
     name: str
@@ -79,19 +79,19 @@ class DropOut(Out):
 
     @classmethod
     def of(cls, entry: Dropped) -> DropOut:
-        """A drop as it is told."""
+        """Build the answer from the entry of the drop."""
         kept = entry.keep_until > entry.dropped_at
         return cls(id=entry.id, name=entry.name, kept=kept, keep_until=entry.keep_until, purge=entry.purge)
 
 
 class UndropIn(In):
-    """Another name to come back under."""
+    """The name to restore a table under, if not its own."""
 
     to: str | None = None
 
 
 class RestoredOut(Out):
-    """A table, view or keyed table that is back, or would be."""
+    """A restored table, view or keyed table; in a dry run, one that the undrop would restore."""
 
     id: UUID
     kind: DroppedKind
@@ -99,7 +99,10 @@ class RestoredOut(Out):
 
 
 class UndropOut(Out):
-    """What came back; `left` is what could not with its namespace, and why. Of its files `checked` were looked for."""
+    """The result of an undrop. `not_restored` names the tables of a namespace that stay dropped, with the reasons.
+
+    The server checked that `files_checked` of the `files_of` files exist.
+    """
 
     dry_run: bool
     restored: list[RestoredOut]
@@ -109,14 +112,14 @@ class UndropOut(Out):
 
 
 class ProtectionOut(Out):
-    """Whether something is protected against being dropped."""
+    """Whether a table or namespace is protected against dropping."""
 
     name: str
     protected: bool
 
 
 class NamespaceDropOut(Out):
-    """What was dropped, or would be; `id` brings all of it back."""
+    """The result of a drop or its dry run. An undrop of `id` restores everything."""
 
     dry_run: bool
     id: UUID | None
@@ -125,7 +128,7 @@ class NamespaceDropOut(Out):
     dropped: list[RestoredOut]
 
 
-@router.get("/dropped", summary="List what was dropped", responses=refusals(404))
+@router.get("/dropped", summary="List dropped tables", responses=refusals(404))
 def list_dropped(
     services: ServicesDep,
     visible: VisibilityDep,
@@ -133,24 +136,24 @@ def list_dropped(
     page: PagingDep,
     name: Annotated[str | None, Query()] = None,
 ) -> PageOut[DroppedOut]:
-    """What can still be brought back, and what is being purged; newest first."""
-    found = visible.page(
+    """List the dropped tables, views and namespaces that can be restored, and running purges; newest first."""
+    entries = visible.page(
         lambda size, start: services.undrops.list(catalog, name=name, limit=size, cursor=start),
-        lambda one: visible.readable(formerly(one)),
+        lambda entry: visible.readable(formerly(entry)),
         within=Securable(catalog),
         limit=page.size,
         cursor=page.cursor,
     )
-    return PageOut(items=_shown(services, found.items), next_cursor=found.next_cursor)
+    return PageOut(items=_describe_entries(services, entries.items), next_cursor=entries.next_cursor)
 
 
-@router.get("/dropped/{entry_id}", summary="Show one that was dropped", responses=refusals(404))
+@router.get("/dropped/{entry_id}", summary="Show a dropped table", responses=refusals(404))
 def show_dropped(services: ServicesDep, catalog: CatalogDep, entry_id: UUID) -> DroppedOut:
-    """One entry; a table's has the table's id."""
-    return _shown(services, [services.undrops.get(catalog, entry_id)])[0]
+    """Show one entry. The entry of a table has the table's id."""
+    return _describe_entries(services, [services.undrops.get(catalog, entry_id)])[0]
 
 
-@router.post("/dropped/{entry_id}/undrop", summary="Bring it back", responses=refusals(400, 404, 409))
+@router.post("/dropped/{entry_id}/undrop", summary="Restore a dropped table", responses=refusals(400, 404, 409))
 def undrop(
     services: ServicesDep,
     catalog: CatalogDep,
@@ -159,19 +162,22 @@ def undrop(
     *,
     dry_run: Annotated[bool, Query()] = False,
 ) -> UndropOut:
-    """Under its own name or another; a namespace that is gone is made again. A namespace's entry brings all of it."""
+    """Restore a dropped table under its own name or another. The server creates a missing namespace again.
+
+    Undropping the entry of a namespace restores all its tables and views.
+    """
     to = None if body is None or body.to is None else TableName.parse(body.to)
-    done = services.undrops.undrop(catalog, entry_id, to=to, dry_run=dry_run)
+    result = services.undrops.undrop(catalog, entry_id, to=to, dry_run=dry_run)
     return UndropOut(
         dry_run=dry_run,
-        restored=[RestoredOut(id=one.id, kind=one.kind, name=str(one.name)) for one in done.restored],
-        not_restored=dict(done.not_restored),
-        files_checked=done.files.checked,
-        files_of=done.files.of,
+        restored=[RestoredOut(id=item.id, kind=item.kind, name=str(item.name)) for item in result.restored],
+        not_restored=dict(result.not_restored),
+        files_checked=result.files.checked,
+        files_of=result.files.of,
     )
 
 
-@router.delete("/dropped/{entry_id}", status_code=202, summary="Purge it", responses=refusals(404, 409))
+@router.delete("/dropped/{entry_id}", status_code=202, summary="Purge a dropped table", responses=refusals(404, 409))
 def purge(
     request: Request,
     services: ServicesDep,
@@ -181,7 +187,7 @@ def purge(
     keep_files: Annotated[bool, Query()] = False,
     dry_run: Annotated[bool, Query()] = False,
 ) -> None:
-    """Delete its files now, in the background, or with `keep_files` only take it off the list. There is no way back."""
+    """Start deleting its files now, or with `keep_files` only forget the entry. Neither can be undone."""
     services.purges.purge(catalog, entry_id, keep_files=keep_files, dry_run=dry_run)
     if not dry_run:
         request.app.state.driver.poke("purge")
@@ -189,14 +195,14 @@ def purge(
 
 @router.post("/tables/{table}/protect", tags=["tables"], summary="Protect a table", responses=refusals(404, 409))
 def protect_table(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> ProtectionOut:
-    """Nobody can drop it, from no engine, until the protection is lifted."""
+    """Protect a table: no user and no engine can drop it until somebody lifts the protection."""
     services.protect(catalog, table, protected=True)
     return ProtectionOut(name=str(table), protected=True)
 
 
 @router.post("/tables/{table}/unprotect", tags=["tables"], summary="Unprotect a table", responses=refusals(404, 409))
 def unprotect_table(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> ProtectionOut:
-    """It can be dropped again."""
+    """Lift the protection of a table."""
     services.protect(catalog, table, protected=False)
     return ProtectionOut(name=str(table), protected=False)
 
@@ -205,7 +211,7 @@ def unprotect_table(services: ServicesDep, catalog: CatalogDep, table: TableDep)
     "/namespaces/{namespace}/protect", tags=["catalogs"], summary="Protect a namespace", responses=refusals(404)
 )
 def protect_namespace(services: ServicesDep, catalog: CatalogDep, namespace: str) -> ProtectionOut:
-    """Nobody can drop it; tables in it are protected one by one."""
+    """Protect a namespace against dropping. This does not protect its tables: protect each of them."""
     services.namespaces.protect(catalog, parse_namespace(namespace), protected=True)
     return ProtectionOut(name=namespace, protected=True)
 
@@ -214,7 +220,7 @@ def protect_namespace(services: ServicesDep, catalog: CatalogDep, namespace: str
     "/namespaces/{namespace}/unprotect", tags=["catalogs"], summary="Unprotect a namespace", responses=refusals(404)
 )
 def unprotect_namespace(services: ServicesDep, catalog: CatalogDep, namespace: str) -> ProtectionOut:
-    """It can be dropped again."""
+    """Lift the protection of a namespace."""
     services.namespaces.protect(catalog, parse_namespace(namespace), protected=False)
     return ProtectionOut(name=namespace, protected=False)
 
@@ -231,30 +237,30 @@ def drop_namespace(
     purge: Annotated[bool, Query()] = False,
     dry_run: Annotated[bool, Query()] = False,
 ) -> NamespaceDropOut:
-    """Drop an empty namespace, or with `recursive` everything in it: it can be brought back as a whole or singly."""
+    """Drop an empty namespace, or with `recursive` one with its content, which can be restored in full or in part."""
     path = parse_namespace(namespace)
-    done = services.recursive_drops.drop(catalog, path, recursive=recursive, purge=purge, dry_run=dry_run)
+    result = services.recursive_drops.drop(catalog, path, recursive=recursive, purge=purge, dry_run=dry_run)
     return NamespaceDropOut(
         dry_run=dry_run,
-        id=done.id,
-        keep_until=done.keep_until,
-        namespaces=[join_name(one) for one in done.namespaces],
-        dropped=[RestoredOut(id=one.id, kind=one.kind, name=one.name) for one in done.dropped],
+        id=result.id,
+        keep_until=result.keep_until,
+        namespaces=[join_name(namespace) for namespace in result.namespaces],
+        dropped=[RestoredOut(id=item.id, kind=item.kind, name=item.name) for item in result.dropped],
     )
 
 
-def _shown(services: Services, entries: Sequence[Dropped]) -> list[DroppedOut]:
+def _describe_entries(services: Services, entries: Sequence[Dropped]) -> list[DroppedOut]:
     files = services.undrops.file_states(entries)
     return [DroppedOut.of(entry, files[entry.id]) for entry in entries]
 
 
-def _purging(entry: Dropped) -> PurgeOut:
-    at = entry.progress
+def _describe_purge(entry: Dropped) -> PurgeOut:
+    progress = entry.progress
     return PurgeOut(
-        stage=at.stage + 1,
-        step=at.step,
-        steps=at.steps,
-        deleted_files=at.deleted,
-        kept_files=at.kept,
+        stage=progress.stage + 1,
+        step=progress.step,
+        steps=progress.steps,
+        deleted_files=progress.deleted,
+        kept_files=progress.kept,
         error=entry.error,
     )

@@ -1,4 +1,4 @@
-"""One table from the domain's errors to HTTP, one shape for all of them."""
+"""The HTTP status and body of each of the domain's errors; all bodies have one shape."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ STATUS: Mapping[type[CatalogError], tuple[int, str]] = {
 
 
 class Problem(BaseModel):
-    """What went wrong and what to do about it."""
+    """The error, and in `hint` what to do about it."""
 
     code: str
     message: str
@@ -49,65 +49,65 @@ class Problem(BaseModel):
 
 
 class ErrorBody(BaseModel):
-    """The body of every refusal."""
+    """The body of every answer that reports an error."""
 
     error: Problem
 
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """What an endpoint may refuse with, for its documentation."""
+    """Describe the error statuses of a route for the API document."""
     return {status: {"model": ErrorBody} for status in statuses}
 
 
-def refused(_request: Request, error: Exception) -> JSONResponse:
-    """A refusal: nothing was changed."""
-    assert isinstance(error, CatalogError)  # registered for these alone
+def answer_refusal(_request: Request, error: Exception) -> JSONResponse:
+    """Answer an error of the domain: the request changed nothing."""
+    assert isinstance(error, CatalogError)  # the app registers this handler only for these
     status, code = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
-    return _body(status, code, error.message, error.hint, _challenge(error))
+    return _body(status, code, error.message, error.hint, _challenge_headers(error))
 
 
-def unknown(_request: Request, error: Exception) -> JSONResponse:
-    """Nobody knows whether it was done."""
-    assert isinstance(error, CommitUnknown)  # registered for it alone
-    return _body(500, "unknown", str(error), "look whether it was done before trying again")
+def answer_unknown_commit(_request: Request, error: Exception) -> JSONResponse:
+    """Answer a request whose commit may or may not have happened."""
+    assert isinstance(error, CommitUnknown)  # the app registers this handler only for it
+    return _body(500, "unknown", str(error), "check whether it happened before you try again")
 
 
-def malformed(_request: Request, error: Exception) -> JSONResponse:
-    """A request that does not parse."""
-    assert isinstance(error, RequestValidationError)  # registered for it alone
-    lines = (f"{'.'.join(str(part) for part in one['loc'])}: {one['msg']}" for one in error.errors())
+def answer_malformed(_request: Request, error: Exception) -> JSONResponse:
+    """Answer a request whose parameters or body do not have the types of the route."""
+    assert isinstance(error, RequestValidationError)  # the app registers this handler only for it
+    lines = (f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}" for problem in error.errors())
     return _body(422, "malformed", "; ".join(lines), None)
 
 
-def unroutable(_request: Request, error: Exception) -> JSONResponse:
-    """A request that reaches no route, or whose body is no JSON at all."""
-    assert isinstance(error, HTTPException)  # registered for it alone
+def answer_unroutable(_request: Request, error: Exception) -> JSONResponse:
+    """Answer a request that matches no route, or whose body is not JSON."""
+    assert isinstance(error, HTTPException)  # the app registers this handler only for it
     return _body(error.status_code, "not_found" if error.status_code == 404 else "malformed", error.detail, None)
 
 
-def turned_away(status: int, message: str) -> JSONResponse:
-    """A request that no route is to see."""
+def build_refusal(status: int, message: str) -> JSONResponse:
+    """Build the answer to a request that a middleware refuses."""
     return _body(status, "forbidden" if status == 403 else "malformed", message, None)
 
 
-def unexpected(_request: Request, _error: Exception) -> JSONResponse:
-    """A bug; the log has the trace."""
-    return _body(500, "internal", "internal error", "the server's log has it under this request's id")
+def answer_bug(_request: Request, _error: Exception) -> JSONResponse:
+    """Answer a request that failed because of a bug; the log has the trace."""
+    return _body(500, "internal", "internal error", "the server's log has the error under this request's id")
 
 
-def _challenge(error: CatalogError) -> dict[str, str]:
-    """What a client is told that has to say who it is (RFC 6750)."""
+def _challenge_headers(error: CatalogError) -> dict[str, str]:
+    """Build the headers that ask an unauthenticated client for a token (RFC 6750)."""
     return {"WWW-Authenticate": 'Bearer realm="firn"'} if isinstance(error, Unauthenticated) else {}
 
 
 def _body(
     status: int, code: str, message: str, hint: str | None, headers: Mapping[str, str] | None = None
 ) -> JSONResponse:
-    shown = None if hint is None else _writable(hint)
-    problem = Problem(code=code, message=_writable(message), hint=shown, request_id=request_id.get())
+    shown = None if hint is None else _replace_surrogates(hint)
+    problem = Problem(code=code, message=_replace_surrogates(message), hint=shown, request_id=request_id.get())
     return JSONResponse({"error": problem.model_dump()}, status, headers)
 
 
-def _writable(text: str) -> str:
-    """A message may quote what a client has sent, half a surrogate pair among it."""
+def _replace_surrogates(text: str) -> str:
+    """Make a message encodable: it may quote half a surrogate pair from a client."""
     return text if text.isascii() else text.encode(errors="replace").decode()

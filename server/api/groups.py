@@ -17,7 +17,7 @@ router = APIRouter(prefix="/groups", tags=["optimizers"])
 
 
 class GroupSettingsIn(In):
-    """What holds for the jobs of a group."""
+    """Settings of a group: slots that long jobs leave to short ones, and the share of slots per catalog."""
 
     description: str = ""
     reserved_slots: int = 1
@@ -25,7 +25,7 @@ class GroupSettingsIn(In):
 
 
 class GroupChangeIn(In):
-    """Settings of a group that are to be others; what is left out stays."""
+    """Settings of a group to change; the others stay."""
 
     description: str | None = None
     reserved_slots: int | None = None
@@ -39,7 +39,10 @@ class GroupIn(GroupSettingsIn):
 
 
 class GroupOut(Out):
-    """A group: slots that long jobs leave to short ones, and the share from which on a catalog stands back."""
+    """A group. Long jobs leave `reserved_slots` slots to short ones.
+
+    A catalog that uses more than the share `catalog_quota` of the slots yields to other catalogs.
+    """
 
     name: str
     description: str
@@ -52,12 +55,12 @@ class StaffedGroupOut(GroupOut):
     """A group with the optimizers that the server starts for it."""
 
     wanted: int | None
-    """None where people start them."""
+    """None for a group whose optimizers people start."""
     working: int
 
     @classmethod
     def of(cls, group: Group, fleet: GroupFleet | None) -> StaffedGroupOut:
-        """A group as it is listed."""
+        """Build the answer from a group, and its fleet if the server starts its optimizers."""
         return cls(
             **GroupOut.model_validate(group).model_dump(),
             wanted=None if fleet is None else fleet.decision.wanted,
@@ -67,37 +70,37 @@ class StaffedGroupOut(GroupOut):
 
 @router.get("", summary="List groups of optimizers")
 def list_groups(services: ServicesDep) -> list[StaffedGroupOut]:
-    """By name; `default` is always there."""
+    """List the groups by name; the group `default` always exists."""
     fleets = services.fleet.all()
     return [StaffedGroupOut.of(group, fleets.get(group.name)) for group in services.groups.list()]
 
 
 @router.post("", status_code=201, summary="Create a group", responses=refusals(400, 409))
 def create_group(services: ServicesDep, body: GroupIn) -> GroupOut:
-    """Tables come into it by the policy `firn.optimize.group`, optimizers by naming it when they register."""
+    """Create a group. The policy `firn.optimize.group` assigns tables to it; optimizers name it when they register."""
     settings = body.model_dump() | {"name": GroupName(body.name)}
     return GroupOut.model_validate(services.groups.create(Group(**settings)))
 
 
 @router.get("/{group}", summary="Show a group", responses=refusals(404))
 def show_group(services: ServicesDep, group: str) -> GroupOut:
-    """One group."""
+    """Show one group."""
     return GroupOut.model_validate(services.groups.get(GroupName(group)))
 
 
 @router.put("/{group}", summary="Set a group's settings", responses=refusals(400, 404))
 def set_group(services: ServicesDep, group: str, body: GroupSettingsIn) -> GroupOut:
-    """All of them; what is left out is as at first."""
+    """Replace all settings; an omitted setting gets its default."""
     return GroupOut.model_validate(services.groups.change(Group(name=GroupName(group), **body.model_dump())))
 
 
 @router.patch("/{group}", summary="Change a group's settings", responses=refusals(400, 404))
 def change_group(services: ServicesDep, group: str, body: GroupChangeIn) -> GroupOut:
-    """Those that are named; the others stay."""
+    """Change the named settings; the others stay."""
     return GroupOut.model_validate(services.groups.alter(GroupName(group), body.model_dump(exclude_none=True)))
 
 
 @router.delete("/{group}", status_code=204, summary="Drop a group", responses=refusals(404, 409))
 def drop_group(services: ServicesDep, group: str) -> None:
-    """Refused while optimizers are registered in it or jobs of it have not ended."""
+    """Drop a group. The server refuses while the group has registered optimizers or unfinished jobs."""
     services.groups.drop(GroupName(group))

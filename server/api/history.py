@@ -1,4 +1,4 @@
-"""What happened to tables and views, and two of their states compared."""
+"""The history of tables and views, and the comparison of two states of a table."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from catalog.tables.relation import RelationKind
 from firn.protocol.history import Topic
 from server.api.deps import CatalogDep, Out, PageOut, PagingDep, ServicesDep, TableDep
 from server.api.errors import refusals
-from server.api.history_views import ChangeOut, EventOut, SnapshotOut, events_page, snapshot_out
-from server.api.table_views import id_text
+from server.api.history_views import ChangeOut, EventOut, SnapshotOut, build_events_page, build_snapshot_out
+from server.api.table_views import format_snapshot_id
 from server.service.planning.planner import find_planned_relation
 from server.service.tables.comparison import Comparison, Side
 
@@ -28,7 +28,7 @@ MOST_SNAPSHOTS = 100
 
 
 class TotalsOut(Out):
-    """What the table holds at one state."""
+    """Rows, files and bytes of one state of a table."""
 
     rows: int
     files: int
@@ -36,12 +36,12 @@ class TotalsOut(Out):
 
     @classmethod
     def of(cls, totals: Totals) -> TotalsOut:
-        """Totals as they are shown."""
+        """Build the answer from the totals of a state."""
         return cls(rows=totals.rows, files=totals.files, bytes=totals.bytes)
 
 
 class SideOut(Out):
-    """One of two states."""
+    """One of the two compared states."""
 
     store: str
     snapshot_id: str | None
@@ -52,7 +52,7 @@ class SideOut(Out):
 
 
 class MovedOut(Out):
-    """What commits that only one state has have added and removed; the newest of them."""
+    """The sums of the commits that only one state has, and the newest of these commits."""
 
     commits: int
     added_rows: int
@@ -65,7 +65,7 @@ class MovedOut(Out):
 
 
 class ComparisonOut(Out):
-    """Two states: what is different, and the commits that only one of them has."""
+    """Two states: their differences, and the commits that only one of them has."""
 
     first: SideOut
     second: SideOut
@@ -81,21 +81,21 @@ def list_history(
     catalog: CatalogDep,
     table: TableDep,
     page: PagingDep,
-    kind: Annotated[list[Topic] | None, Query(description="only what was about one of these")] = None,
+    kind: Annotated[list[Topic] | None, Query(description="only commits about one of these topics")] = None,
 ) -> PageOut[EventOut]:
-    """Of a table, of a keyed table with its stores, or of a view; newest first."""
+    """List the commits of a table, of a keyed table with its stores, or of a view; newest first."""
     with services.database.reading() as uow:
-        ids = _relations(uow, catalog, table)
-        return events_page(uow.events.list(None, ids, limit=page.size, cursor=page.cursor, topics=kind or ()))
+        ids = _find_relation_ids(uow, catalog, table)
+        return build_events_page(uow.events.list(None, ids, limit=page.size, cursor=page.cursor, topics=kind or ()))
 
 
-def _relations(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> list[RelationId]:
+def _find_relation_ids(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> list[RelationId]:
     uow.catalogs.get(catalog)
-    found = uow.relations.find(catalog, name)
-    if found is not None and found.kind is RelationKind.VIEW:
-        return [found.id]
-    relation = find_planned_relation(uow, catalog, name)
-    return [relation.id, *(store.id for store in uow.relations.stores_of(relation.id))]
+    relation = uow.relations.find(catalog, name)
+    if relation is not None and relation.kind is RelationKind.VIEW:
+        return [relation.id]
+    table = find_planned_relation(uow, catalog, name)
+    return [table.id, *(store.id for store in uow.relations.stores_of(table.id))]
 
 
 @router.get("/{table}/compare", summary="Compare two states", responses=refusals(400, 404))
@@ -103,29 +103,31 @@ def compare(
     services: ServicesDep,
     catalog: CatalogDep,
     table: TableDep,
-    one: Annotated[str, Query(alias="from", description="a snapshot, a branch or tag, or @ENTRY of the history")],
+    from_: Annotated[str, Query(alias="from", description="a snapshot, a branch or tag, or @ENTRY of the history")],
     to: Annotated[str, Query()] = "main",
 ) -> ComparisonOut:
-    """What leads from one state to the other: columns, properties, layout, rows, and the commits between."""
-    found = services.comparisons.of(catalog, table, one, to)
-    return _comparison(found)
+    """Compare two states: columns, properties, layout, rows, and the commits between them."""
+    return _describe_comparison(services.comparisons.of(catalog, table, from_, to))
 
 
-def _comparison(found: Comparison) -> ComparisonOut:
+def _describe_comparison(comparison: Comparison) -> ComparisonOut:
+    first, second = comparison.first, comparison.second
     return ComparisonOut(
-        first=_side(found.first),
-        second=_side(found.second),
-        changes=[ChangeOut.of(change) for change in found.changes],
-        unknown=list(found.unknown),
-        only_in_first=moved_out(str(found.first.store.kind), found.only_in_first, found.first.metadata),
-        only_in_second=moved_out(str(found.second.store.kind), found.only_in_second, found.second.metadata),
+        first=_describe_side(first),
+        second=_describe_side(second),
+        changes=[ChangeOut.of(change) for change in comparison.changes],
+        unknown=list(comparison.unknown),
+        only_in_first=build_moved_out(str(first.store.kind), comparison.only_in_first, first.metadata),
+        only_in_second=build_moved_out(
+            str(comparison.second.store.kind), comparison.only_in_second, comparison.second.metadata
+        ),
     )
 
 
-def _side(side: Side) -> SideOut:
+def _describe_side(side: Side) -> SideOut:
     return SideOut(
         store=str(side.store.kind),
-        snapshot_id=id_text(side.snapshot_id),
+        snapshot_id=format_snapshot_id(side.snapshot_id),
         schema_id=side.schema_id,
         entry=None if side.event is None else side.event.id,
         committed_at=None if side.event is None else side.event.committed_at,
@@ -133,11 +135,11 @@ def _side(side: Side) -> SideOut:
     )
 
 
-def moved_out(role: str, snapshots: Sequence[Json], metadata: Json) -> MovedOut:
-    """Snapshots, newest first, with their sums."""
+def build_moved_out(role: str, snapshots: Sequence[Json], metadata: Json) -> MovedOut:
+    """Sum up snapshots, which come newest first."""
 
     def total(key: str) -> int:
-        return sum(read_number(one.get("summary") or {}, key) for one in snapshots)
+        return sum(read_number(snapshot.get("summary") or {}, key) for snapshot in snapshots)
 
     return MovedOut(
         commits=len(snapshots),
@@ -147,5 +149,5 @@ def moved_out(role: str, snapshots: Sequence[Json], metadata: Json) -> MovedOut:
         removed_files=total("deleted-data-files"),
         added_bytes=total("added-files-size"),
         removed_bytes=total("removed-files-size"),
-        newest=[snapshot_out(role, one, metadata) for one in snapshots[:MOST_SNAPSHOTS]],
+        newest=[build_snapshot_out(role, snapshot, metadata) for snapshot in snapshots[:MOST_SNAPSHOTS]],
     )

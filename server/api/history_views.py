@@ -1,6 +1,6 @@
-"""What happened to a table, as the management API shows it: commits, snapshots, versions, and the pin of this moment.
+"""Commits, snapshots, versions and the pin of a table, as the management API shows them.
 
-Snapshot ids are text: JavaScript's numbers are too small for them.
+Snapshot ids are text because they exceed the integers of JavaScript.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from catalog.names import CatalogName, TableName
 from catalog.ports.page import Page
 from firn.protocol.history import Topic
 from server.api.deps import Out, PageOut
-from server.api.table_views import id_text, stores_of
+from server.api.table_details import load_stores
+from server.api.table_views import format_snapshot_id
 from server.service.commit.commit_target import load_metadata
 from server.service.planning.planner import find_planned_relation
 from server.service.services import Services
@@ -34,7 +35,7 @@ class LineOut(Out):
 
 
 class ChangeOut(Out):
-    """One thing that a commit changed: as facts, in words, and for SQL line by line."""
+    """One change of a commit: its facts, a sentence, and for SQL a diff of lines."""
 
     kind: ChangeKind
     name: str
@@ -45,7 +46,7 @@ class ChangeOut(Out):
 
     @classmethod
     def of(cls, change: Change) -> ChangeOut:
-        """A change as it is shown."""
+        """Build the answer from a change."""
         is_text = change.kind is ChangeKind.SQL
         lines = diff_lines(change.before, change.after) if is_text else []
         return cls(
@@ -59,7 +60,7 @@ class ChangeOut(Out):
 
 
 class EventOut(Out):
-    """One commit in a table's history: an entry of the list of its versions."""
+    """One commit in the history of a table."""
 
     id: int
     table: str
@@ -88,14 +89,14 @@ class EventOut(Out):
 
     @classmethod
     def of(cls, event: CommitEvent) -> EventOut:
-        """An event as it is shown."""
+        """Build the answer from a commit."""
         own: dict[str, Any] = {
             "table": str(event.table),
             "app_id": event.summary.get("app-id"),
             "headline": write_headline(event),
             "topics": sorted(event.topics),
             "changes": [ChangeOut.of(change) for change in event.changes],
-            **{name: id_text(getattr(event, name)) for name in ("snapshot_id", "parent_id", "head_id")},
+            **{name: format_snapshot_id(getattr(event, name)) for name in ("snapshot_id", "parent_id", "head_id")},
         }
         return cls(**{name: getattr(event, name) for name in cls.model_fields if name not in own}, **own)
 
@@ -115,7 +116,7 @@ class SnapshotOut(Out):
 
 
 class VersionOut(Out):
-    """A pair of store heads that readers have been offered."""
+    """A pair of snapshots, one per store, that readers of a keyed table could read together."""
 
     version: int
     base_snapshot_id: str | None
@@ -124,17 +125,17 @@ class VersionOut(Out):
 
     @classmethod
     def of(cls, version: Version) -> VersionOut:
-        """A version as it is shown."""
+        """Build the answer from a version."""
         return cls(
             version=version.version,
-            base_snapshot_id=id_text(version.base_snapshot_id),
-            change_snapshot_id=id_text(version.change_snapshot_id),
+            base_snapshot_id=format_snapshot_id(version.base_snapshot_id),
+            change_snapshot_id=format_snapshot_id(version.change_snapshot_id),
             committed_at=version.committed_at,
         )
 
 
 class PinnedOut(Out):
-    """One pinned store: the name of its table, part by part."""
+    """One pinned store; `table` is the list of the parts of its name."""
 
     table: list[str]
     snapshot_id: str | None
@@ -142,7 +143,7 @@ class PinnedOut(Out):
 
 
 class PinOut(Out):
-    """Both stores of a keyed table at one moment."""
+    """Snapshots of both stores of a keyed table that belong together, and the SQL that merges them."""
 
     version: int
     primary_key: list[str]
@@ -157,13 +158,13 @@ class PinOut(Out):
     sql: str
 
 
-def events_page(found: Page[CommitEvent]) -> PageOut[EventOut]:
-    """Events as they are shown."""
-    return PageOut(items=[EventOut.of(event) for event in found.items], next_cursor=found.next_cursor)
+def build_events_page(events: Page[CommitEvent]) -> PageOut[EventOut]:
+    """Build one page of the history."""
+    return PageOut(items=[EventOut.of(event) for event in events.items], next_cursor=events.next_cursor)
 
 
-def pin_out(pin: Pin) -> PinOut:
-    """A pin as a reader needs it."""
+def build_pin_out(pin: Pin) -> PinOut:
+    """Build the answer from a pin."""
     spec, namespace = pin.keyed.spec, list(pin.relation.name.as_namespace)
     return PinOut(
         version=pin.keyed.version,
@@ -174,45 +175,45 @@ def pin_out(pin: Pin) -> PinOut:
         watermark=pin.keyed.watermark,
         change_sequence=pin.keyed.change_sequence,
         pending=pin.pending,
-        base=_pinned(namespace, pin.base_name, pin.base),
-        change=_pinned(namespace, pin.change_name, pin.change),
+        base=_describe_pinned(namespace, pin.base_name, pin.base),
+        change=_describe_pinned(namespace, pin.change_name, pin.change),
         sql=pin.sql(),
     )
 
 
-def _pinned(namespace: list[str], name: str, metadata: Json) -> PinnedOut:
+def _describe_pinned(namespace: list[str], name: str, metadata: Json) -> PinnedOut:
     return PinnedOut(
         table=[*namespace, name],
-        snapshot_id=id_text(ref_snapshot_id(metadata, "main")),
+        snapshot_id=format_snapshot_id(ref_snapshot_id(metadata, "main")),
         schema_id=metadata["current-schema-id"],
     )
 
 
-def snapshots_out(services: Services, catalog: CatalogName, name: TableName) -> list[SnapshotOut]:
-    """The snapshots of a table or of both stores, newest first."""
+def load_snapshots_out(services: Services, catalog: CatalogName, name: TableName) -> list[SnapshotOut]:
+    """List the snapshots of a table or of both stores of a keyed table, newest first; NoSuchTable."""
     with services.database.reading() as uow:
         relation = find_planned_relation(uow, catalog, name)
         keyed = uow.keyed.get_many([relation.id]).get(relation.id)
-        stores = stores_of(uow, relation, keyed)
+        stores = load_stores(uow, relation, keyed)
     if not stores:
         raise NoSuchTable(f"Table does not exist: {name}")
     loaded = {role: load_metadata(services.metadata, store) for role, store in stores.items()}
     listed = [
-        snapshot_out(role, snapshot, metadata)
+        build_snapshot_out(role, snapshot, metadata)
         for role, metadata in loaded.items()
         for snapshot in metadata.get("snapshots", ())
     ]
-    return sorted(listed, key=lambda one: one.committed_at, reverse=True)
+    return sorted(listed, key=lambda snapshot: snapshot.committed_at, reverse=True)
 
 
-def snapshot_out(role: str, snapshot: Json, metadata: Json) -> SnapshotOut:
-    """A snapshot with the refs that point at it."""
+def build_snapshot_out(role: str, snapshot: Json, metadata: Json) -> SnapshotOut:
+    """Build the answer from a snapshot, with the refs that point at it."""
     summary = {key: str(value) for key, value in (snapshot.get("summary") or {}).items()}
     refs = [name for name, ref in (metadata.get("refs") or {}).items() if ref["snapshot-id"] == snapshot["snapshot-id"]]
     return SnapshotOut(
         store=role,
         snapshot_id=str(snapshot["snapshot-id"]),
-        parent_id=id_text(snapshot.get("parent-snapshot-id")),
+        parent_id=format_snapshot_id(snapshot.get("parent-snapshot-id")),
         sequence_number=snapshot.get("sequence-number", 0),
         committed_at=datetime.fromtimestamp(snapshot["timestamp-ms"] / 1000, UTC),
         operation=summary.get("operation", "unknown"),

@@ -24,11 +24,11 @@ from server.api.hive_views import (
     HiveTableDetailOut,
     HiveTableOut,
     RetiredDirectoriesOut,
-    column_differences,
-    lock_warning,
-    publish_request,
-    tables,
-    unpublished,
+    build_hive_tables,
+    load_column_differences,
+    load_lock_warning,
+    load_publish_request,
+    load_unpublished,
 )
 from server.api.jobs import JobOut
 from server.api.operations import OperationOut
@@ -43,7 +43,7 @@ FullName = Annotated[str, Path(description="DATABASE.TABLE")]
 
 @dataclass(frozen=True, kw_only=True)
 class HiveFilter:
-    """Which tables are listed."""
+    """The filter of a list of Hive tables."""
 
     database: Annotated[str | None, Query()] = None
     search: Annotated[str | None, Query()] = None
@@ -52,7 +52,7 @@ class HiveFilter:
 
 
 class ColumnOut(Out):
-    """A column as Hive spells it."""
+    """A column, with the type in Hive's spelling."""
 
     name: str
     type: str
@@ -61,7 +61,7 @@ class ColumnOut(Out):
 
 
 class CheckOut(Out):
-    """One thing that was looked at: `ok`, `warn` or `blocked`."""
+    """One check and its result; `status` is `ok`, `warn` or `blocked`."""
 
     code: str
     status: str
@@ -70,7 +70,7 @@ class CheckOut(Out):
 
 
 class ReportOut(Out):
-    """The pre-flight report of an upgrade."""
+    """The pre-flight report of an upgrade. `column_differences` are those of a table that is upgraded already."""
 
     table: str
     target: str
@@ -88,7 +88,7 @@ class ReportOut(Out):
 
     @classmethod
     def of(cls, report: Report, differences: list[ColumnDifferenceOut]) -> ReportOut:
-        """A report as it is shown, with how the columns of a table that is upgraded already differ."""
+        """Build the answer from a report."""
         table = report.table
         in_files = [(column, False) for column in table.columns]
         columns = [*in_files, *((column, True) for column in table.partition_columns)]
@@ -113,14 +113,14 @@ class ReportOut(Out):
 
 
 class CheckIn(In):
-    """The key that the report should look at, and properties that the table would have."""
+    """The key that the server should check, and the properties that the table would have."""
 
     primary_key: list[str] = []
     properties: dict[str, str] = {}
 
 
 class UpgradeIn(In):
-    """How a table is to be upgraded; with a primary key it becomes a keyed one."""
+    """The key and properties of the upgraded table; a primary key makes it a keyed table."""
 
     primary_key: list[str] = []
     sequence_field: str | None = None
@@ -129,9 +129,9 @@ class UpgradeIn(In):
 
 
 class SyncOut(Out):
-    """What a sync did, and the job that goes on with it; one that is `waiting` is to be asked for again.
+    """The result of a sync, and the job that continues it. Request a `waiting` sync again later.
 
-    `outcome` is for programs, `message` for people; a `conflict` may concern a part of the table that was left out.
+    `outcome` is for programs, `message` for people. A `conflict` may concern only the partitions that the sync skipped.
     """
 
     table: str
@@ -145,7 +145,7 @@ class SyncOut(Out):
 
 
 class RefreshOut(Out):
-    """What a listing of the metastore found."""
+    """The result of listing the metastore."""
 
     databases: int
     tables: int
@@ -160,10 +160,10 @@ def list_hive(
     page: PagingDep,
     only: Annotated[HiveFilter, Depends()],
 ) -> PageOut[HiveTableOut]:
-    """From Firn's own index: no metastore is asked. `differs` are those that are upgraded and have drifted."""
+    """List tables from Firn's index, without a call to the metastore. `differs` selects out-of-sync tables."""
     with services.database.reading() as uow:
         uow.catalogs.get(catalog)
-        found = visible.page(
+        indexed = visible.page(
             lambda size, start: uow.hive.list(
                 catalog,
                 database=only.database,
@@ -173,45 +173,47 @@ def list_hive(
                 limit=size,
                 cursor=start,
             ),
-            lambda one: visible.table(catalog, TableName((one.database,), one.name)),
+            lambda table: visible.table(catalog, TableName((table.database,), table.name)),
             within=Securable(catalog),
             limit=page.size,
             cursor=page.cursor,
         )
-        items = tables(uow, catalog, found.items)
-    return PageOut(items=items, next_cursor=found.next_cursor)
+        items = build_hive_tables(uow, catalog, indexed.items)
+    return PageOut(items=items, next_cursor=indexed.next_cursor)
 
 
 @router.get("/databases", summary="List Hive databases", responses=refusals(404))
 def list_databases(services: ServicesDep, visible: VisibilityDep, catalog: CatalogDep) -> list[DatabaseOut]:
-    """Databases of the metastore that have tables."""
+    """List the databases of the metastore that have tables."""
     with services.database.reading() as uow:
         uow.catalogs.get(catalog)
-        found = uow.hive.databases(catalog)
-    return [DatabaseOut.model_validate(one) for one in found if visible.namespace(catalog, (one.name,))]
+        databases = uow.hive.databases(catalog)
+    return [
+        DatabaseOut.model_validate(database) for database in databases if visible.namespace(catalog, (database.name,))
+    ]
 
 
 @router.post("/refresh", summary="List the metastore now", responses=refusals(400, 404, 503))
 def refresh(services: ServicesDep, catalog: CatalogDep) -> RefreshOut:
-    """Bring the index up to date without waiting for its turn."""
+    """Update the index from the metastore now."""
     status = services.hive.index.refresh(services.namespaces.catalog(catalog))
     return RefreshOut(databases=status.databases, tables=status.tables, changed=status.changed)
 
 
 @router.get("/{full_name}", summary="Show a Hive table", responses=refusals(404))
 def show_hive(services: ServicesDep, catalog: CatalogDep, full_name: FullName) -> HiveTableDetailOut:
-    """From the index; a table that the index has not seen is looked for in the metastore."""
+    """Show a table from the index. The server asks the metastore for a table that the index does not have."""
     database, name = split_name(full_name)
     with services.database.reading() as uow:
-        found = uow.hive.find(catalog, database, name)
-        if found is not None:
-            shown = tables(uow, catalog, [found])[0]
+        indexed = uow.hive.find(catalog, database, name)
+        if indexed is not None:
+            table = build_hive_tables(uow, catalog, [indexed])[0]
             return HiveTableDetailOut(
-                **dict(shown),
-                column_differences=column_differences(uow, catalog, found.full_name),
-                unpublished=unpublished(uow, catalog, found.full_name),
-                publish_request=publish_request(uow, catalog, found.full_name),
-                lock_warning=lock_warning(uow, catalog, found.full_name),
+                **dict(table),
+                column_differences=load_column_differences(uow, catalog, indexed.full_name),
+                unpublished=load_unpublished(uow, catalog, indexed.full_name),
+                publish_request=load_publish_request(uow, catalog, indexed.full_name),
+                lock_warning=load_lock_warning(uow, catalog, indexed.full_name),
             )
     services.hive.index.metastore(catalog).table(database, name)
     services.hive.index.refresh(services.namespaces.catalog(catalog))
@@ -224,23 +226,24 @@ def list_hive_events(
     catalog: CatalogDep,
     full_name: FullName,
     page: PagingDep,
-    partition: Annotated[str | None, Query(description="Of this partition alone, such as day=2026-11-21.")] = None,
+    partition: Annotated[str | None, Query(description="Only this partition, such as day=2026-11-21.")] = None,
 ) -> PageOut[HiveEventOut]:
-    """Partition by partition, newest first; the newest of each table are kept."""
-    wanted = ".".join(split_name(full_name))
+    """List events per partition, newest first. The server keeps only the newest of each table."""
+    hive_name = ".".join(split_name(full_name))
     with services.database.reading() as uow:
-        relation = uow.relations.of_hive(catalog, wanted)
+        relation = uow.relations.of_hive(catalog, hive_name)
         if relation is None:
             raise NotFound(
-                f"{catalog} has no table over {wanted}", hint="a Hive table has a history once it is upgraded"
+                f"{catalog} has no upgraded table for {hive_name}",
+                hint="upgrade the Hive table to start its history",
             )
-        found = uow.baselines.events(relation.id, partition=partition, limit=page.size, cursor=page.cursor)
-    return PageOut(items=[HiveEventOut.of(one) for one in found.items], next_cursor=found.next_cursor)
+        events = uow.baselines.events(relation.id, partition=partition, limit=page.size, cursor=page.cursor)
+    return PageOut(items=[HiveEventOut.of(event) for event in events.items], next_cursor=events.next_cursor)
 
 
-@router.get("/{full_name}/retired-directories", summary="Show what publishes have left behind", responses=refusals(404))
+@router.get("/{full_name}/retired-directories", summary="Show retired directories", responses=refusals(404))
 def show_retired_directories(services: ServicesDep, catalog: CatalogDep, full_name: FullName) -> RetiredDirectoriesOut:
-    """Directories that partitions were at before, with their bytes; no directory is listed for it."""
+    """Show the directories that publishing replaced, with their bytes, without listing any directory."""
     with services.database.reading() as uow:
         return RetiredDirectoriesOut.model_validate(
             list_retired_directories(uow, catalog, ".".join(split_name(full_name)))
@@ -249,12 +252,12 @@ def show_retired_directories(services: ServicesDep, catalog: CatalogDep, full_na
 
 @router.post("/{full_name}/check", summary="Check whether a table can be upgraded", responses=refusals(400, 404, 503))
 def check(services: ServicesDep, catalog: CatalogDep, full_name: FullName, body: CheckIn | None = None) -> ReportOut:
-    """The pre-flight report; nothing is changed."""
-    wanted = body or CheckIn()
-    check_settings(wanted.properties)
-    report = services.hive.checks.report(catalog, full_name, wanted.primary_key, wanted.properties)
+    """Check whether an upgrade is possible. Changes nothing."""
+    request = body or CheckIn()
+    check_settings(request.properties)
+    report = services.hive.checks.report(catalog, full_name, request.primary_key, request.properties)
     with services.database.reading() as uow:
-        differences = column_differences(uow, catalog, report.table.full_name)
+        differences = load_column_differences(uow, catalog, report.table.full_name)
     return ReportOut.of(report, differences)
 
 
@@ -262,7 +265,7 @@ def check(services: ServicesDep, catalog: CatalogDep, full_name: FullName, body:
     "/{full_name}/upgrade", status_code=202, summary="Upgrade a table in place", responses=refusals(400, 404, 409, 503)
 )
 def upgrade(services: ServicesDep, catalog: CatalogDep, full_name: FullName, body: UpgradeIn) -> OperationOut:
-    """Start an upgrade; look at the operation for its progress."""
+    """Start an upgrade. The operation tells its progress."""
     spec = None
     if body.primary_key:
         spec = KeySpec(primary_key=tuple(body.primary_key), sequence_field=body.sequence_field, scope=body.key_scope)
@@ -280,8 +283,10 @@ def sync(
     everything: Annotated[bool, Query()] = False,
     only_schema: Annotated[bool, Query()] = False,
 ) -> SyncOut:
-    """Take over what Hive-side writers did; `everything` lists every directory whatever the metastore says, with
-    `only_schema` none is looked at.
+    """Take over the changes of Hive-side writers.
+
+    With `everything` the server lists every directory, whatever the metastore reports; with `only_schema` it lists
+    none.
     """
     result = services.hive.syncs.sync(catalog, full_name, everything=everything, only_schema=only_schema)
     return SyncOut(

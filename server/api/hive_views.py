@@ -1,4 +1,4 @@
-"""What is shown of Hive tables."""
+"""Hive tables as the management API shows them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from server.service.planning.planner import load_facts
 
 
 class BlockerOut(Out):
-    """Why a table cannot be upgraded as it is, and what to do."""
+    """A reason why a table cannot be upgraded, and what to do about it."""
 
     code: str
     message: str
@@ -30,9 +30,10 @@ class BlockerOut(Out):
 
 
 class HeldBackOut(Out):
-    """Partitions that one filter of a sync or publish holds back for one reason: how many, one of them, and what to do.
+    """Partitions that one filter of a sync or publish holds back for one reason; `example` is one of them.
 
-    Of the `kind`s, `hold` and `never` wait until somebody has done that, `wait` for a sync, a merge or time.
+    Of the kind `hold` or `never` they wait until somebody follows the advice; of the kind `wait`, for a sync, a merge
+    or time.
     """
 
     filter: str
@@ -43,16 +44,16 @@ class HeldBackOut(Out):
     advice: str
 
     @classmethod
-    def of(cls, held: Sequence[HeldBack]) -> list[Self]:
-        """The first of them: there may be one for each partition."""
-        return [cls.model_validate(one) for one in held[:MOST_HELD]]
+    def of(cls, held_back: Sequence[HeldBack]) -> list[Self]:
+        """Build the answers for the first MOST_HELD reasons, since every partition may have its own."""
+        return [cls.model_validate(reason) for reason in held_back[:MOST_HELD]]
 
 
 class HiveTableOut(Out):
-    """One table of the metastore, as the last listing saw it.
+    """One table of the metastore, as of the last listing.
 
-    `drift` is why an upgraded table and its Hive table differ. Of the kind `columns` it is all in the column
-    differences.
+    `drift` is why an upgraded table and its Hive table differ. Drift of the kind `columns` concerns only columns, and
+    the column differences list all of it.
     """
 
     database: str
@@ -76,7 +77,7 @@ class HiveTableOut(Out):
 
 
 class UnpublishedOut(Out):
-    """Changes made here that Hive has not been given everywhere; `since` is when the oldest was made."""
+    """Changes that are not yet published to Hive; `since` is the time of the oldest."""
 
     rows: int
     bytes: int
@@ -85,9 +86,9 @@ class UnpublishedOut(Out):
 
 
 class ColumnDifferenceOut(Out):
-    """A column, by Hive's name, that both sides do not have alike; a conflict waits for somebody's decision.
+    """A column, by Hive's name, that differs between Hive (`hive`) and the table (`here`).
 
-    `hive` and `here` are what each side has, `parse_deciding_side` is the policy that says what becomes of it.
+    `decided_by` is the policy setting that decides about it. A conflict waits for a person's decision.
     """
 
     column: str
@@ -100,7 +101,7 @@ class ColumnDifferenceOut(Out):
 
 
 class PublishRequestOut(Out):
-    """The last publish that somebody has asked for: how far it is, and the job that it waits for."""
+    """The last request for a publish: its step, and the job that it waits for."""
 
     at: datetime
     step: Step
@@ -109,9 +110,9 @@ class PublishRequestOut(Out):
 
 
 class HiveTableDetailOut(HiveTableOut):
-    """One table; for an upgraded one how its columns differ, and with a key how far Hive is behind.
+    """One table; if it is upgraded, its column differences, and for a keyed table the unpublished changes.
 
-    `lock_warning` says why the last publish had no lock of the metastore. `publish_request` is the last request.
+    `lock_warning` says why the last publish ran without a metastore lock. `publish_request` is the last request.
     """
 
     publish_request: PublishRequestOut | None
@@ -122,7 +123,10 @@ class HiveTableDetailOut(HiveTableOut):
 
 
 class HiveEventOut(Out):
-    """What a sync or publish did to a partition, `""` where the table has none; None sums up `partitions` others."""
+    """The effect of a sync or publish on a partition.
+
+    The partition is `""` for an unpartitioned table; None sums up `partitions` further partitions.
+    """
 
     id: int
     kind: HiveEventKind
@@ -135,16 +139,16 @@ class HiveEventOut(Out):
 
     @classmethod
     def of(cls, event: HiveEvent) -> HiveEventOut:
-        """An event as it is shown; JavaScript's numbers are too short for its snapshot."""
-        told = {name: getattr(event, name) for name in cls.model_fields}
+        """Build the answer from an event. The snapshot id is text because it exceeds the integers of JavaScript."""
+        values = {name: getattr(event, name) for name in cls.model_fields}
         snapshot_id = None if event.snapshot_id is None else str(event.snapshot_id)
-        return cls(**told | {"snapshot_id": snapshot_id})
+        return cls(**values | {"snapshot_id": snapshot_id})
 
 
 class RetiredDirectoryOut(Out):
-    """A directory that a partition was published away from, `""` where the table has none.
+    """A directory that a publish replaced; `partition` is `""` for an unpartitioned table.
 
-    `owned_by_hive` ones are never deleted from here; others go as orphans do, once nobody needs them.
+    Firn never deletes a directory that is `owned_by_hive`. Orphan removal deletes others once nothing reads them.
     """
 
     partition: str
@@ -157,9 +161,9 @@ class RetiredDirectoryOut(Out):
 
 
 class RetiredDirectoriesOut(Out):
-    """What lies in directories that were left, by the books; the largest are named.
+    """The retired directories of a table as recorded, and the largest of them.
 
-    `kept_directories` are Hive's own that are not watched any more, with their bytes when that ended.
+    `kept_directories` belong to Hive and are no longer watched; `kept_bytes` is their size when watching ended.
     """
 
     directories: int
@@ -171,7 +175,10 @@ class RetiredDirectoriesOut(Out):
 
 
 class DatabaseOut(Out):
-    """A database of the metastore; `blocked` tables are not upgraded and cannot be, `differs` are, and have drifted."""
+    """A database of the metastore with counts of its tables.
+
+    `blocked` tables cannot be upgraded; tables that `differs` counts are upgraded and out of sync.
+    """
 
     name: str
     tables: int
@@ -186,20 +193,20 @@ _UNDER_WAY = {
 }
 
 
-def tables(uow: UnitOfWork, catalog: CatalogName, tables: Sequence[IndexedTable]) -> list[HiveTableOut]:
-    """A page of them, with what is known here of each."""
-    names = [one.full_name for one in tables]
+def build_hive_tables(uow: UnitOfWork, catalog: CatalogName, tables: Sequence[IndexedTable]) -> list[HiveTableOut]:
+    """Build one page of Hive tables, with the state of each link."""
+    names = [table.full_name for table in tables]
     linked, running = uow.relations.of_hives(catalog, names), uow.operations.working_on(catalog, names)
-    links = uow.baselines.summaries([one.id for one in linked.values()])
-    shown = []
+    links = uow.baselines.summaries([relation.id for relation in linked.values()])
+    rows = []
     for table in tables:
         relation = linked.get(table.full_name)
         link = None if relation is None else links.get(relation.id)
-        shown.append(_table(table, running.get(table.full_name), relation, link))
-    return shown
+        rows.append(_build_table(table, running.get(table.full_name), relation, link))
+    return rows
 
 
-def _table(
+def _build_table(
     table: IndexedTable, running: Operation | None, linked: Relation | None, link: LinkSummary | None
 ) -> HiveTableOut:
     state = HiveTableState.BLOCKED if table.blockers else HiveTableState.HIVE
@@ -220,23 +227,23 @@ def _table(
         synced_at=None if link is None else link.synced_at,
         drift=None if link is None else link.drift,
         drift_kind=None if link is None or link.drift_kind is None else DriftKind(link.drift_kind),
-        drift_since=None if link is None else _moment(link.drift_since),
+        drift_since=None if link is None else _parse_time(link.drift_since),
         likely_author=None if link is None else link.likely_author,
-        published_at=None if link is None else _moment(link.published_at),
-        blockers=[BlockerOut.model_validate(one) for one in table.blockers],
+        published_at=None if link is None else _parse_time(link.published_at),
+        blockers=[BlockerOut.model_validate(blocker) for blocker in table.blockers],
         operation_id=None if running is None else str(running.id),
         seen_at=table.seen_at,
     )
 
 
-def column_differences(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> list[ColumnDifferenceOut]:
-    """As the last sync has seen them; none of a table that is not upgraded."""
+def load_column_differences(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> list[ColumnDifferenceOut]:
+    """Load the column differences that the last sync found; none for a table that is not upgraded."""
     relation = uow.relations.of_hive(catalog, full_name)
     link = None if relation is None else uow.baselines.link(relation.id)
     if relation is None or link is None:
         return []
     policy = load_facts(uow, relation).policy
-    decides, gives = SchemaAuthority(policy["firn.hive.schema-conflict"]), SchemaPush(policy["firn.hive.schema-push"])
+    authority, push = SchemaAuthority(policy["firn.hive.schema-conflict"]), SchemaPush(policy["firn.hive.schema-push"])
     return [
         ColumnDifferenceOut(
             column=difference.column,
@@ -244,15 +251,15 @@ def column_differences(uow: UnitOfWork, catalog: CatalogName, full_name: str) ->
             hive=difference.hive,
             here=difference.here,
             is_conflict=difference.is_conflict,
-            decided_by=parse_deciding_side(decides, gives, is_conflict=difference.is_conflict),
+            decided_by=parse_deciding_side(authority, push, is_conflict=difference.is_conflict),
             since=difference.since,
         )
         for difference in link.column_differences
     ]
 
 
-def unpublished(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> UnpublishedOut | None:
-    """How far Hive is behind; None for a table that is not upgraded, or has no key."""
+def load_unpublished(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> UnpublishedOut | None:
+    """Count the unpublished changes; None for a table that is not upgraded or has no key."""
     relation = uow.relations.of_hive(catalog, full_name)
     link = None if relation is None else uow.baselines.link(relation.id)
     if relation is None or link is None or relation.kind is not RelationKind.KEYED:
@@ -262,15 +269,15 @@ def unpublished(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> Unpubl
     return UnpublishedOut(rows=rows, bytes=size, commits=commits, since=since)
 
 
-def lock_warning(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> str | None:
-    """Why its last publish could keep no other writer away; None also for a table that was never published."""
+def load_lock_warning(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> str | None:
+    """Load why the last publish could not lock out other writers; None also for a table that was never published."""
     relation = uow.relations.of_hive(catalog, full_name)
     link = None if relation is None else uow.baselines.link(relation.id)
     return None if link is None else link.lock_warning
 
 
-def publish_request(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> PublishRequestOut | None:
-    """The last publish that somebody has asked for, over or not."""
+def load_publish_request(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> PublishRequestOut | None:
+    """Load the last request for a publish, finished or not."""
     relation = uow.relations.of_hive(catalog, full_name)
     link = None if relation is None else uow.baselines.link(relation.id)
     request = None if link is None else link.publish_request
@@ -279,6 +286,6 @@ def publish_request(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> Pu
     return PublishRequestOut(at=request.at, step=request.step, message=request.message, job_id=request.job)
 
 
-def _moment(text: str | None) -> datetime | None:
-    """A time as a link keeps it."""
+def _parse_time(text: str | None) -> datetime | None:
+    """Parse a time of a link, which keeps times as text."""
     return None if text is None else datetime.fromisoformat(text)

@@ -1,4 +1,4 @@
-"""Tables that are here already, in a warehouse or in another catalog: registered one by one or imported in bulk."""
+"""Tables that exist already in a warehouse or another catalog: registered one by one or imported in bulk."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ router = APIRouter(prefix="/catalogs/{catalog}", tags=["imports"])
 
 
 class RegisterIn(In):
-    """A table by its metadata file. `overwrite` replaces what has the name; its files stay."""
+    """A table, by its metadata file. `overwrite` replaces another table of the same name, whose files stay."""
 
     metadata_location: str
     overwrite: bool = False
@@ -32,7 +32,7 @@ class RegisterIn(In):
 
 
 class RegisteredTableOut(Out):
-    """What was done with it, or would be: `registered`, `ready` (a dry run) or `there` already."""
+    """The result: `registered`, `ready` (in a dry run), or `there` if the catalog has the table already."""
 
     table: str
     state: EntryState
@@ -44,32 +44,42 @@ class RegisteredTableOut(Out):
 
 
 class ImportIn(In):
-    """Where tables are imported from, which, and how. Token and credential are kept while it runs and never shown."""
+    """The source of an import, the tables and the options.
+
+    The server keeps token and credential while the import runs, and never shows them.
+    """
 
     source: SourceKind
     address: str = Field(description="file:, s3: or hdfs: URI of a warehouse, http(s) URL of a catalog, thrift:// URI")
     warehouse: str | None = Field(default=None, description="The warehouse parameter of the other REST catalog.")
     token: SecretStr | None = Field(default=None, description="Bearer token for the other REST catalog.")
     credential: SecretStr | None = Field(default=None, description="CLIENT_ID:CLIENT_SECRET for a token.")
-    token_server: str | None = Field(default=None, description="Where tokens are given, unless by the catalog itself.")
-    scope: str | None = Field(default=None, description="Scope to ask a token for; by default `catalog`.")
-    into: str | None = Field(default=None, description="Namespace below which all namespaces are put.")
-    namespace_depth: int | None = Field(
-        default=None, ge=0, le=100, description="Directories above a table's that are its namespace; by default all."
+    token_server: str | None = Field(
+        default=None, description="URL of the token endpoint, if it is not the catalog's own."
     )
-    include: list[str] = Field(default=[], description="Patterns such as `sales.*`: only these.")
-    exclude: list[str] = Field(default=[], description="Patterns such as `sales.tmp_*`: not these.")
-    dry_run: bool = Field(default=False, description="Say what would become of each table, register none.")
-    overwrite: bool = Field(default=False, description="Replace other tables that have the name; their files stay.")
-    refresh: bool = Field(default=False, description="Let tables that are here follow a source that has moved on.")
+    scope: str | None = Field(default=None, description="Scope of the requested token; by default `catalog`.")
+    into: str | None = Field(default=None, description="Namespace that becomes the parent of all imported namespaces.")
+    namespace_depth: int | None = Field(
+        default=None,
+        ge=0,
+        le=100,
+        description="Number of directories above a table's that form its namespace; by default all.",
+    )
+    include: list[str] = Field(default=[], description="Patterns of tables to import, such as `sales.*`.")
+    exclude: list[str] = Field(default=[], description="Patterns of tables to skip, such as `sales.tmp_*`.")
+    dry_run: bool = Field(default=False, description="Report the result for each table, but register none.")
+    overwrite: bool = Field(default=False, description="Replace tables of the same name; their files stay.")
+    refresh: bool = Field(
+        default=False, description="Move tables that are registered already to the current metadata of the source."
+    )
 
     allow_locations: list[str] = Field(
         default=[],
-        description="Locations that are added to the catalog's allowed locations first; only an administrator may.",
+        description="Locations to add to the catalog's allowed locations first; needs an administrator.",
     )
 
     def spec(self) -> ImportSpec:
-        """As the domain has it."""
+        """Build the domain's description of the import."""
         return ImportSpec(
             kind=self.source,
             address=self.address.strip(),
@@ -83,16 +93,16 @@ class ImportIn(In):
             dry_run=self.dry_run,
             overwrite=self.overwrite,
             refresh=self.refresh,
-            allow=tuple(one.strip() for one in self.allow_locations),
+            allow=tuple(location.strip() for location in self.allow_locations),
         )
 
     def secrets(self) -> Secrets:
-        """What the source wants to see."""
-        return Secrets(token=_revealed(self.token), credential=_revealed(self.credential))
+        """Get the secrets for the source."""
+        return Secrets(token=_reveal(self.token), credential=_reveal(self.credential))
 
 
 class EntryOut(Out):
-    """One namespace, table or view that an import has found, and what became of it."""
+    """One namespace, table or view of an import, and its result."""
 
     kind: EntryKind
     name: str
@@ -107,7 +117,7 @@ class EntryOut(Out):
 
     @classmethod
     def of(cls, entry: Entry) -> EntryOut:
-        """An entry as it is shown."""
+        """Build the answer from an entry."""
         return cls(
             kind=entry.kind,
             name=entry.full_name,
@@ -124,15 +134,15 @@ class EntryOut(Out):
 
 @router.post("/tables/{table}/register", summary="Register a table", responses=refusals(400, 404, 409, 503))
 def register_table(services: ServicesDep, catalog: CatalogDep, table: TableDep, body: RegisterIn) -> RegisteredTableOut:
-    """Take over a table by its current metadata file; its namespace is created if need be.
+    """Register a table by its current metadata file. The server creates its namespace if it does not exist.
 
-    A table that is registered so already is left as it is. The other catalog, if there is one, must not be written to
-    any more: two catalogs that commit to one table lose data.
+    If the table is registered with this file already, nothing changes.  Stop all writes through the other catalog
+    first: two catalogs that commit to one table lose data.
     """
     registrar, rules = services.imports.registrar, ImportOptions(overwrite=body.overwrite)
     candidate = registrar.read(catalog, table, body.metadata_location)
     if candidate.kind is not RelationKind.TABLE:
-        raise Invalid(f"{body.metadata_location} is the metadata of a view")
+        raise Invalid(f"{body.metadata_location} is the metadata of a view, not of a table")
     if body.dry_run:
         _, verdict = registrar.judged(catalog, table, candidate, rules)
     else:
@@ -155,11 +165,11 @@ def register_table(services: ServicesDep, catalog: CatalogDep, table: TableDep, 
 
 @router.post("/imports", status_code=202, summary="Import tables", responses=refusals(400, 404, 409))
 def start_import(services: ServicesDep, catalog: CatalogDep, body: ImportIn) -> OperationOut:
-    """Start an import; the operation tells its progress and counts, `entries` what becomes of each table."""
+    """Start an import. The operation tells the progress and counts, `entries` the result for each table."""
     return OperationOut.of(services.imports.start(catalog, body.spec(), body.secrets()))
 
 
-@router.get("/imports/{operation_id}/entries", summary="List what an import has found", responses=refusals(404))
+@router.get("/imports/{operation_id}/entries", summary="List the entries of an import", responses=refusals(404))
 def list_entries(
     services: ServicesDep,
     catalog: CatalogDep,
@@ -167,20 +177,20 @@ def list_entries(
     page: PagingDep,
     state: Annotated[list[EntryState] | None, Query()] = None,
 ) -> PageOut[EntryOut]:
-    """In the order found; `state` may be repeated."""
-    found = services.imports.entries(
+    """List entries in the order in which the import discovered them. `state` may be repeated."""
+    entries = services.imports.entries(
         catalog, OperationId(operation_id), state or (), limit=page.size, cursor=page.cursor
     )
-    return PageOut(items=[EntryOut.of(one) for one in found.items], next_cursor=found.next_cursor)
+    return PageOut(items=[EntryOut.of(entry) for entry in entries.items], next_cursor=entries.next_cursor)
 
 
 @router.post(
-    "/imports/{operation_id}/resume", status_code=202, summary="Go on with an import now", responses=refusals(404, 409)
+    "/imports/{operation_id}/resume", status_code=202, summary="Resume an import now", responses=refusals(404, 409)
 )
 def resume_import(services: ServicesDep, catalog: CatalogDep, operation_id: UUID) -> OperationOut:
-    """Do not wait until the source is asked again by itself."""
+    """Retry the source now instead of at the next scheduled attempt."""
     return OperationOut.of(services.imports.resume(catalog, OperationId(operation_id)))
 
 
-def _revealed(secret: SecretStr | None) -> str | None:
+def _reveal(secret: SecretStr | None) -> str | None:
     return None if secret is None else secret.get_secret_value()

@@ -1,4 +1,4 @@
-"""Jobs, as people see them."""
+"""Jobs, as the management API shows them to people."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ router = APIRouter(prefix="/jobs", tags=["jobs"])
 
 
 class AttemptOut(Out):
-    """One time that an optimizer had a job. `outcome` says how it ended."""
+    """One attempt of an optimizer at a job. `outcome` says how it ended."""
 
     number: int
     optimizer: str
@@ -32,7 +32,7 @@ class AttemptOut(Out):
 
 
 class JobOut(Out):
-    """One job. `allowed_actions` names what may be done to it now."""
+    """One job. `allowed_actions` names the actions that are allowed now."""
 
     id: UUID
     catalog: str
@@ -40,14 +40,14 @@ class JobOut(Out):
     kind: JobKind
     status: JobStatus
     outcome: JobOutcome | None
-    """What it came to, once it has succeeded."""
+    """The result of a job that succeeded."""
     group: str
     reason: str
     attempt: int
     owner: str | None
     created_at: datetime
     deadline: datetime
-    """Until when it should begin: the earliest is taken first."""
+    """When it should begin at the latest. Optimizers take the job with the earliest deadline first."""
     priority: str
     is_long: bool
     leased_at: datetime | None
@@ -65,14 +65,14 @@ class JobOut(Out):
 
     @classmethod
     def of(cls, job: Job) -> JobOut:
-        """A job as it is shown; snapshot ids are text because JavaScript's numbers are too small for them."""
+        """Build the answer from a job. Snapshot ids are text because they exceed the integers of JavaScript."""
         allowed_actions = ["cancel"] if job.can_cancel else []
         allowed_actions += ["retry"] if job.can_retry else []
         plain = ("id", "catalog", "kind", "status", "group", "reason", "attempt", "owner", "created_at", "leased_at")
         more = ("deadline", "priority", "is_long", "lease_until", "ended_at", "error", "params", "progress", "result")
         snapshot = None if job.committed_snapshot_id is None else str(job.committed_snapshot_id)
         values = {name: getattr(job, name) for name in (*plain, *more, "predicted", "outcome")}
-        attempts = [AttemptOut.model_validate(asdict(one)) for one in job.attempts]
+        attempts = [AttemptOut.model_validate(asdict(attempt)) for attempt in job.attempts]
         return cls(
             **values,
             table=str(job.table),
@@ -90,59 +90,62 @@ class LogLine(Out):
 
 
 class JobCounts(Out):
-    """How many jobs stand where; of those that have ended only the last hour's."""
+    """Jobs by status. Ended jobs count for one hour."""
 
     counts: dict[JobStatus, int]
 
 
-def job_filter(
+def parse_job_filter(
     catalog: Annotated[str | None, Query()] = None,
     status: Annotated[list[JobStatus] | None, Query()] = None,
     kind: Annotated[list[JobKind] | None, Query()] = None,
     group: Annotated[str | None, Query()] = None,
     search: Annotated[str | None, Query(description="a part of a table's full name")] = None,
 ) -> JobFilter:
-    """Which jobs are listed."""
+    """Parse the filter of a list of jobs."""
     within = None if catalog is None else CatalogName(catalog)
     return JobFilter(catalog=within, statuses=status or (), kinds=kind or (), group=group, search=search)
 
 
 @router.get("", summary="List jobs, newest first")
 def list_jobs(
-    services: ServicesDep, visible: VisibilityDep, page: PagingDep, which: Annotated[JobFilter, Depends(job_filter)]
+    services: ServicesDep,
+    visible: VisibilityDep,
+    page: PagingDep,
+    only: Annotated[JobFilter, Depends(parse_job_filter)],
 ) -> PageOut[JobOut]:
-    """All jobs of this server, or of one catalog or group, or of tables with such a name."""
+    """List all jobs, or those that the filters select."""
     with services.database.reading() as uow:
-        found = visible.page(
-            lambda size, start: uow.jobs.list(which, limit=size, cursor=start),
+        jobs = visible.page(
+            lambda size, start: uow.jobs.list(only, limit=size, cursor=start),
             lambda job: visible.readable(Securable.of(job.catalog, job.table)),
-            within=Securable(which.catalog),
+            within=Securable(only.catalog),
             limit=page.size,
             cursor=page.cursor,
         )
-    return PageOut(items=[JobOut.of(job) for job in found.items], next_cursor=found.next_cursor)
+    return PageOut(items=[JobOut.of(job) for job in jobs.items], next_cursor=jobs.next_cursor)
 
 
 @router.get("/counts", summary="Count jobs by status")
 def count_jobs(services: ServicesDep) -> JobCounts:
-    """For the console's badge."""
+    """Count jobs by status, for the console's badge."""
     with services.database.reading() as uow:
         counts = Counter(uow.jobs.counts())
-        for done in uow.queue.done(uow.now() - HOUR):
-            counts[done.status] += done.jobs
+        for finished in uow.queue.done(uow.now() - HOUR):
+            counts[finished.status] += finished.jobs
     return JobCounts(counts=dict(counts))
 
 
 @router.get("/{job_id}", summary="Show a job", responses=refusals(404))
 def show_job(services: ServicesDep, job_id: UUID) -> JobOut:
-    """One job."""
+    """Show one job."""
     with services.database.reading() as uow:
         return JobOut.of(uow.jobs.get(JobId(job_id)))
 
 
 @router.get("/{job_id}/logs", summary="Show a job's log", responses=refusals(404))
 def show_log(services: ServicesDep, job_id: UUID) -> list[LogLine]:
-    """What its optimizers wrote, oldest first."""
+    """Show the log lines of its optimizers, oldest first."""
     with services.database.reading() as uow:
         uow.jobs.get(JobId(job_id))
         return [LogLine(at=at, line=line) for at, line in uow.jobs.log(JobId(job_id))]
@@ -150,11 +153,11 @@ def show_log(services: ServicesDep, job_id: UUID) -> list[LogLine]:
 
 @router.post("/{job_id}/cancel", summary="Cancel a job", responses=refusals(404, 409))
 def cancel_job(services: ServicesDep, job_id: UUID) -> JobOut:
-    """Give a job up; its optimizer learns of it at its next beat."""
+    """Cancel a job. Its optimizer stops at its next heartbeat."""
     return JobOut.of(services.jobs.cancel(JobId(job_id)))
 
 
 @router.post("/{job_id}/retry", summary="Retry a job", status_code=202, responses=refusals(404, 409))
 def retry_job(services: ServicesDep, job_id: UUID) -> JobOut:
-    """Plan a new job like a failed or canceled one."""
+    """Queue a new job with the kind and parameters of a failed or canceled one."""
     return JobOut.of(services.jobs.retry(JobId(job_id)))

@@ -1,4 +1,4 @@
-"""What is known of a keyed table's keys, as the management API shows it."""
+"""The last uniqueness check of a keyed table, as the management API shows it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from server.api.deps import Out
 
 
 class RepeatedKeyOut(Out):
-    """One key that more than one row has, and some of the files in which these rows lie."""
+    """One key of several rows, and some of the files that hold these rows."""
 
     key: dict[str, str]
     rows: int
@@ -20,10 +20,10 @@ class RepeatedKeyOut(Out):
 
 
 class KeysOut(Out):
-    """What the last count of all keys in base has found.
+    """The result of the last uniqueness check of the base store.
 
-    `keys` occur more than once, with `surplus_rows` rows too many; none where a job has made them one row each, which
-    took `removed_rows` away. `moved` says that base has another snapshot since.
+    `keys` keys are duplicate, with `surplus_rows` rows too many.  Both are 0 after a job that removed duplicates;
+    `removed_rows` counts the rows that it removed.  `moved` says that the base store has a newer snapshot.
     """
 
     job_id: UUID
@@ -36,7 +36,7 @@ class KeysOut(Out):
     sample: list[RepeatedKeyOut]
 
     @classmethod
-    def of(cls, found: Uniqueness) -> KeysOut:
-        """Snapshot ids are text: JavaScript's numbers are too small for them."""
-        snapshot_id = None if found.snapshot_id is None else str(found.snapshot_id)
-        return cls.model_validate(asdict(found) | {"snapshot_id": snapshot_id})
+    def of(cls, uniqueness: Uniqueness) -> KeysOut:
+        """Build the answer from a check. Snapshot ids are text because they exceed the integers of JavaScript."""
+        snapshot_id = None if uniqueness.snapshot_id is None else str(uniqueness.snapshot_id)
+        return cls.model_validate(asdict(uniqueness) | {"snapshot_id": snapshot_id})

@@ -1,4 +1,4 @@
-"""How the optimizers of a group are started, and how many there are."""
+"""Launch settings: how the server starts the optimizers of a group, and how many."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ Bytes = Annotated[int, Field(ge=0, le=HIGHEST_LONG)]
 
 
 class ScaleIn(In):
-    """Between how many optimizers a group has."""
+    """The bounds of the number of optimizers of a group."""
 
     minimum: Count
     maximum: Count
 
 
 class ScalingIn(In):
-    """How many optimizers there are to be, and when that changes."""
+    """The bounds of the number of optimizers, and when the server starts or drains one."""
 
     minimum: Count = 0
     maximum: Count = 1
@@ -45,7 +45,7 @@ class ScalingIn(In):
 
 
 class LaunchIn(In):
-    """How a group's optimizers are started. What is left out is as at first."""
+    """How the server starts the optimizers of a group. An omitted setting gets its default."""
 
     kind: LaunchKind
     scaling: ScalingIn = ScalingIn()
@@ -62,25 +62,25 @@ class LaunchIn(In):
     namespace: str | None = None
 
     def launch(self) -> Launch:
-        """The settings as the domain knows them."""
+        """Build the domain's launch settings."""
         values = self.model_dump() | {"scaling": Scaling(**self.scaling.model_dump()), "py_files": tuple(self.py_files)}
         return Launch(**values)
 
 
 class LaunchChangeIn(LaunchIn):
-    """How a group's optimizers are to be started otherwise. What is left out stays as it is."""
+    """Launch settings to change; omitted settings stay."""
 
     kind: LaunchKind = LaunchKind.NONE
 
     def changes(self) -> tuple[dict[str, Any], dict[str, int]]:
-        """What is named, and what of it is named of the scaling."""
+        """Get the settings that the request names, and separately those of `scaling`."""
         named = self.model_dump(exclude_unset=True)
         scaling = named.pop("scaling", {})
         return named | ({"py_files": tuple(self.py_files)} if "py_files" in named else {}), scaling
 
 
 class LaunchedOut(Out):
-    """One optimizer that was started, or that could not be."""
+    """One start of an optimizer, which may have failed."""
 
     id: str
     status: LaunchStatus
@@ -90,7 +90,7 @@ class LaunchedOut(Out):
 
 
 class LaunchOut(LaunchIn):
-    """What is set, how many optimizers are wanted and there, and what keeps more from being started."""
+    """The launch settings, the numbers of wanted and existing optimizers, and why the server starts no more."""
 
     wanted: int
     starting: int
@@ -102,8 +102,8 @@ class LaunchOut(LaunchIn):
 
     @classmethod
     def of(cls, fleet: GroupFleet) -> LaunchOut:
-        """A group's launches as they are shown, newest first."""
-        failed = next((one for one in fleet.launches if one.status is LaunchStatus.FAILED), None)
+        """Build the answer from the fleet of a group; launches come newest first."""
+        failed = next((launch for launch in fleet.launches if launch.status is LaunchStatus.FAILED), None)
         return cls(
             **asdict(fleet.settings.launch),
             wanted=fleet.decision.wanted,
@@ -112,17 +112,17 @@ class LaunchOut(LaunchIn):
             draining=fleet.count(LaunchStatus.DRAINING),
             held_back=fleet.decision.held_back,
             last_error=None if failed is None else failed.reason,
-            launches=[LaunchedOut.model_validate(one) for one in fleet.launches],
+            launches=[LaunchedOut.model_validate(launch) for launch in fleet.launches],
         )
 
 
 def check_may_run_commands(services: ServicesDep) -> None:
-    """Forbidden while access control is off: a launch is a command of the server's user, and nobody is known to ask."""
+    """Forbidden while access control is off: anybody could then run commands as the server's user."""
     if not services.access.enabled:
         raise Forbidden(
-            "a launch runs commands on the server's machine, which needs access control, and that is off",
-            hint="start the server with FIRN_ACCESS__ENABLED=true (docs/security.md); for optimizers of this machine "
-            "without it, set FIRN_OPTIMIZERS__LOCAL, or run `firn optimizer`",
+            "launch settings run commands on the server's machine, so they need access control, which is off",
+            hint="start the server with FIRN_ACCESS__ENABLED=true (docs/security.md); or without access control, "
+            "set FIRN_OPTIMIZERS__LOCAL or run `firn optimizer`",
         )
 
 
@@ -131,7 +131,7 @@ _RUNS_COMMANDS = [Depends(check_may_run_commands)]
 
 @router.get("/{group}/launch", summary="Show how a group's optimizers are started", responses=refusals(404))
 def show_launch(services: ServicesDep, group: str) -> LaunchOut:
-    """And how many there are."""
+    """Show the launch settings of a group and its optimizers."""
     return LaunchOut.of(services.fleet.show(GroupName(group)))
 
 
@@ -142,7 +142,7 @@ def show_launch(services: ServicesDep, group: str) -> LaunchOut:
     dependencies=_RUNS_COMMANDS,
 )
 def set_launch(services: ServicesDep, group: str, body: LaunchIn) -> LaunchOut:
-    """Those that run already stay as they are; starts that were given up are tried again."""
+    """Replace the launch settings. Running optimizers keep the old ones; the server retries starts that failed."""
     return LaunchOut.of(services.fleet.set(GroupName(group), body.launch()))
 
 
@@ -153,11 +153,11 @@ def set_launch(services: ServicesDep, group: str, body: LaunchIn) -> LaunchOut:
     dependencies=_RUNS_COMMANDS,
 )
 def change_launch(services: ServicesDep, group: str, body: LaunchChangeIn) -> LaunchOut:
-    """What is named; `scaling` takes some of its own alike. Otherwise as setting all of it."""
+    """Change the named settings, also within `scaling`. Running optimizers keep the old ones."""
     return LaunchOut.of(services.fleet.alter(GroupName(group), *body.changes()))
 
 
 @router.post("/{group}/scale", summary="Set how many optimizers a group has", responses=refusals(400, 404))
 def scale(services: ServicesDep, group: str, body: ScaleIn) -> LaunchOut:
-    """More are started and fewer drained by the server that leads, at its next look."""
+    """Set the bounds. The leading server starts or drains optimizers at its next check."""
     return LaunchOut.of(services.fleet.scale(GroupName(group), body.minimum, body.maximum))

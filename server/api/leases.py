@@ -1,4 +1,4 @@
-"""Leases: how background work is handed out."""
+"""Leases: how optimizers get jobs, keep them and report their end."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ POLL_SECONDS = 0.3
     responses={204: {"description": "nothing to do"}, **refusals(404, 409)},
 )
 def take_lease(request: Request, services: ServicesDep, body: LeaseRequest) -> Lease | Response:
-    """Give the optimizer its group's oldest pending job, waiting a while for one to come.
+    """Lease the most urgent pending job of its group to the optimizer, or wait up to `wait_seconds` for one.
 
-    One that drains waits in vain; 409 tells one that was asked to stop to finish what it holds and leave.
+    A draining optimizer gets no job.  409 tells an optimizer to finish its jobs and exit.
     """
     optimizer = services.optimizers.seen(body.optimizer_id, body.memory)
     waiters: threading.Semaphore = request.app.state.waiters
@@ -60,24 +60,24 @@ def take_lease(request: Request, services: ServicesDep, body: LeaseRequest) -> L
     finally:
         if waits:
             waiters.release()
-    if from_thread.run(request.is_disconnected):  # it died while it waited: its lease would only hold the job up
+    if from_thread.run(request.is_disconnected):  # the optimizer died while it waited: a lease would only delay the job
         return Response(status_code=204)
-    return _lease(services, body) or Response(status_code=204)
+    return _take_lease(services, body) or Response(status_code=204)
 
 
-def _lease(services: ServicesDep, body: LeaseRequest) -> Lease | None:
-    given = services.jobs.take(body.optimizer_id, body.kinds)
-    if given is None:
+def _take_lease(services: ServicesDep, body: LeaseRequest) -> Lease | None:
+    leased = services.jobs.take(body.optimizer_id, body.kinds)
+    if leased is None:
         return None
-    job, times = given.job, services.jobs.times
-    told = None
-    with suppress(LeaseLost):  # the table was dropped meanwhile, which has ended the job
-        told = _task_of(services, given)
-    if told is None:
+    job, times = leased.job, services.jobs.times
+    answer = None
+    with suppress(LeaseLost):  # somebody dropped the table in the meantime, which ended the job
+        answer = _build_task(services, leased)
+    if answer is None:
         return None
-    task, files = told
+    task, files = answer
     return Lease(
-        lease=str(given.lease),
+        lease=str(leased.lease),
         lease_seconds=times.lasts.total_seconds(),
         heartbeat_seconds=times.beat.total_seconds(),
         job_id=str(job.id),
@@ -90,66 +90,71 @@ def _lease(services: ServicesDep, body: LeaseRequest) -> Lease | None:
         params=job.params,
         task=task.model_dump(mode="json"),
         tables=[
-            LeasedTable(parts=[*one.name.namespace, one.name.name], snapshot_id=one.snapshot_id) for one in files.tables
+            LeasedTable(parts=[*table.name.namespace, table.name.name], snapshot_id=table.snapshot_id)
+            for table in files.tables
         ],
         own_locations=list(files.own_locations),
         hive_table=files.hive_table,
-        delegation=[str(one) for one in files.delegation],
+        delegation=[str(mode) for mode in files.delegation],
     )
 
 
-def _task_of(services: ServicesDep, given: Leased) -> tuple[Task, FileFacts] | None:
-    """The job's task and what it may open; None when they cannot be told, now or at all: the lease has ended then."""
-    job = given.job
+def _build_task(services: ServicesDep, leased: Leased) -> tuple[Task, FileFacts] | None:
+    """Build the job's task and the facts about its files; None if that failed, which has ended the lease."""
+    job = leased.job
     try:
         task, context = services.tasks.leased(job)
         return task, services.leased_files.facts(context, task)
     except Unavailable as error:
-        services.jobs.put_off(given.lease, error.message)
-    except CatalogError as error:  # most often: the table is not one for such a job any more
-        services.jobs.refuse(given.lease, error)
+        services.jobs.put_off(leased.lease, error.message)
+    except CatalogError as error:  # most often: the table no longer supports this kind of job
+        services.jobs.refuse(leased.lease, error)
     except Exception as error:
-        log.exception("the task of job %s on %s cannot be made", job.id, job.table)
-        reason = f"its task cannot be made: {type(error).__name__}: {error}"
-        services.jobs.report(given.lease, Outcome.REFUSED, error=reason, result={})
+        log.exception("building the task of job %s on %s failed", job.id, job.table)
+        reason = f"building the task failed: {type(error).__name__}: {error}"
+        services.jobs.report(leased.lease, Outcome.REFUSED, error=reason, result={})
     return None
 
 
 @router.put("/leases/{lease}", summary="Keep a lease alive", responses=refusals(403, 404))
-def beat(services: ServicesDep, lease: LeaseDep, body: Heartbeat) -> HeartbeatAnswer:
-    """403 says that the lease has ended: stop at once."""
+def renew_lease(services: ServicesDep, lease: LeaseDep, body: Heartbeat) -> HeartbeatAnswer:
+    """Extend a lease. 403 says that it has ended: the optimizer must stop at once."""
     return HeartbeatAnswer(lease_until=services.jobs.beat(lease, body.progress, body.log, body.memory).lease_until)
 
 
-@router.get("/leases/{lease}/table-locations", summary="Say whose the files are", responses=refusals(403, 404))
-def list_places(services: ServicesDep, lease: LeaseDep) -> list[TableLocation]:
-    """Where the job's tables have their files, and why none of them may be deleted, if so."""
+@router.get(
+    "/leases/{lease}/table-locations", summary="List the locations of the job's tables", responses=refusals(403, 404)
+)
+def list_table_locations(services: ServicesDep, lease: LeaseDep) -> list[TableLocation]:
+    """List the job's tables with their locations; a `keep_reason` says why no file there may be deleted."""
     return [
-        TableLocation(parts=[*one.name.namespace, one.name.name], location=one.location, keep_reason=one.keep_reason)
-        for one in services.table_locations.of(lease)
+        TableLocation(
+            parts=[*table.name.namespace, table.name.name], location=table.location, keep_reason=table.keep_reason
+        )
+        for table in services.table_locations.of(lease)
     ]
 
 
 @router.post(
     "/leases/{lease}/locations",
     status_code=204,
-    summary="Ask whether files may be opened",
+    summary="Check whether the job may open files",
     responses=refusals(400, 403, 404),
 )
 def check_locations(services: ServicesDep, lease: LeaseDep, body: LocationsRequest) -> None:
-    """400 tells of the first location that the job may not open; it names no other table."""
+    """Check locations. 400 names the first one that the job may not open, but never another table."""
     services.leased_files.check(lease, body.locations)
 
 
-@router.post("/leases/{lease}/committing", summary="Say that the commit comes", responses=refusals(403, 404))
-def committing(services: ServicesDep, lease: LeaseDep) -> HeartbeatAnswer:
-    """Before the first commit is asked for; from then on silence means that nobody knows."""
+@router.post("/leases/{lease}/committing", summary="Announce the commit", responses=refusals(403, 404))
+def announce_commit(services: ServicesDep, lease: LeaseDep) -> HeartbeatAnswer:
+    """Announce the first commit. If the optimizer falls silent afterwards, the job's outcome is unknown."""
     return HeartbeatAnswer(lease_until=services.jobs.committing(lease).lease_until)
 
 
-@router.post("/leases/{lease}/report", summary="Report the end", responses=refusals(403, 404))
+@router.post("/leases/{lease}/report", summary="Report the end of a job", responses=refusals(403, 404))
 def report(services: ServicesDep, lease: LeaseDep, body: Report) -> JobOut:
-    """The job's own record of what was committed has the last word."""
+    """Report the end of a job. If the server has recorded a commit of the job, that record decides."""
     outcome = None if body.outcome is Reported.NOTHING else Outcome(body.outcome)
     job = services.jobs.report(lease, outcome, error=body.error, result=body.result, log=body.log)
     if not job.status.is_active and services.hive.publishes.is_asked_for(job.relation_id):

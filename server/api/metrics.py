@@ -1,4 +1,4 @@
-"""What engines have reported of their scans and commits."""
+"""The metrics reports that engines send about their scans and commits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ router = APIRouter(prefix="/catalogs/{catalog}/tables", tags=["history"])
 
 
 class ReportOut(Out):
-    """One report. `figures` are its counters, and its timers in milliseconds; `report` is what the engine sent."""
+    """One report. `figures` holds its counters, and its timers in milliseconds; `report` is the engine's document."""
 
     id: int
     table: str
@@ -29,18 +29,18 @@ class ReportOut(Out):
     report: dict[str, Any]
 
     @classmethod
-    def of(cls, one: MetricsReport) -> ReportOut:
-        """A report as it is shown."""
+    def of(cls, report: MetricsReport) -> ReportOut:
+        """Build the answer from a report."""
         return cls(
-            id=one.id,
-            table=str(one.table),
-            kind=one.kind,
-            at=one.at,
-            snapshot_id=None if one.snapshot_id is None else str(one.snapshot_id),
-            engine=one.engine,
-            principal=one.principal,
-            figures=one.figures,
-            report=one.report,
+            id=report.id,
+            table=str(report.table),
+            kind=report.kind,
+            at=report.at,
+            snapshot_id=None if report.snapshot_id is None else str(report.snapshot_id),
+            engine=report.engine,
+            principal=report.principal,
+            figures=report.figures,
+            report=report.report,
         )
 
 
@@ -50,8 +50,8 @@ def list_reports(
     catalog: CatalogDep,
     table: TableDep,
     page: PagingDep,
-    kind: Annotated[ReportKind | None, Query(description="only these")] = None,
+    kind: Annotated[ReportKind | None, Query(description="only reports of this kind")] = None,
 ) -> PageOut[ReportOut]:
-    """Of a table, or of a keyed table's stores; newest first."""
-    found = services.reports.of(catalog, table, kind, limit=page.size, cursor=page.cursor)
-    return PageOut(items=[ReportOut.of(one) for one in found.items], next_cursor=found.next_cursor)
+    """List the reports about a table, or about the stores of a keyed table; newest first."""
+    reports = services.reports.of(catalog, table, kind, limit=page.size, cursor=page.cursor)
+    return PageOut(items=[ReportOut.of(report) for report in reports.items], next_cursor=reports.next_cursor)

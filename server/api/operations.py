@@ -1,4 +1,4 @@
-"""Operations, events and the server's own health."""
+"""Operations, commits of all tables, and the server's own health."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from catalog.names import CatalogName
 from firn.protocol.operations import OperationStatus
 from server.api.deps import Out, PageOut, PagingDep, ServicesDep, VisibilityDep
 from server.api.errors import refusals
-from server.api.history_views import EventOut, events_page
+from server.api.history_views import EventOut, build_events_page
 
 router = APIRouter()
 
 
 class OperationOut(Out):
-    """Long work that the server does itself; `allowed_actions` names what may be done to it now."""
+    """A long task of the server. `allowed_actions` names the actions that are allowed now."""
 
     id: UUID
     kind: OperationKind
@@ -46,12 +46,12 @@ class OperationOut(Out):
 
     @classmethod
     def of(cls, operation: Operation) -> OperationOut:
-        """An operation as it is shown."""
+        """Build the answer from an operation."""
         return cls.model_validate(operation)
 
 
 class TaskOut(Out):
-    """A background task and how its last activation ended."""
+    """A background task and the result of its last run."""
 
     name: str
     does: str
@@ -63,7 +63,7 @@ class TaskOut(Out):
 
 
 class HealthOut(Out):
-    """How the server is."""
+    """The state of this server; `leads` says whether it runs the background tasks."""
 
     version: str
     database: str
@@ -79,24 +79,28 @@ def list_operations(
     page: PagingDep,
     catalog: Annotated[str | None, Query()] = None,
     batch: Annotated[UUID | None, Query()] = None,
-    target: Annotated[str | None, Query(description="Those of this table alone, as DATABASE.TABLE.")] = None,
+    target: Annotated[str | None, Query(description="Only operations on this table, as DATABASE.TABLE.")] = None,
 ) -> PageOut[OperationOut]:
-    """Upgrades and the like; those of one batch in the order in which they are carried out."""
+    """List upgrades, downgrades and imports; the operations of a batch come in the order of their execution."""
     with services.database.reading() as uow:
-        within, of = None if catalog is None else CatalogName(catalog), None if batch is None else BatchId(batch)
-        found = visible.page(
-            lambda size, start: uow.operations.list(catalog=within, batch=of, target=target, limit=size, cursor=start),
-            lambda one: visible.readable(operation_target(one)),
+        within, batch_id = None if catalog is None else CatalogName(catalog), None if batch is None else BatchId(batch)
+        operations = visible.page(
+            lambda size, start: uow.operations.list(
+                catalog=within, batch=batch_id, target=target, limit=size, cursor=start
+            ),
+            lambda operation: visible.readable(operation_target(operation)),
             within=Securable(within),
             limit=page.size,
             cursor=page.cursor,
         )
-    return PageOut(items=[OperationOut.of(one) for one in found.items], next_cursor=found.next_cursor)
+    return PageOut(
+        items=[OperationOut.of(operation) for operation in operations.items], next_cursor=operations.next_cursor
+    )
 
 
 @router.get("/operations/{operation_id}", tags=["operations"], summary="Show an operation", responses=refusals(404))
 def show_operation(services: ServicesDep, operation_id: UUID) -> OperationOut:
-    """One operation, with its progress."""
+    """Show one operation with its progress."""
     with services.database.reading() as uow:
         return OperationOut.of(uow.operations.get(OperationId(operation_id)))
 
@@ -108,7 +112,7 @@ def show_operation(services: ServicesDep, operation_id: UUID) -> OperationOut:
     responses=refusals(404, 409),
 )
 def cancel_operation(services: ServicesDep, operation_id: UUID) -> OperationOut:
-    """Ask it to stop; it does at its next step and leaves nothing behind."""
+    """Cancel an operation. It stops at its next step and leaves nothing behind."""
     operation = services.hive.operations.cancel(OperationId(operation_id))
     services.hive.poke()
     return OperationOut.of(operation)
@@ -118,7 +122,7 @@ def cancel_operation(services: ServicesDep, operation_id: UUID) -> OperationOut:
     "/operations/{operation_id}/pause", tags=["operations"], summary="Pause an upgrade", responses=refusals(404, 409)
 )
 def pause_operation(services: ServicesDep, operation_id: UUID) -> OperationOut:
-    """It stops at its next step, lets others go first, and stays so until it is resumed."""
+    """Pause an upgrade at its next step, until somebody resumes it. Other operations run first."""
     return OperationOut.of(services.hive.operations.pause(OperationId(operation_id)))
 
 
@@ -126,7 +130,7 @@ def pause_operation(services: ServicesDep, operation_id: UUID) -> OperationOut:
     "/operations/{operation_id}/resume", tags=["operations"], summary="Resume an upgrade", responses=refusals(404, 409)
 )
 def resume_operation(services: ServicesDep, operation_id: UUID) -> OperationOut:
-    """It begins anew when its turn comes: what it had read of files is read again."""
+    """Resume an upgrade. It starts again when its turn comes, and reads the files again."""
     operation = services.hive.operations.resume(OperationId(operation_id))
     services.hive.poke()
     return OperationOut.of(operation)
@@ -136,35 +140,35 @@ def resume_operation(services: ServicesDep, operation_id: UUID) -> OperationOut:
 def list_events(
     services: ServicesDep, visible: VisibilityDep, page: PagingDep, catalog: Annotated[str | None, Query()] = None
 ) -> PageOut[EventOut]:
-    """Of all tables, or of one catalog's."""
+    """List the commits of all tables, or of one catalog's tables."""
     with services.database.reading() as uow:
         within = None if catalog is None else CatalogName(catalog)
-        found = visible.page(
+        events = visible.page(
             lambda size, start: uow.events.list(within, None, limit=size, cursor=start),
             lambda event: visible.readable(services.access.table(event.catalog, event.table)),
             within=Securable(within),
             limit=page.size,
             cursor=page.cursor,
         )
-    return events_page(found)
+    return build_events_page(events)
 
 
 @router.get("/health", tags=["health"], summary="Show the server's health")
 def show_health(request: Request, services: ServicesDep) -> HealthOut:
-    """Background tasks and the database."""
+    """Show the server's version, its database and its background tasks."""
     with services.database.reading() as uow:
-        last = uow.events.last_id()
+        last_event_id = uow.events.last_id()
     state = request.app.state
     return HealthOut(
         version=state.version,
         database=state.database_kind,
         leads=state.leads(),
-        last_event_id=last,
-        tasks=[_task(name, task, state.driver.last.get(name)) for name, task in state.driver.tasks.items()],
+        last_event_id=last_event_id,
+        tasks=[_describe_task(name, task, state.driver.last.get(name)) for name, task in state.driver.tasks.items()],
     )
 
 
-def _task(name: str, task: Any, run: Any) -> TaskOut:
+def _describe_task(name: str, task: Any, run: Any) -> TaskOut:
     return TaskOut(
         name=name,
         does=task.does,
@@ -177,7 +181,7 @@ def _task(name: str, task: Any, run: Any) -> TaskOut:
 
 
 def describe_status(status: object) -> str | None:
-    """What a task reports, for people: `planned 3, checked 12`. Zeros and empty values are left out."""
+    """Describe the report of a task for people: `planned 3, checked 12`. Zeros and empty values are omitted."""
     if status is None:
         return None
     if not is_dataclass(status):
@@ -190,7 +194,7 @@ def _describe_value(name: str, value: object) -> str:
     if value is True:
         return name
     if isinstance(value, Mapping):
-        return f"{name}: " + ", ".join(f"{key} {one}" for key, one in value.items())
+        return f"{name}: " + ", ".join(f"{key} {count}" for key, count in value.items())
     if isinstance(value, Sequence | frozenset | set) and not isinstance(value, str):
         return f"{name} {len(value)}"
     return f"{name} {value}"

@@ -1,4 +1,4 @@
-"""Optimizers: how they come and go, and how people see and stop them."""
+"""Optimizers: they register and unregister; people list and drain them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_SLOTS = 256
 
 
 class OptimizerIn(In):
-    """An optimizer that comes to work. One that names no protocol is older than all that have one."""
+    """An optimizer that registers. Without `protocol` its version predates all protocol numbers."""
 
     group: str = "default"
     host: str
@@ -35,7 +35,7 @@ class OptimizerIn(In):
 
 
 class OptimizerOut(Out):
-    """A registered optimizer, what it holds and what it was asked to do."""
+    """A registered optimizer, its jobs, and whether it drains or stops."""
 
     id: str
     group: str
@@ -55,20 +55,20 @@ class OptimizerOut(Out):
     facts: dict[str, Any]
 
     @classmethod
-    def of(cls, shown: OptimizerStatus) -> OptimizerOut:
-        """An optimizer as it is shown."""
-        return cls(**_same(shown.optimizer), jobs=list(shown.jobs), silent=shown.is_silent)
+    def of(cls, status: OptimizerStatus) -> OptimizerOut:
+        """Build the answer from the status of an optimizer."""
+        return cls(**_copy_fields(status.optimizer), jobs=list(status.jobs), silent=status.is_silent)
 
 
 class RegisteredOut(OptimizerOut):
-    """What an optimizer has to know to work."""
+    """The registered optimizer, with the times of leases and heartbeats."""
 
     lease_seconds: float
     heartbeat_seconds: float
 
 
 class DrainIn(In):
-    """Why an optimizer is to have no more jobs, and whether it is to end when it holds none."""
+    """The reason to drain an optimizer, and whether it should exit after its last job."""
 
     stop: bool = False
     reason: Annotated[str | None, Field(max_length=1000)] = None
@@ -76,14 +76,14 @@ class DrainIn(In):
 
 @router.post("", status_code=201, summary="Register an optimizer", responses=refusals(409))
 def register(services: ServicesDep, body: OptimizerIn) -> RegisteredOut:
-    """Called once by every optimizer when it starts, and again when it is told that it is not known.
+    """Register an optimizer at its start, and again after an answer that the server does not know it.
 
-    409 when it talks in another way than this server does: it is of another version.
+    409 says that it speaks another version of the protocol than this server.
     """
     optimizer = services.optimizers.register(Registration(**body.model_dump()))
     times = services.jobs.times
     return RegisteredOut(
-        **_same(optimizer),
+        **_copy_fields(optimizer),
         jobs=[],
         silent=False,
         lease_seconds=times.lasts.total_seconds(),
@@ -93,27 +93,27 @@ def register(services: ServicesDep, body: OptimizerIn) -> RegisteredOut:
 
 @router.get("", summary="List optimizers")
 def list_optimizers(services: ServicesDep) -> list[OptimizerOut]:
-    """All registered optimizers. A silent one holds no job any more, and is forgotten after ten minutes."""
-    return [OptimizerOut.of(one) for one in services.optimizers.list()]
+    """List the registered optimizers. A silent one has lost its jobs; the server forgets it after ten minutes."""
+    return [OptimizerOut.of(optimizer) for optimizer in services.optimizers.list()]
 
 
 @router.delete("/{optimizer_id}", status_code=204, summary="Unregister an optimizer")
 def unregister(services: ServicesDep, optimizer_id: str) -> None:
-    """What it still holds goes back to the queue."""
+    """Unregister an optimizer. Its jobs return to the queue."""
     services.optimizers.unregister(optimizer_id)
 
 
 @router.post("/{optimizer_id}/drain", summary="Drain an optimizer", responses=refusals(404))
 def drain(services: ServicesDep, optimizer_id: str, body: DrainIn) -> OptimizerOut:
-    """It is given no new job, and finishes what it holds; with `stop` it then ends."""
+    """Drain an optimizer: it finishes its jobs and gets no new ones; with `stop` it then exits."""
     return OptimizerOut.of(services.optimizers.drain(optimizer_id, body.reason, stop=body.stop))
 
 
 @router.post("/{optimizer_id}/undrain", summary="Let an optimizer work again", responses=refusals(404))
 def undrain(services: ServicesDep, optimizer_id: str) -> OptimizerOut:
-    """One that was asked to stop goes on working if it has not heard of it yet."""
+    """Let an optimizer take jobs again. This also revokes a `stop` that it has not yet received."""
     return OptimizerOut.of(services.optimizers.undrain(optimizer_id))
 
 
-def _same(optimizer: Optimizer) -> dict[str, Any]:
+def _copy_fields(optimizer: Optimizer) -> dict[str, Any]:
     return {name: getattr(optimizer, name) for name in Optimizer.__slots__}

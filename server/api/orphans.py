@@ -1,4 +1,4 @@
-"""Orphans: what was set aside, putting it back; and what an optimizer proposes."""
+"""Orphans: quarantined files and their restoration, and the requests of the optimizer's orphan job."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PUT_BACK = "put back"
 
 
 class OrphanFileOut(Out):
-    """One file of a batch and what has become of it: the batch's state, or `put back`."""
+    """One file of a batch. `state` is the state of the batch, or `put back` for a restored file."""
 
     path: str
     bytes: int
@@ -37,7 +37,7 @@ class OrphanFileOut(Out):
 
 
 class OrphanBatchOut(Out):
-    """Files that one job has taken together. `deleted_after` is when they may be deleted for good."""
+    """Files that one job removed together. After `deleted_after` the server may delete them for good."""
 
     job_id: UUID
     state: BatchState
@@ -51,27 +51,27 @@ class OrphanBatchOut(Out):
 
 
 class RestoreFilesIn(In):
-    """Which files to put back: all of a job, these, or with neither all that are aside."""
+    """The files to restore: those of a job, the listed paths, or with neither all quarantined files."""
 
     job_id: UUID | None = None
     paths: Annotated[list[str], Field(max_length=MOST_PUT_BACK)] = []
 
 
 class RestoredFilesOut(Out):
-    """The files that are in their places again."""
+    """The files that are at their old paths again."""
 
     restored: list[str]
 
 
 class ProposedIn(In):
-    """What an optimizer takes for orphans, and metadata files that it has seen outside of `metadata` directories."""
+    """Files that an optimizer considers orphans, and metadata files that it found outside `metadata` directories."""
 
     files: Annotated[list[str], Field(max_length=MOST_PROPOSED)]
     metadata_files: Annotated[list[str], Field(max_length=MOST_PROPOSED)] = []
 
 
 class TakenFileOut(Out):
-    """A file that was taken, or in a dry run would be."""
+    """A removed file, or in a dry run a file that would be removed."""
 
     path: str
     bytes: int
@@ -79,20 +79,20 @@ class TakenFileOut(Out):
 
 
 class TakenOut(Out):
-    """Which of the proposed files were taken, and how many were kept for which reason."""
+    """The proposed files that the server removed, and the number of kept files by reason."""
 
     taken: list[TakenFileOut]
     kept: dict[KeepReason, int]
 
 
 class OverdueIn(In):
-    """Where to go on: nothing, or what the last answer said."""
+    """The cursor of the last answer; null in the first request."""
 
     cursor: str | None = None
 
 
 class EndedOut(Out):
-    """What was deleted for good, and where to go on unless that was all."""
+    """The files that the server deleted for good; the cursor is null at the end."""
 
     deleted_files: int
     deleted_bytes: int
@@ -102,46 +102,46 @@ class EndedOut(Out):
 @router.get(
     "/catalogs/{catalog}/tables/{table}/quarantine",
     tags=["tables"],
-    summary="List what was set aside",
+    summary="List quarantined files",
     responses=refusals(404),
 )
 def list_quarantine(
     services: ServicesDep, catalog: CatalogDep, table: TableDep, page: PagingDep
 ) -> PageOut[OrphanBatchOut]:
-    """Oldest first, batch by batch; what is named here can be put back."""
+    """List the batches of quarantined files, oldest first. Every listed file can be restored."""
     with services.database.reading() as uow:
         relation = find_planned_relation(uow, catalog, table)
         states = [BatchState.ASIDE, BatchState.NOTED]
-        found = uow.orphans.list(relation_id=relation.id, states=states, limit=page.size, cursor=page.cursor)
-    return _shown(services, found)
+        batches = uow.orphans.list(relation_id=relation.id, states=states, limit=page.size, cursor=page.cursor)
+    return _describe_batches(services, batches)
 
 
 @router.post(
     "/catalogs/{catalog}/tables/{table}/quarantine/restore",
     tags=["tables"],
-    summary="Put back what was set aside",
+    summary="Restore quarantined files",
     responses=refusals(400, 404, 409),
 )
 def put_back(services: ServicesDep, catalog: CatalogDep, table: TableDep, body: RestoreFilesIn) -> RestoredFilesOut:
-    """Nothing that lies in its place by now is replaced. What is put back is not taken again."""
+    """Restore quarantined files. This replaces no existing file, and later orphan jobs keep the restored ones."""
     if body.job_id is not None and body.paths:
-        raise Invalid("both a job and paths are named", hint="name one of them, or none for all files")
+        raise Invalid("the request names both a job and paths", hint="name one of them, or none for all files")
     with services.database.reading() as uow:
         relation = find_planned_relation(uow, catalog, table)
     job_id = None if body.job_id is None else JobId(body.job_id)
-    found = services.orphans.quarantine.put_back(relation.id, job_id=job_id, paths=body.paths or None)
-    return RestoredFilesOut(restored=found)
+    restored = services.orphans.quarantine.put_back(relation.id, job_id=job_id, paths=body.paths or None)
+    return RestoredFilesOut(restored=restored)
 
 
 @router.get(
-    "/jobs/{job_id}/deleted", tags=["jobs"], summary="List the files that a job has taken", responses=refusals(404)
+    "/jobs/{job_id}/deleted", tags=["jobs"], summary="List the files that a job removed", responses=refusals(404)
 )
 def list_deleted(services: ServicesDep, job_id: UUID, page: PagingDep) -> PageOut[OrphanBatchOut]:
-    """Set aside, noted, put back since, or deleted for good; batch by batch."""
+    """List the removed files by batch: quarantined, only noted, restored since, or deleted for good."""
     with services.database.reading() as uow:
         uow.jobs.get(JobId(job_id))
-        found = uow.orphans.list(job_id=JobId(job_id), limit=page.size, cursor=page.cursor)
-    return _shown(services, found)
+        batches = uow.orphans.list(job_id=JobId(job_id), limit=page.size, cursor=page.cursor)
+    return _describe_batches(services, batches)
 
 
 @router.post(
@@ -151,30 +151,33 @@ def list_deleted(services: ServicesDep, job_id: UUID, page: PagingDep) -> PageOu
     responses=refusals(403, 404, 409),
 )
 def propose(services: ServicesDep, lease: LeaseDep, body: ProposedIn) -> TakenOut:
-    """The server proves each and sets aside those that nothing needs; asked again, it finds them gone."""
-    judged = services.orphans.take(lease, body.files, body.metadata_files)
-    taken = [TakenFileOut(path=one.location, bytes=one.bytes, modified=one.modified_at) for one in judged.taken]
-    return TakenOut(taken=taken, kept=dict(judged.kept))
+    """Propose orphans. The server verifies each file and quarantines those that nothing needs.
+
+    A repeated request finds these files gone.
+    """
+    result = services.orphans.take(lease, body.files, body.metadata_files)
+    taken = [TakenFileOut(path=file.location, bytes=file.bytes, modified=file.modified_at) for file in result.taken]
+    return TakenOut(taken=taken, kept=dict(result.kept))
 
 
 @router.post(
     "/leases/{lease}/orphans/overdue",
     tags=["optimizers"],
-    summary="End what has been in quarantine long enough",
+    summary="Delete files whose time in quarantine is over",
     responses=refusals(403, 404, 409),
 )
 def end_overdue(services: ServicesDep, lease: LeaseDep, body: OverdueIn) -> EndedOut:
-    """Deletes it for good, some of it with each request; what is needed after all is put back."""
+    """Delete some of these files for good with each request. The server restores a file that something needs."""
     return EndedOut.model_validate(services.orphans.end_overdue(lease, body.cursor))
 
 
-def _shown(services: Services, found: Page[OrphanBatch]) -> PageOut[OrphanBatchOut]:
-    shown = [_batch_out(told) for told in services.orphans.describe(found.items)]
-    return PageOut(items=shown, next_cursor=found.next_cursor)
+def _describe_batches(services: Services, batches: Page[OrphanBatch]) -> PageOut[OrphanBatchOut]:
+    items = [_describe_batch(details) for details in services.orphans.describe(batches.items)]
+    return PageOut(items=items, next_cursor=batches.next_cursor)
 
 
-def _batch_out(told: BatchDetails) -> OrphanBatchOut:
-    batch = told.batch
+def _describe_batch(details: BatchDetails) -> OrphanBatchOut:
+    batch = details.batch
     files = [
         OrphanFileOut(
             path=line.file.location,
@@ -182,8 +185,8 @@ def _batch_out(told: BatchDetails) -> OrphanBatchOut:
             modified=line.file.modified_at,
             state=PUT_BACK if line.file.location in batch.kept else batch.state,
         )
-        for line in told.lines
+        for line in details.lines
     ]
     plain = ("job_id", "state", "taken_at", "deleted_at", "deleted_by", "report")
     values = {name: getattr(batch, name) for name in plain}
-    return OrphanBatchOut(**values, deleted_after=told.deleted_after, reason=told.reason, files=files)
+    return OrphanBatchOut(**values, deleted_after=details.deleted_after, reason=details.reason, files=files)

@@ -1,4 +1,4 @@
-"""Policies of catalogs and namespaces, and how every policy is shown."""
+"""Policies of catalogs and namespaces, and the settings of every policy as the management API shows them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NamespaceQuery = Annotated[str | None, Query()]
 
 
 class IgnoredOut(Out):
-    """A value that cannot be read, and therefore does not hold."""
+    """A value that the server ignores because it cannot parse it."""
 
     value: str
     source: str
@@ -30,9 +30,9 @@ class IgnoredOut(Out):
 
 
 class SettingOut(Out):
-    """One policy setting as it holds somewhere. `choices` are all that it may be, where that is one of a few.
+    """One policy setting with its effective value. `choices` lists the values of an enumeration, else it is empty.
 
-    `takes` are the privileges that it takes to set it for a catalog or namespace.
+    `takes` lists the privileges that a caller needs to set it for a catalog or namespace.
     """
 
     key: str
@@ -59,57 +59,57 @@ class PolicyChangeIn(In):
 
 
 class PolicyOut(Out):
-    """What is set for a catalog or namespace itself, and every setting as it holds there."""
+    """The settings of a catalog or namespace itself, and the effective value of every setting there."""
 
     settings: dict[str, str]
     effective: list[SettingOut]
 
     @classmethod
     def of(cls, scoped: ScopedPolicy) -> PolicyOut:
-        """A policy as it is shown."""
-        return cls(settings=dict(scoped.own), effective=settings_out(scoped.policy))
+        """Build the answer from a policy."""
+        return cls(settings=dict(scoped.own), effective=build_settings_out(scoped.policy))
 
 
-def settings_out(policy: Policy) -> list[SettingOut]:
-    """Every setting with where it comes from."""
-    return [_setting_out(key, one) for key, one in sorted(policy.explained().items())]
+def build_settings_out(policy: Policy) -> list[SettingOut]:
+    """List every setting with its value and source."""
+    return [_describe_setting(key, setting) for key, setting in sorted(policy.explained().items())]
 
 
-def _setting_out(key: str, one: Sourced) -> SettingOut:
+def _describe_setting(key: str, setting: Sourced) -> SettingOut:
     return SettingOut(
         key=key,
-        value=one.text,
-        source=one.source,
+        value=setting.text,
+        source=setting.source,
         default=SETTINGS[key].default,
         does=SETTINGS[key].does,
         choices=list(SETTINGS[key].choices),
         takes=[Privilege.MAINTAIN, *([Privilege.WRITE] if need_write_privilege([key]) else [])],
-        ignored=[IgnoredOut(value=said.text, source=said.source, reason=said.reason) for said in one.ignored],
+        ignored=[IgnoredOut(value=entry.text, source=entry.source, reason=entry.reason) for entry in setting.ignored],
     )
 
 
 @router.get("", summary="Show a policy", responses=refusals(404))
 def show_policy(services: ServicesDep, catalog: CatalogDep, namespace: NamespaceQuery = None) -> PolicyOut:
-    """What is set for the catalog, or for one namespace of it, and what holds there."""
-    return PolicyOut.of(services.policies.show(catalog, _scope(namespace)))
+    """Show the settings of the catalog or of one of its namespaces, and the effective values."""
+    return PolicyOut.of(services.policies.show(catalog, _parse_scope(namespace)))
 
 
 @router.put("", summary="Set a policy", responses=refusals(400, 404))
 def set_policy(
     services: ServicesDep, catalog: CatalogDep, body: PolicyIn, namespace: NamespaceQuery = None
 ) -> PolicyOut:
-    """Replace what is set for the catalog, or for one namespace of it; tables inherit it."""
-    return PolicyOut.of(services.policies.replace(catalog, _scope(namespace), body.settings))
+    """Replace the settings of the catalog or of one of its namespaces. Tables inherit them."""
+    return PolicyOut.of(services.policies.replace(catalog, _parse_scope(namespace), body.settings))
 
 
 @router.patch("", summary="Change a policy", responses=refusals(400, 404))
 def change_policy(
     services: ServicesDep, catalog: CatalogDep, body: PolicyChangeIn, namespace: NamespaceQuery = None
 ) -> PolicyOut:
-    """Set and remove single settings of the catalog, or of one namespace of it; the others stay."""
-    changed = services.policies.change(catalog, _scope(namespace), updates=body.set, removals=body.remove)
+    """Set and remove single settings of the catalog or of one of its namespaces; the others stay."""
+    changed = services.policies.change(catalog, _parse_scope(namespace), updates=body.set, removals=body.remove)
     return PolicyOut.of(changed)
 
 
-def _scope(namespace: str | None) -> Namespace:
+def _parse_scope(namespace: str | None) -> Namespace:
     return parse_namespace(namespace) if namespace else ()

@@ -1,4 +1,4 @@
-"""People and services, and how one gets in."""
+"""Users and services, their roles, and the sign-in."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ USER, SERVICE = PrincipalKind.PERSON, PrincipalKind.SERVICE
 
 
 class RoleOfOut(Out):
-    """A role that somebody has; `by_claim` says that the issuer gives it."""
+    """A role of a user or service; `by_claim` says that a claim of the issuer's token assigns it."""
 
     role: str
     by_claim: bool
@@ -37,23 +37,23 @@ class PrincipalOut(Out):
 
     @classmethod
     def of(cls, known: Known) -> PrincipalOut:
-        """As it is shown."""
-        one = known.principal
-        issuer, subject = one.subject or (None, None)
-        roles = [_role(role) for role in known.roles]
-        plain = {name: getattr(one, name) for name in ("name", "kind", "disabled", "created_at")}
+        """Build the answer from a principal with its roles."""
+        principal = known.principal
+        issuer, subject = principal.subject or (None, None)
+        roles = [_describe_role(role) for role in known.roles]
+        plain = {name: getattr(principal, name) for name in ("name", "kind", "disabled", "created_at")}
         return cls(**plain, issuer=issuer, subject=subject, roles=roles)
 
 
 class ServiceSecretOut(PrincipalOut):
-    """A service with its client secret, which is shown this once."""
+    """A service with its client secret. The server shows the secret only this once."""
 
     client_id: str
     client_secret: str
 
 
 class UserIn(In):
-    """A user to be created; with a subject they sign in by OIDC, the issuer is the server's."""
+    """A user to be created. With a `subject` the user signs in by OIDC at the server's issuer."""
 
     name: str
     subject: str | None = None
@@ -66,7 +66,7 @@ class ServiceIn(In):
 
 
 class ScopeOut(Out):
-    """Something that privileges are granted on; all null is the server itself."""
+    """The object of a grant: a table, namespace or catalog, or with all fields null the server."""
 
     catalog: str | None
     namespace: list[str]
@@ -74,19 +74,19 @@ class ScopeOut(Out):
 
     @classmethod
     def of(cls, on: Securable) -> ScopeOut:
-        """As it is shown."""
+        """Build the answer from an object of grants."""
         return cls(catalog=on.catalog, namespace=list(on.namespace), table=on.table)
 
 
 class GrantsOut(Out):
-    """Privileges on one thing and all that lies in it."""
+    """Privileges on an object and everything in it."""
 
     on: ScopeOut
     privileges: list[str]
 
 
 class MeOut(Out):
-    """Who is asking and what they may do; `access` is false on a server that lets everybody do everything."""
+    """The caller and their privileges. `access` is false if access control is off, which allows everything."""
 
     access: bool
     name: str | None
@@ -94,7 +94,7 @@ class MeOut(Out):
     roles: list[str]
     grants: list[GrantsOut]
     catalogs: list[str] | None
-    """What the token is limited to; null means that it is not."""
+    """The catalogs that the token is limited to; null if it has no limit."""
     token_id: str | None
     expires_at: datetime | None
     admin: bool
@@ -109,30 +109,30 @@ class OidcOut(Out):
 
 
 class LoginOut(Out):
-    """How one gets in."""
+    """The ways to sign in. `access` is false if access control is off."""
 
     access: bool
     oidc: OidcOut | None
 
 
-def grants_out(grants: list[Grant]) -> list[GrantsOut]:
-    """Grants gathered by what they are on."""
+def build_grants_out(grants: list[Grant]) -> list[GrantsOut]:
+    """Group grants by their object."""
     gathered: dict[Securable, list[str]] = {}
     for grant in sorted(grants):
         gathered.setdefault(grant.on, []).append(grant.privilege)
     return [GrantsOut(on=ScopeOut.of(on), privileges=names) for on, names in gathered.items()]
 
 
-@router.get("/login", summary="Say how to get in")
+@router.get("/login", summary="Show how to sign in")
 def show_login(request: Request, services: ServicesDep) -> LoginOut:
-    """For the console; asked before anybody has said who they are."""
+    """Show the ways to sign in, for the console. This route needs no token."""
     oidc: dict[str, Any] | None = request.app.state.oidc
     return LoginOut(access=services.access.enabled, oidc=None if oidc is None else OidcOut(**oidc))
 
 
-@router.get("/me", summary="Say who is asking")
+@router.get("/me", summary="Show the caller")
 def show_me(request: Request) -> MeOut:
-    """Name, roles and everything that they may do."""
+    """Show the caller's name, roles and grants."""
     caller: Caller | None = getattr(request.state, "caller", None)
     if caller is None:
         nobody = {"name": None, "kind": None, "token_id": None, "expires_at": None, "catalogs": None}
@@ -142,7 +142,7 @@ def show_me(request: Request) -> MeOut:
         name=caller.principal.name,
         kind=caller.principal.kind,
         roles=sorted(caller.roles),
-        grants=grants_out(caller.rights.grants),
+        grants=build_grants_out(caller.rights.grants),
         catalogs=None if caller.catalogs is None else sorted(caller.catalogs),
         token_id=caller.token_id,
         expires_at=caller.expires_at,
@@ -152,13 +152,16 @@ def show_me(request: Request) -> MeOut:
 
 @router.get("/users", summary="List users")
 def list_users(services: ServicesDep, page: PagingDep) -> PageOut[PrincipalOut]:
-    """People, by name."""
-    return _listed(services, USER, page)
+    """List users by name."""
+    return _list_principals(services, USER, page)
 
 
 @router.post("/users", status_code=201, summary="Create a user", responses=refusals(400, 409))
 def create_user(request: Request, services: ServicesDep, body: UserIn) -> PrincipalOut:
-    """Somebody with tokens, or with `subject` who signs in by OIDC. Who just signs in there needs no creating."""
+    """Create a user with tokens, or with `subject` one who signs in by OIDC.
+
+    The first sign-in by OIDC creates a user by itself.
+    """
     oidc: dict[str, Any] | None = request.app.state.oidc
     issuer = None if oidc is None else oidc["issuer"]
     return PrincipalOut.of(services.access.principals.add_person(body.name, issuer=issuer, subject=body.subject))
@@ -166,93 +169,99 @@ def create_user(request: Request, services: ServicesDep, body: UserIn) -> Princi
 
 @router.get("/users/{name}", summary="Show a user", responses=refusals(404))
 def show_user(services: ServicesDep, name: str) -> PrincipalOut:
-    """One, with their roles."""
+    """Show a user with their roles."""
     return PrincipalOut.of(services.access.principals.show(name, USER))
 
 
 @router.delete("/users/{name}", status_code=204, summary="Drop a user", responses=refusals(404, 409))
 def drop_user(services: ServicesDep, name: str) -> None:
-    """With their tokens. Whoever can still sign in at the issuer comes back as a new user: disable them instead."""
+    """Drop a user and their tokens.
+
+    A user who can still sign in at the issuer returns as a new user: disable such a user instead.
+    """
     services.access.principals.remove(name, USER)
 
 
 @router.post("/users/{name}/disable", summary="Disable a user", responses=refusals(404, 409))
 def disable_user(services: ServicesDep, name: str) -> PrincipalOut:
-    """None of their tokens opens anything until they are enabled again."""
+    """Disable a user: the server refuses all their tokens until somebody enables them again."""
     return PrincipalOut.of(services.access.principals.set_disabled(name, USER, disabled=True))
 
 
 @router.post("/users/{name}/enable", summary="Enable a user", responses=refusals(404))
 def enable_user(services: ServicesDep, name: str) -> PrincipalOut:
-    """Undo a disabling."""
+    """Enable a disabled user."""
     return PrincipalOut.of(services.access.principals.set_disabled(name, USER, disabled=False))
 
 
 @router.get("/services", summary="List services")
 def list_services(services: ServicesDep, page: PagingDep) -> PageOut[PrincipalOut]:
-    """Engines and programs, by name."""
-    return _listed(services, SERVICE, page)
+    """List services, such as engines and programs, by name."""
+    return _list_principals(services, SERVICE, page)
 
 
 @router.post("/services", status_code=201, summary="Create a service", responses=refusals(400, 409))
 def create_service(services: ServicesDep, body: ServiceIn) -> ServiceSecretOut:
-    """Its client secret is shown this once; engines take both as `credential=CLIENT_ID:CLIENT_SECRET`."""
+    """Create a service. The answer shows its secret only this once.
+
+    Engines take id and secret as `credential=CLIENT_ID:CLIENT_SECRET`.
+    """
     known, secret = services.access.principals.add_service(body.name)
-    return _with_secret(known, secret.text)
+    return _build_with_secret(known, secret.text)
 
 
 @router.get("/services/{name}", summary="Show a service", responses=refusals(404))
 def show_service(services: ServicesDep, name: str) -> PrincipalOut:
-    """One, with its roles."""
+    """Show a service with its roles."""
     return PrincipalOut.of(services.access.principals.show(name, SERVICE))
 
 
 @router.delete("/services/{name}", status_code=204, summary="Drop a service", responses=refusals(404, 409))
 def drop_service(services: ServicesDep, name: str) -> None:
-    """With its tokens."""
+    """Drop a service and its tokens."""
     services.access.principals.remove(name, SERVICE)
 
 
 @router.post("/services/{name}/disable", summary="Disable a service", responses=refusals(404, 409))
 def disable_service(services: ServicesDep, name: str) -> PrincipalOut:
-    """Neither its secret nor its tokens open anything until it is enabled again."""
+    """Disable a service: the server refuses its secret and tokens until somebody enables it again."""
     return PrincipalOut.of(services.access.principals.set_disabled(name, SERVICE, disabled=True))
 
 
 @router.post("/services/{name}/enable", summary="Enable a service", responses=refusals(404))
 def enable_service(services: ServicesDep, name: str) -> PrincipalOut:
-    """Undo a disabling."""
+    """Enable a disabled service."""
     return PrincipalOut.of(services.access.principals.set_disabled(name, SERVICE, disabled=False))
 
 
-@router.post("/services/{name}/secret", summary="Give a service another secret", responses=refusals(400, 404))
-def new_client_secret(services: ServicesDep, name: str) -> ServiceSecretOut:
-    """The old secret, and every token of the service, end at once."""
+@router.post("/services/{name}/secret", summary="Rotate a service's secret", responses=refusals(400, 404))
+def rotate_client_secret(services: ServicesDep, name: str) -> ServiceSecretOut:
+    """Create a new secret. The old secret and every token of the service end at once."""
     known, secret = services.access.principals.new_client_secret(name)
-    return _with_secret(known, secret.text)
+    return _build_with_secret(known, secret.text)
 
 
-@router.put("/roles/{role}/members/{name}", summary="Give somebody a role", responses=refusals(403, 404))
+@router.put("/roles/{role}/members/{name}", summary="Assign a role", responses=refusals(403, 404))
 def assign_role(services: ServicesDep, caller: CallerDep, role: str, name: str) -> PrincipalOut:
-    """A user or a service; takes everything that the role gives, and `grant` on all of it."""
+    """Assign a role to a user or service. The caller needs every privilege of the role, and `grant` on its objects."""
     return PrincipalOut.of(services.access.principals.assign(caller, RoleName(role), name))
 
 
-@router.delete("/roles/{role}/members/{name}", summary="Take a role from somebody", responses=refusals(403, 404, 409))
+@router.delete("/roles/{role}/members/{name}", summary="Unassign a role", responses=refusals(403, 404, 409))
 def unassign_role(services: ServicesDep, caller: CallerDep, role: str, name: str) -> PrincipalOut:
-    """Takes the same as giving it."""
+    """Take a role from a user or service. The caller needs the same privileges as for assigning it."""
     return PrincipalOut.of(services.access.principals.unassign(caller, RoleName(role), name))
 
 
-def _listed(services: ServicesDep, kind: PrincipalKind, page: PagingDep) -> PageOut[PrincipalOut]:
-    found = services.access.principals.list(kind, limit=page.size, cursor=page.cursor)
-    return PageOut(items=[PrincipalOut.of(one) for one in found.items], next_cursor=found.next_cursor)
+def _list_principals(services: ServicesDep, kind: PrincipalKind, page: PagingDep) -> PageOut[PrincipalOut]:
+    principals = services.access.principals.list(kind, limit=page.size, cursor=page.cursor)
+    return PageOut(items=[PrincipalOut.of(known) for known in principals.items], next_cursor=principals.next_cursor)
 
 
-def _with_secret(known: Known, secret: str) -> ServiceSecretOut:
-    shown = PrincipalOut.of(known)
-    return ServiceSecretOut(**shown.model_dump(), client_id=shown.name, client_secret=secret)
+def _build_with_secret(known: Known, secret: str) -> ServiceSecretOut:
+    principal = PrincipalOut.of(known)
+    return ServiceSecretOut(**principal.model_dump(), client_id=principal.name, client_secret=secret)
 
 
-def _role(membership: Membership) -> RoleOfOut:
+def _describe_role(membership: Membership) -> RoleOfOut:
     return RoleOfOut(role=membership.role, by_claim=membership.by_claim)

@@ -1,4 +1,4 @@
-"""Whether the process lives, whether it can work, and its metrics."""
+"""Probes of liveness and readiness, and the metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from catalog.errors import Unavailable
 from catalog.jobs.job import JobStatus
-from server.api.work_metrics import fleet_figures, work_figures
+from server.api.work_metrics import build_fleet_figures, build_work_figures
 from server.prometheus import exposition
 from server.service.services import Services
 
@@ -18,14 +18,14 @@ router = APIRouter()
 
 
 @router.get("/healthz", include_in_schema=False)
-def healthz() -> dict[str, str]:
-    """The process lives."""
+def answer_healthz() -> dict[str, str]:
+    """Answer that the process lives."""
     return {"status": "ok"}
 
 
 @router.get("/readyz", include_in_schema=False)
-def readyz(request: Request) -> JSONResponse:
-    """The database answers."""
+def answer_readyz(request: Request) -> JSONResponse:
+    """Answer whether the database responds."""
     try:
         with request.app.state.services.database.reading() as uow:
             uow.now()
@@ -35,12 +35,12 @@ def readyz(request: Request) -> JSONResponse:
 
 
 @router.get("/metrics", include_in_schema=False)
-def metrics(request: Request) -> Response:
-    """Prometheus text."""
+def expose_metrics(request: Request) -> Response:
+    """Expose the metrics as Prometheus text."""
     services: Services = request.app.state.services
     with services.database.reading() as uow:
         counts = uow.jobs.counts()
-        optimizers = Counter(one.group for one in uow.optimizers.list())
+        optimizers = Counter(optimizer.group for optimizer in uow.optimizers.list())
     jobs = {str(status): counts.get(status, 0) for status in JobStatus if status.is_active}
-    more = [*work_figures(services.overview.load()), fleet_figures(services.fleet.all())]
+    more = [*build_work_figures(services.overview.load()), build_fleet_figures(services.fleet.all())]
     return Response(exposition(jobs, optimizers, more), media_type=CONTENT_TYPE_LATEST)

@@ -1,4 +1,4 @@
-"""Publishing to Hive: asked for by people, and an optimizer's part of it."""
+"""Publishing to Hive: requests by people, and the report of the optimizer's publish job."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ router = APIRouter()
 
 
 class PublishOut(Out):
-    """What a publish did, and the job that goes on with it: its own, or a merge that has to come first.
+    """The result of a publish, and the job that continues it: a publish job, or a merge that has to run first.
 
-    The server completes a `waiting` publish, and one that needs a merge first. `partitions_waiting` counts those
-    that Hive is not given with this one. `outcome` is for programs, `message` for people.
+    The server completes a `waiting` publish by itself.  `partitions_waiting` counts the partitions that this publish
+    skips.  `outcome` is for programs, `message` for people.
     """
 
     table: str
@@ -36,9 +36,9 @@ class PublishOut(Out):
 
 
 class PublishPreviewOut(Out):
-    """How many partitions Hive has not as they are here, and when the oldest file came that it does not list.
+    """The number of partitions that differ from Hive's, and when the oldest unpublished file was committed.
 
-    `since` is null where files have only gone, and where that file's snapshot was expired.
+    `since` is null if files were only removed, or if the snapshot of that file has expired.
     """
 
     table: str
@@ -47,10 +47,10 @@ class PublishPreviewOut(Out):
 
 
 class WrittenIn(In):
-    """Where a publish job has written, and how many rows.
+    """The directory that a publish job has written, and the number of rows.
 
-    `unrepresentable` partitions stay as they are: their format cannot hold their rows.
-    `reason` says what it cannot hold of them; they wait until they change, the columns, or the format.
+    `unrepresentable` partitions stay as they are in Hive, because their file format cannot hold their rows; `reason`
+    says why.  They wait until their rows, the columns or the format change.
     """
 
     location: str
@@ -60,8 +60,10 @@ class WrittenIn(In):
 
 
 class PublishedOut(Out):
-    """What became of a publish job's files. `skipped` are partitions that Hive has changed meanwhile, `remaining` those
-    that the metastore is still to be pointed at.
+    """The result of a publish job.
+
+    Hive changed the `skipped` partitions during the job.  The metastore does not yet point to the new directories of
+    the `remaining` ones.
     """
 
     partitions: int
@@ -79,8 +81,8 @@ class PublishedOut(Out):
     summary="Show what a publish has to do",
     responses=refusals(404, 503),
 )
-def left_to_publish(services: ServicesDep, catalog: CatalogDep, full_name: FullName) -> PublishPreviewOut:
-    """Compares the table's files with those that Hive lists, partition by partition; changes nothing."""
+def preview_publish(services: ServicesDep, catalog: CatalogDep, full_name: FullName) -> PublishPreviewOut:
+    """Compare the table's files with Hive's, partition by partition. Changes nothing."""
     return PublishPreviewOut.model_validate(services.hive.publishes.freshness.behind(catalog, full_name))
 
 
@@ -93,8 +95,10 @@ def left_to_publish(services: ServicesDep, catalog: CatalogDep, full_name: FullN
 def publish(
     services: ServicesDep, catalog: CatalogDep, full_name: FullName, *, merge: Annotated[bool, Query()] = True
 ) -> PublishOut:
-    """Give Hive what has changed. With `merge`, pending changes are merged first: then the answer is that job, and the
-    server publishes once it has ended. `GET …/hive/{full_name}` tells under `publish_request` how far it is.
+    """Publish the changed partitions to Hive.
+
+    With `merge` a job first merges pending changes.  The answer is then that job, and the server publishes once it has
+    ended.  `GET …/hive/{full_name}` shows the progress in `publish_request`.
     """
     result = services.hive.publishes.publish(catalog, full_name, merge=merge)
     return PublishOut(
@@ -111,14 +115,12 @@ def publish(
 @router.post(
     "/leases/{lease}/published",
     tags=["optimizers"],
-    summary="Publish what was written",
+    summary="Publish the files of a publish job",
     responses=refusals(400, 403, 404, 409, 503),
 )
-def published(services: ServicesDep, lease: LeaseDep, body: WrittenIn) -> PublishedOut:
-    """The server registers the files in place of what the table has, and points the metastore at them; asked again, it
-    finds that done.
-    """
-    done = services.hive.published.accept(
+def accept_published(services: ServicesDep, lease: LeaseDep, body: WrittenIn) -> PublishedOut:
+    """Register the files in place of the table's, and point the metastore to them. The request can be repeated."""
+    result = services.hive.published.accept(
         lease, body.location, rows=body.rows, unrepresentable=body.unrepresentable, reason=body.reason
     )
-    return PublishedOut.model_validate(done)
+    return PublishedOut.model_validate(result)

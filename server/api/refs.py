@@ -16,7 +16,7 @@ from catalog.iceberg.reading import MAIN, ref_of, ref_snapshot_id
 from firn.protocol.base import Request as In
 from server.api.deps import CatalogDep, Out, ServicesDep, TableDep
 from server.api.errors import refusals
-from server.api.history import MovedOut, TotalsOut, moved_out
+from server.api.history import MovedOut, TotalsOut, build_moved_out
 from server.service.tables.refs import Seen, Target
 
 router = APIRouter(prefix="/catalogs/{catalog}/tables/{table}", tags=["history"])
@@ -25,7 +25,7 @@ RefDep = Annotated[str, Path(description="a branch or tag")]
 
 
 class RefOut(Out):
-    """One branch or tag; `ahead` and `behind` count snapshots against main, None where history does not tell."""
+    """One branch or tag. `ahead` and `behind` count snapshots relative to main."""
 
     name: str
     type: RefType
@@ -42,7 +42,7 @@ class RefOut(Out):
 
 
 class RefIn(In):
-    """A branch or tag as it is to be. `snapshot` is a snapshot's id or a ref that points at it."""
+    """The requested state of a branch or tag. `snapshot` is a snapshot's id, or a ref that points to it."""
 
     type: RefType
     snapshot: str = MAIN
@@ -53,15 +53,15 @@ class RefIn(In):
 
 
 class ForwardIn(In):
-    """Where a branch is to go."""
+    """The new target of a branch: a ref or a snapshot's id."""
 
     to: str
 
 
 class RollbackIn(In):
-    """Where main is to go, by a snapshot (or a ref that names it) or by time.
+    """The new target of main: a snapshot, a ref that points to it, or a time.
 
-    `expected_head` is the head that a dry run has shown: were it another by now, nothing is done.
+    `expected_head` is the head that a dry run showed. If the head has changed since, the server refuses.
     """
 
     snapshot_id: str | None = None
@@ -70,7 +70,7 @@ class RollbackIn(In):
 
 
 class RollbackOut(Out):
-    """What a rollback does: what leaves main, what comes back to it, and what holds the leaving snapshots."""
+    """The effect of a rollback: snapshots that leave main or return to it, and refs that keep the leaving ones."""
 
     done: bool
     changes: bool
@@ -87,14 +87,14 @@ class RollbackOut(Out):
 
 @router.get("/refs", summary="List branches and tags", responses=refusals(404))
 def list_refs(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> list[RefOut]:
-    """Of a plain table, or of a keyed table's base store; main first, then branches, then tags."""
-    return _refs(services.refs.look(catalog, table))
+    """List the refs of a plain table, or of a keyed table's base store: main, then branches, then tags."""
+    return _describe_refs(services.refs.look(catalog, table))
 
 
-@router.put("/refs/{name:path}", summary="Make or change a branch or tag", responses=refusals(400, 404, 409))
+@router.put("/refs/{name:path}", summary="Create or change a branch or tag", responses=refusals(400, 404, 409))
 def set_ref(services: ServicesDep, catalog: CatalogDep, table: TableDep, name: RefDep, body: RefIn) -> RefOut:
-    """A ref that points elsewhere is moved only with `replace`; main only changes how long it keeps snapshots."""
-    wanted = WantedRef(
+    """Create or change a ref. Only `replace` moves an existing ref; for main only the retention can change."""
+    requested = WantedRef(
         name=name,
         type=body.type,
         at=body.snapshot,
@@ -103,21 +103,21 @@ def set_ref(services: ServicesDep, catalog: CatalogDep, table: TableDep, name: R
         min_snapshots_to_keep=body.min_snapshots_to_keep,
         replace=body.replace,
     )
-    services.refs.set(catalog, table, wanted)
-    return _one(services, catalog, table, name)
+    services.refs.set(catalog, table, requested)
+    return _load_ref(services, catalog, table, name)
 
 
 @router.delete("/refs/{name:path}", status_code=204, summary="Drop a branch or tag", responses=refusals(400, 404, 409))
 def drop_ref(services: ServicesDep, catalog: CatalogDep, table: TableDep, name: RefDep) -> None:
-    """Its snapshots stay in the table until they expire."""
+    """Drop a branch or tag. Its snapshots stay in the table until they expire."""
     services.refs.drop(catalog, table, name)
 
 
 @router.post("/refs/{name:path}/fast-forward", summary="Fast-forward a branch", responses=refusals(400, 404, 409))
 def forward_ref(services: ServicesDep, catalog: CatalogDep, table: TableDep, name: RefDep, body: ForwardIn) -> RefOut:
-    """To where another ref or snapshot is; refused if the branch would lose commits by it."""
+    """Move a branch forward to another ref or snapshot. The server refuses if the branch would lose commits."""
     services.refs.forward(catalog, table, name, body.to)
-    return _one(services, catalog, table, name)
+    return _load_ref(services, catalog, table, name)
 
 
 @router.post("/rollback", summary="Roll a plain table back", responses=refusals(400, 404, 409))
@@ -129,58 +129,57 @@ def roll_back(
     *,
     dry_run: Annotated[bool, Query()] = False,
 ) -> RollbackOut:
-    """Set main to an older snapshot, or to a newer one to undo that.
+    """Set main to an older snapshot, or to a newer one to undo a rollback.
 
-    Nothing is deleted: what leaves main stays in the table until it expires.
+    This deletes nothing: snapshots that leave main stay in the table until they expire.
     """
     target = Target(snapshot=body.snapshot_id, at=body.timestamp)
     if dry_run:
-        seen, rollback = services.refs.plan(catalog, table, target)
+        state, rollback = services.refs.plan(catalog, table, target)
     else:
-        expected = None if body.expected_head is None else _id(body.expected_head)
-        seen, rollback = services.refs.rollback(catalog, table, target, expected_head=expected)
-    return _rollback(seen, rollback, done=not dry_run)
+        expected = None if body.expected_head is None else _parse_snapshot_id(body.expected_head)
+        state, rollback = services.refs.rollback(catalog, table, target, expected_head=expected)
+    return _describe_rollback(state, rollback, done=not dry_run)
 
 
-def _id(text: str) -> int:
+def _parse_snapshot_id(text: str) -> int:
     if not (text.isascii() and text.isdigit()) or len(text) > 19 or int(text) > HIGHEST_LONG:
-        raise Invalid(f"{text!r} is no snapshot's id")
+        raise Invalid(f"{text!r} is not a snapshot id")
     return int(text)
 
 
-def _one(services: ServicesDep, catalog: CatalogDep, table: TableDep, name: str) -> RefOut:
-    seen = services.refs.look(catalog, table)
-    found = next((one for one in _refs(seen) if one.name == name), None)
-    if found is None:  # dropped again since
-        raise Invalid(f"{name} was made, and dropped by somebody else right after")
-    return found
+def _load_ref(services: ServicesDep, catalog: CatalogDep, table: TableDep, name: str) -> RefOut:
+    ref = next((ref for ref in _describe_refs(services.refs.look(catalog, table)) if ref.name == name), None)
+    if ref is None:  # somebody dropped it again
+        raise Invalid(f"{name} was set, but somebody else dropped it right after")
+    return ref
 
 
-def _refs(seen: Seen) -> list[RefOut]:
-    metadata = seen.metadata
+def _describe_refs(state: Seen) -> list[RefOut]:
+    metadata = state.metadata
     lineage, main = Lineage.of(metadata), ref_snapshot_id(metadata, MAIN)
-    on_main = {snapshot_id: place for place, snapshot_id in enumerate(lineage.ancestors(main))}
+    on_main = {snapshot_id: depth for depth, snapshot_id in enumerate(lineage.ancestors(main))}
     refs = metadata.get("refs") or ({} if main is None else {MAIN: ref_of(metadata, MAIN)})
-    shown = [_ref(name, ref, lineage, on_main) for name, ref in refs.items()]
-    return sorted(shown, key=lambda one: (one.name != MAIN, one.type, one.name))
+    described = [_describe_ref(name, ref, lineage, on_main) for name, ref in refs.items()]
+    return sorted(described, key=lambda ref: (ref.name != MAIN, ref.type, ref.name))
 
 
-def _ref(name: str, ref: Json, lineage: Lineage, on_main: dict[int, int]) -> RefOut:
+def _describe_ref(name: str, ref: Json, lineage: Lineage, on_main: dict[int, int]) -> RefOut:
     snapshot_id: int = ref["snapshot-id"]
     snapshot = lineage.snapshots.get(snapshot_id)
-    ahead, meets = 0, snapshot_id
+    ahead, common_ancestor = 0, snapshot_id
     if snapshot_id not in on_main:
-        own = lineage.ancestors(snapshot_id)
-        ahead = next((place for place, one in enumerate(own) if one in on_main), len(own))
-        meets = own[ahead] if ahead < len(own) else -1
+        ancestors = lineage.ancestors(snapshot_id)
+        ahead = next((depth for depth, ancestor in enumerate(ancestors) if ancestor in on_main), len(ancestors))
+        common_ancestor = ancestors[ahead] if ahead < len(ancestors) else -1
     kind = RefType(ref.get("type", "branch"))
-    behind = on_main.get(meets, len(on_main))
-    at = None if snapshot is None else snapshot["timestamp-ms"]
+    behind = on_main.get(common_ancestor, len(on_main))
+    timestamp_ms = None if snapshot is None else snapshot["timestamp-ms"]
     return RefOut(
         name=name,
         type=kind,
         snapshot_id=str(snapshot_id),
-        committed_at=None if at is None else datetime.fromtimestamp(at / 1000, UTC),
+        committed_at=None if timestamp_ms is None else datetime.fromtimestamp(timestamp_ms / 1000, UTC),
         operation=((snapshot or {}).get("summary") or {}).get("operation"),
         totals=TotalsOut.of(Totals.of(snapshot)),
         ahead=ahead,
@@ -192,40 +191,42 @@ def _ref(name: str, ref: Json, lineage: Lineage, on_main: dict[int, int]) -> Ref
     )
 
 
-def _rollback(seen: Seen, rollback: Rollback, *, done: bool) -> RollbackOut:
-    lineage, role = Lineage.of(seen.metadata), str(seen.relation.kind)
+def _describe_rollback(state: Seen, rollback: Rollback, *, done: bool) -> RollbackOut:
+    lineage, role = Lineage.of(state.metadata), str(state.relation.kind)
     leaving, returning = (
-        moved_out(role, [lineage.snapshots[one] for one in ids], seen.metadata)
+        build_moved_out(role, [lineage.snapshots[snapshot_id] for snapshot_id in ids], state.metadata)
         for ids in (rollback.leaving, rollback.returning)
     )
-    at = lineage.snapshots[rollback.target]["timestamp-ms"]
+    timestamp_ms = lineage.snapshots[rollback.target]["timestamp-ms"]
     return RollbackOut(
         done=done,
         changes=not rollback.is_done,
         head=str(rollback.head),
         target=str(rollback.target),
-        target_at=datetime.fromtimestamp(at / 1000, UTC),
+        target_at=datetime.fromtimestamp(timestamp_ms / 1000, UTC),
         now=TotalsOut.of(rollback.now),
         then=TotalsOut.of(rollback.then),
         leaving=leaving,
         returning=returning,
-        held={str(one): list(names) for one, names in rollback.held.items()},
-        words=_words(rollback, leaving, returning),
+        held={str(snapshot_id): list(names) for snapshot_id, names in rollback.held.items()},
+        words=_write_sentence(rollback, leaving, returning),
     )
 
 
-def _words(rollback: Rollback, leaving: MovedOut, returning: MovedOut) -> str:
+def _write_sentence(rollback: Rollback, leaving: MovedOut, returning: MovedOut) -> str:
     if rollback.is_done:
         return f"main is at snapshot {rollback.target} already"
     parts = [
-        f"{verb} {_many(moved.commits, 'commit')} with {_many(moved.added_rows, 'row')} added and "
+        f"{verb} {_count(moved.commits, 'commit')} with {_count(moved.added_rows, 'row')} added and "
         f"{moved.removed_rows:,} removed"
         for verb, moved in (("take from main", leaving), ("bring back to main", returning))
         if moved.commits
     ]
-    then, now = (f"{_many(one.rows, 'row')} in {_many(one.files, 'file')}" for one in (rollback.then, rollback.now))
+    then, now = (
+        f"{_count(totals.rows, 'row')} in {_count(totals.files, 'file')}" for totals in (rollback.then, rollback.now)
+    )
     return f"{' and '.join(parts)}; the table then has {then}, now {now}"
 
 
-def _many(count: int, noun: str) -> str:
+def _count(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -12,46 +12,46 @@ from catalog.access.privileges import Privilege, Role, RoleName, Securable
 from catalog.errors import Invalid
 from catalog.names import CatalogName, check_namespace
 from firn.protocol.base import Request as In
-from server.api.deps import CallerDep, Out, ServicesDep, caller_of
+from server.api.deps import CallerDep, Out, ServicesDep, get_caller
 from server.api.errors import refusals
-from server.api.principals import GrantsOut, grants_out
+from server.api.principals import GrantsOut, build_grants_out
 
 router = APIRouter(prefix="/roles", tags=["access"])
 
 
 class RoleIn(In):
-    """A role to be created; it gives nothing until something is granted to it."""
+    """A role to be created. It has no privileges until somebody grants it some."""
 
     name: str
     description: str = ""
 
 
 class ScopeIn(In):
-    """What privileges are granted on: the server (nothing given), a catalog, a namespace, or a table of one."""
+    """The object of a grant: a table, a namespace, a catalog, or without any field the server."""
 
     catalog: str | None = None
     namespace: list[str] = []
     table: str | None = None
 
     def securable(self) -> Securable:
-        """As a value; Invalid when a part is missing. It need not exist yet."""
+        """Build the object of the grant, which need not exist yet; Invalid when a part is missing."""
         if self.catalog is None and (self.namespace or self.table):
-            raise Invalid("a namespace or table without its catalog")
+            raise Invalid("the scope has a namespace or table but no catalog")
         if self.table is not None and not self.namespace:
-            raise Invalid("a table without its namespace")
+            raise Invalid("the scope has a table but no namespace")
         namespace = check_namespace(tuple(self.namespace)) if self.namespace else ()
         return Securable(None if self.catalog is None else CatalogName(self.catalog), namespace, self.table)
 
 
 class GrantIn(In):
-    """Privileges on one thing, and with it on all that lies in it."""
+    """Privileges on an object and everything in it."""
 
     on: ScopeIn
     privileges: Annotated[list[Privilege], Field(min_length=1)]
 
 
 class RoleOut(Out):
-    """A role and what it is granted, as far as the reader may see that."""
+    """A role and its grants, as far as the caller may see them."""
 
     name: str
     description: str
@@ -61,8 +61,8 @@ class RoleOut(Out):
 
     @classmethod
     def of(cls, role: Role) -> RoleOut:
-        """As it is shown."""
-        grants = grants_out(list(role.grants))
+        """Build the answer from a role."""
+        grants = build_grants_out(list(role.grants))
         return cls(
             name=role.name,
             description=role.description,
@@ -73,45 +73,45 @@ class RoleOut(Out):
 
 
 class RoleMembersOut(RoleOut):
-    """A role with those who have it; null for a reader who may not give it."""
+    """A role with its members; null for a caller who may not assign it."""
 
     members: list[str] | None
 
 
 @router.get("", summary="List roles")
 def list_roles(request: Request, services: ServicesDep) -> list[RoleOut]:
-    """By name: all of them for who may grant something, their own for others."""
-    return [RoleOut.of(role) for role in services.access.roles.list(caller_of(request))]
+    """List roles by name: all of them for a caller with a `grant` privilege, else the caller's own."""
+    return [RoleOut.of(role) for role in services.access.roles.list(get_caller(request))]
 
 
 @router.post("", status_code=201, summary="Create a role", responses=refusals(400, 409))
 def create_role(services: ServicesDep, body: RoleIn) -> RoleOut:
-    """It gives nothing yet."""
+    """Create a role without privileges."""
     return RoleOut.of(services.access.roles.create(body.name, body.description))
 
 
 @router.get("/{role}", summary="Show a role", responses=refusals(404))
 def show_role(request: Request, services: ServicesDep, role: str) -> RoleMembersOut:
-    """What it is granted; and for who may give it, who has it."""
-    found, members = services.access.roles.show(RoleName(role), caller_of(request))
-    return RoleMembersOut(**RoleOut.of(found).model_dump(), members=None if members is None else list(members))
+    """Show the grants of a role, and its members to a caller who may assign it."""
+    shown_role, members = services.access.roles.show(RoleName(role), get_caller(request))
+    return RoleMembersOut(**RoleOut.of(shown_role).model_dump(), members=None if members is None else list(members))
 
 
 @router.delete("/{role}", status_code=204, summary="Drop a role", responses=refusals(404, 409))
 def drop_role(services: ServicesDep, role: str) -> None:
-    """It is taken from all who have it."""
+    """Drop a role; all its members lose it."""
     services.access.roles.remove(RoleName(role))
 
 
 @router.post("/{role}/grants", summary="Grant privileges to a role", responses=refusals(400, 403, 404, 409))
 def grant(services: ServicesDep, caller: CallerDep, role: str, body: GrantIn) -> RoleOut:
-    """Takes `grant` on the same thing, and each privilege that is granted."""
+    """Grant privileges. The caller needs `grant` on the same object, and each of these privileges."""
     on = body.on.securable()
     return RoleOut.of(services.access.roles.grant(caller, RoleName(role), on, body.privileges))
 
 
 @router.post("/{role}/grants/revoke", summary="Revoke privileges", responses=refusals(400, 403, 404, 409))
 def revoke(services: ServicesDep, caller: CallerDep, role: str, body: GrantIn) -> RoleOut:
-    """Takes `grant` on the same thing. What was granted on something above or below it stays."""
+    """Revoke privileges. The caller needs `grant` on the same object. Grants on objects above or below it stay."""
     on = body.on.securable()
     return RoleOut.of(services.access.roles.revoke(caller, RoleName(role), on, body.privileges))

@@ -19,7 +19,7 @@ router = APIRouter(tags=["optimizers"])
 
 
 class WaitingOut(Out):
-    """Jobs of one group, kind and priority that wait; `oldest_seconds` is how long the first of them does."""
+    """Pending jobs of one group, kind and priority; `oldest_seconds` is the age of the oldest."""
 
     group: str
     kind: JobKind
@@ -30,7 +30,7 @@ class WaitingOut(Out):
 
 
 class LoadOut(GroupOut):
-    """A group with the slots of its living optimizers, and how many jobs have one or wait for one."""
+    """A group with the slots of its live optimizers, and the numbers of running and pending jobs."""
 
     slots: int
     running: int
@@ -39,7 +39,7 @@ class LoadOut(GroupOut):
 
 
 class DoneOut(Out):
-    """Jobs of one kind that ended in one way."""
+    """The ended jobs of one kind and status."""
 
     kind: JobKind
     status: JobStatus
@@ -50,7 +50,7 @@ class DoneOut(Out):
 
 
 class ThroughputOut(Out):
-    """What was done within some time. A table counts for each kind of job that it had."""
+    """The jobs that ended within a period. A table counts once per kind of job."""
 
     jobs: int
     tables_per_minute: float
@@ -60,7 +60,7 @@ class ThroughputOut(Out):
 
 
 class HourOut(Out):
-    """What ended within one hour, and what that has deleted from storage."""
+    """The jobs that ended within one hour, and the bytes that they deleted from storage."""
 
     begins: datetime
     succeeded: int
@@ -70,7 +70,7 @@ class HourOut(Out):
 
 
 class OverdueOut(Out):
-    """A job that should have begun by now."""
+    """A pending job after its deadline."""
 
     id: UUID
     catalog: str
@@ -82,7 +82,7 @@ class OverdueOut(Out):
 
 
 class TableStatusOut(Out):
-    """How a table stood when the planner last looked."""
+    """The planner's last assessment of a table."""
 
     catalog: str
     table: str
@@ -94,9 +94,9 @@ class TableStatusOut(Out):
 
 
 class StatusOut(Out):
-    """All background work at a glance; `due_tables` are still to be looked at by the planner.
+    """All background work at a glance. `due_tables` counts the tables that the planner has still to assess.
 
-    `hours` are the last 24, oldest first; the last of them is not over.
+    `hours` are the last 24, oldest first; the last one is the current hour.
     """
 
     at: datetime
@@ -112,58 +112,58 @@ class StatusOut(Out):
 
 @router.get("/status", summary="Show all background work at a glance")
 def show_status(services: ServicesDep) -> StatusOut:
-    """The queue, the groups with their slots, what was done, the worst tables and the most overdue jobs."""
-    found = services.overview.load()
+    """Show the queue, the groups with their slots, ended jobs, the worst tables and the most overdue jobs."""
+    overview = services.overview.load()
     return StatusOut(
-        at=found.at,
-        due_tables=found.due_tables,
-        queue=_queue(found),
-        groups=[_load(found, load) for load in found.groups],
-        last_hour=_throughput(found.last_hour, HOUR.total_seconds()),
-        last_day=_throughput(found.last_day, DAY.total_seconds()),
-        hours=[HourOut.model_validate(one) for one in found.hours],
-        overdue=_overdue(found),
-        worst=_worst(found),
+        at=overview.at,
+        due_tables=overview.due_tables,
+        queue=_describe_queue(overview),
+        groups=[_describe_load(overview, load) for load in overview.groups],
+        last_hour=_describe_throughput(overview.last_hour, HOUR.total_seconds()),
+        last_day=_describe_throughput(overview.last_day, DAY.total_seconds()),
+        hours=[HourOut.model_validate(hour) for hour in overview.hours],
+        overdue=_describe_overdue(overview),
+        worst=_describe_worst(overview),
     )
 
 
-def _queue(found: Overview) -> list[WaitingOut]:
+def _describe_queue(overview: Overview) -> list[WaitingOut]:
     return [
         WaitingOut(
-            group=one.group,
-            kind=one.kind,
-            priority=one.priority,
-            jobs=one.jobs,
-            oldest_seconds=_seconds(found, one.oldest),
-            deadline=one.deadline,
+            group=pending.group,
+            kind=pending.kind,
+            priority=pending.priority,
+            jobs=pending.jobs,
+            oldest_seconds=_seconds_since(overview, pending.oldest),
+            deadline=pending.deadline,
         )
-        for one in found.waiting
+        for pending in overview.waiting
     ]
 
 
-def _load(found: Overview, load: Load) -> LoadOut:
-    waiting = [one for one in found.waiting if one.group == load.group.name]
+def _describe_load(overview: Overview, load: Load) -> LoadOut:
+    waiting = [pending for pending in overview.waiting if pending.group == load.group.name]
     return LoadOut(
         **GroupOut.model_validate(load.group).model_dump(),
         slots=load.slots,
         running=load.leased,
-        waiting=sum(one.jobs for one in waiting),
-        oldest_seconds=max((_seconds(found, one.oldest) for one in waiting), default=None),
+        waiting=sum(pending.jobs for pending in waiting),
+        oldest_seconds=max((_seconds_since(overview, pending.oldest) for pending in waiting), default=None),
     )
 
 
-def _throughput(done: Sequence[FinishedJobs], seconds: float) -> ThroughputOut:
-    good = [one for one in done if one.status is JobStatus.SUCCEEDED]
+def _describe_throughput(finished: Sequence[FinishedJobs], seconds: float) -> ThroughputOut:
+    succeeded = [jobs for jobs in finished if jobs.status is JobStatus.SUCCEEDED]
     return ThroughputOut(
-        jobs=sum(one.jobs for one in done),
-        tables_per_minute=round(sum(one.tables for one in good) * 60 / seconds, 2),
-        bytes_rewritten=sum(one.bytes_rewritten for one in good),
-        bytes_freed=sum(one.bytes_freed for one in good),
-        by_kind=[DoneOut.model_validate(one) for one in done],
+        jobs=sum(jobs.jobs for jobs in finished),
+        tables_per_minute=round(sum(jobs.tables for jobs in succeeded) * 60 / seconds, 2),
+        bytes_rewritten=sum(jobs.bytes_rewritten for jobs in succeeded),
+        bytes_freed=sum(jobs.bytes_freed for jobs in succeeded),
+        by_kind=[DoneOut.model_validate(jobs) for jobs in finished],
     )
 
 
-def _overdue(found: Overview) -> list[OverdueOut]:
+def _describe_overdue(overview: Overview) -> list[OverdueOut]:
     return [
         OverdueOut(
             id=job.id,
@@ -172,13 +172,13 @@ def _overdue(found: Overview) -> list[OverdueOut]:
             kind=job.kind,
             group=job.group,
             created_at=job.created_at,
-            overdue_seconds=_seconds(found, job.deadline),
+            overdue_seconds=_seconds_since(overview, job.deadline),
         )
-        for job in found.overdue
+        for job in overview.overdue
     ]
 
 
-def _worst(found: Overview) -> list[TableStatusOut]:
+def _describe_worst(overview: Overview) -> list[TableStatusOut]:
     return [
         TableStatusOut(
             catalog=relation.catalog,
@@ -189,9 +189,9 @@ def _worst(found: Overview) -> list[TableStatusOut]:
             next_at=table_status.next_at,
             looked_at=table_status.looked_at,
         )
-        for relation, table_status in found.worst
+        for relation, table_status in overview.worst
     ]
 
 
-def _seconds(found: Overview, since: datetime) -> float:
-    return max((found.at - since).total_seconds(), 0.0)
+def _seconds_since(overview: Overview, since: datetime) -> float:
+    return max((overview.at - since).total_seconds(), 0.0)

@@ -1,4 +1,4 @@
-"""Jobs on one table, as people request them: one route for every kind in catalog.maintenance, and its dry run."""
+"""Requests for jobs on one table: one route for every kind in catalog.maintenance, and its dry run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ router = APIRouter(prefix="/catalogs/{catalog}/tables", tags=["tables"])
 
 
 class AffectedItemsOut(Out):
-    """Things of one kind that a job would touch, or leave."""
+    """Items of one kind that a job would change or skip."""
 
     items: str
     count: int
@@ -32,9 +32,9 @@ class AffectedItemsOut(Out):
 
 
 class DryRunOut(Out):
-    """What a dry run says would be done, to what, and what would be gained.
+    """The result of a dry run: the action, the affected items and the gain.
 
-    Where it is not exact the numbers are estimates, and a note says of what.
+    If it is not exact, the numbers are estimates and a note names them.
     """
 
     kind: JobKind
@@ -48,7 +48,7 @@ class DryRunOut(Out):
 
     @classmethod
     def of(cls, kind: JobKind, result: DryRunResult) -> DryRunOut:
-        """A dry run as it is shown."""
+        """Build the answer from a dry run."""
         affected = [
             AffectedItemsOut(items=items.items, count=items.count, bytes=items.bytes) for items in result.affected
         ]
@@ -64,51 +64,53 @@ class DryRunOut(Out):
 
 
 class JobIn(In):
-    """What the request for a job of any kind has."""
+    """The common fields of requests for jobs of all kinds."""
 
     kind: JobKind
     options: In
 
     @property
     def job_options(self) -> JobOptions:
-        """The options as the kind itself knows them."""
+        """The options as the class of the kind."""
         return kind_of(self.kind).options(
             **{name: getattr(self.options, name) for name in type(self.options).model_fields}
         )
 
 
-def request_model(kind: MaintenanceKind) -> type[JobIn]:
-    """The body of a request for a job of this kind: its fields are those of the kind's options."""
-    named = "".join(word.title() for word in kind.name.split("-"))
+def create_request_model(kind: MaintenanceKind) -> type[JobIn]:
+    """Create the model of a request for a job of this kind, with the fields of the kind's options."""
+    prefix = "".join(word.title() for word in kind.name.split("-"))
     types = get_type_hints(kind.options)
-    chosen: dict[str, Any] = {field.name: (types[field.name], _default(field)) for field in fields(kind.options)}
-    words = "This kind has no options." if kind.options is JobOptions else kind.options.__doc__
-    options = create_model(f"{named}OptionsIn", __base__=In, __doc__=words, **chosen)
-    told: dict[str, Any] = {"kind": (Literal[kind.name], ...), "options": (options, options())}
-    return create_model(f"{named}JobIn", __base__=JobIn, __doc__=f"A job of the kind `{kind.name}`.", **told)
+    option_fields: dict[str, Any] = {
+        field.name: (types[field.name], _get_default(field)) for field in fields(kind.options)
+    }
+    description = "This kind has no options." if kind.options is JobOptions else kind.options.__doc__
+    options = create_model(f"{prefix}OptionsIn", __base__=In, __doc__=description, **option_fields)
+    job_fields: dict[str, Any] = {"kind": (Literal[kind.name], ...), "options": (options, options())}
+    return create_model(f"{prefix}JobIn", __base__=JobIn, __doc__=f"A job of the kind `{kind.name}`.", **job_fields)
 
 
-def _default(field: Field[Any]) -> Any:
-    """Every option can be left out: a field without a default is a mistake in the kind's module."""
+def _get_default(field: Field[Any]) -> Any:
+    """Get the default of an option; TypeError without one, since every option of a request is optional."""
     if field.default is MISSING:
         raise TypeError(f"the option {field.name} has no default")
     return field.default
 
 
-def any_request(kinds: Iterable[MaintenanceKind]) -> Any:
-    """The union of the bodies of these kinds, told apart by `kind`."""
-    models: list[Any] = [request_model(kind) for kind in kinds if kind.can_request]
+def build_request_union(kinds: Iterable[MaintenanceKind]) -> Any:
+    """Build the union of the request models of these kinds, discriminated by `kind`."""
+    models: list[Any] = [create_request_model(kind) for kind in kinds if kind.can_request]
     return Annotated[reduce(or_, models), Described(discriminator="kind")]
 
 
 if TYPE_CHECKING:
     AnyJobIn = JobIn
 else:
-    AnyJobIn = any_request(KINDS)
+    AnyJobIn = build_request_union(KINDS)
 
 
 class StartJobIn(RootModel[AnyJobIn]):
-    """The kind of the job, and the options that this kind has."""
+    """The kind of the job, and the options of this kind."""
 
 
 @router.post(
@@ -120,11 +122,11 @@ def start_job(
     table: TableDep,
     body: StartJobIn,
     *,
-    dry_run: Annotated[bool, Query(description="say what the job would do, and start none")] = False,
+    dry_run: Annotated[bool, Query(description="report what the job would do, without starting it")] = False,
 ) -> JobOut | DryRunOut:
-    """Start a maintenance job now; Conflict while another job is active on the table.
+    """Start a maintenance job now; 409 while another job is active on the table.
 
-    A dry run answers what the job would do. To find orphans, every file has to be listed: that dry run is a job too.
+    A dry run reports what the job would do. The dry run of orphan removal lists every file, so it is a job too.
     """
     kind, params = kind_of(body.root.kind), body.root.job_options.as_params()
     if dry_run and kind.dry_run_params is None:

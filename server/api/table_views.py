@@ -1,4 +1,4 @@
-"""Tables as the management API shows them. Snapshot ids are text: JavaScript's numbers are too small for them."""
+"""Tables as the management API shows them. Snapshot ids are text because they exceed the integers of JavaScript."""
 
 from __future__ import annotations
 
@@ -13,20 +13,12 @@ from fastapi import Query
 from catalog.access.privileges import Securable
 from catalog.errors import NoSuchNamespace
 from catalog.files.file_layout import FileLayout
-from catalog.history.schema_text import format_iceberg_type, format_partitioning
-from catalog.iceberg.json import Json
-from catalog.iceberg.table import current_schema, ref_snapshot_id
-from catalog.jobs.blocker import find_longest_blocker
-from catalog.jobs.job import Job, JobKind
+from catalog.jobs.job import JobKind
 from catalog.keyed.spec import KeyedTable
-from catalog.keyed.uniqueness import read_uniqueness
-from catalog.maintenance import KINDS
-from catalog.names import CatalogName, Namespace, RelationId, TableName, parse_namespace
-from catalog.planning import Due, NotDue
+from catalog.names import CatalogName, Namespace, RelationId, parse_namespace
 from catalog.ports.page import Page
 from catalog.ports.store import UnitOfWork
 from catalog.ports.work import Listing
-from catalog.removal.drop import is_protected
 from catalog.tables.relation import Relation, RelationKind, TableStats
 from catalog.tables.table_status import TableStatus
 from firn.protocol.names import join_name
@@ -36,17 +28,14 @@ from server.api.jobs import JobOut
 from server.api.key_views import KeysOut
 from server.api.upkeep import TableBlockerOut
 from server.service.access.visibility import Visibility
-from server.service.commit.commit_target import load_metadata
-from server.service.planning.planner import find_planned_relation, load_facts, load_past_jobs
 from server.service.services import Services
-from server.service.tables.refs import explain_no_rollback
 
 _KINDS = {TableKind.PLAIN: RelationKind.TABLE, TableKind.KEYED: RelationKind.KEYED, TableKind.VIEW: RelationKind.VIEW}
 _SHOWN = {kind: shown for shown, kind in _KINDS.items()}
 
 
 class TableRow(Out):
-    """One line of the list of tables; counts are of the base store for a keyed table."""
+    """One row of the list of tables. The counts of a keyed table are those of its base store."""
 
     name: str
     namespace: str
@@ -56,9 +45,9 @@ class TableRow(Out):
     data_files: int
     delete_files: int
     small_files: int | None
-    """When its files were counted last, seconds after each commit; None before they have been, and of a view."""
+    """As of the last count, which follows each commit within seconds; None before the first, and for a view."""
     packable_files: int | None
-    """Of them and of files with many deletes those that a rewrite takes if somebody asks for it."""
+    """The small files, and files with many deletes, that a requested rewrite would take."""
     snapshots: int
     pending_rows: int
     pending_bytes: int
@@ -67,14 +56,14 @@ class TableRow(Out):
     last_commit_at: datetime | None
     hive_name: str | None
     health: int | None
-    """When the planner last looked; None before it has, and of a view."""
+    """As of the planner's last assessment; None before the first, and for a view."""
     health_parts: dict[str, float]
     reason: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFilter:
-    """Which tables are listed, and in which order."""
+    """The filter and order of a list of tables."""
 
     kind: TableKind | None = None
     namespace: str | None = None
@@ -83,14 +72,16 @@ class TableFilter:
     sort: Sort = Sort.NAME
 
 
-def table_filter(
+def parse_table_filter(
     kind: Annotated[TableKind | None, Query()] = None,
     namespace: Annotated[str | None, Query()] = None,
     search: Annotated[str | None, Query()] = None,
-    health_below: Annotated[int | None, Query(ge=0, le=101, description="only those whose health is worse")] = None,
-    sort: Annotated[Sort, Query(description="what comes first: the worst, largest or newest")] = Sort.NAME,
+    health_below: Annotated[
+        int | None, Query(ge=0, le=101, description="only tables with a lower health score")
+    ] = None,
+    sort: Annotated[Sort, Query(description="the order: by name, or the worst, largest or newest first")] = Sort.NAME,
 ) -> TableFilter:
-    """What the query of a list asks for."""
+    """Parse the filter and order of a list of tables."""
     return TableFilter(kind=kind, namespace=namespace, search=search, health_below=health_below, sort=sort)
 
 
@@ -106,7 +97,7 @@ class ColumnOut(Out):
 
 
 class StoreOut(Out):
-    """One store of a keyed table, or a plain table itself."""
+    """One store of a keyed table, or a plain table."""
 
     name: str
     location: str
@@ -123,7 +114,7 @@ class StoreOut(Out):
 
 
 class PredictedOut(Out):
-    """What a job is expected to change, and how long it will take: `work` is the bytes that it reads."""
+    """The planner's estimate of a job: its effect and its duration. `work` counts the bytes that it reads."""
 
     files_before: int
     files_after: int
@@ -136,9 +127,10 @@ class PredictedOut(Out):
 
 
 class NextOut(Out):
-    """What comes next for a table: a job that is due, or why none is.
+    """The planner's decision: the job that is due, or why none is.
 
-    `kind` and `predicted` are of that job, or of the one that comes next; `next_at` is when time alone changes this.
+    `kind` and `predicted` describe this job, or the one that comes next. At `next_at` the decision can change by time
+    alone.
     """
 
     due: bool
@@ -150,7 +142,7 @@ class NextOut(Out):
 
 
 class TableOut(TableRow):
-    """One table in full. `allowed_actions` names what may be asked for now; `unavailable_actions` says why not."""
+    """All details of one table. `allowed_actions` are possible now; `unavailable_actions` says why others are not."""
 
     id: UUID
     catalog: str
@@ -161,7 +153,7 @@ class TableOut(TableRow):
     sequence_field: str | None
     key_scope: str | None
     keys: KeysOut | None
-    """None before they were counted."""
+    """None before the first uniqueness check."""
     watermark: int | None
     change_sequence: int | None
     version: int | None
@@ -176,7 +168,7 @@ class TableOut(TableRow):
 
 
 class PartitionOut(Out):
-    """The live files of one partition of one store; `partition` is '' for a table without partitions."""
+    """The live files of one partition of one store; `partition` is '' for an unpartitioned table."""
 
     store: str
     partition: str
@@ -184,57 +176,63 @@ class PartitionOut(Out):
     delete_files: int
     small_files: int
     packable_files: int
-    """Those that a rewrite (in a change store: a compaction) takes if somebody asks for it now."""
+    """The files that a rewrite (in a change store: a compaction) would take if somebody requests it now."""
     bytes: int
     records: int
 
 
-def id_text(snapshot_id: int | None) -> str | None:
-    """A snapshot id as it is shown."""
+def format_snapshot_id(snapshot_id: int | None) -> str | None:
+    """Format a snapshot id as text."""
     return None if snapshot_id is None else str(snapshot_id)
 
 
-def table_rows(
+def load_table_rows(
     services: Services,
     visible: Visibility,
     catalog: CatalogName,
     page: Paging,
-    asked: TableFilter,
+    table_filter: TableFilter,
 ) -> PageOut[TableRow]:
-    """One page of the list, in a handful of queries however many tables there are; NoSuchNamespace."""
-    kinds = list(_KINDS.values()) if asked.kind is None else [_KINDS[asked.kind]]
-    within = None if asked.namespace is None else parse_namespace(asked.namespace)
+    """Load one page of the list; NoSuchNamespace. The number of queries does not depend on the number of tables."""
+    kinds = list(_KINDS.values()) if table_filter.kind is None else [_KINDS[table_filter.kind]]
+    within = None if table_filter.namespace is None else parse_namespace(table_filter.namespace)
     if within is not None:
-        _check_within(services, visible, catalog, within)
+        _check_namespace(services, visible, catalog, within)
     listing = Listing(
-        sort=asked.sort, kinds=kinds, namespace=within, search=asked.search, health_below=asked.health_below
+        sort=table_filter.sort,
+        kinds=kinds,
+        namespace=within,
+        search=table_filter.search,
+        health_below=table_filter.health_below,
     )
     with services.database.reading() as uow:
         uow.catalogs.get(catalog)
-        found = visible.page(
-            lambda size, start: _listed(uow, catalog, listing, size, start),
+        relations = visible.page(
+            lambda size, start: _list_relations(uow, catalog, listing, size, start),
             visible.relation,
             within=Securable(catalog, within or ()),
             limit=page.size,
             cursor=page.cursor,
         )
-        keyed = uow.keyed.get_many([one.id for one in found.items])
-        ids = [keyed[one.id].base_id if one.id in keyed else one.id for one in found.items]
+        keyed = uow.keyed.get_many([relation.id for relation in relations.items])
+        ids = [keyed[relation.id].base_id if relation.id in keyed else relation.id for relation in relations.items]
         stats = uow.stats.get_many(ids)
         layouts = uow.layouts.get_many(ids)
-        table_statuses = uow.table_statuses.get_many([one.id for one in found.items])
+        table_statuses = uow.table_statuses.get_many([relation.id for relation in relations.items])
     rows = [
         TableRow(
-            **_row(one, keyed.get(one.id), stats, table_statuses.get(one.id)),
-            **_laid_out(layouts.get(keyed[one.id].base_id if one.id in keyed else one.id)),
+            **describe_relation(relation, keyed.get(relation.id), stats, table_statuses.get(relation.id)),
+            **describe_layout(layouts.get(keyed[relation.id].base_id if relation.id in keyed else relation.id)),
         )
-        for one in found.items
+        for relation in relations.items
     ]
-    return PageOut(items=rows, next_cursor=found.next_cursor)
+    return PageOut(items=rows, next_cursor=relations.next_cursor)
 
 
-def _listed(uow: UnitOfWork, catalog: CatalogName, listing: Listing, limit: int, cursor: str | None) -> Page[Relation]:
-    """By name all there are, views too; in another order those that the planner has looked at."""
+def _list_relations(
+    uow: UnitOfWork, catalog: CatalogName, listing: Listing, limit: int, cursor: str | None
+) -> Page[Relation]:
+    """List relations: by name all of them with views, in another order only those that the planner has assessed."""
     if listing.sort is not Sort.NAME or listing.health_below is not None:
         return uow.table_statuses.list(catalog, listing, limit=limit, cursor=cursor)
     return uow.relations.list(
@@ -242,21 +240,21 @@ def _listed(uow: UnitOfWork, catalog: CatalogName, listing: Listing, limit: int,
     )
 
 
-def _check_within(services: Services, visible: Visibility, catalog: CatalogName, within: Namespace) -> None:
-    """NoSuchNamespace unless it is there, and for this reader: a mistyped name would look like an empty one."""
+def _check_namespace(services: Services, visible: Visibility, catalog: CatalogName, within: Namespace) -> None:
+    """NoSuchNamespace unless the namespace exists and the caller may see it, so a typo never looks empty."""
     services.namespaces.catalog(catalog)
     if not (visible.namespace(catalog, within) and services.namespaces.exists(catalog, within)):
         raise NoSuchNamespace(f"Namespace does not exist: {join_name(within)}")
 
 
-def _row(
+def describe_relation(
     relation: Relation,
     keyed: KeyedTable | None,
     stats: Mapping[RelationId, TableStats],
     table_status: TableStatus | None,
 ) -> dict[str, Any]:
-    own = relation.id if keyed is None else keyed.base_id
-    counted = stats.get(own, TableStats(relation_id=own))
+    store_id = relation.id if keyed is None else keyed.base_id
+    store_stats = stats.get(store_id, TableStats(relation_id=store_id))
     counts = ("records", "bytes", "data_files", "delete_files", "snapshots", "last_commit_at")
     pending = ("pending_rows", "pending_bytes", "pending_commits")
     return {
@@ -264,7 +262,7 @@ def _row(
         "namespace": join_name(relation.name.namespace),
         "kind": _SHOWN[relation.kind],
         "hive_name": relation.hive_name,
-        **{name: getattr(counted, name) for name in counts},
+        **{name: getattr(store_stats, name) for name in counts},
         **{name: 0 if keyed is None else getattr(keyed, name) for name in pending},
         "pending_since": None if keyed is None else keyed.pending_since,
         "health": None if table_status is None else table_status.health,
@@ -273,137 +271,7 @@ def _row(
     }
 
 
-def _laid_out(layout: FileLayout | None) -> dict[str, Any]:
+def describe_layout(layout: FileLayout | None) -> dict[str, Any]:
     if layout is None:
         return {"small_files": None, "packable_files": None}
     return {"small_files": layout.small_files, "packable_files": layout.asked.files}
-
-
-def table_out(services: Services, catalog: CatalogName, name: TableName) -> TableOut:
-    """One table in full; NoSuchTable when there is none."""
-    outlook = services.planner.outlook(catalog, name)
-    with services.database.reading() as uow:
-        relation = find_planned_relation(uow, catalog, name)
-        facts = load_facts(uow, relation)
-        job = uow.jobs.active_of(relation.id)
-        stores = stores_of(uow, relation, facts.keyed)
-        stats = uow.stats.get_many([store.id for store in stores.values()])
-        table_status = uow.table_statuses.get_many([relation.id]).get(relation.id)
-        past = load_past_jobs(uow, relation.id)
-    metadata = {role: load_metadata(services.metadata, store) for role, store in stores.items()}
-    main = metadata.get("base") or metadata["table"]
-    keyed = facts.keyed
-    counted = None if keyed is None else read_uniqueness(past, ref_snapshot_id(main, "main"))
-    allowed_actions, unavailable_actions = _actions(relation, keyed, job)
-    blocked = {
-        str(kind): f"the table is {blocker}"
-        for kind in JobKind
-        if (blocker := find_longest_blocker(facts.blockers, (kind,), outlook.now)) is not None
-    }
-    unavailable_actions |= {action: reason for action, reason in blocked.items() if action in allowed_actions}
-    allowed_actions = [action for action in allowed_actions if action not in blocked]
-    if is_protected(main.get("properties", {})):
-        allowed_actions = [action for action in allowed_actions if action != "drop"]
-        unavailable_actions["drop"] = "it is protected against being dropped"
-    return TableOut(
-        **_row(relation, keyed, stats, table_status),
-        **_laid_out(facts.layout),
-        id=relation.id,
-        catalog=catalog,
-        location=relation.location,
-        columns=_columns(main, keyed),
-        partition_by=format_partitioning(main),
-        primary_key=[] if keyed is None else list(keyed.spec.primary_key),
-        sequence_field=None if keyed is None else keyed.spec.sequence_field,
-        key_scope=None if keyed is None else keyed.spec.scope,
-        keys=None if counted is None else KeysOut.of(counted),
-        watermark=None if keyed is None else keyed.watermark,
-        change_sequence=None if keyed is None else keyed.change_sequence,
-        version=None if keyed is None else keyed.version,
-        stores={role: _store(store, metadata[role], stats) for role, store in stores.items()},
-        properties=main.get("properties", {}),
-        protected=is_protected(main.get("properties", {})),
-        next=next_out(outlook.decision),
-        active_job=None if job is None else JobOut.of(job),
-        created_at=relation.created_at,
-        allowed_actions=allowed_actions,
-        unavailable_actions=unavailable_actions,
-    )
-
-
-def stores_of(uow: UnitOfWork, relation: Relation, keyed: KeyedTable | None) -> dict[str, Relation]:
-    if keyed is None:
-        return {"table": relation}
-    return {"base": uow.relations.get(keyed.base_id), "change": uow.relations.get(keyed.change_id)}
-
-
-def _columns(metadata: Json, keyed: KeyedTable | None) -> list[ColumnOut]:
-    keys = () if keyed is None else keyed.spec.primary_key
-    return [
-        ColumnOut(
-            id=field["id"],
-            name=field["name"],
-            type=format_iceberg_type(field["type"]),
-            required=field["required"],
-            comment=field.get("doc"),
-            is_key=field["name"] in keys,
-        )
-        for field in current_schema(metadata)["fields"]
-    ]
-
-
-def _store(relation: Relation, metadata: Json, stats: Mapping[RelationId, TableStats]) -> StoreOut:
-    counted = stats.get(relation.id, TableStats(relation_id=relation.id))
-    return StoreOut(
-        name=str(relation.name),
-        location=relation.location,
-        metadata_location=relation.metadata_location,
-        format_version=metadata["format-version"],
-        snapshot_id=id_text(counted.snapshot_id),
-        sequence_number=counted.sequence_number,
-        records=counted.records,
-        bytes=counted.bytes,
-        data_files=counted.data_files,
-        delete_files=counted.delete_files,
-        snapshots=counted.snapshots,
-        last_commit_at=counted.last_commit_at,
-    )
-
-
-def _actions(relation: Relation, keyed: KeyedTable | None, job: Job | None) -> tuple[list[str], dict[str, str]]:
-    """What may be asked for now, and why the rest may not: a job that only waits gives way to others."""
-    wanted = [*(str(kind.name) for kind in KINDS if kind.can_request and relation.kind in kind.tables), "drop"]
-    kept = wanted if job is not None and not job.is_preemptible else ["drop"] if job is not None else []
-    unavailable_actions = dict.fromkeys(kept, "a job is active on this table")
-    if keyed is not None and not keyed.pending_commits:
-        unavailable_actions.setdefault("merge", "nothing is pending: base holds everything")
-    if relation.hive_name is not None:
-        hive = ["sync", "publish"]
-        wanted += hive
-        if job is not None:
-            unavailable_actions |= dict.fromkeys(hive, "a job is active on this table")
-    wanted += ["tag", "branch", "rollback"]
-    if keyed is not None:
-        unavailable_actions["branch"] = "a keyed table has no branches: its two stores only move together"
-    refusal = explain_no_rollback(relation)
-    if refusal is not None:
-        unavailable_actions["rollback"] = refusal
-    return [action for action in wanted if action not in unavailable_actions], unavailable_actions
-
-
-def next_out(decision: Due | NotDue) -> NextOut:
-    """A decision as one sentence."""
-    gain = None if decision.predicted is None else PredictedOut.model_validate(decision.predicted)
-    if isinstance(decision, Due):
-        return NextOut(
-            due=True, kind=decision.kind, reason=decision.reason, next_at=None, predicted=gain, blocked_by=None
-        )
-    blocker = None if decision.blocked_by is None else TableBlockerOut.of(decision.blocked_by)
-    return NextOut(
-        due=False,
-        kind=decision.kind,
-        reason=decision.reason,
-        next_at=decision.next_at,
-        predicted=gain,
-        blocked_by=blocker,
-    )

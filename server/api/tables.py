@@ -1,4 +1,4 @@
-"""Tables of all kinds: lists, details, what comes next for them, and the jobs that people ask for."""
+"""Tables of all kinds: lists, details, the planner's next step, and policies."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ from firn.protocol.base import Request as In
 from server.api.deps import CatalogDep, PageOut, PagingDep, ServicesDep, TableDep, VisibilityDep
 from server.api.dropped import DropOut
 from server.api.errors import refusals
-from server.api.history_views import PinOut, SnapshotOut, VersionOut, pin_out, snapshots_out
+from server.api.history_views import PinOut, SnapshotOut, VersionOut, build_pin_out, load_snapshots_out
 from server.api.jobs import JobOut
-from server.api.policies import PolicyChangeIn, SettingOut, settings_out
+from server.api.policies import PolicyChangeIn, SettingOut, build_settings_out
+from server.api.table_details import build_next_out, load_table_out
 from server.api.table_views import (
     NextOut,
     PartitionOut,
     TableFilter,
     TableOut,
     TableRow,
-    next_out,
-    table_filter,
-    table_out,
-    table_rows,
+    load_table_rows,
+    parse_table_filter,
 )
 from server.service.planning.planner import find_planned_relation
 from server.service.tables.tables import TableDefinition
@@ -47,7 +46,7 @@ class ColumnIn(In):
 
 
 class TableIn(In):
-    """A table to be created; with a primary key it is a keyed one."""
+    """A table to be created; a primary key makes it a keyed table."""
 
     name: str
     columns: list[ColumnIn]
@@ -70,18 +69,18 @@ def list_tables(
     visible: VisibilityDep,
     catalog: CatalogDep,
     page: PagingDep,
-    asked: Annotated[TableFilter, Depends(table_filter)],
+    only: Annotated[TableFilter, Depends(parse_table_filter)],
 ) -> PageOut[TableRow]:
-    """By namespace and name; a keyed table is one entry, its stores are not listed.
+    """List tables by namespace and name. A keyed table is one entry; its stores are not listed.
 
-    In another order, or by health, only tables that the planner has looked at: new ones are, within seconds.
+    Other orders and the health filter list only tables that the planner has assessed, which takes seconds for new ones.
     """
-    return table_rows(services, visible, catalog, page, asked)
+    return load_table_rows(services, visible, catalog, page, only)
 
 
 @router.post("", status_code=201, summary="Create a table", responses=refusals(400, 404, 409))
 def create_table(services: ServicesDep, catalog: CatalogDep, body: TableIn) -> TableOut:
-    """Create a plain table, or with a primary key a keyed one; its namespace is created if need be."""
+    """Create a plain table, or with a primary key a keyed one. The server creates a missing namespace."""
     name = TableName.parse(body.name)
     check_settings(body.properties)
     schema = parse_schema([(column.name, column.type, column.comment) for column in body.columns])
@@ -91,60 +90,60 @@ def create_table(services: ServicesDep, catalog: CatalogDep, body: TableIn) -> T
         partition_spec=parse_partition_spec(schema, body.partition_by),
         properties=body.properties,
     )
-    spec = _key_of(body)
+    spec = _build_key_spec(body)
     services.namespaces.ensure(catalog, name.namespace)
     if spec is not None:
         services.keyed.create(catalog, definition, spec)
     else:
         services.tables.create(catalog, definition)
-    return table_out(services, catalog, name)
+    return load_table_out(services, catalog, name)
 
 
-def _key_of(body: TableIn) -> KeySpec | None:
-    """By the fields of the body or by the properties that an engine would use, with the same checks."""
-    named = {PRIMARY_KEY: ",".join(body.primary_key), SEQUENCE_FIELD: body.sequence_field or ""}
-    return KeySpec.from_properties({**body.properties, **{key: text for key, text in named.items() if text}})
+def _build_key_spec(body: TableIn) -> KeySpec | None:
+    """Build the key from the fields of the body, or from the properties that engines use; both have the same checks."""
+    fields = {PRIMARY_KEY: ",".join(body.primary_key), SEQUENCE_FIELD: body.sequence_field or ""}
+    return KeySpec.from_properties({**body.properties, **{key: text for key, text in fields.items() if text}})
 
 
 @router.get("/{table}", summary="Show a table", responses=refusals(404))
 def show_table(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> TableOut:
-    """Everything about one table."""
-    return table_out(services, catalog, table)
+    """Show all details of one table."""
+    return load_table_out(services, catalog, table)
 
 
 @router.delete("/{table}", summary="Drop a table", responses=refusals(403, 404, 409))
 def drop_table(
     services: ServicesDep, catalog: CatalogDep, table: TableDep, *, purge: Annotated[bool, Query()] = False
 ) -> DropOut:
-    """Drop a table with its stores, or a view; it can be brought back while the catalog keeps it.
+    """Drop a table with its stores, or a view. It can be restored until its retention ends.
 
-    With `purge` its files are deleted after that; without it they stay.
+    With `purge` the server then deletes its files; otherwise they stay.
     """
     return DropOut.of(services.drop(catalog, table, purge=purge))
 
 
 @router.get("/{table}/explain", summary="Explain the next job", responses=refusals(404))
 def explain_table(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> NextOut:
-    """Which job is due or why none is, what comes next and when."""
-    return next_out(services.planner.outlook(catalog, table).decision)
+    """Explain which job is due or why none is, and which job comes next and when."""
+    return build_next_out(services.planner.outlook(catalog, table).decision)
 
 
 @router.get("/{table}/pin", summary="Pin both stores for a reader", responses=refusals(404))
 def pin_table(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> PinOut:
-    """Both heads of one moment: what a reader that merges by itself reads."""
-    return pin_out(services.keyed.pin(catalog, table))
+    """Get snapshots of both stores that belong together, for a reader that merges them by itself."""
+    return build_pin_out(services.keyed.pin(catalog, table))
 
 
 @router.get("/{table}/snapshots", summary="List snapshots", responses=refusals(404))
 def list_snapshots(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> list[SnapshotOut]:
-    """Of the table, or of both stores; newest first."""
-    return snapshots_out(services, catalog, table)
+    """List the snapshots of the table, or of both stores; newest first."""
+    return load_snapshots_out(services, catalog, table)
 
 
 @router.get("/{table}/files", summary="Count files per partition", responses=refusals(404))
 def list_files(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> list[PartitionOut]:
-    """Of the table, or of both stores: how its live files lie."""
-    return [PartitionOut.model_validate(one) for one in services.layouts.of(catalog, table)]
+    """Count the live files of the table, or of both stores, by partition."""
+    return [PartitionOut.model_validate(partition) for partition in services.layouts.of(catalog, table)]
 
 
 @router.get("/{table}/versions", summary="List versions", responses=refusals(404))
@@ -154,51 +153,51 @@ def list_versions(
     table: TableDep,
     before: Annotated[int | None, Query(ge=0, le=HIGHEST_LONG)] = None,
 ) -> list[VersionOut]:
-    """Pairs of store heads that readers have been offered, newest first."""
+    """List the pairs of snapshots that readers of a keyed table could read together, newest first."""
     with services.database.reading() as uow:
         relation = find_planned_relation(uow, catalog, table)
-        return [VersionOut.of(one) for one in uow.keyed.versions(relation.id, limit=100, before=before)]
+        return [VersionOut.of(version) for version in uow.keyed.versions(relation.id, limit=100, before=before)]
 
 
 @router.get("/{table}/jobs", summary="List a table's jobs", responses=refusals(404))
 def list_table_jobs(services: ServicesDep, catalog: CatalogDep, table: TableDep, page: PagingDep) -> PageOut[JobOut]:
-    """Newest first."""
+    """List the jobs of a table, newest first."""
     with services.database.reading() as uow:
         relation = find_planned_relation(uow, catalog, table)
-        found = uow.jobs.list(JobFilter(relation_id=relation.id), limit=page.size, cursor=page.cursor)
-    return PageOut(items=[JobOut.of(job) for job in found.items], next_cursor=found.next_cursor)
+        jobs = uow.jobs.list(JobFilter(relation_id=relation.id), limit=page.size, cursor=page.cursor)
+    return PageOut(items=[JobOut.of(job) for job in jobs.items], next_cursor=jobs.next_cursor)
 
 
 @router.get("/{table}/policy", summary="Show a table's policy", responses=refusals(404))
 def show_policy(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> list[SettingOut]:
-    """Every setting with where it comes from."""
-    return settings_out(services.planner.outlook(catalog, table).policy)
+    """Show every setting with its value and source."""
+    return build_settings_out(services.planner.outlook(catalog, table).policy)
 
 
 @router.patch("/{table}/policy", summary="Change a table's policy", responses=refusals(400, 404, 409))
 def change_policy(
     services: ServicesDep, catalog: CatalogDep, table: TableDep, body: PolicyChangeIn
 ) -> list[SettingOut]:
-    """Set and remove policy settings of the table; the others stay. A key that is no policy setting is refused.
+    """Set and remove policy settings of the table; the others stay. The server refuses unknown keys.
 
-    The answer is the policy as it holds for the table afterwards.
+    The answer is the resulting policy of the table.
     """
     check_policy(body.set)
     check_disjoint(body.set, body.remove)
     services.change_properties(catalog, table, updates=body.set, removals=body.remove)
-    return settings_out(services.planner.outlook(catalog, table).policy)
+    return build_settings_out(services.planner.outlook(catalog, table).policy)
 
 
 @router.patch("/{table}/properties", summary="Change properties", responses=refusals(400, 404, 409))
 def change_properties(services: ServicesDep, catalog: CatalogDep, table: TableDep, body: PropertiesIn) -> TableOut:
-    """Of a plain table, or of a keyed table's base store; policy settings are checked."""
+    """Change properties of a plain table, or of a keyed table's base store. The server checks policy settings."""
     check_settings(body.set)
     check_disjoint(body.set, body.remove)
     services.change_properties(catalog, table, updates=body.set, removals=body.remove)
-    return table_out(services, catalog, table)
+    return load_table_out(services, catalog, table)
 
 
 def check_disjoint(updates: Mapping[str, str], removals: Sequence[str]) -> None:
-    """Invalid when a property is both set and removed: the request says nothing of the order."""
+    """Invalid when a property is both set and removed, because the request defines no order."""
     if both := sorted(set(updates) & set(removals)):
-        raise Invalid(f"{', '.join(both)}: both set and removed")
+        raise Invalid(f"the request both sets and removes {', '.join(both)}")

@@ -1,4 +1,4 @@
-"""Texts in bodies that are no text: JSON can write half a surrogate pair, which no database and no answer can hold."""
+"""Check of texts in bodies: JSON can encode half a surrogate pair, which no database and no answer can store."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _MAY_BE_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 async def check_texts(request: Request) -> None:
-    """Dependency of the whole API: Invalid when a text of the body cannot be written as UTF-8.
+    """Check the body, as a dependency of the management API: Invalid when a text cannot be encoded as UTF-8.
 
-    The Iceberg routes read their bodies with a parser that refuses the same.
+    The parser of the Iceberg routes refuses the same texts.
     """
     content = await request.body()
     if _MAY_BE_HALF.search(content) is None:
@@ -23,6 +23,6 @@ async def check_texts(request: Request) -> None:
     try:
         json.dumps(json.loads(content), ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        raise Invalid("malformed request: the body holds half a surrogate pair, which is no character") from error
+        raise Invalid("malformed request: the body has half a surrogate pair, which is not a character") from error
     except (ValueError, RecursionError):
-        return  # the route says what is wrong with it
+        return  # the route reports the error

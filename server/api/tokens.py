@@ -1,4 +1,4 @@
-"""Tokens: made, listed, revoked."""
+"""Tokens: create, list and revoke them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ router = APIRouter(prefix="/tokens", tags=["access"])
 
 
 class TokenIn(In):
-    """A token to be made; it can do what its owner can, or less."""
+    """A token to be created. It has the privileges of its owner, or fewer."""
 
     name: Annotated[str, Field(max_length=255)]
     owner: str | None = None
@@ -44,11 +44,11 @@ class TokenOut(Out):
     last_used_at: datetime | None
     revoked_at: datetime | None
     origin: str | None
-    """The token that it was made with or exchanged for; it ends with that one."""
+    """The token that created it or was exchanged for it. It ends with that token."""
 
     @classmethod
     def of(cls, token: Token, owner: str) -> TokenOut:
-        """As it is shown."""
+        """Build the answer from a token."""
         plain = ("id", "name", "kind", "created_at", "expires_at", "last_used_at", "revoked_at", "origin")
         return cls(
             **{name: getattr(token, name) for name in plain},
@@ -59,7 +59,7 @@ class TokenOut(Out):
 
 
 class NewTokenOut(TokenOut):
-    """A new token; `token` is what is sent, and is shown this once."""
+    """A new token. `token` is its secret, which the server shows only this once."""
 
     token: str
 
@@ -69,17 +69,19 @@ def list_tokens(
     services: ServicesDep,
     caller: CallerDep,
     page: PagingDep,
-    owner: Annotated[str | None, Query(description="whose; * is everybody's, for administrators")] = None,
+    owner: Annotated[
+        str | None, Query(description="a user's or service's name, or * for all; needs an administrator")
+    ] = None,
     kind: Annotated[TokenKind | None, Query()] = None,
 ) -> PageOut[TokenOut]:
-    """The caller's own; an administrator may ask for others'."""
-    found, owners = services.access.tokens.list(caller, owner, kind, limit=page.size, cursor=page.cursor)
-    return PageOut(items=[_shown(one, owners) for one in found.items], next_cursor=found.next_cursor)
+    """List the caller's own tokens; an administrator may list those of others."""
+    tokens, owners = services.access.tokens.list(caller, owner, kind, limit=page.size, cursor=page.cursor)
+    return PageOut(items=[_describe_token(token, owners) for token in tokens.items], next_cursor=tokens.next_cursor)
 
 
-@router.post("", status_code=201, summary="Make a token", responses=refusals(400, 403, 404))
+@router.post("", status_code=201, summary="Create a token", responses=refusals(400, 403, 404))
 def create_token(services: ServicesDep, caller: CallerDep, body: TokenIn) -> NewTokenOut:
-    """For the caller, or by an administrator for somebody else. The secret is shown this once."""
+    """Create a token for the caller; an administrator may create one for others. The secret appears only this once."""
     issued = services.access.tokens.create(
         caller,
         TokenRequest(
@@ -95,9 +97,12 @@ def create_token(services: ServicesDep, caller: CallerDep, body: TokenIn) -> New
 
 @router.delete("/{token_id}", status_code=204, summary="Revoke a token", responses=refusals(404))
 def revoke_token(services: ServicesDep, caller: CallerDep, token_id: str) -> None:
-    """At once on this server, within seconds on others, with every token that was made with it or exchanged for it."""
+    """Revoke a token and every token created with it or exchanged for it.
+
+    This server refuses them at once, other servers within seconds.
+    """
     services.access.tokens.revoke(caller, token_id)
 
 
-def _shown(token: Token, owners: Mapping[PrincipalId, str]) -> TokenOut:
+def _describe_token(token: Token, owners: Mapping[PrincipalId, str]) -> TokenOut:
     return TokenOut.of(token, owners.get(token.owner, ""))

@@ -1,4 +1,4 @@
-"""Upgrades of many Hive tables at once."""
+"""Batches: upgrades or checks of many Hive tables with one request."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ router = APIRouter(prefix="/catalogs/{catalog}/hive", tags=["hive"])
 
 
 class KeyIn(In):
-    """The key of one table among many."""
+    """The key of one table of the batch."""
 
     primary_key: list[str]
     sequence_field: str | None = None
     key_scope: KeyScope = KeyScope.GLOBAL
 
     def spec(self) -> KeySpec | None:
-        """None without columns: a plain table."""
+        """Build the key; None without columns, for a plain table."""
         if not self.primary_key:
             return None
         return KeySpec(primary_key=tuple(self.primary_key), sequence_field=self.sequence_field, scope=self.key_scope)
 
 
 class UpgradeManyIn(In):
-    """Which tables are to be upgraded, by names and patterns such as `sales.*`, and how.
+    """The tables to upgrade, as names and patterns such as `sales.*`, and their keys and properties.
 
-    `key` is for all of them, `keys` for those that are named there. With `dry_run` they are only checked.
+    `keys` has the keys of single tables, `key` that of all others. With `dry_run` the server only checks the tables.
     """
 
     tables: list[str] = Field(min_length=1)
@@ -46,7 +46,7 @@ class UpgradeManyIn(In):
 
 
 class BatchOut(Out):
-    """What one request has started: how many operations of it stand where, and what may be done to all of them."""
+    """The operations of one request: their number by outcome, and the actions that are allowed on all of them."""
 
     id: UUID
     kind: OperationKind
@@ -58,9 +58,9 @@ class BatchOut(Out):
 
     @classmethod
     def of(cls, batch: UUID, tally: Tally) -> BatchOut:
-        """A batch as it is shown."""
+        """Build the answer from the counts of a batch."""
         tables = sum(tally.outcomes.values())
-        unfinished = sum(tally.outcomes.get(one, 0) for one in ("waiting", "running", "paused"))
+        unfinished = sum(tally.outcomes.get(outcome, 0) for outcome in ("waiting", "running", "paused"))
         return cls(
             id=batch,
             kind=tally.kind,
@@ -73,7 +73,7 @@ class BatchOut(Out):
 
 
 class StartedOut(Out):
-    """A batch that was started, None where nothing was to be done; and tables that need nothing, with the reason."""
+    """The started batch, or null if there is nothing to do. `skipped` names the skipped tables with the reasons."""
 
     batch: BatchOut | None
     skipped: dict[str, str]
@@ -81,16 +81,16 @@ class StartedOut(Out):
 
 @router.post("/upgrade", status_code=202, summary="Upgrade or check many tables", responses=refusals(400, 404, 503))
 def upgrade_many(services: ServicesDep, catalog: CatalogDep, body: UpgradeManyIn) -> StartedOut:
-    """Start one operation for each matching table; nothing is looked at before this answers."""
-    keys = {name: one.spec() for name, one in body.keys.items()}
-    wanted = Wanted(
+    """Start one operation for each matching table. The server answers before it reads any table."""
+    keys = {name: key.spec() for name, key in body.keys.items()}
+    selection = Wanted(
         tables=body.tables,
         key=None if body.key is None else body.key.spec(),
         keys=keys,
         properties=body.properties,
         dry_run=body.dry_run,
     )
-    started = services.hive.operations.start_many(catalog, wanted)
+    started = services.hive.operations.start_many(catalog, selection)
     services.hive.poke()
     tally = services.hive.operations.tally(catalog, started.batch) if started.count else None
     batch = None if tally is None else BatchOut.of(started.batch, tally)
@@ -99,19 +99,19 @@ def upgrade_many(services: ServicesDep, catalog: CatalogDep, body: UpgradeManyIn
 
 @router.get("/upgrades/{batch}", summary="Show how far a batch is", responses=refusals(404))
 def show_batch(services: ServicesDep, catalog: CatalogDep, batch: UUID) -> BatchOut:
-    """In numbers; its operations are listed by `GET /operations?batch=`."""
+    """Show the progress of a batch in numbers; `GET /operations?batch=` lists its operations."""
     return BatchOut.of(batch, services.hive.operations.tally(catalog, BatchId(batch)))
 
 
 @router.post("/upgrades/{batch}/pause", summary="Pause a batch", responses=refusals(404))
 def pause_batch(services: ServicesDep, catalog: CatalogDep, batch: UUID) -> BatchOut:
-    """Everything of it that has not ended."""
+    """Pause all unfinished operations of a batch."""
     return BatchOut.of(batch, services.hive.operations.pause_all(catalog, BatchId(batch)))
 
 
 @router.post("/upgrades/{batch}/resume", summary="Resume a batch", responses=refusals(404))
 def resume_batch(services: ServicesDep, catalog: CatalogDep, batch: UUID) -> BatchOut:
-    """Everything of it that is paused."""
+    """Resume all paused operations of a batch."""
     tally = services.hive.operations.resume_all(catalog, BatchId(batch))
     services.hive.poke()
     return BatchOut.of(batch, tally)
@@ -119,7 +119,7 @@ def resume_batch(services: ServicesDep, catalog: CatalogDep, batch: UUID) -> Bat
 
 @router.post("/upgrades/{batch}/cancel", summary="Cancel a batch", responses=refusals(404))
 def cancel_batch(services: ServicesDep, catalog: CatalogDep, batch: UUID) -> BatchOut:
-    """Everything of it that has not ended; tables that are upgraded already stay so."""
+    """Cancel all unfinished operations of a batch. Tables that are upgraded already stay upgraded."""
     tally = services.hive.operations.cancel_all(catalog, BatchId(batch))
     services.hive.poke()
     return BatchOut.of(batch, tally)

@@ -1,4 +1,4 @@
-"""A table's upkeep: its health, and what keeps jobs from it for a while."""
+"""The health of a table, and its blockers, which keep jobs from it for a while."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ router = APIRouter(prefix="/catalogs/{catalog}/tables/{table}", tags=["tables"])
 
 
 class LossOut(Out):
-    """What one part takes from the score, of how many points, and the figure behind it."""
+    """The points that one part takes from the score, of its maximum, and the measured value behind it."""
 
     part: HealthPart
     points_lost: float
@@ -29,14 +29,14 @@ class LossOut(Out):
 
 
 class TableHealthOut(Out):
-    """100: there is nothing to do."""
+    """The health score of a table: at 100 there is nothing to do."""
 
     score: int
     parts: list[LossOut]
 
 
 class BlockerIn(In):
-    """What is to be kept from the table: jobs of these kinds, or with none named of any."""
+    """A blocker to be created, for jobs of these kinds, or of all kinds if the list is empty."""
 
     reason: str
     until: AwareDatetime
@@ -44,7 +44,7 @@ class BlockerIn(In):
 
 
 class TableBlockerOut(Out):
-    """Until when jobs are kept from a table, from whom, and why; no kinds are all of them."""
+    """A blocker: the planner starts no job of these kinds before `until`. An empty list means all kinds."""
 
     id: UUID
     reason: str
@@ -55,7 +55,7 @@ class TableBlockerOut(Out):
 
     @classmethod
     def of(cls, blocker: Blocker) -> TableBlockerOut:
-        """A blocker as it is shown."""
+        """Build the answer from a blocker."""
         return cls(
             id=blocker.id,
             reason=blocker.reason,
@@ -70,9 +70,9 @@ class TableBlockerOut(Out):
 def show_health(
     services: ServicesDep, catalog: CatalogDep, table: TableDep, *, measure: Annotated[bool, Query()] = False
 ) -> TableHealthOut:
-    """How far the table is from having nothing to do, and what takes the points.
+    """Score a table's health and show what takes points.
 
-    With `measure` its manifests are read too, for how evenly its partitions are filled.
+    With `measure` the server also reads the manifests, to see how evenly the partitions are filled.
     """
     outlook = services.planner.outlook(catalog, table)
     skew = services.layouts.skew(catalog, table) if measure else None
@@ -81,13 +81,13 @@ def show_health(
 
 @router.get("/blockers", summary="List blockers", responses=refusals(404))
 def list_blockers(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> list[TableBlockerOut]:
-    """Those that hold now."""
-    return [TableBlockerOut.of(one) for one in services.blockers.of(catalog, table)]
+    """List the current blockers of a table."""
+    return [TableBlockerOut.of(blocker) for blocker in services.blockers.of(catalog, table)]
 
 
 @router.post("/blockers", status_code=201, summary="Block a table", responses=refusals(400, 404))
 def block_table(services: ServicesDep, catalog: CatalogDep, table: TableDep, body: BlockerIn) -> TableBlockerOut:
-    """No new job begins until then; a running one goes on."""
+    """Block a table: no new job starts before `until`. A running job continues."""
     blocker = services.blockers.block(catalog, table, reason=body.reason, until=body.until, kinds=body.kinds)
     return TableBlockerOut.of(blocker)
 
@@ -96,5 +96,5 @@ def block_table(services: ServicesDep, catalog: CatalogDep, table: TableDep, bod
 def unblock_table(
     services: ServicesDep, catalog: CatalogDep, table: TableDep, blocker: Annotated[UUID | None, Query()] = None
 ) -> None:
-    """Lift one blocker, or all of them."""
+    """Remove one blocker, or all of them."""
     services.blockers.unblock(catalog, table, None if blocker is None else BlockerId(blocker))

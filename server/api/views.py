@@ -1,4 +1,4 @@
-"""Stored views: what each version reads, and going back to one. A keyed table is a table here, not a view."""
+"""Stored views: their versions and the rollback to one. These routes do not serve keyed tables."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from server.service.tables.view_versions import SeenView
 router = APIRouter(prefix="/catalogs/{catalog}/views/{view}", tags=["views"])
 
 
-def _view_name(view: Annotated[str, Path(description="NAMESPACE.VIEW")]) -> TableName:
+def _parse_view_name(view: Annotated[str, Path(description="NAMESPACE.VIEW")]) -> TableName:
     return TableName.parse(view)
 
 
-ViewDep = Annotated[TableName, Depends(_view_name)]
+ViewDep = Annotated[TableName, Depends(_parse_view_name)]
 
 
 class ViewColumnOut(Out):
@@ -39,7 +39,7 @@ class ViewColumnOut(Out):
 
 
 class ViewVersionOut(Out):
-    """One version that the view has kept."""
+    """One version that the view keeps."""
 
     version_id: int
     committed_at: datetime
@@ -67,14 +67,14 @@ class ViewOut(Out):
 
 
 class ViewRollbackIn(In):
-    """The version to go back to; `expected_version` is the one that a dry run has shown to be current."""
+    """The target version; `expected_version` is the current version that a dry run showed."""
 
     version_id: int
     expected_version: int | None = None
 
 
 class ViewRollbackOut(Out):
-    """What is different after it."""
+    """The changes that the rollback makes to the view."""
 
     done: bool
     version: int
@@ -84,17 +84,17 @@ class ViewRollbackOut(Out):
 
 @router.get("", summary="Show a view", responses=refusals(404, 409))
 def show_view(services: ServicesDep, catalog: CatalogDep, view: ViewDep) -> ViewOut:
-    """Its SQL and columns, version by version, newest first."""
-    return _view(services.view_versions.look(catalog, view))
+    """Show the SQL and columns of each version, newest first."""
+    return _describe_view(services.view_versions.look(catalog, view))
 
 
 @router.delete("", status_code=204, summary="Drop a view", responses=refusals(404, 409))
 def drop_view(services: ServicesDep, catalog: CatalogDep, view: ViewDep) -> None:
-    """Forget it; what it reads is untouched."""
+    """Drop a view. The tables that it reads stay."""
     services.views.drop(catalog, view)
 
 
-@router.post("/rollback", summary="Go back to a version of a view", responses=refusals(400, 404, 409))
+@router.post("/rollback", summary="Roll a view back", responses=refusals(400, 404, 409))
 def roll_back_view(
     services: ServicesDep,
     catalog: CatalogDep,
@@ -103,18 +103,20 @@ def roll_back_view(
     *,
     dry_run: Annotated[bool, Query()] = False,
 ) -> ViewRollbackOut:
-    """Make a version current that the view has kept; all versions stay."""
+    """Make a kept version current. All versions stay."""
     if dry_run:
-        found = services.view_versions.plan(catalog, view, body.version_id)
+        rollback = services.view_versions.plan(catalog, view, body.version_id)
     else:
-        found = services.view_versions.rollback(catalog, view, body.version_id, expected_version=body.expected_version)
-    changes = [ChangeOut.of(change) for change in found.changes]
-    return ViewRollbackOut(done=not dry_run, version=found.now, target=found.then, changes=changes)
+        rollback = services.view_versions.rollback(
+            catalog, view, body.version_id, expected_version=body.expected_version
+        )
+    changes = [ChangeOut.of(change) for change in rollback.changes]
+    return ViewRollbackOut(done=not dry_run, version=rollback.now, target=rollback.then, changes=changes)
 
 
-def _view(seen: SeenView) -> ViewOut:
-    relation, metadata = seen.relation, seen.metadata
-    versions = sorted(metadata["versions"], key=lambda one: int(one["version-id"]), reverse=True)
+def _describe_view(state: SeenView) -> ViewOut:
+    relation, metadata = state.relation, state.metadata
+    versions = sorted(metadata["versions"], key=lambda version: int(version["version-id"]), reverse=True)
     return ViewOut(
         id=relation.id,
         catalog=relation.catalog,
@@ -125,12 +127,12 @@ def _view(seen: SeenView) -> ViewOut:
         created_at=relation.created_at,
         updated_at=relation.updated_at,
         current_version=metadata["current-version-id"],
-        versions=[_version(metadata, version) for version in versions],
+        versions=[_describe_version(metadata, version) for version in versions],
         properties=metadata.get("properties") or {},
     )
 
 
-def _version(metadata: Json, version: Json) -> ViewVersionOut:
+def _describe_version(metadata: Json, version: Json) -> ViewVersionOut:
     fields = read_version_schema(metadata, version)["fields"]
     return ViewVersionOut(
         version_id=version["version-id"],

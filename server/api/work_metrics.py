@@ -1,4 +1,4 @@
-"""What `/metrics` tells of background work, from what the database knows: the same whichever server is asked."""
+"""The metrics of background work. They come from the database, so every server exposes the same values."""
 
 from __future__ import annotations
 
@@ -11,62 +11,69 @@ from server.service.optimizers.fleet import GroupFleet
 from server.service.planning.overview import Overview
 
 
-def work_figures(found: Overview) -> Sequence[Figures]:
-    """The queue, the slots, and what was done within the last hour."""
-    oldest: dict[tuple[str, ...], float] = {(load.group.name,): 0.0 for load in found.groups}
-    for one in found.waiting:
-        age = (found.at - one.oldest).total_seconds()
-        oldest[(one.group,)] = max(oldest.get((one.group,), 0.0), age)
+def build_work_figures(overview: Overview) -> Sequence[Figures]:
+    """Measure the queue, the slots, the tables, and the jobs that ended within the last hour."""
+    return [*_queue_figures(overview), *_table_figures(overview), *_finished_figures(overview)]
+
+
+def _queue_figures(overview: Overview) -> Sequence[Figures]:
+    oldest: dict[tuple[str, ...], float] = {(load.group.name,): 0.0 for load in overview.groups}
+    for pending in overview.waiting:
+        age = (overview.at - pending.oldest).total_seconds()
+        oldest[(pending.group,)] = max(oldest.get((pending.group,), 0.0), age)
     queued: dict[tuple[str, ...], float] = {
-        (one.group, str(one.kind), one.priority): float(one.jobs) for one in found.waiting
+        (pending.group, str(pending.kind), pending.priority): float(pending.jobs) for pending in overview.waiting
     }
-    done = {(str(one.kind), str(one.status)): one for one in found.last_hour}
+    slots: dict[tuple[str, ...], float] = {(load.group.name,): load.slots for load in overview.groups}
     return [
         Figures(
             "firn_queue_oldest_seconds", "How long the oldest pending job of a group has waited.", ("group",), oldest
         ),
         Figures("firn_queue_jobs", "Pending jobs.", ("group", "kind", "priority"), queued),
-        Figures(
-            "firn_slots",
-            "Slots of living optimizers.",
-            ("group",),
-            {(one.group.name,): one.slots for one in found.groups},
-        ),
-        Figures(
-            "firn_tables",
-            "Tables by their health: good from 80, fair from 50.",
-            ("health",),
-            {(grade,): float(count) for grade, count in found.by_health.items()},
-        ),
-        Figures("firn_due_tables", "Tables that the planner has still to look at.", (), {(): float(found.due_tables)}),
+        Figures("firn_slots", "Slots of live optimizers.", ("group",), slots),
+    ]
+
+
+def _table_figures(overview: Overview) -> Sequence[Figures]:
+    by_health: dict[tuple[str, ...], float] = {(grade,): float(count) for grade, count in overview.by_health.items()}
+    due: dict[tuple[str, ...], float] = {(): float(overview.due_tables)}
+    return [
+        Figures("firn_tables", "Tables by their health: good from 80, fair from 50.", ("health",), by_health),
+        Figures("firn_due_tables", "Tables that the planner has still to assess.", (), due),
+    ]
+
+
+def _finished_figures(overview: Overview) -> Sequence[Figures]:
+    finished = {(str(jobs.kind), str(jobs.status)): jobs for jobs in overview.last_hour}
+    return [
         Figures(
             "firn_jobs_ended_last_hour",
             "Jobs that ended within the last hour.",
             ("kind", "status"),
-            {key: float(one.jobs) for key, one in done.items()},
+            {key: float(jobs.jobs) for key, jobs in finished.items()},
         ),
         Figures(
             "firn_bytes_freed_last_hour",
-            "Bytes that these have deleted from storage.",
+            "Bytes that these jobs deleted from storage.",
             ("kind", "status"),
-            {key: float(one.bytes_freed) for key, one in done.items()},
+            {key: float(jobs.bytes_freed) for key, jobs in finished.items()},
         ),
         Figures(
             "firn_bytes_rewritten_last_hour",
-            "Bytes that these have written anew.",
+            "Bytes that these jobs rewrote.",
             ("kind", "status"),
-            {key: float(one.bytes_rewritten) for key, one in done.items()},
+            {key: float(jobs.bytes_rewritten) for key, jobs in finished.items()},
         ),
     ]
 
 
-def fleet_figures(fleets: Mapping[GroupName, GroupFleet]) -> Figures:
-    """The optimizers that the server starts: how many are wanted, and where launches stand."""
+def build_fleet_figures(fleets: Mapping[GroupName, GroupFleet]) -> Figures:
+    """Measure the optimizers that the server starts: the wanted number, and launches by state."""
     values: dict[tuple[str, ...], float] = {}
     for group, fleet in fleets.items():
         values[(group, "wanted")] = fleet.decision.wanted
         values[(group, "failed")] = fleet.failures
         for status in (LaunchStatus.STARTING, LaunchStatus.WORKING, LaunchStatus.DRAINING):
             values[(group, str(status))] = fleet.count(status)
-    means = "Optimizers that the server starts: wanted, and by where they stand; failed are those in a row."
-    return Figures("firn_launches", means, ("group", "state"), values)
+    meaning = "Optimizers that the server starts: wanted, and launches by state; failed counts consecutive failures."
+    return Figures("firn_launches", meaning, ("group", "state"), values)

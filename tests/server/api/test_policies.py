@@ -71,7 +71,7 @@ def test_an_unknown_policy_key_of_a_table_was_stored_as_a_dead_property(api: Api
     assert far.status_code == 400
     assert "known are" in far.json()["error"]["hint"]
     both = api.http.patch(path, json={"set": {ROWS: "5"}, "remove": [ROWS]})
-    assert both.json()["error"]["message"] == f"{ROWS}: both set and removed"
+    assert both.json()["error"]["message"] == f"the request both sets and removes {ROWS}"
     shown = good(api.http.patch(path, json={"set": {ROWS: "5"}}))
     assert [(one["key"], one["value"]) for one in shown if one["source"] == "table"] == [(ROWS, "5")]
     assert good(api.http.patch(path, json={"remove": [ROWS]})) == good(api.http.get(path))

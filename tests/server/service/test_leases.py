@@ -189,4 +189,4 @@ def test_a_fault_of_the_server_ends_the_job_and_is_told(orders: Lake, monkeypatc
     orders.services.planner.run_now(LAKE, ORDERS, JobKind.MERGE, {})
     status, job = asked_for_a_task(orders, monkeypatch, KeyError("snapshot-id"))
     assert (status, job.status) == (204, JobStatus.FAILED)
-    assert job.error == "its task cannot be made: KeyError: 'snapshot-id'"
+    assert job.error == "building the task failed: KeyError: 'snapshot-id'"

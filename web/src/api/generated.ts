@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * List requests, newest first
-         * @description Reads appear some seconds after they were answered, changes and refusals at once.
+         * @description List requests. Changes and refusals appear at once, reads some seconds after their answer.
          */
         get: operations["list_audit_audit_get"];
         put?: never;
@@ -33,7 +33,7 @@ export interface paths {
         };
         /**
          * List catalogs
-         * @description All catalogs of this server.
+         * @description List the catalogs that the caller may see.
          */
         get: operations["list_catalogs_catalogs_get"];
         put?: never;
@@ -57,14 +57,16 @@ export interface paths {
         };
         /**
          * Show a catalog
-         * @description One catalog.
+         * @description Show one catalog.
          */
         get: operations["show_catalog_catalogs__catalog__get"];
         put?: never;
         post?: never;
         /**
          * Drop a catalog
-         * @description Drop an empty catalog; its warehouse stays. Refused while it keeps what was dropped, unless that is forgotten.
+         * @description Drop an empty catalog; its warehouse stays.
+         *
+         *     The server refuses while the catalog keeps dropped tables, unless `forget_dropped` gives these up.
          */
         delete: operations["drop_catalog_catalogs__catalog__delete"];
         options?: never;
@@ -80,8 +82,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List what was dropped
-         * @description What can still be brought back, and what is being purged; newest first.
+         * List dropped tables
+         * @description List the dropped tables, views and namespaces that can be restored, and running purges; newest first.
          */
         get: operations["list_dropped_catalogs__catalog__dropped_get"];
         put?: never;
@@ -100,15 +102,15 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Show one that was dropped
-         * @description One entry; a table's has the table's id.
+         * Show a dropped table
+         * @description Show one entry. The entry of a table has the table's id.
          */
         get: operations["show_dropped_catalogs__catalog__dropped__entry_id__get"];
         put?: never;
         post?: never;
         /**
-         * Purge it
-         * @description Delete its files now, in the background, or with `keep_files` only take it off the list. There is no way back.
+         * Purge a dropped table
+         * @description Start deleting its files now, or with `keep_files` only forget the entry. Neither can be undone.
          */
         delete: operations["purge_catalogs__catalog__dropped__entry_id__delete"];
         options?: never;
@@ -126,8 +128,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Bring it back
-         * @description Under its own name or another; a namespace that is gone is made again. A namespace's entry brings all of it.
+         * Restore a dropped table
+         * @description Restore a dropped table under its own name or another. The server creates a missing namespace again.
+         *
+         *     Undropping the entry of a namespace restores all its tables and views.
          */
         post: operations["undrop_catalogs__catalog__dropped__entry_id__undrop_post"];
         delete?: never;
@@ -145,7 +149,7 @@ export interface paths {
         };
         /**
          * List Hive tables
-         * @description From Firn's own index: no metastore is asked. `differs` are those that are upgraded and have drifted.
+         * @description List tables from Firn's index, without a call to the metastore. `differs` selects out-of-sync tables.
          */
         get: operations["list_hive_catalogs__catalog__hive_get"];
         put?: never;
@@ -165,7 +169,7 @@ export interface paths {
         };
         /**
          * List Hive databases
-         * @description Databases of the metastore that have tables.
+         * @description List the databases of the metastore that have tables.
          */
         get: operations["list_databases_catalogs__catalog__hive_databases_get"];
         put?: never;
@@ -187,7 +191,7 @@ export interface paths {
         put?: never;
         /**
          * List the metastore now
-         * @description Bring the index up to date without waiting for its turn.
+         * @description Update the index from the metastore now.
          */
         post: operations["refresh_catalogs__catalog__hive_refresh_post"];
         delete?: never;
@@ -207,7 +211,7 @@ export interface paths {
         put?: never;
         /**
          * Upgrade or check many tables
-         * @description Start one operation for each matching table; nothing is looked at before this answers.
+         * @description Start one operation for each matching table. The server answers before it reads any table.
          */
         post: operations["upgrade_many_catalogs__catalog__hive_upgrade_post"];
         delete?: never;
@@ -225,7 +229,7 @@ export interface paths {
         };
         /**
          * Show how far a batch is
-         * @description In numbers; its operations are listed by `GET /operations?batch=`.
+         * @description Show the progress of a batch in numbers; `GET /operations?batch=` lists its operations.
          */
         get: operations["show_batch_catalogs__catalog__hive_upgrades__batch__get"];
         put?: never;
@@ -247,7 +251,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel a batch
-         * @description Everything of it that has not ended; tables that are upgraded already stay so.
+         * @description Cancel all unfinished operations of a batch. Tables that are upgraded already stay upgraded.
          */
         post: operations["cancel_batch_catalogs__catalog__hive_upgrades__batch__cancel_post"];
         delete?: never;
@@ -267,7 +271,7 @@ export interface paths {
         put?: never;
         /**
          * Pause a batch
-         * @description Everything of it that has not ended.
+         * @description Pause all unfinished operations of a batch.
          */
         post: operations["pause_batch_catalogs__catalog__hive_upgrades__batch__pause_post"];
         delete?: never;
@@ -287,7 +291,7 @@ export interface paths {
         put?: never;
         /**
          * Resume a batch
-         * @description Everything of it that is paused.
+         * @description Resume all paused operations of a batch.
          */
         post: operations["resume_batch_catalogs__catalog__hive_upgrades__batch__resume_post"];
         delete?: never;
@@ -305,7 +309,7 @@ export interface paths {
         };
         /**
          * Show a Hive table
-         * @description From the index; a table that the index has not seen is looked for in the metastore.
+         * @description Show a table from the index. The server asks the metastore for a table that the index does not have.
          */
         get: operations["show_hive_catalogs__catalog__hive__full_name__get"];
         put?: never;
@@ -327,7 +331,7 @@ export interface paths {
         put?: never;
         /**
          * Check whether a table can be upgraded
-         * @description The pre-flight report; nothing is changed.
+         * @description Check whether an upgrade is possible. Changes nothing.
          */
         post: operations["check_catalogs__catalog__hive__full_name__check_post"];
         delete?: never;
@@ -345,13 +349,13 @@ export interface paths {
         };
         /**
          * Show what a conversion would do
-         * @description What would be read and written anew, and what stands in the way; nothing is changed.
+         * @description Show what the conversion would read and write, and what prevents it. Changes nothing.
          */
-        get: operations["look_catalogs__catalog__hive__full_name__convert_get"];
+        get: operations["preview_conversion_catalogs__catalog__hive__full_name__convert_get"];
         put?: never;
         /**
          * Convert a table by a rewrite
-         * @description Add a table, empty, and the job that fills it with the Hive table's rows; that one is not followed afterwards.
+         * @description Create an empty table, and the job that fills it with the Hive table's rows. No sync follows.
          */
         post: operations["convert_catalogs__catalog__hive__full_name__convert_post"];
         delete?: never;
@@ -369,13 +373,13 @@ export interface paths {
         };
         /**
          * Show what a downgrade has to do
-         * @description As far as it can be known before; changes nothing.
+         * @description Show the work of a downgrade, as far as the server knows it before the start. Changes nothing.
          */
-        get: operations["left_to_do_catalogs__catalog__hive__full_name__downgrade_get"];
+        get: operations["preview_downgrade_catalogs__catalog__hive__full_name__downgrade_get"];
         put?: never;
         /**
-         * Give a table back to Hive
-         * @description Hive gets everything that was changed here, and the table is dropped here; look at the operation for progress.
+         * Downgrade a table to Hive
+         * @description Publish all changes to Hive, then drop the table from the catalog. The operation tells the progress.
          */
         post: operations["downgrade_catalogs__catalog__hive__full_name__downgrade_post"];
         delete?: never;
@@ -393,7 +397,7 @@ export interface paths {
         };
         /**
          * List what syncs and publishes did
-         * @description Partition by partition, newest first; the newest of each table are kept.
+         * @description List events per partition, newest first. The server keeps only the newest of each table.
          */
         get: operations["list_hive_events_catalogs__catalog__hive__full_name__history_get"];
         put?: never;
@@ -413,14 +417,16 @@ export interface paths {
         };
         /**
          * Show what a publish has to do
-         * @description Compares the table's files with those that Hive lists, partition by partition; changes nothing.
+         * @description Compare the table's files with Hive's, partition by partition. Changes nothing.
          */
-        get: operations["left_to_publish_catalogs__catalog__hive__full_name__publish_get"];
+        get: operations["preview_publish_catalogs__catalog__hive__full_name__publish_get"];
         put?: never;
         /**
          * Publish a table now
-         * @description Give Hive what has changed. With `merge`, pending changes are merged first: then the answer is that job, and the
-         *     server publishes once it has ended. `GET …/hive/{full_name}` tells under `publish_request` how far it is.
+         * @description Publish the changed partitions to Hive.
+         *
+         *     With `merge` a job first merges pending changes.  The answer is then that job, and the server publishes once it has
+         *     ended.  `GET …/hive/{full_name}` shows the progress in `publish_request`.
          */
         post: operations["publish_catalogs__catalog__hive__full_name__publish_post"];
         delete?: never;
@@ -437,8 +443,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Show what publishes have left behind
-         * @description Directories that partitions were at before, with their bytes; no directory is listed for it.
+         * Show retired directories
+         * @description Show the directories that publishing replaced, with their bytes, without listing any directory.
          */
         get: operations["show_retired_directories_catalogs__catalog__hive__full_name__retired_directories_get"];
         put?: never;
@@ -460,8 +466,10 @@ export interface paths {
         put?: never;
         /**
          * Sync a table now
-         * @description Take over what Hive-side writers did; `everything` lists every directory whatever the metastore says, with
-         *     `only_schema` none is looked at.
+         * @description Take over the changes of Hive-side writers.
+         *
+         *     With `everything` the server lists every directory, whatever the metastore reports; with `only_schema` it lists
+         *     none.
          */
         post: operations["sync_catalogs__catalog__hive__full_name__sync_post"];
         delete?: never;
@@ -481,7 +489,7 @@ export interface paths {
         put?: never;
         /**
          * Upgrade a table in place
-         * @description Start an upgrade; look at the operation for its progress.
+         * @description Start an upgrade. The operation tells its progress.
          */
         post: operations["upgrade_catalogs__catalog__hive__full_name__upgrade_post"];
         delete?: never;
@@ -501,7 +509,7 @@ export interface paths {
         put?: never;
         /**
          * Import tables
-         * @description Start an import; the operation tells its progress and counts, `entries` what becomes of each table.
+         * @description Start an import. The operation tells the progress and counts, `entries` the result for each table.
          */
         post: operations["start_import_catalogs__catalog__imports_post"];
         delete?: never;
@@ -518,8 +526,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List what an import has found
-         * @description In the order found; `state` may be repeated.
+         * List the entries of an import
+         * @description List entries in the order in which the import discovered them. `state` may be repeated.
          */
         get: operations["list_entries_catalogs__catalog__imports__operation_id__entries_get"];
         put?: never;
@@ -540,8 +548,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Go on with an import now
-         * @description Do not wait until the source is asked again by itself.
+         * Resume an import now
+         * @description Retry the source now instead of at the next scheduled attempt.
          */
         post: operations["resume_import_catalogs__catalog__imports__operation_id__resume_post"];
         delete?: never;
@@ -559,7 +567,9 @@ export interface paths {
         };
         /**
          * List tables whose locations break the rule
-         * @description Each page looks at so many tables, and may be empty while others follow. Only metadata files are read.
+         * @description List misplaced tables. `limit` counts the tables that the server checks, so an empty page may have successors.
+         *
+         *     The server reads only metadata files.
          */
         get: operations["list_misplaced_catalogs__catalog__misplaced_get"];
         put?: never;
@@ -579,13 +589,13 @@ export interface paths {
         };
         /**
          * List namespaces
-         * @description The namespaces directly under `parent`, or at the top.
+         * @description List the namespaces directly under `parent`, or those at the top.
          */
         get: operations["list_namespaces_catalogs__catalog__namespaces_get"];
         put?: never;
         /**
          * Create a namespace
-         * @description Create a namespace; its parents are created if need be.
+         * @description Create a namespace, and its parents if they do not exist.
          */
         post: operations["create_namespace_catalogs__catalog__namespaces_post"];
         delete?: never;
@@ -606,7 +616,7 @@ export interface paths {
         post?: never;
         /**
          * Drop a namespace
-         * @description Drop an empty namespace, or with `recursive` everything in it: it can be brought back as a whole or singly.
+         * @description Drop an empty namespace, or with `recursive` one with its content, which can be restored in full or in part.
          */
         delete: operations["drop_namespace_catalogs__catalog__namespaces__namespace__delete"];
         options?: never;
@@ -625,7 +635,7 @@ export interface paths {
         put?: never;
         /**
          * Protect a namespace
-         * @description Nobody can drop it; tables in it are protected one by one.
+         * @description Protect a namespace against dropping. This does not protect its tables: protect each of them.
          */
         post: operations["protect_namespace_catalogs__catalog__namespaces__namespace__protect_post"];
         delete?: never;
@@ -645,7 +655,7 @@ export interface paths {
         put?: never;
         /**
          * Unprotect a namespace
-         * @description It can be dropped again.
+         * @description Lift the protection of a namespace.
          */
         post: operations["unprotect_namespace_catalogs__catalog__namespaces__namespace__unprotect_post"];
         delete?: never;
@@ -663,12 +673,12 @@ export interface paths {
         };
         /**
          * Show a policy
-         * @description What is set for the catalog, or for one namespace of it, and what holds there.
+         * @description Show the settings of the catalog or of one of its namespaces, and the effective values.
          */
         get: operations["show_policy_catalogs__catalog__policy_get"];
         /**
          * Set a policy
-         * @description Replace what is set for the catalog, or for one namespace of it; tables inherit it.
+         * @description Replace the settings of the catalog or of one of its namespaces. Tables inherit them.
          */
         put: operations["set_policy_catalogs__catalog__policy_put"];
         post?: never;
@@ -677,7 +687,7 @@ export interface paths {
         head?: never;
         /**
          * Change a policy
-         * @description Set and remove single settings of the catalog, or of one namespace of it; the others stay.
+         * @description Set and remove single settings of the catalog or of one of its namespaces; the others stay.
          */
         patch: operations["change_policy_catalogs__catalog__policy_patch"];
         trace?: never;
@@ -697,7 +707,7 @@ export interface paths {
         head?: never;
         /**
          * Change a catalog's properties
-         * @description Set and remove properties, such as `firn.drop.retention`; what was dropped before keeps its time.
+         * @description Set and remove properties, such as `firn.drop.retention`. Tables dropped before keep their retention.
          */
         patch: operations["change_catalog_properties_catalogs__catalog__properties_patch"];
         trace?: never;
@@ -711,15 +721,15 @@ export interface paths {
         };
         /**
          * List tables
-         * @description By namespace and name; a keyed table is one entry, its stores are not listed.
+         * @description List tables by namespace and name. A keyed table is one entry; its stores are not listed.
          *
-         *     In another order, or by health, only tables that the planner has looked at: new ones are, within seconds.
+         *     Other orders and the health filter list only tables that the planner has assessed, which takes seconds for new ones.
          */
         get: operations["list_tables_catalogs__catalog__tables_get"];
         put?: never;
         /**
          * Create a table
-         * @description Create a plain table, or with a primary key a keyed one; its namespace is created if need be.
+         * @description Create a plain table, or with a primary key a keyed one. The server creates a missing namespace.
          */
         post: operations["create_table_catalogs__catalog__tables_post"];
         delete?: never;
@@ -737,16 +747,16 @@ export interface paths {
         };
         /**
          * Show a table
-         * @description Everything about one table.
+         * @description Show all details of one table.
          */
         get: operations["show_table_catalogs__catalog__tables__table__get"];
         put?: never;
         post?: never;
         /**
          * Drop a table
-         * @description Drop a table with its stores, or a view; it can be brought back while the catalog keeps it.
+         * @description Drop a table with its stores, or a view. It can be restored until its retention ends.
          *
-         *     With `purge` its files are deleted after that; without it they stay.
+         *     With `purge` the server then deletes its files; otherwise they stay.
          */
         delete: operations["drop_table_catalogs__catalog__tables__table__delete"];
         options?: never;
@@ -763,18 +773,18 @@ export interface paths {
         };
         /**
          * List blockers
-         * @description Those that hold now.
+         * @description List the current blockers of a table.
          */
         get: operations["list_blockers_catalogs__catalog__tables__table__blockers_get"];
         put?: never;
         /**
          * Block a table
-         * @description No new job begins until then; a running one goes on.
+         * @description Block a table: no new job starts before `until`. A running job continues.
          */
         post: operations["block_table_catalogs__catalog__tables__table__blockers_post"];
         /**
          * Unblock a table
-         * @description Lift one blocker, or all of them.
+         * @description Remove one blocker, or all of them.
          */
         delete: operations["unblock_table_catalogs__catalog__tables__table__blockers_delete"];
         options?: never;
@@ -791,7 +801,7 @@ export interface paths {
         };
         /**
          * Compare two states
-         * @description What leads from one state to the other: columns, properties, layout, rows, and the commits between.
+         * @description Compare two states: columns, properties, layout, rows, and the commits between them.
          */
         get: operations["compare_catalogs__catalog__tables__table__compare_get"];
         put?: never;
@@ -811,7 +821,7 @@ export interface paths {
         };
         /**
          * Explain the next job
-         * @description Which job is due or why none is, what comes next and when.
+         * @description Explain which job is due or why none is, and which job comes next and when.
          */
         get: operations["explain_table_catalogs__catalog__tables__table__explain_get"];
         put?: never;
@@ -831,7 +841,7 @@ export interface paths {
         };
         /**
          * Count files per partition
-         * @description Of the table, or of both stores: how its live files lie.
+         * @description Count the live files of the table, or of both stores, by partition.
          */
         get: operations["list_files_catalogs__catalog__tables__table__files_get"];
         put?: never;
@@ -851,9 +861,9 @@ export interface paths {
         };
         /**
          * Score a table's health
-         * @description How far the table is from having nothing to do, and what takes the points.
+         * @description Score a table's health and show what takes points.
          *
-         *     With `measure` its manifests are read too, for how evenly its partitions are filled.
+         *     With `measure` the server also reads the manifests, to see how evenly the partitions are filled.
          */
         get: operations["show_health_catalogs__catalog__tables__table__health_get"];
         put?: never;
@@ -873,7 +883,7 @@ export interface paths {
         };
         /**
          * List versions: commits with what each changed
-         * @description Of a table, of a keyed table with its stores, or of a view; newest first.
+         * @description List the commits of a table, of a keyed table with its stores, or of a view; newest first.
          */
         get: operations["list_history_catalogs__catalog__tables__table__history_get"];
         put?: never;
@@ -893,15 +903,15 @@ export interface paths {
         };
         /**
          * List a table's jobs
-         * @description Newest first.
+         * @description List the jobs of a table, newest first.
          */
         get: operations["list_table_jobs_catalogs__catalog__tables__table__jobs_get"];
         put?: never;
         /**
          * Start a job
-         * @description Start a maintenance job now; Conflict while another job is active on the table.
+         * @description Start a maintenance job now; 409 while another job is active on the table.
          *
-         *     A dry run answers what the job would do. To find orphans, every file has to be listed: that dry run is a job too.
+         *     A dry run reports what the job would do. The dry run of orphan removal lists every file, so it is a job too.
          */
         post: operations["start_job_catalogs__catalog__tables__table__jobs_post"];
         delete?: never;
@@ -919,7 +929,7 @@ export interface paths {
         };
         /**
          * List reports of scans and commits
-         * @description Of a table, or of a keyed table's stores; newest first.
+         * @description List the reports about a table, or about the stores of a keyed table; newest first.
          */
         get: operations["list_reports_catalogs__catalog__tables__table__metrics_get"];
         put?: never;
@@ -939,7 +949,7 @@ export interface paths {
         };
         /**
          * Pin both stores for a reader
-         * @description Both heads of one moment: what a reader that merges by itself reads.
+         * @description Get snapshots of both stores that belong together, for a reader that merges them by itself.
          */
         get: operations["pin_table_catalogs__catalog__tables__table__pin_get"];
         put?: never;
@@ -959,7 +969,7 @@ export interface paths {
         };
         /**
          * Show a table's policy
-         * @description Every setting with where it comes from.
+         * @description Show every setting with its value and source.
          */
         get: operations["show_policy_catalogs__catalog__tables__table__policy_get"];
         put?: never;
@@ -969,9 +979,9 @@ export interface paths {
         head?: never;
         /**
          * Change a table's policy
-         * @description Set and remove policy settings of the table; the others stay. A key that is no policy setting is refused.
+         * @description Set and remove policy settings of the table; the others stay. The server refuses unknown keys.
          *
-         *     The answer is the policy as it holds for the table afterwards.
+         *     The answer is the resulting policy of the table.
          */
         patch: operations["change_policy_catalogs__catalog__tables__table__policy_patch"];
         trace?: never;
@@ -991,7 +1001,7 @@ export interface paths {
         head?: never;
         /**
          * Change properties
-         * @description Of a plain table, or of a keyed table's base store; policy settings are checked.
+         * @description Change properties of a plain table, or of a keyed table's base store. The server checks policy settings.
          */
         patch: operations["change_properties_catalogs__catalog__tables__table__properties_patch"];
         trace?: never;
@@ -1007,7 +1017,7 @@ export interface paths {
         put?: never;
         /**
          * Protect a table
-         * @description Nobody can drop it, from no engine, until the protection is lifted.
+         * @description Protect a table: no user and no engine can drop it until somebody lifts the protection.
          */
         post: operations["protect_table_catalogs__catalog__tables__table__protect_post"];
         delete?: never;
@@ -1024,8 +1034,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List what was set aside
-         * @description Oldest first, batch by batch; what is named here can be put back.
+         * List quarantined files
+         * @description List the batches of quarantined files, oldest first. Every listed file can be restored.
          */
         get: operations["list_quarantine_catalogs__catalog__tables__table__quarantine_get"];
         put?: never;
@@ -1046,8 +1056,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Put back what was set aside
-         * @description Nothing that lies in its place by now is replaced. What is put back is not taken again.
+         * Restore quarantined files
+         * @description Restore quarantined files. This replaces no existing file, and later orphan jobs keep the restored ones.
          */
         post: operations["put_back_catalogs__catalog__tables__table__quarantine_restore_post"];
         delete?: never;
@@ -1065,7 +1075,7 @@ export interface paths {
         };
         /**
          * List branches and tags
-         * @description Of a plain table, or of a keyed table's base store; main first, then branches, then tags.
+         * @description List the refs of a plain table, or of a keyed table's base store: main, then branches, then tags.
          */
         get: operations["list_refs_catalogs__catalog__tables__table__refs_get"];
         put?: never;
@@ -1085,14 +1095,14 @@ export interface paths {
         };
         get?: never;
         /**
-         * Make or change a branch or tag
-         * @description A ref that points elsewhere is moved only with `replace`; main only changes how long it keeps snapshots.
+         * Create or change a branch or tag
+         * @description Create or change a ref. Only `replace` moves an existing ref; for main only the retention can change.
          */
         put: operations["set_ref_catalogs__catalog__tables__table__refs__name__put"];
         post?: never;
         /**
          * Drop a branch or tag
-         * @description Its snapshots stay in the table until they expire.
+         * @description Drop a branch or tag. Its snapshots stay in the table until they expire.
          */
         delete: operations["drop_ref_catalogs__catalog__tables__table__refs__name__delete"];
         options?: never;
@@ -1111,7 +1121,7 @@ export interface paths {
         put?: never;
         /**
          * Fast-forward a branch
-         * @description To where another ref or snapshot is; refused if the branch would lose commits by it.
+         * @description Move a branch forward to another ref or snapshot. The server refuses if the branch would lose commits.
          */
         post: operations["forward_ref_catalogs__catalog__tables__table__refs__name__fast_forward_post"];
         delete?: never;
@@ -1131,10 +1141,10 @@ export interface paths {
         put?: never;
         /**
          * Register a table
-         * @description Take over a table by its current metadata file; its namespace is created if need be.
+         * @description Register a table by its current metadata file. The server creates its namespace if it does not exist.
          *
-         *     A table that is registered so already is left as it is. The other catalog, if there is one, must not be written to
-         *     any more: two catalogs that commit to one table lose data.
+         *     If the table is registered with this file already, nothing changes.  Stop all writes through the other catalog
+         *     first: two catalogs that commit to one table lose data.
          */
         post: operations["register_table_catalogs__catalog__tables__table__register_post"];
         delete?: never;
@@ -1154,9 +1164,9 @@ export interface paths {
         put?: never;
         /**
          * Roll a plain table back
-         * @description Set main to an older snapshot, or to a newer one to undo that.
+         * @description Set main to an older snapshot, or to a newer one to undo a rollback.
          *
-         *     Nothing is deleted: what leaves main stays in the table until it expires.
+         *     This deletes nothing: snapshots that leave main stay in the table until they expire.
          */
         post: operations["roll_back_catalogs__catalog__tables__table__rollback_post"];
         delete?: never;
@@ -1174,7 +1184,7 @@ export interface paths {
         };
         /**
          * List snapshots
-         * @description Of the table, or of both stores; newest first.
+         * @description List the snapshots of the table, or of both stores; newest first.
          */
         get: operations["list_snapshots_catalogs__catalog__tables__table__snapshots_get"];
         put?: never;
@@ -1196,7 +1206,7 @@ export interface paths {
         put?: never;
         /**
          * Unprotect a table
-         * @description It can be dropped again.
+         * @description Lift the protection of a table.
          */
         post: operations["unprotect_table_catalogs__catalog__tables__table__unprotect_post"];
         delete?: never;
@@ -1214,7 +1224,7 @@ export interface paths {
         };
         /**
          * List versions
-         * @description Pairs of store heads that readers have been offered, newest first.
+         * @description List the pairs of snapshots that readers of a keyed table could read together, newest first.
          */
         get: operations["list_versions_catalogs__catalog__tables__table__versions_get"];
         put?: never;
@@ -1234,14 +1244,14 @@ export interface paths {
         };
         /**
          * Show a view
-         * @description Its SQL and columns, version by version, newest first.
+         * @description Show the SQL and columns of each version, newest first.
          */
         get: operations["show_view_catalogs__catalog__views__view__get"];
         put?: never;
         post?: never;
         /**
          * Drop a view
-         * @description Forget it; what it reads is untouched.
+         * @description Drop a view. The tables that it reads stay.
          */
         delete: operations["drop_view_catalogs__catalog__views__view__delete"];
         options?: never;
@@ -1259,8 +1269,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Go back to a version of a view
-         * @description Make a version current that the view has kept; all versions stay.
+         * Roll a view back
+         * @description Make a kept version current. All versions stay.
          */
         post: operations["roll_back_view_catalogs__catalog__views__view__rollback_post"];
         delete?: never;
@@ -1278,7 +1288,7 @@ export interface paths {
         };
         /**
          * List commits, newest first
-         * @description Of all tables, or of one catalog's.
+         * @description List the commits of all tables, or of one catalog's tables.
          */
         get: operations["list_events_events_get"];
         put?: never;
@@ -1298,13 +1308,13 @@ export interface paths {
         };
         /**
          * List groups of optimizers
-         * @description By name; `default` is always there.
+         * @description List the groups by name; the group `default` always exists.
          */
         get: operations["list_groups_groups_get"];
         put?: never;
         /**
          * Create a group
-         * @description Tables come into it by the policy `firn.optimize.group`, optimizers by naming it when they register.
+         * @description Create a group. The policy `firn.optimize.group` assigns tables to it; optimizers name it when they register.
          */
         post: operations["create_group_groups_post"];
         delete?: never;
@@ -1322,25 +1332,25 @@ export interface paths {
         };
         /**
          * Show a group
-         * @description One group.
+         * @description Show one group.
          */
         get: operations["show_group_groups__group__get"];
         /**
          * Set a group's settings
-         * @description All of them; what is left out is as at first.
+         * @description Replace all settings; an omitted setting gets its default.
          */
         put: operations["set_group_groups__group__put"];
         post?: never;
         /**
          * Drop a group
-         * @description Refused while optimizers are registered in it or jobs of it have not ended.
+         * @description Drop a group. The server refuses while the group has registered optimizers or unfinished jobs.
          */
         delete: operations["drop_group_groups__group__delete"];
         options?: never;
         head?: never;
         /**
          * Change a group's settings
-         * @description Those that are named; the others stay.
+         * @description Change the named settings; the others stay.
          */
         patch: operations["change_group_groups__group__patch"];
         trace?: never;
@@ -1354,12 +1364,12 @@ export interface paths {
         };
         /**
          * Show how a group's optimizers are started
-         * @description And how many there are.
+         * @description Show the launch settings of a group and its optimizers.
          */
         get: operations["show_launch_groups__group__launch_get"];
         /**
          * Set how a group's optimizers are started
-         * @description Those that run already stay as they are; starts that were given up are tried again.
+         * @description Replace the launch settings. Running optimizers keep the old ones; the server retries starts that failed.
          */
         put: operations["set_launch_groups__group__launch_put"];
         post?: never;
@@ -1368,7 +1378,7 @@ export interface paths {
         head?: never;
         /**
          * Change how a group's optimizers are started
-         * @description What is named; `scaling` takes some of its own alike. Otherwise as setting all of it.
+         * @description Change the named settings, also within `scaling`. Running optimizers keep the old ones.
          */
         patch: operations["change_launch_groups__group__launch_patch"];
         trace?: never;
@@ -1384,7 +1394,7 @@ export interface paths {
         put?: never;
         /**
          * Set how many optimizers a group has
-         * @description More are started and fewer drained by the server that leads, at its next look.
+         * @description Set the bounds. The leading server starts or drains optimizers at its next check.
          */
         post: operations["scale_groups__group__scale_post"];
         delete?: never;
@@ -1402,7 +1412,7 @@ export interface paths {
         };
         /**
          * Show the server's health
-         * @description Background tasks and the database.
+         * @description Show the server's version, its database and its background tasks.
          */
         get: operations["show_health_health_get"];
         put?: never;
@@ -1422,7 +1432,7 @@ export interface paths {
         };
         /**
          * List jobs, newest first
-         * @description All jobs of this server, or of one catalog or group, or of tables with such a name.
+         * @description List all jobs, or those that the filters select.
          */
         get: operations["list_jobs_jobs_get"];
         put?: never;
@@ -1442,7 +1452,7 @@ export interface paths {
         };
         /**
          * Count jobs by status
-         * @description For the console's badge.
+         * @description Count jobs by status, for the console's badge.
          */
         get: operations["count_jobs_jobs_counts_get"];
         put?: never;
@@ -1462,7 +1472,7 @@ export interface paths {
         };
         /**
          * Show a job
-         * @description One job.
+         * @description Show one job.
          */
         get: operations["show_job_jobs__job_id__get"];
         put?: never;
@@ -1484,7 +1494,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel a job
-         * @description Give a job up; its optimizer learns of it at its next beat.
+         * @description Cancel a job. Its optimizer stops at its next heartbeat.
          */
         post: operations["cancel_job_jobs__job_id__cancel_post"];
         delete?: never;
@@ -1501,8 +1511,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the files that a job has taken
-         * @description Set aside, noted, put back since, or deleted for good; batch by batch.
+         * List the files that a job removed
+         * @description List the removed files by batch: quarantined, only noted, restored since, or deleted for good.
          */
         get: operations["list_deleted_jobs__job_id__deleted_get"];
         put?: never;
@@ -1522,7 +1532,7 @@ export interface paths {
         };
         /**
          * Show a job's log
-         * @description What its optimizers wrote, oldest first.
+         * @description Show the log lines of its optimizers, oldest first.
          */
         get: operations["show_log_jobs__job_id__logs_get"];
         put?: never;
@@ -1544,7 +1554,7 @@ export interface paths {
         put?: never;
         /**
          * Retry a job
-         * @description Plan a new job like a failed or canceled one.
+         * @description Queue a new job with the kind and parameters of a failed or canceled one.
          */
         post: operations["retry_job_jobs__job_id__retry_post"];
         delete?: never;
@@ -1564,9 +1574,9 @@ export interface paths {
         put?: never;
         /**
          * Take a lease
-         * @description Give the optimizer its group's oldest pending job, waiting a while for one to come.
+         * @description Lease the most urgent pending job of its group to the optimizer, or wait up to `wait_seconds` for one.
          *
-         *     One that drains waits in vain; 409 tells one that was asked to stop to finish what it holds and leave.
+         *     A draining optimizer gets no job.  409 tells an optimizer to finish its jobs and exit.
          */
         post: operations["take_lease_leases_post"];
         delete?: never;
@@ -1585,9 +1595,9 @@ export interface paths {
         get?: never;
         /**
          * Keep a lease alive
-         * @description 403 says that the lease has ended: stop at once.
+         * @description Extend a lease. 403 says that it has ended: the optimizer must stop at once.
          */
-        put: operations["beat_leases__lease__put"];
+        put: operations["renew_lease_leases__lease__put"];
         post?: never;
         delete?: never;
         options?: never;
@@ -1605,10 +1615,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Say that the commit comes
-         * @description Before the first commit is asked for; from then on silence means that nobody knows.
+         * Announce the commit
+         * @description Announce the first commit. If the optimizer falls silent afterwards, the job's outcome is unknown.
          */
-        post: operations["committing_leases__lease__committing_post"];
+        post: operations["announce_commit_leases__lease__committing_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1625,8 +1635,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Ask whether files may be opened
-         * @description 400 tells of the first location that the job may not open; it names no other table.
+         * Check whether the job may open files
+         * @description Check locations. 400 names the first one that the job may not open, but never another table.
          */
         post: operations["check_locations_leases__lease__locations_post"];
         delete?: never;
@@ -1646,7 +1656,9 @@ export interface paths {
         put?: never;
         /**
          * Propose files as orphans
-         * @description The server proves each and sets aside those that nothing needs; asked again, it finds them gone.
+         * @description Propose orphans. The server verifies each file and quarantines those that nothing needs.
+         *
+         *     A repeated request finds these files gone.
          */
         post: operations["propose_leases__lease__orphans_post"];
         delete?: never;
@@ -1665,8 +1677,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * End what has been in quarantine long enough
-         * @description Deletes it for good, some of it with each request; what is needed after all is put back.
+         * Delete files whose time in quarantine is over
+         * @description Delete some of these files for good with each request. The server restores a file that something needs.
          */
         post: operations["end_overdue_leases__lease__orphans_overdue_post"];
         delete?: never;
@@ -1685,11 +1697,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Publish what was written
-         * @description The server registers the files in place of what the table has, and points the metastore at them; asked again, it
-         *     finds that done.
+         * Publish the files of a publish job
+         * @description Register the files in place of the table's, and point the metastore to them. The request can be repeated.
          */
-        post: operations["published_leases__lease__published_post"];
+        post: operations["accept_published_leases__lease__published_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1706,8 +1717,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Report the end
-         * @description The job's own record of what was committed has the last word.
+         * Report the end of a job
+         * @description Report the end of a job. If the server has recorded a commit of the job, that record decides.
          */
         post: operations["report_leases__lease__report_post"];
         delete?: never;
@@ -1724,10 +1735,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Say whose the files are
-         * @description Where the job's tables have their files, and why none of them may be deleted, if so.
+         * List the locations of the job's tables
+         * @description List the job's tables with their locations; a `keep_reason` says why no file there may be deleted.
          */
-        get: operations["list_places_leases__lease__table_locations_get"];
+        get: operations["list_table_locations_leases__lease__table_locations_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1744,8 +1755,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Say how to get in
-         * @description For the console; asked before anybody has said who they are.
+         * Show how to sign in
+         * @description Show the ways to sign in, for the console. This route needs no token.
          */
         get: operations["show_login_login_get"];
         put?: never;
@@ -1764,8 +1775,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Say who is asking
-         * @description Name, roles and everything that they may do.
+         * Show the caller
+         * @description Show the caller's name, roles and grants.
          */
         get: operations["show_me_me_get"];
         put?: never;
@@ -1785,7 +1796,7 @@ export interface paths {
         };
         /**
          * List operations, newest first
-         * @description Upgrades and the like; those of one batch in the order in which they are carried out.
+         * @description List upgrades, downgrades and imports; the operations of a batch come in the order of their execution.
          */
         get: operations["list_operations_operations_get"];
         put?: never;
@@ -1805,7 +1816,7 @@ export interface paths {
         };
         /**
          * Show an operation
-         * @description One operation, with its progress.
+         * @description Show one operation with its progress.
          */
         get: operations["show_operation_operations__operation_id__get"];
         put?: never;
@@ -1827,7 +1838,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel an operation
-         * @description Ask it to stop; it does at its next step and leaves nothing behind.
+         * @description Cancel an operation. It stops at its next step and leaves nothing behind.
          */
         post: operations["cancel_operation_operations__operation_id__cancel_post"];
         delete?: never;
@@ -1847,7 +1858,7 @@ export interface paths {
         put?: never;
         /**
          * Pause an upgrade
-         * @description It stops at its next step, lets others go first, and stays so until it is resumed.
+         * @description Pause an upgrade at its next step, until somebody resumes it. Other operations run first.
          */
         post: operations["pause_operation_operations__operation_id__pause_post"];
         delete?: never;
@@ -1867,7 +1878,7 @@ export interface paths {
         put?: never;
         /**
          * Resume an upgrade
-         * @description It begins anew when its turn comes: what it had read of files is read again.
+         * @description Resume an upgrade. It starts again when its turn comes, and reads the files again.
          */
         post: operations["resume_operation_operations__operation_id__resume_post"];
         delete?: never;
@@ -1885,15 +1896,15 @@ export interface paths {
         };
         /**
          * List optimizers
-         * @description All registered optimizers. A silent one holds no job any more, and is forgotten after ten minutes.
+         * @description List the registered optimizers. A silent one has lost its jobs; the server forgets it after ten minutes.
          */
         get: operations["list_optimizers_optimizers_get"];
         put?: never;
         /**
          * Register an optimizer
-         * @description Called once by every optimizer when it starts, and again when it is told that it is not known.
+         * @description Register an optimizer at its start, and again after an answer that the server does not know it.
          *
-         *     409 when it talks in another way than this server does: it is of another version.
+         *     409 says that it speaks another version of the protocol than this server.
          */
         post: operations["register_optimizers_post"];
         delete?: never;
@@ -1914,7 +1925,7 @@ export interface paths {
         post?: never;
         /**
          * Unregister an optimizer
-         * @description What it still holds goes back to the queue.
+         * @description Unregister an optimizer. Its jobs return to the queue.
          */
         delete: operations["unregister_optimizers__optimizer_id__delete"];
         options?: never;
@@ -1933,7 +1944,7 @@ export interface paths {
         put?: never;
         /**
          * Drain an optimizer
-         * @description It is given no new job, and finishes what it holds; with `stop` it then ends.
+         * @description Drain an optimizer: it finishes its jobs and gets no new ones; with `stop` it then exits.
          */
         post: operations["drain_optimizers__optimizer_id__drain_post"];
         delete?: never;
@@ -1953,7 +1964,7 @@ export interface paths {
         put?: never;
         /**
          * Let an optimizer work again
-         * @description One that was asked to stop goes on working if it has not heard of it yet.
+         * @description Let an optimizer take jobs again. This also revokes a `stop` that it has not yet received.
          */
         post: operations["undrain_optimizers__optimizer_id__undrain_post"];
         delete?: never;
@@ -1971,13 +1982,13 @@ export interface paths {
         };
         /**
          * List roles
-         * @description By name: all of them for who may grant something, their own for others.
+         * @description List roles by name: all of them for a caller with a `grant` privilege, else the caller's own.
          */
         get: operations["list_roles_roles_get"];
         put?: never;
         /**
          * Create a role
-         * @description It gives nothing yet.
+         * @description Create a role without privileges.
          */
         post: operations["create_role_roles_post"];
         delete?: never;
@@ -1995,14 +2006,14 @@ export interface paths {
         };
         /**
          * Show a role
-         * @description What it is granted; and for who may give it, who has it.
+         * @description Show the grants of a role, and its members to a caller who may assign it.
          */
         get: operations["show_role_roles__role__get"];
         put?: never;
         post?: never;
         /**
          * Drop a role
-         * @description It is taken from all who have it.
+         * @description Drop a role; all its members lose it.
          */
         delete: operations["drop_role_roles__role__delete"];
         options?: never;
@@ -2021,7 +2032,7 @@ export interface paths {
         put?: never;
         /**
          * Grant privileges to a role
-         * @description Takes `grant` on the same thing, and each privilege that is granted.
+         * @description Grant privileges. The caller needs `grant` on the same object, and each of these privileges.
          */
         post: operations["grant_roles__role__grants_post"];
         delete?: never;
@@ -2041,7 +2052,7 @@ export interface paths {
         put?: never;
         /**
          * Revoke privileges
-         * @description Takes `grant` on the same thing. What was granted on something above or below it stays.
+         * @description Revoke privileges. The caller needs `grant` on the same object. Grants on objects above or below it stay.
          */
         post: operations["revoke_roles__role__grants_revoke_post"];
         delete?: never;
@@ -2059,14 +2070,14 @@ export interface paths {
         };
         get?: never;
         /**
-         * Give somebody a role
-         * @description A user or a service; takes everything that the role gives, and `grant` on all of it.
+         * Assign a role
+         * @description Assign a role to a user or service. The caller needs every privilege of the role, and `grant` on its objects.
          */
         put: operations["assign_role_roles__role__members__name__put"];
         post?: never;
         /**
-         * Take a role from somebody
-         * @description Takes the same as giving it.
+         * Unassign a role
+         * @description Take a role from a user or service. The caller needs the same privileges as for assigning it.
          */
         delete: operations["unassign_role_roles__role__members__name__delete"];
         options?: never;
@@ -2083,13 +2094,15 @@ export interface paths {
         };
         /**
          * List services
-         * @description Engines and programs, by name.
+         * @description List services, such as engines and programs, by name.
          */
         get: operations["list_services_services_get"];
         put?: never;
         /**
          * Create a service
-         * @description Its client secret is shown this once; engines take both as `credential=CLIENT_ID:CLIENT_SECRET`.
+         * @description Create a service. The answer shows its secret only this once.
+         *
+         *     Engines take id and secret as `credential=CLIENT_ID:CLIENT_SECRET`.
          */
         post: operations["create_service_services_post"];
         delete?: never;
@@ -2107,14 +2120,14 @@ export interface paths {
         };
         /**
          * Show a service
-         * @description One, with its roles.
+         * @description Show a service with its roles.
          */
         get: operations["show_service_services__name__get"];
         put?: never;
         post?: never;
         /**
          * Drop a service
-         * @description With its tokens.
+         * @description Drop a service and its tokens.
          */
         delete: operations["drop_service_services__name__delete"];
         options?: never;
@@ -2133,7 +2146,7 @@ export interface paths {
         put?: never;
         /**
          * Disable a service
-         * @description Neither its secret nor its tokens open anything until it is enabled again.
+         * @description Disable a service: the server refuses its secret and tokens until somebody enables it again.
          */
         post: operations["disable_service_services__name__disable_post"];
         delete?: never;
@@ -2153,7 +2166,7 @@ export interface paths {
         put?: never;
         /**
          * Enable a service
-         * @description Undo a disabling.
+         * @description Enable a disabled service.
          */
         post: operations["enable_service_services__name__enable_post"];
         delete?: never;
@@ -2172,10 +2185,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Give a service another secret
-         * @description The old secret, and every token of the service, end at once.
+         * Rotate a service's secret
+         * @description Create a new secret. The old secret and every token of the service end at once.
          */
-        post: operations["new_client_secret_services__name__secret_post"];
+        post: operations["rotate_client_secret_services__name__secret_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2191,7 +2204,7 @@ export interface paths {
         };
         /**
          * Show all background work at a glance
-         * @description The queue, the groups with their slots, what was done, the worst tables and the most overdue jobs.
+         * @description Show the queue, the groups with their slots, ended jobs, the worst tables and the most overdue jobs.
          */
         get: operations["show_status_status_get"];
         put?: never;
@@ -2211,13 +2224,13 @@ export interface paths {
         };
         /**
          * List tokens
-         * @description The caller's own; an administrator may ask for others'.
+         * @description List the caller's own tokens; an administrator may list those of others.
          */
         get: operations["list_tokens_tokens_get"];
         put?: never;
         /**
-         * Make a token
-         * @description For the caller, or by an administrator for somebody else. The secret is shown this once.
+         * Create a token
+         * @description Create a token for the caller; an administrator may create one for others. The secret appears only this once.
          */
         post: operations["create_token_tokens_post"];
         delete?: never;
@@ -2238,7 +2251,9 @@ export interface paths {
         post?: never;
         /**
          * Revoke a token
-         * @description At once on this server, within seconds on others, with every token that was made with it or exchanged for it.
+         * @description Revoke a token and every token created with it or exchanged for it.
+         *
+         *     This server refuses them at once, other servers within seconds.
          */
         delete: operations["revoke_token_tokens__token_id__delete"];
         options?: never;
@@ -2255,13 +2270,15 @@ export interface paths {
         };
         /**
          * List users
-         * @description People, by name.
+         * @description List users by name.
          */
         get: operations["list_users_users_get"];
         put?: never;
         /**
          * Create a user
-         * @description Somebody with tokens, or with `subject` who signs in by OIDC. Who just signs in there needs no creating.
+         * @description Create a user with tokens, or with `subject` one who signs in by OIDC.
+         *
+         *     The first sign-in by OIDC creates a user by itself.
          */
         post: operations["create_user_users_post"];
         delete?: never;
@@ -2279,14 +2296,16 @@ export interface paths {
         };
         /**
          * Show a user
-         * @description One, with their roles.
+         * @description Show a user with their roles.
          */
         get: operations["show_user_users__name__get"];
         put?: never;
         post?: never;
         /**
          * Drop a user
-         * @description With their tokens. Whoever can still sign in at the issuer comes back as a new user: disable them instead.
+         * @description Drop a user and their tokens.
+         *
+         *     A user who can still sign in at the issuer returns as a new user: disable such a user instead.
          */
         delete: operations["drop_user_users__name__delete"];
         options?: never;
@@ -2305,7 +2324,7 @@ export interface paths {
         put?: never;
         /**
          * Disable a user
-         * @description None of their tokens opens anything until they are enabled again.
+         * @description Disable a user: the server refuses all their tokens until somebody enables them again.
          */
         post: operations["disable_user_users__name__disable_post"];
         delete?: never;
@@ -2325,7 +2344,7 @@ export interface paths {
         put?: never;
         /**
          * Enable a user
-         * @description Undo a disabling.
+         * @description Enable a disabled user.
          */
         post: operations["enable_user_users__name__enable_post"];
         delete?: never;
@@ -2340,7 +2359,7 @@ export interface components {
     schemas: {
         /**
          * AffectedItemsOut
-         * @description Things of one kind that a job would touch, or leave.
+         * @description Items of one kind that a job would change or skip.
          */
         AffectedItemsOut: {
             /** Bytes */
@@ -2352,7 +2371,7 @@ export interface components {
         };
         /**
          * AttemptOut
-         * @description One time that an optimizer had a job. `outcome` says how it ended.
+         * @description One attempt of an optimizer at a job. `outcome` says how it ended.
          */
         AttemptOut: {
             /** Ended At */
@@ -2371,7 +2390,7 @@ export interface components {
         };
         /**
          * AuditOut
-         * @description One request. A change without a status was not seen to end: the table's history knows whether it happened.
+         * @description One request. A change without a status has no recorded end: the table's history tells whether it happened.
          */
         AuditOut: {
             /** Address */
@@ -2407,7 +2426,7 @@ export interface components {
         };
         /**
          * BatchOut
-         * @description What one request has started: how many operations of it stand where, and what may be done to all of them.
+         * @description The operations of one request: their number by outcome, and the actions that are allowed on all of them.
          */
         BatchOut: {
             /** Allowed Actions */
@@ -2440,7 +2459,7 @@ export interface components {
         BatchState: "moving" | "aside" | "noted" | "deleting" | "deleted" | "lost";
         /**
          * BlockerIn
-         * @description What is to be kept from the table: jobs of these kinds, or with none named of any.
+         * @description A blocker to be created, for jobs of these kinds, or of all kinds if the list is empty.
          */
         BlockerIn: {
             /**
@@ -2458,7 +2477,7 @@ export interface components {
         };
         /**
          * BlockerOut
-         * @description Why a table cannot be upgraded as it is, and what to do.
+         * @description A reason why a table cannot be upgraded, and what to do about it.
          */
         BlockerOut: {
             /** Advice */
@@ -2535,7 +2554,7 @@ export interface components {
         ChangeKind: "created" | "registered" | "dropped" | "restored" | "renamed" | "replaced" | "column added" | "column dropped" | "column renamed" | "column type" | "column nulls" | "column comment" | "column default" | "column moved" | "identifier" | "partitioning" | "sort order" | "property" | "format version" | "location" | "snapshot" | "branch" | "tag" | "retention" | "expired" | "statistics" | "encryption key" | "sql" | "view version" | "view defaults" | "more";
         /**
          * ChangeOut
-         * @description One thing that a commit changed: as facts, in words, and for SQL line by line.
+         * @description One change of a commit: its facts, a sentence, and for SQL a diff of lines.
          */
         ChangeOut: {
             /** After */
@@ -2552,7 +2571,7 @@ export interface components {
         };
         /**
          * CheckIn
-         * @description The key that the report should look at, and properties that the table would have.
+         * @description The key that the server should check, and the properties that the table would have.
          */
         CheckIn: {
             /**
@@ -2570,7 +2589,7 @@ export interface components {
         };
         /**
          * CheckOut
-         * @description One thing that was looked at: `ok`, `warn` or `blocked`.
+         * @description One check and its result; `status` is `ok`, `warn` or `blocked`.
          */
         CheckOut: {
             /** Advice */
@@ -2602,9 +2621,9 @@ export interface components {
         CleanOptionsIn: Record<string, never>;
         /**
          * ColumnDifferenceOut
-         * @description A column, by Hive's name, that both sides do not have alike; a conflict waits for somebody's decision.
+         * @description A column, by Hive's name, that differs between Hive (`hive`) and the table (`here`).
          *
-         *     `hive` and `here` are what each side has, `parse_deciding_side` is the policy that says what becomes of it.
+         *     `decided_by` is the policy setting that decides about it. A conflict waits for a person's decision.
          */
         ColumnDifferenceOut: {
             /** Column */
@@ -2657,7 +2676,7 @@ export interface components {
         CompactOptionsIn: Record<string, never>;
         /**
          * ComparisonOut
-         * @description Two states: what is different, and the commits that only one of them has.
+         * @description Two states: their differences, and the commits that only one of them has.
          */
         ComparisonOut: {
             /** Changes */
@@ -2671,7 +2690,7 @@ export interface components {
         };
         /**
          * ConversionOut
-         * @description What a rewrite would read, and the table that it would fill.
+         * @description The rows that a conversion would read, and the table that it would fill.
          */
         ConversionOut: {
             /** Bytes */
@@ -2695,10 +2714,10 @@ export interface components {
         };
         /**
          * ConvertIn
-         * @description Under which name, `namespace.table`; without one it is named like Hive's.
+         * @description The new table: its name as `namespace.table`, by default the Hive table's, and its primary key if it has one.
          *
-         *     With a primary key it becomes a keyed table, which is filled only if every key occurs once; with `unique` false
-         *     whatever its keys are, as an upgrade does it.
+         *     A primary key makes it a keyed table, and the job then fails on duplicate keys.  With `unique` false the job does
+         *     not check keys, like an upgrade.
          */
         ConvertIn: {
             /** Name */
@@ -2718,7 +2737,9 @@ export interface components {
         };
         /**
          * DatabaseOut
-         * @description A database of the metastore; `blocked` tables are not upgraded and cannot be, `differs` are, and have drifted.
+         * @description A database of the metastore with counts of its tables.
+         *
+         *     `blocked` tables cannot be upgraded; tables that `differs` counts are upgraded and out of sync.
          */
         DatabaseOut: {
             /** Blocked */
@@ -2740,7 +2761,7 @@ export interface components {
         DeployMode: "client" | "cluster";
         /**
          * DoneOut
-         * @description Jobs of one kind that ended in one way.
+         * @description The ended jobs of one kind and status.
          */
         DoneOut: {
             /** Bytes Freed */
@@ -2756,10 +2777,10 @@ export interface components {
         };
         /**
          * DowngradeIn
-         * @description How a table is to be given back.
+         * @description Options of a downgrade.
          *
-         *     With `wait_for_writers` the operation waits for Hive jobs that started before the last publish; with
-         *     `purge` Firn's own files are deleted when the dropped table is kept no longer.
+         *     With `wait_for_writers` the operation waits for Hive jobs that started before the last publish.  With `purge` the
+         *     server deletes Firn's own files once the retention of the dropped table ends.
          */
         DowngradeIn: {
             /**
@@ -2775,7 +2796,7 @@ export interface components {
         };
         /**
          * DowngradePreviewOut
-         * @description What there is to do before a table is Hive's alone.
+         * @description The work of a downgrade, and what blocks it.
          */
         DowngradePreviewOut: {
             /** Blocked */
@@ -2797,7 +2818,7 @@ export interface components {
         };
         /**
          * DrainIn
-         * @description Why an optimizer is to have no more jobs, and whether it is to end when it holds none.
+         * @description The reason to drain an optimizer, and whether it should exit after its last job.
          */
         DrainIn: {
             /** Reason */
@@ -2816,7 +2837,7 @@ export interface components {
         DriftKind: "columns" | "partitions" | "table" | "sync";
         /**
          * DropOut
-         * @description What a drop did: until when it can be taken back, if it can.
+         * @description The result of a drop; while `kept`, the table can be restored until `keep_until`.
          */
         DropOut: {
             /**
@@ -2844,7 +2865,7 @@ export interface components {
         DroppedKind: "table" | "view" | "keyed" | "namespace";
         /**
          * DroppedOut
-         * @description A dropped thing: the actions that are allowed now, and why the others are not.
+         * @description A dropped table, view or namespace; the actions that are allowed now, and why the others are not.
          */
         DroppedOut: {
             /** Allowed Actions */
@@ -2889,9 +2910,9 @@ export interface components {
         DroppedState: "dropped" | "purging";
         /**
          * DryRunOut
-         * @description What a dry run says would be done, to what, and what would be gained.
+         * @description The result of a dry run: the action, the affected items and the gain.
          *
-         *     Where it is not exact the numbers are estimates, and a note says of what.
+         *     If it is not exact, the numbers are estimates and a note names them.
          */
         DryRunOut: {
             /** Action */
@@ -2912,7 +2933,7 @@ export interface components {
         };
         /**
          * EndedOut
-         * @description What was deleted for good, and where to go on unless that was all.
+         * @description The files that the server deleted for good; the cursor is null at the end.
          */
         EndedOut: {
             /** Deleted Bytes */
@@ -2930,7 +2951,7 @@ export interface components {
         EntryKind: "namespace" | "table" | "view";
         /**
          * EntryOut
-         * @description One namespace, table or view that an import has found, and what became of it.
+         * @description One namespace, table or view of an import, and its result.
          */
         EntryOut: {
             /** Hint */
@@ -2960,14 +2981,14 @@ export interface components {
         EntryState: "found" | "ready" | "registered" | "refreshed" | "there" | "conflict" | "ambiguous" | "skipped" | "failed";
         /**
          * ErrorBody
-         * @description The body of every refusal.
+         * @description The body of every answer that reports an error.
          */
         ErrorBody: {
             error: components["schemas"]["Problem"];
         };
         /**
          * EventOut
-         * @description One commit in a table's history: an entry of the list of its versions.
+         * @description One commit in the history of a table.
          */
         EventOut: {
             /** Added Bytes */
@@ -3050,7 +3071,7 @@ export interface components {
         FilesState: "present" | "gone" | "unknown";
         /**
          * ForwardIn
-         * @description Where a branch is to go.
+         * @description The new target of a branch: a ref or a snapshot's id.
          */
         ForwardIn: {
             /** To */
@@ -3058,7 +3079,7 @@ export interface components {
         };
         /**
          * GrantIn
-         * @description Privileges on one thing, and with it on all that lies in it.
+         * @description Privileges on an object and everything in it.
          */
         GrantIn: {
             on: components["schemas"]["ScopeIn"];
@@ -3067,7 +3088,7 @@ export interface components {
         };
         /**
          * GrantsOut
-         * @description Privileges on one thing and all that lies in it.
+         * @description Privileges on an object and everything in it.
          */
         GrantsOut: {
             on: components["schemas"]["ScopeOut"];
@@ -3076,7 +3097,7 @@ export interface components {
         };
         /**
          * GroupChangeIn
-         * @description Settings of a group that are to be others; what is left out stays.
+         * @description Settings of a group to change; the others stay.
          */
         GroupChangeIn: {
             /** Catalog Quota */
@@ -3111,7 +3132,9 @@ export interface components {
         };
         /**
          * GroupOut
-         * @description A group: slots that long jobs leave to short ones, and the share from which on a catalog stands back.
+         * @description A group. Long jobs leave `reserved_slots` slots to short ones.
+         *
+         *     A catalog that uses more than the share `catalog_quota` of the slots yields to other catalogs.
          */
         GroupOut: {
             /** Catalog Quota */
@@ -3127,7 +3150,7 @@ export interface components {
         };
         /**
          * GroupSettingsIn
-         * @description What holds for the jobs of a group.
+         * @description Settings of a group: slots that long jobs leave to short ones, and the share of slots per catalog.
          */
         GroupSettingsIn: {
             /**
@@ -3153,7 +3176,7 @@ export interface components {
         };
         /**
          * HealthOut
-         * @description How the server is.
+         * @description The state of this server; `leads` says whether it runs the background tasks.
          */
         HealthOut: {
             /** Database */
@@ -3208,9 +3231,10 @@ export interface components {
         };
         /**
          * HeldBackOut
-         * @description Partitions that one filter of a sync or publish holds back for one reason: how many, one of them, and what to do.
+         * @description Partitions that one filter of a sync or publish holds back for one reason; `example` is one of them.
          *
-         *     Of the `kind`s, `hold` and `never` wait until somebody has done that, `wait` for a sync, a merge or time.
+         *     Of the kind `hold` or `never` they wait until somebody follows the advice; of the kind `wait`, for a sync, a merge
+         *     or time.
          */
         HeldBackOut: {
             /** Advice */
@@ -3234,7 +3258,9 @@ export interface components {
         HiveEventKind: "added" | "new" | "rebuilt" | "dropped" | "late" | "published";
         /**
          * HiveEventOut
-         * @description What a sync or publish did to a partition, `""` where the table has none; None sums up `partitions` others.
+         * @description The effect of a sync or publish on a partition.
+         *
+         *     The partition is `""` for an unpartitioned table; None sums up `partitions` further partitions.
          */
         HiveEventOut: {
             /**
@@ -3258,9 +3284,9 @@ export interface components {
         };
         /**
          * HiveTableDetailOut
-         * @description One table; for an upgraded one how its columns differ, and with a key how far Hive is behind.
+         * @description One table; if it is upgraded, its column differences, and for a keyed table the unpublished changes.
          *
-         *     `lock_warning` says why the last publish had no lock of the metastore. `publish_request` is the last request.
+         *     `lock_warning` says why the last publish ran without a metastore lock. `publish_request` is the last request.
          */
         HiveTableDetailOut: {
             /** Blockers */
@@ -3309,10 +3335,10 @@ export interface components {
         };
         /**
          * HiveTableOut
-         * @description One table of the metastore, as the last listing saw it.
+         * @description One table of the metastore, as of the last listing.
          *
-         *     `drift` is why an upgraded table and its Hive table differ. Of the kind `columns` it is all in the column
-         *     differences.
+         *     `drift` is why an upgraded table and its Hive table differ. Drift of the kind `columns` concerns only columns, and
+         *     the column differences list all of it.
          */
         HiveTableOut: {
             /** Blockers */
@@ -3361,7 +3387,7 @@ export interface components {
         HiveTableState: "hive" | "blocked" | "upgrading" | "upgraded" | "downgrading";
         /**
          * HourOut
-         * @description What ended within one hour, and what that has deleted from storage.
+         * @description The jobs that ended within one hour, and the bytes that they deleted from storage.
          */
         HourOut: {
             /**
@@ -3380,7 +3406,7 @@ export interface components {
         };
         /**
          * IgnoredOut
-         * @description A value that cannot be read, and therefore does not hold.
+         * @description A value that the server ignores because it cannot parse it.
          */
         IgnoredOut: {
             /** Reason */
@@ -3392,7 +3418,9 @@ export interface components {
         };
         /**
          * ImportIn
-         * @description Where tables are imported from, which, and how. Token and credential are kept while it runs and never shown.
+         * @description The source of an import, the tables and the options.
+         *
+         *     The server keeps token and credential while the import runs, and never shows them.
          */
         ImportIn: {
             /**
@@ -3402,7 +3430,7 @@ export interface components {
             address: string;
             /**
              * Allow Locations
-             * @description Locations that are added to the catalog's allowed locations first; only an administrator may.
+             * @description Locations to add to the catalog's allowed locations first; needs an administrator.
              * @default []
              */
             allow_locations?: string[];
@@ -3413,47 +3441,47 @@ export interface components {
             credential?: string | null;
             /**
              * Dry Run
-             * @description Say what would become of each table, register none.
+             * @description Report the result for each table, but register none.
              * @default false
              */
             dry_run?: boolean;
             /**
              * Exclude
-             * @description Patterns such as `sales.tmp_*`: not these.
+             * @description Patterns of tables to skip, such as `sales.tmp_*`.
              * @default []
              */
             exclude?: string[];
             /**
              * Include
-             * @description Patterns such as `sales.*`: only these.
+             * @description Patterns of tables to import, such as `sales.*`.
              * @default []
              */
             include?: string[];
             /**
              * Into
-             * @description Namespace below which all namespaces are put.
+             * @description Namespace that becomes the parent of all imported namespaces.
              */
             into?: string | null;
             /**
              * Namespace Depth
-             * @description Directories above a table's that are its namespace; by default all.
+             * @description Number of directories above a table's that form its namespace; by default all.
              */
             namespace_depth?: number | null;
             /**
              * Overwrite
-             * @description Replace other tables that have the name; their files stay.
+             * @description Replace tables of the same name; their files stay.
              * @default false
              */
             overwrite?: boolean;
             /**
              * Refresh
-             * @description Let tables that are here follow a source that has moved on.
+             * @description Move tables that are registered already to the current metadata of the source.
              * @default false
              */
             refresh?: boolean;
             /**
              * Scope
-             * @description Scope to ask a token for; by default `catalog`.
+             * @description Scope of the requested token; by default `catalog`.
              */
             scope?: string | null;
             source: components["schemas"]["SourceKind"];
@@ -3464,7 +3492,7 @@ export interface components {
             token?: string | null;
             /**
              * Token Server
-             * @description Where tokens are given, unless by the catalog itself.
+             * @description URL of the token endpoint, if it is not the catalog's own.
              */
             token_server?: string | null;
             /**
@@ -3475,7 +3503,7 @@ export interface components {
         };
         /**
          * JobCounts
-         * @description How many jobs stand where; of those that have ended only the last hour's.
+         * @description Jobs by status. Ended jobs count for one hour.
          */
         JobCounts: {
             /** Counts */
@@ -3491,7 +3519,7 @@ export interface components {
         JobKind: "merge" | "rewrite" | "compact" | "rewrite-deletes" | "rewrite-manifests" | "clean" | "expire" | "remove-orphans" | "ttl" | "statistics" | "tags" | "keys" | "sync" | "publish" | "convert";
         /**
          * JobOut
-         * @description One job. `allowed_actions` names what may be done to it now.
+         * @description One job. `allowed_actions` names the actions that are allowed now.
          */
         JobOut: {
             /** Allowed Actions */
@@ -3579,7 +3607,7 @@ export interface components {
         KeepReason: "gone" | "not at the table's place" | "age unknown" | "young" | "needed" | "put back before" | "noted already" | "Hive may read it" | "not known whether Hive reads it";
         /**
          * KeyIn
-         * @description The key of one table among many.
+         * @description The key of one table of the batch.
          */
         KeyIn: {
             /** @default global */
@@ -3630,10 +3658,10 @@ export interface components {
         };
         /**
          * KeysOut
-         * @description What the last count of all keys in base has found.
+         * @description The result of the last uniqueness check of the base store.
          *
-         *     `keys` occur more than once, with `surplus_rows` rows too many; none where a job has made them one row each, which
-         *     took `removed_rows` away. `moved` says that base has another snapshot since.
+         *     `keys` keys are duplicate, with `surplus_rows` rows too many.  Both are 0 after a job that removed duplicates;
+         *     `removed_rows` counts the rows that it removed.  `moved` says that the base store has a newer snapshot.
          */
         KeysOut: {
             /**
@@ -3661,7 +3689,7 @@ export interface components {
         };
         /**
          * LaunchChangeIn
-         * @description How a group's optimizers are to be started otherwise. What is left out stays as it is.
+         * @description Launch settings to change; omitted settings stay.
          */
         LaunchChangeIn: {
             /** Application */
@@ -3725,7 +3753,7 @@ export interface components {
         };
         /**
          * LaunchIn
-         * @description How a group's optimizers are started. What is left out is as at first.
+         * @description How the server starts the optimizers of a group. An omitted setting gets its default.
          */
         LaunchIn: {
             /** Application */
@@ -3794,7 +3822,7 @@ export interface components {
         LaunchKind: "none" | "local" | "spark-submit";
         /**
          * LaunchOut
-         * @description What is set, how many optimizers are wanted and there, and what keeps more from being started.
+         * @description The launch settings, the numbers of wanted and existing optimizers, and why the server starts no more.
          */
         LaunchOut: {
             /** Application */
@@ -3877,7 +3905,7 @@ export interface components {
         LaunchStatus: "starting" | "working" | "draining" | "ended" | "failed";
         /**
          * LaunchedOut
-         * @description One optimizer that was started, or that could not be.
+         * @description One start of an optimizer, which may have failed.
          */
         LaunchedOut: {
             /** Ended At */
@@ -3985,7 +4013,7 @@ export interface components {
         };
         /**
          * LoadOut
-         * @description A group with the slots of its living optimizers, and how many jobs have one or wait for one.
+         * @description A group with the slots of its live optimizers, and the numbers of running and pending jobs.
          */
         LoadOut: {
             /** Catalog Quota */
@@ -4030,7 +4058,7 @@ export interface components {
         };
         /**
          * LoginOut
-         * @description How one gets in.
+         * @description The ways to sign in. `access` is false if access control is off.
          */
         LoginOut: {
             /** Access */
@@ -4039,7 +4067,7 @@ export interface components {
         };
         /**
          * LossOut
-         * @description What one part takes from the score, of how many points, and the figure behind it.
+         * @description The points that one part takes from the score, of its maximum, and the measured value behind it.
          */
         LossOut: {
             /** Detail */
@@ -4052,7 +4080,7 @@ export interface components {
         };
         /**
          * MeOut
-         * @description Who is asking and what they may do; `access` is false on a server that lets everybody do everything.
+         * @description The caller and their privileges. `access` is false if access control is off, which allows everything.
          */
         MeOut: {
             /** Access */
@@ -4101,7 +4129,7 @@ export interface components {
         };
         /**
          * MetastoreDownOut
-         * @description A metastore that does not answer: since when, and why. What is listed of it is what it held before.
+         * @description A metastore that does not answer: since when, and why. Its listed tables are those of the last answer.
          */
         MetastoreDownOut: {
             /** Reason */
@@ -4114,7 +4142,7 @@ export interface components {
         };
         /**
          * MisplacedOut
-         * @description Something of a table that breaks the rule of where tables and their files may lie, and what to do about it.
+         * @description A table that breaks the rule for the locations of tables and their files, and what to do about it.
          */
         MisplacedOut: {
             /** Advice */
@@ -4126,7 +4154,7 @@ export interface components {
         };
         /**
          * MovedOut
-         * @description What commits that only one state has have added and removed; the newest of them.
+         * @description The sums of the commits that only one state has, and the newest of these commits.
          */
         MovedOut: {
             /** Added Bytes */
@@ -4148,7 +4176,7 @@ export interface components {
         };
         /**
          * NamespaceDropOut
-         * @description What was dropped, or would be; `id` brings all of it back.
+         * @description The result of a drop or its dry run. An undrop of `id` restores everything.
          */
         NamespaceDropOut: {
             /** Dropped */
@@ -4191,7 +4219,7 @@ export interface components {
         };
         /**
          * NewTokenOut
-         * @description A new token; `token` is what is sent, and is shown this once.
+         * @description A new token. `token` is its secret, which the server shows only this once.
          */
         NewTokenOut: {
             /** Catalogs */
@@ -4223,9 +4251,10 @@ export interface components {
         };
         /**
          * NextOut
-         * @description What comes next for a table: a job that is due, or why none is.
+         * @description The planner's decision: the job that is due, or why none is.
          *
-         *     `kind` and `predicted` are of that job, or of the one that comes next; `next_at` is when time alone changes this.
+         *     `kind` and `predicted` describe this job, or the one that comes next. At `next_at` the decision can change by time
+         *     alone.
          */
         NextOut: {
             blocked_by: components["schemas"]["TableBlockerOut"] | null;
@@ -4258,7 +4287,7 @@ export interface components {
         OperationKind: "upgrade" | "downgrade" | "check" | "import";
         /**
          * OperationOut
-         * @description Long work that the server does itself; `allowed_actions` names what may be done to it now.
+         * @description A long task of the server. `allowed_actions` names the actions that are allowed now.
          */
         OperationOut: {
             /** Allowed Actions */
@@ -4317,7 +4346,7 @@ export interface components {
         OperationStatus: "running" | "paused" | "succeeded" | "failed" | "canceled";
         /**
          * OptimizerIn
-         * @description An optimizer that comes to work. One that names no protocol is older than all that have one.
+         * @description An optimizer that registers. Without `protocol` its version predates all protocol numbers.
          */
         OptimizerIn: {
             /**
@@ -4353,7 +4382,7 @@ export interface components {
         };
         /**
          * OptimizerOut
-         * @description A registered optimizer, what it holds and what it was asked to do.
+         * @description A registered optimizer, its jobs, and whether it drains or stops.
          */
         OptimizerOut: {
             /** Draining */
@@ -4401,7 +4430,7 @@ export interface components {
         };
         /**
          * OrphanBatchOut
-         * @description Files that one job has taken together. `deleted_after` is when they may be deleted for good.
+         * @description Files that one job removed together. After `deleted_after` the server may delete them for good.
          */
         OrphanBatchOut: {
             /** Deleted After */
@@ -4430,7 +4459,7 @@ export interface components {
         };
         /**
          * OrphanFileOut
-         * @description One file of a batch and what has become of it: the batch's state, or `put back`.
+         * @description One file of a batch. `state` is the state of the batch, or `put back` for a restored file.
          */
         OrphanFileOut: {
             /** Bytes */
@@ -4450,7 +4479,7 @@ export interface components {
         Outcome: "committed" | "refused" | "unknown" | "nothing";
         /**
          * OverdueIn
-         * @description Where to go on: nothing, or what the last answer said.
+         * @description The cursor of the last answer; null in the first request.
          */
         OverdueIn: {
             /** Cursor */
@@ -4458,7 +4487,7 @@ export interface components {
         };
         /**
          * OverdueOut
-         * @description A job that should have begun by now.
+         * @description A pending job after its deadline.
          */
         OverdueOut: {
             /** Catalog */
@@ -4588,7 +4617,7 @@ export interface components {
         };
         /**
          * PartitionOut
-         * @description The live files of one partition of one store; `partition` is '' for a table without partitions.
+         * @description The live files of one partition of one store; `partition` is '' for an unpartitioned table.
          */
         PartitionOut: {
             /** Bytes */
@@ -4610,7 +4639,7 @@ export interface components {
         };
         /**
          * PinOut
-         * @description Both stores of a keyed table at one moment.
+         * @description Snapshots of both stores of a keyed table that belong together, and the SQL that merges them.
          */
         PinOut: {
             base: components["schemas"]["PinnedOut"];
@@ -4636,7 +4665,7 @@ export interface components {
         };
         /**
          * PinnedOut
-         * @description One pinned store: the name of its table, part by part.
+         * @description One pinned store; `table` is the list of the parts of its name.
          */
         PinnedOut: {
             /** Schema Id */
@@ -4676,7 +4705,7 @@ export interface components {
         };
         /**
          * PolicyOut
-         * @description What is set for a catalog or namespace itself, and every setting as it holds there.
+         * @description The settings of a catalog or namespace itself, and the effective value of every setting there.
          */
         PolicyOut: {
             /** Effective */
@@ -4688,7 +4717,7 @@ export interface components {
         };
         /**
          * PredictedOut
-         * @description What a job is expected to change, and how long it will take: `work` is the bytes that it reads.
+         * @description The planner's estimate of a job: its effect and its duration. `work` counts the bytes that it reads.
          */
         PredictedOut: {
             /** Bytes After */
@@ -4744,7 +4773,7 @@ export interface components {
         Privilege: "list" | "read" | "write" | "create" | "drop" | "maintain" | "grant";
         /**
          * Problem
-         * @description What went wrong and what to do about it.
+         * @description The error, and in `hint` what to do about it.
          */
         Problem: {
             /** Code */
@@ -4776,7 +4805,7 @@ export interface components {
         };
         /**
          * ProposedIn
-         * @description What an optimizer takes for orphans, and metadata files that it has seen outside of `metadata` directories.
+         * @description Files that an optimizer considers orphans, and metadata files that it found outside `metadata` directories.
          */
         ProposedIn: {
             /** Files */
@@ -4789,7 +4818,7 @@ export interface components {
         };
         /**
          * ProtectionOut
-         * @description Whether something is protected against being dropped.
+         * @description Whether a table or namespace is protected against dropping.
          */
         ProtectionOut: {
             /** Name */
@@ -4799,10 +4828,10 @@ export interface components {
         };
         /**
          * PublishOut
-         * @description What a publish did, and the job that goes on with it: its own, or a merge that has to come first.
+         * @description The result of a publish, and the job that continues it: a publish job, or a merge that has to run first.
          *
-         *     The server completes a `waiting` publish, and one that needs a merge first. `partitions_waiting` counts those
-         *     that Hive is not given with this one. `outcome` is for programs, `message` for people.
+         *     The server completes a `waiting` publish by itself.  `partitions_waiting` counts the partitions that this publish
+         *     skips.  `outcome` is for programs, `message` for people.
          */
         PublishOut: {
             /** Held Back */
@@ -4826,9 +4855,9 @@ export interface components {
         PublishOutcome: "up-to-date" | "merging" | "publishing" | "held-back" | "waiting";
         /**
          * PublishPreviewOut
-         * @description How many partitions Hive has not as they are here, and when the oldest file came that it does not list.
+         * @description The number of partitions that differ from Hive's, and when the oldest unpublished file was committed.
          *
-         *     `since` is null where files have only gone, and where that file's snapshot was expired.
+         *     `since` is null if files were only removed, or if the snapshot of that file has expired.
          */
         PublishPreviewOut: {
             /** Differing */
@@ -4840,7 +4869,7 @@ export interface components {
         };
         /**
          * PublishRequestOut
-         * @description The last publish that somebody has asked for: how far it is, and the job that it waits for.
+         * @description The last request for a publish: its step, and the job that it waits for.
          */
         PublishRequestOut: {
             /**
@@ -4856,8 +4885,10 @@ export interface components {
         };
         /**
          * PublishedOut
-         * @description What became of a publish job's files. `skipped` are partitions that Hive has changed meanwhile, `remaining` those
-         *     that the metastore is still to be pointed at.
+         * @description The result of a publish job.
+         *
+         *     Hive changed the `skipped` partitions during the job.  The metastore does not yet point to the new directories of
+         *     the `remaining` ones.
          */
         PublishedOut: {
             /** Bytes */
@@ -4877,7 +4908,7 @@ export interface components {
         };
         /**
          * PurgeOut
-         * @description How far a purge has come; `stage` counts from 1: files, manifests, lists, older metadata, metadata.
+         * @description The progress of a purge. `stage` counts from 1: files, manifests, manifest lists, older metadata, metadata.
          */
         PurgeOut: {
             /** Deleted Files */
@@ -4895,7 +4926,7 @@ export interface components {
         };
         /**
          * RefIn
-         * @description A branch or tag as it is to be. `snapshot` is a snapshot's id or a ref that points at it.
+         * @description The requested state of a branch or tag. `snapshot` is a snapshot's id, or a ref that points to it.
          */
         RefIn: {
             /** Max Ref Age Ms */
@@ -4918,7 +4949,7 @@ export interface components {
         };
         /**
          * RefOut
-         * @description One branch or tag; `ahead` and `behind` count snapshots against main, None where history does not tell.
+         * @description One branch or tag. `ahead` and `behind` count snapshots relative to main.
          */
         RefOut: {
             /** Ahead */
@@ -4952,7 +4983,7 @@ export interface components {
         RefType: "branch" | "tag";
         /**
          * RefreshOut
-         * @description What a listing of the metastore found.
+         * @description The result of listing the metastore.
          */
         RefreshOut: {
             /** Changed */
@@ -4964,7 +4995,7 @@ export interface components {
         };
         /**
          * RegisterIn
-         * @description A table by its metadata file. `overwrite` replaces what has the name; its files stay.
+         * @description A table, by its metadata file. `overwrite` replaces another table of the same name, whose files stay.
          */
         RegisterIn: {
             /**
@@ -4982,7 +5013,7 @@ export interface components {
         };
         /**
          * RegisteredOut
-         * @description What an optimizer has to know to work.
+         * @description The registered optimizer, with the times of leases and heartbeats.
          */
         RegisteredOut: {
             /** Draining */
@@ -5034,7 +5065,7 @@ export interface components {
         };
         /**
          * RegisteredTableOut
-         * @description What was done with it, or would be: `registered`, `ready` (a dry run) or `there` already.
+         * @description The result: `registered`, `ready` (in a dry run), or `there` if the catalog has the table already.
          */
         RegisteredTableOut: {
             /** Location */
@@ -5071,7 +5102,7 @@ export interface components {
         RemoveOrphansOptionsIn: Record<string, never>;
         /**
          * RepeatedKeyOut
-         * @description One key that more than one row has, and some of the files in which these rows lie.
+         * @description One key of several rows, and some of the files that hold these rows.
          */
         RepeatedKeyOut: {
             /** Files */
@@ -5114,7 +5145,7 @@ export interface components {
         ReportKind: "scan-report" | "commit-report";
         /**
          * RestoreFilesIn
-         * @description Which files to put back: all of a job, these, or with neither all that are aside.
+         * @description The files to restore: those of a job, the listed paths, or with neither all quarantined files.
          */
         RestoreFilesIn: {
             /** Job Id */
@@ -5127,7 +5158,7 @@ export interface components {
         };
         /**
          * RestoredFilesOut
-         * @description The files that are in their places again.
+         * @description The files that are at their old paths again.
          */
         RestoredFilesOut: {
             /** Restored */
@@ -5135,7 +5166,7 @@ export interface components {
         };
         /**
          * RestoredOut
-         * @description A table, view or keyed table that is back, or would be.
+         * @description A restored table, view or keyed table; in a dry run, one that the undrop would restore.
          */
         RestoredOut: {
             /**
@@ -5149,9 +5180,9 @@ export interface components {
         };
         /**
          * RetiredDirectoriesOut
-         * @description What lies in directories that were left, by the books; the largest are named.
+         * @description The retired directories of a table as recorded, and the largest of them.
          *
-         *     `kept_directories` are Hive's own that are not watched any more, with their bytes when that ended.
+         *     `kept_directories` belong to Hive and are no longer watched; `kept_bytes` is their size when watching ended.
          */
         RetiredDirectoriesOut: {
             /** Bytes */
@@ -5169,9 +5200,9 @@ export interface components {
         };
         /**
          * RetiredDirectoryOut
-         * @description A directory that a partition was published away from, `""` where the table has none.
+         * @description A directory that a publish replaced; `partition` is `""` for an unpartitioned table.
          *
-         *     `owned_by_hive` ones are never deleted from here; others go as orphans do, once nobody needs them.
+         *     Firn never deletes a directory that is `owned_by_hive`. Orphan removal deletes others once nothing reads them.
          */
         RetiredDirectoryOut: {
             /** Bytes */
@@ -5278,7 +5309,7 @@ export interface components {
         RewriteStrategy: "binpack" | "sort" | "zorder";
         /**
          * RoleIn
-         * @description A role to be created; it gives nothing until something is granted to it.
+         * @description A role to be created. It has no privileges until somebody grants it some.
          */
         RoleIn: {
             /**
@@ -5291,7 +5322,7 @@ export interface components {
         };
         /**
          * RoleMembersOut
-         * @description A role with those who have it; null for a reader who may not give it.
+         * @description A role with its members; null for a caller who may not assign it.
          */
         RoleMembersOut: {
             /** Builtin */
@@ -5312,7 +5343,7 @@ export interface components {
         };
         /**
          * RoleOfOut
-         * @description A role that somebody has; `by_claim` says that the issuer gives it.
+         * @description A role of a user or service; `by_claim` says that a claim of the issuer's token assigns it.
          */
         RoleOfOut: {
             /** By Claim */
@@ -5322,7 +5353,7 @@ export interface components {
         };
         /**
          * RoleOut
-         * @description A role and what it is granted, as far as the reader may see that.
+         * @description A role and its grants, as far as the caller may see them.
          */
         RoleOut: {
             /** Builtin */
@@ -5341,9 +5372,9 @@ export interface components {
         };
         /**
          * RollbackIn
-         * @description Where main is to go, by a snapshot (or a ref that names it) or by time.
+         * @description The new target of main: a snapshot, a ref that points to it, or a time.
          *
-         *     `expected_head` is the head that a dry run has shown: were it another by now, nothing is done.
+         *     `expected_head` is the head that a dry run showed. If the head has changed since, the server refuses.
          */
         RollbackIn: {
             /** Expected Head */
@@ -5355,7 +5386,7 @@ export interface components {
         };
         /**
          * RollbackOut
-         * @description What a rollback does: what leaves main, what comes back to it, and what holds the leaving snapshots.
+         * @description The effect of a rollback: snapshots that leave main or return to it, and refs that keep the leaving ones.
          */
         RollbackOut: {
             /** Changes */
@@ -5384,7 +5415,7 @@ export interface components {
         };
         /**
          * ScaleIn
-         * @description Between how many optimizers a group has.
+         * @description The bounds of the number of optimizers of a group.
          */
         ScaleIn: {
             /** Maximum */
@@ -5394,7 +5425,7 @@ export interface components {
         };
         /**
          * ScalingIn
-         * @description How many optimizers there are to be, and when that changes.
+         * @description The bounds of the number of optimizers, and when the server starts or drains one.
          */
         ScalingIn: {
             /**
@@ -5435,7 +5466,7 @@ export interface components {
         };
         /**
          * ScopeIn
-         * @description What privileges are granted on: the server (nothing given), a catalog, a namespace, or a table of one.
+         * @description The object of a grant: a table, a namespace, a catalog, or without any field the server.
          */
         ScopeIn: {
             /** Catalog */
@@ -5450,7 +5481,7 @@ export interface components {
         };
         /**
          * ScopeOut
-         * @description Something that privileges are granted on; all null is the server itself.
+         * @description The object of a grant: a table, namespace or catalog, or with all fields null the server.
          */
         ScopeOut: {
             /** Catalog */
@@ -5470,7 +5501,7 @@ export interface components {
         };
         /**
          * ServiceSecretOut
-         * @description A service with its client secret, which is shown this once.
+         * @description A service with its client secret. The server shows the secret only this once.
          */
         ServiceSecretOut: {
             /** Client Id */
@@ -5496,9 +5527,9 @@ export interface components {
         };
         /**
          * SettingOut
-         * @description One policy setting as it holds somewhere. `choices` are all that it may be, where that is one of a few.
+         * @description One policy setting with its effective value. `choices` lists the values of an enumeration, else it is empty.
          *
-         *     `takes` are the privileges that it takes to set it for a catalog or namespace.
+         *     `takes` lists the privileges that a caller needs to set it for a catalog or namespace.
          */
         SettingOut: {
             /** Choices */
@@ -5520,7 +5551,7 @@ export interface components {
         };
         /**
          * SideOut
-         * @description One of two states.
+         * @description One of the two compared states.
          */
         SideOut: {
             /** Committed At */
@@ -5598,12 +5629,12 @@ export interface components {
         };
         /**
          * StartJobIn
-         * @description The kind of the job, and the options that this kind has.
+         * @description The kind of the job, and the options of this kind.
          */
         StartJobIn: components["schemas"]["MergeJobIn"] | components["schemas"]["CleanJobIn"] | components["schemas"]["RewriteJobIn"] | components["schemas"]["CompactJobIn"] | components["schemas"]["RewriteDeletesJobIn"] | components["schemas"]["RewriteManifestsJobIn"] | components["schemas"]["ExpireJobIn"] | components["schemas"]["TtlJobIn"] | components["schemas"]["RemoveOrphansJobIn"] | components["schemas"]["StatisticsJobIn"] | components["schemas"]["TagsJobIn"] | components["schemas"]["KeysJobIn"];
         /**
          * StartedOut
-         * @description A batch that was started, None where nothing was to be done; and tables that need nothing, with the reason.
+         * @description The started batch, or null if there is nothing to do. `skipped` names the skipped tables with the reasons.
          */
         StartedOut: {
             batch: components["schemas"]["BatchOut"] | null;
@@ -5632,9 +5663,9 @@ export interface components {
         StatisticsOptionsIn: Record<string, never>;
         /**
          * StatusOut
-         * @description All background work at a glance; `due_tables` are still to be looked at by the planner.
+         * @description All background work at a glance. `due_tables` counts the tables that the planner has still to assess.
          *
-         *     `hours` are the last 24, oldest first; the last of them is not over.
+         *     `hours` are the last 24, oldest first; the last one is the current hour.
          */
         StatusOut: {
             /**
@@ -5665,7 +5696,7 @@ export interface components {
         Step: "waits" | "merges" | "publishes" | "done" | "failed";
         /**
          * StoreOut
-         * @description One store of a keyed table, or a plain table itself.
+         * @description One store of a keyed table, or a plain table.
          */
         StoreOut: {
             /** Bytes */
@@ -5695,9 +5726,9 @@ export interface components {
         };
         /**
          * SyncOut
-         * @description What a sync did, and the job that goes on with it; one that is `waiting` is to be asked for again.
+         * @description The result of a sync, and the job that continues it. Request a `waiting` sync again later.
          *
-         *     `outcome` is for programs, `message` for people; a `conflict` may concern a part of the table that was left out.
+         *     `outcome` is for programs, `message` for people. A `conflict` may concern only the partitions that the sync skipped.
          */
         SyncOut: {
             /** Changed */
@@ -5723,7 +5754,7 @@ export interface components {
         SyncOutcome: "unchanged" | "synced" | "planned" | "waiting" | "conflict";
         /**
          * TableBlockerOut
-         * @description Until when jobs are kept from a table, from whom, and why; no kinds are all of them.
+         * @description A blocker: the planner starts no job of these kinds before `until`. An empty list means all kinds.
          */
         TableBlockerOut: {
             /**
@@ -5750,7 +5781,7 @@ export interface components {
         };
         /**
          * TableHealthOut
-         * @description 100: there is nothing to do.
+         * @description The health score of a table: at 100 there is nothing to do.
          */
         TableHealthOut: {
             /** Parts */
@@ -5760,7 +5791,7 @@ export interface components {
         };
         /**
          * TableIn
-         * @description A table to be created; with a primary key it is a keyed one.
+         * @description A table to be created; a primary key makes it a keyed table.
          */
         TableIn: {
             /** Columns */
@@ -5807,7 +5838,7 @@ export interface components {
         };
         /**
          * TableOut
-         * @description One table in full. `allowed_actions` names what may be asked for now; `unavailable_actions` says why not.
+         * @description All details of one table. `allowed_actions` are possible now; `unavailable_actions` says why others are not.
          */
         TableOut: {
             active_job: components["schemas"]["JobOut"] | null;
@@ -5901,7 +5932,7 @@ export interface components {
         };
         /**
          * TableRow
-         * @description One line of the list of tables; counts are of the base store for a keyed table.
+         * @description One row of the list of tables. The counts of a keyed table are those of its base store.
          */
         TableRow: {
             /** Bytes */
@@ -5946,7 +5977,7 @@ export interface components {
         };
         /**
          * TableStatusOut
-         * @description How a table stood when the planner last looked.
+         * @description The planner's last assessment of a table.
          */
         TableStatusOut: {
             /** Catalog */
@@ -5989,7 +6020,7 @@ export interface components {
         TagsOptionsIn: Record<string, never>;
         /**
          * TakenFileOut
-         * @description A file that was taken, or in a dry run would be.
+         * @description A removed file, or in a dry run a file that would be removed.
          */
         TakenFileOut: {
             /** Bytes */
@@ -6001,7 +6032,7 @@ export interface components {
         };
         /**
          * TakenOut
-         * @description Which of the proposed files were taken, and how many were kept for which reason.
+         * @description The proposed files that the server removed, and the number of kept files by reason.
          */
         TakenOut: {
             /** Kept */
@@ -6013,7 +6044,7 @@ export interface components {
         };
         /**
          * TaskOut
-         * @description A background task and how its last activation ended.
+         * @description A background task and the result of its last run.
          */
         TaskOut: {
             /** Does */
@@ -6033,7 +6064,7 @@ export interface components {
         };
         /**
          * ThroughputOut
-         * @description What was done within some time. A table counts for each kind of job that it had.
+         * @description The jobs that ended within a period. A table counts once per kind of job.
          */
         ThroughputOut: {
             /** By Kind */
@@ -6049,7 +6080,7 @@ export interface components {
         };
         /**
          * TokenIn
-         * @description A token to be made; it can do what its owner can, or less.
+         * @description A token to be created. It has the privileges of its owner, or fewer.
          */
         TokenIn: {
             /** Catalogs */
@@ -6107,7 +6138,7 @@ export interface components {
         Topic: "data" | "schema" | "layout" | "properties" | "refs" | "maintenance" | "life";
         /**
          * TotalsOut
-         * @description What the table holds at one state.
+         * @description Rows, files and bytes of one state of a table.
          */
         TotalsOut: {
             /** Bytes */
@@ -6137,7 +6168,7 @@ export interface components {
         TtlOptionsIn: Record<string, never>;
         /**
          * UndropIn
-         * @description Another name to come back under.
+         * @description The name to restore a table under, if not its own.
          */
         UndropIn: {
             /** To */
@@ -6145,7 +6176,9 @@ export interface components {
         };
         /**
          * UndropOut
-         * @description What came back; `left` is what could not with its namespace, and why. Of its files `checked` were looked for.
+         * @description The result of an undrop. `not_restored` names the tables of a namespace that stay dropped, with the reasons.
+         *
+         *     The server checked that `files_checked` of the `files_of` files exist.
          */
         UndropOut: {
             /** Dry Run */
@@ -6163,7 +6196,7 @@ export interface components {
         };
         /**
          * UnpublishedOut
-         * @description Changes made here that Hive has not been given everywhere; `since` is when the oldest was made.
+         * @description Changes that are not yet published to Hive; `since` is the time of the oldest.
          */
         UnpublishedOut: {
             /** Bytes */
@@ -6177,7 +6210,7 @@ export interface components {
         };
         /**
          * UpgradeIn
-         * @description How a table is to be upgraded; with a primary key it becomes a keyed one.
+         * @description The key and properties of the upgraded table; a primary key makes it a keyed table.
          */
         UpgradeIn: {
             /** @default global */
@@ -6199,9 +6232,9 @@ export interface components {
         };
         /**
          * UpgradeManyIn
-         * @description Which tables are to be upgraded, by names and patterns such as `sales.*`, and how.
+         * @description The tables to upgrade, as names and patterns such as `sales.*`, and their keys and properties.
          *
-         *     `key` is for all of them, `keys` for those that are named there. With `dry_run` they are only checked.
+         *     `keys` has the keys of single tables, `key` that of all others. With `dry_run` the server only checks the tables.
          */
         UpgradeManyIn: {
             /**
@@ -6229,7 +6262,7 @@ export interface components {
         };
         /**
          * UserIn
-         * @description A user to be created; with a subject they sign in by OIDC, the issuer is the server's.
+         * @description A user to be created. With a `subject` the user signs in by OIDC at the server's issuer.
          */
         UserIn: {
             /** Name */
@@ -6258,7 +6291,7 @@ export interface components {
         Verdict: "allowed" | "forbidden" | "hidden" | "unauthenticated";
         /**
          * VersionOut
-         * @description A pair of store heads that readers have been offered.
+         * @description A pair of snapshots, one per store, that readers of a keyed table could read together.
          */
         VersionOut: {
             /** Base Snapshot Id */
@@ -6326,7 +6359,7 @@ export interface components {
         };
         /**
          * ViewRollbackIn
-         * @description The version to go back to; `expected_version` is the one that a dry run has shown to be current.
+         * @description The target version; `expected_version` is the current version that a dry run showed.
          */
         ViewRollbackIn: {
             /** Expected Version */
@@ -6336,7 +6369,7 @@ export interface components {
         };
         /**
          * ViewRollbackOut
-         * @description What is different after it.
+         * @description The changes that the rollback makes to the view.
          */
         ViewRollbackOut: {
             /** Changes */
@@ -6350,7 +6383,7 @@ export interface components {
         };
         /**
          * ViewVersionOut
-         * @description One version that the view has kept.
+         * @description One version that the view keeps.
          */
         ViewVersionOut: {
             /** Columns */
@@ -6375,7 +6408,7 @@ export interface components {
         };
         /**
          * WaitingOut
-         * @description Jobs of one group, kind and priority that wait; `oldest_seconds` is how long the first of them does.
+         * @description Pending jobs of one group, kind and priority; `oldest_seconds` is the age of the oldest.
          */
         WaitingOut: {
             /**
@@ -6395,10 +6428,10 @@ export interface components {
         };
         /**
          * WrittenIn
-         * @description Where a publish job has written, and how many rows.
+         * @description The directory that a publish job has written, and the number of rows.
          *
-         *     `unrepresentable` partitions stay as they are: their format cannot hold their rows.
-         *     `reason` says what it cannot hold of them; they wait until they change, the columns, or the format.
+         *     `unrepresentable` partitions stay as they are in Hive, because their file format cannot hold their rows; `reason`
+         *     says why.  They wait until their rows, the columns or the format change.
          */
         WrittenIn: {
             /** Location */
@@ -6418,7 +6451,7 @@ export interface components {
         };
         /**
          * ColumnOut
-         * @description A column as Hive spells it.
+         * @description A column, with the type in Hive's spelling.
          */
         server__api__hive__ColumnOut: {
             /** Comment */
@@ -6432,7 +6465,7 @@ export interface components {
         };
         /**
          * ReportOut
-         * @description The pre-flight report of an upgrade.
+         * @description The pre-flight report of an upgrade. `column_differences` are those of a table that is upgraded already.
          */
         server__api__hive__ReportOut: {
             /** Bytes */
@@ -6464,7 +6497,7 @@ export interface components {
         };
         /**
          * ReportOut
-         * @description One report. `figures` are its counters, and its timers in milliseconds; `report` is what the engine sent.
+         * @description One report. `figures` holds its counters, and its timers in milliseconds; `report` is the engine's document.
          */
         server__api__metrics__ReportOut: {
             /**
@@ -6525,14 +6558,14 @@ export interface operations {
                 /** @description a user's or service's name */
                 principal?: string | null;
                 catalog?: string | null;
-                /** @description CATALOG.NAMESPACE.TABLE or what it lies in; or `role NAME` */
+                /** @description CATALOG.NAMESPACE.TABLE, or a catalog or namespace; or `role NAME` */
                 target?: string | null;
                 verdict?: components["schemas"]["Verdict"] | null;
-                /** @description only what changes something, or only what does not */
+                /** @description only requests that change something, or only those that do not */
                 changes?: boolean | null;
                 since?: string | null;
                 until?: string | null;
-                /** @description only what changes something or was refused */
+                /** @description only requests that change something or were refused */
                 notable?: boolean;
                 cursor?: string | null;
                 limit?: number;
@@ -7419,14 +7452,14 @@ export interface operations {
             };
         };
     };
-    look_catalogs__catalog__hive__full_name__convert_get: {
+    preview_conversion_catalogs__catalog__hive__full_name__convert_get: {
         parameters: {
             query?: {
-                /** @description As the conversion would be given it. */
+                /** @description As in the request for the conversion. */
                 name?: string | null;
-                /** @description Columns of the key; without any it is a plain table. */
+                /** @description Columns of the key; none make a plain table. */
                 primary_key?: string[];
-                /** @description As the conversion would be given it. */
+                /** @description As in the request for the conversion. */
                 sequence_field?: string | null;
             };
             header?: never;
@@ -7561,7 +7594,7 @@ export interface operations {
             };
         };
     };
-    left_to_do_catalogs__catalog__hive__full_name__downgrade_get: {
+    preview_downgrade_catalogs__catalog__hive__full_name__downgrade_get: {
         parameters: {
             query?: never;
             header?: never;
@@ -7672,7 +7705,7 @@ export interface operations {
     list_hive_events_catalogs__catalog__hive__full_name__history_get: {
         parameters: {
             query?: {
-                /** @description Of this partition alone, such as day=2026-11-21. */
+                /** @description Only this partition, such as day=2026-11-21. */
                 partition?: string | null;
                 cursor?: string | null;
                 limit?: number;
@@ -7717,7 +7750,7 @@ export interface operations {
             };
         };
     };
-    left_to_publish_catalogs__catalog__hive__full_name__publish_get: {
+    preview_publish_catalogs__catalog__hive__full_name__publish_get: {
         parameters: {
             query?: never;
             header?: never;
@@ -8681,9 +8714,9 @@ export interface operations {
                 kind?: components["schemas"]["TableKind"] | null;
                 namespace?: string | null;
                 search?: string | null;
-                /** @description only those whose health is worse */
+                /** @description only tables with a lower health score */
                 health_below?: number | null;
-                /** @description what comes first: the worst, largest or newest */
+                /** @description the order: by name, or the worst, largest or newest first */
                 sort?: components["schemas"]["Sort"];
             };
             header?: never;
@@ -9225,7 +9258,7 @@ export interface operations {
     list_history_catalogs__catalog__tables__table__history_get: {
         parameters: {
             query?: {
-                /** @description only what was about one of these */
+                /** @description only commits about one of these topics */
                 kind?: components["schemas"]["Topic"][] | null;
                 cursor?: string | null;
                 limit?: number;
@@ -9319,7 +9352,7 @@ export interface operations {
     start_job_catalogs__catalog__tables__table__jobs_post: {
         parameters: {
             query?: {
-                /** @description say what the job would do, and start none */
+                /** @description report what the job would do, without starting it */
                 dry_run?: boolean;
             };
             header?: never;
@@ -9387,7 +9420,7 @@ export interface operations {
     list_reports_catalogs__catalog__tables__table__metrics_get: {
         parameters: {
             query?: {
-                /** @description only these */
+                /** @description only reports of this kind */
                 kind?: components["schemas"]["ReportKind"] | null;
                 cursor?: string | null;
                 limit?: number;
@@ -11370,7 +11403,7 @@ export interface operations {
             };
         };
     };
-    beat_leases__lease__put: {
+    renew_lease_leases__lease__put: {
         parameters: {
             query?: never;
             header?: never;
@@ -11424,7 +11457,7 @@ export interface operations {
             };
         };
     };
-    committing_leases__lease__committing_post: {
+    announce_commit_leases__lease__committing_post: {
         parameters: {
             query?: never;
             header?: never;
@@ -11661,7 +11694,7 @@ export interface operations {
             };
         };
     };
-    published_leases__lease__published_post: {
+    accept_published_leases__lease__published_post: {
         parameters: {
             query?: never;
             header?: never;
@@ -11796,7 +11829,7 @@ export interface operations {
             };
         };
     };
-    list_places_leases__lease__table_locations_get: {
+    list_table_locations_leases__lease__table_locations_get: {
         parameters: {
             query?: never;
             header?: never;
@@ -11891,7 +11924,7 @@ export interface operations {
             query?: {
                 catalog?: string | null;
                 batch?: string | null;
-                /** @description Those of this table alone, as DATABASE.TABLE. */
+                /** @description Only operations on this table, as DATABASE.TABLE. */
                 target?: string | null;
                 cursor?: string | null;
                 limit?: number;
@@ -12952,7 +12985,7 @@ export interface operations {
             };
         };
     };
-    new_client_secret_services__name__secret_post: {
+    rotate_client_secret_services__name__secret_post: {
         parameters: {
             query?: never;
             header?: never;
@@ -13024,7 +13057,7 @@ export interface operations {
     list_tokens_tokens_get: {
         parameters: {
             query?: {
-                /** @description whose; * is everybody's, for administrators */
+                /** @description a user's or service's name, or * for all; needs an administrator */
                 owner?: string | null;
                 kind?: components["schemas"]["TokenKind"] | null;
                 cursor?: string | null;

@@ -18,7 +18,7 @@ from catalog.hive.mapping import PROPERTY, read_aliases
 from catalog.hive.model import PROVIDER, HiveColumn
 from catalog.iceberg.table import current_schema
 from firn.protocol.operations import OperationStatus
-from server.api.hive_views import column_differences
+from server.api.hive_views import load_column_differences
 from server.service.hive.link_state import advance
 from server.service.hive.link_store import update_link
 from server.service.hive.results import SyncOutcome
@@ -79,7 +79,7 @@ def put(table: HiveFiles, part: str, file: str, **values: Sequence[Any]) -> None
 def shown_differences(beside: BesideHive, table: HiveFiles) -> list[tuple[str | None, str | None, str]]:
     """What people see: Hive's side, this one, and the policy that decides."""
     with beside.database.reading() as uow:
-        return [(one.hive, one.here, one.decided_by) for one in column_differences(uow, LAKE, table.name)]
+        return [(one.hive, one.here, one.decided_by) for one in load_column_differences(uow, LAKE, table.name)]
 
 
 @pytest.mark.parametrize("key", [(), ("id",)])
