@@ -12,7 +12,7 @@ from optimizer.job_run import JobRun
 from optimizer.jobs import remove_orphans
 from tests.optimizer.leases import a_lease
 
-WHY = "no file of db.t is taken for an orphan: lake.db.other uses its place"
+WHY = "the server removes no orphans of db.t: lake.db.other uses its place"
 
 
 class Refusing:

@@ -203,9 +203,9 @@ class Committer:
             self._files.check(facts.relation, before, before, updates, reads_lists=False)
             return [plan_rebase(self.manifest_lists, targets[0], verdict.append)]
         planned = [
-            one
+            commit
             for target, updates in zip(targets, verdict.updates, strict=True)
-            for one in plan_commits(target, updates, now_ms=target.now_ms)
+            for commit in plan_commits(target, updates, now_ms=target.now_ms)
         ]
         _check_moved_once(planned)
         self._check_locations(targets, planned)
@@ -217,11 +217,11 @@ class Committer:
         written: list[WrittenMetadata] = []
         committed: list[Committed] = []
         try:
-            for one in planned:
-                if one.manifest_list is not None:
-                    self.metadata.files.write_new(one.manifest_list.location, one.manifest_list.data)
-                location = self.metadata.write(one.after["location"], one.relation.version + 1, one.after)
-                written.append(WrittenMetadata(one, location))
+            for commit in planned:
+                if commit.manifest_list is not None:
+                    self.metadata.files.write_new(commit.manifest_list.location, commit.manifest_list.data)
+                location = self.metadata.write(commit.after["location"], commit.relation.version + 1, commit.after)
+                written.append(WrittenMetadata(commit, location))
             committed = _results(targets, written)
             self._move(request, written, committed)
         except ConcurrentCommit:
@@ -234,7 +234,7 @@ class Committer:
         except CatalogError:
             self._discard(planned, written)
             raise
-        for moved in (one.change.relation for one in written):
+        for moved in (metadata.change.relation for metadata in written):
             self.contention.note_version_after(f"{request.catalog} {moved.name}", moved.version + 1)
         return committed
 
@@ -243,14 +243,14 @@ class Committer:
         return CommittedFiles(self.database, self.metadata.files, self.manifest_lists, self.checked)
 
     def _check_locations(self, targets: Sequence[CommitTarget], planned: Sequence[PlannedCommit]) -> None:
-        moved = [one for one in planned if has_moved(one.before, one.after)]
+        moved = [commit for commit in planned if has_moved(commit.before, commit.after)]
         if moved:
             with self.database.reading() as uow:
-                for one in moved:
-                    check_moved(uow, self.metadata.files, one.relation, one.before, one.after)
+                for commit in moved:
+                    check_moved(uow, self.metadata.files, commit.relation, commit.before, commit.after)
         updates = {target.relation.id: target.facts.change.updates for target in targets}
-        for one in planned:
-            self._files.check(one.relation, one.before, one.after, updates.get(one.relation.id, ()))
+        for commit in planned:
+            self._files.check(commit.relation, commit.before, commit.after, updates.get(commit.relation.id, ()))
 
     def _move(self, request: CommitRequest, written: Sequence[WrittenMetadata], committed: Sequence[Committed]) -> None:
         with self.database.writing() as uow:
@@ -264,20 +264,20 @@ class Committer:
             )
             if request.also is not None:
                 request.also(uow)
-            remember(uow, request.idempotency, [one.metadata_location for one in committed])
+            remember(uow, request.idempotency, [table.metadata_location for table in committed])
 
     def _has_moved(self, written: Sequence[WrittenMetadata]) -> bool:
         """Whether a commit without an answer is seen to have landed; not seeing it proves nothing."""
         try:
             with self.database.reading() as uow:
-                now = [uow.relations.get(one.change.relation.id).metadata_location for one in written]
+                now = [uow.relations.get(metadata.change.relation.id).metadata_location for metadata in written]
         except CatalogError:
             return False
-        return now == [one.location for one in written]
+        return now == [metadata.location for metadata in written]
 
     def _discard(self, planned: Sequence[PlannedCommit], written: Sequence[WrittenMetadata]) -> None:
-        for one in written:
-            self.metadata.discard(one.location)
+        for metadata in written:
+            self.metadata.discard(metadata.location)
         for change in planned:
             if change.manifest_list is not None:
                 self.metadata.discard(change.manifest_list.location)
@@ -291,7 +291,7 @@ def _check_named_once(changes: Sequence[TableCommit]) -> None:
 
 def _check_moved_once(planned: Sequence[PlannedCommit]) -> None:
     """A schema change on one store of a keyed table brings the other with it."""
-    ids = [one.relation.id for one in planned]
+    ids = [commit.relation.id for commit in planned]
     if len(set(ids)) < len(ids):
         raise Invalid("a transaction changes the schema of one store of a keyed table and commits to the other too")
 
@@ -303,7 +303,7 @@ def _as_it_is(target: CommitTarget) -> Committed:
 
 
 def _results(targets: Sequence[CommitTarget], written: Sequence[WrittenMetadata]) -> list[Committed]:
-    moved = {one.change.relation.id: one.location for one in written}
+    moved = {metadata.change.relation.id: metadata.location for metadata in written}
     return [
         Committed(name=target.relation.name, metadata_location=moved[target.relation.id])
         if target.relation.id in moved

@@ -54,7 +54,7 @@ def load_targets(
     with database.reading() as uow:
         rows = [_read_state(uow, catalog, change, lease) for change in changes]
     is_own = lease is not None or follows_hive
-    seen = [replace(one, given_back=one.given_back and not is_own, follows_hive=follows_hive) for one in rows]
+    seen = [replace(state, given_back=state.given_back and not is_own, follows_hive=follows_hive) for state in rows]
     return [_build_target(files, rows) for rows in seen]
 
 

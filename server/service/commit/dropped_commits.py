@@ -38,8 +38,8 @@ def _of(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> Iterator[Rela
 
 
 def _has(uow: UnitOfWork, relation_id: RelationId, snapshots: Sequence[dict[str, object]]) -> bool:
-    ids = [one["snapshot-id"] for one in snapshots if isinstance(one.get("snapshot-id"), int)]
-    events = uow.events.of_snapshots(relation_id, [one for one in ids if isinstance(one, int)])
+    ids = [snapshot["snapshot-id"] for snapshot in snapshots if isinstance(snapshot.get("snapshot-id"), int)]
+    events = uow.events.of_snapshots(relation_id, [snapshot_id for snapshot_id in ids if isinstance(snapshot_id, int)])
     return len(ids) == len(snapshots) and all(
         (event := events.get(snapshot_id)) is not None and is_brought_by(event, snapshot)
         for snapshot_id, snapshot in zip(ids, snapshots, strict=True)

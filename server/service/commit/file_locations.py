@@ -83,10 +83,13 @@ class CommittedFiles:
         )
         self._check(relation, quick, [location for location, _ in named])
         listed = [
-            one for location, is_list in named if is_list and reads_lists for one in self._manifests(location, updates)
+            manifest
+            for location, is_list in named
+            if is_list and reads_lists
+            for manifest in self._manifests(location, updates)
         ]
         known = self.checked.of(relation.id)
-        self._check(relation, quick, [one for one in listed if one not in known])
+        self._check(relation, quick, [manifest for manifest in listed if manifest not in known])
         self.checked.note(relation.id, listed)
 
     def _check(self, relation: Relation, quick: FileRule, locations: Sequence[str]) -> None:
@@ -102,8 +105,8 @@ class CommittedFiles:
         try:
             return self.manifest_lists.named(manifest_list)
         except Invalid:
-            encrypted = (one for one in list_added_snapshots(updates) if one.get("key-id") is not None)
-            if any(one.get("manifest-list") == manifest_list for one in encrypted):
+            encrypted = (snapshot for snapshot in list_added_snapshots(updates) if snapshot.get("key-id") is not None)
+            if any(snapshot.get("manifest-list") == manifest_list for snapshot in encrypted):
                 return []  # nobody can read it here
             raise
 

@@ -43,8 +43,8 @@ def _applied(
     return PlannedCommit(target=target, relation=relation, before=before, after=after, updates=updates)
 
 
-def _schema_changed(one: PlannedCommit) -> bool:
-    return bool(one.after["current-schema-id"] != one.before["current-schema-id"])
+def _schema_changed(planned: PlannedCommit) -> bool:
+    return bool(planned.after["current-schema-id"] != planned.before["current-schema-id"])
 
 
 def _following(own: PlannedCommit, sibling: Json) -> list[Json]:

@@ -57,17 +57,19 @@ def record_commit(
     now = uow.now()
     job = None if lease is None else _current_job(uow, lease)
     keyed = _locked_keyed(uow, written)
-    for one in written:
-        check_moved(uow, links, one.change.relation, one.change.before, one.change.after)
-    for one in sorted(written, key=lambda one: one.change.relation.id):  # one order for all, or two would deadlock
-        to = Pointer(one.location, one.change.after["location"], list_data_paths(one.change.after))
-        if not uow.relations.move_pointer(one.change.relation, to, now):
+    for metadata in written:
+        check_moved(uow, links, metadata.change.relation, metadata.change.before, metadata.change.after)
+    for metadata in sorted(
+        written, key=lambda metadata: metadata.change.relation.id
+    ):  # one order for all, or two would deadlock
+        to = Pointer(metadata.location, metadata.change.after["location"], list_data_paths(metadata.change.after))
+        if not uow.relations.move_pointer(metadata.change.relation, to, now):
             raise ConcurrentCommit
-        event = _event(one, job, engine, now)
+        event = _event(metadata, job, engine, now)
         uow.events.add(event)
-        _settle_batches(uow, one.change)
-        stats = uow.stats.get(one.change.relation.id)
-        uow.stats.put(advance_stats(stats, one.change.after, event), plan_after=now)
+        _settle_batches(uow, metadata.change)
+        stats = uow.stats.get(metadata.change.relation.id)
+        uow.stats.put(advance_stats(stats, metadata.change.after, event), plan_after=now)
     for table in keyed:
         _record_keyed_commit(uow, table, written, now)
     if job is not None and lease is not None:
@@ -83,31 +85,31 @@ def _current_job(uow: UnitOfWork, lease: Lease) -> Job:
 
 
 def _locked_keyed(uow: UnitOfWork, written: Sequence[WrittenMetadata]) -> list[KeyedTable]:
-    judged = {one.change.target.keyed for one in written if one.change.target.keyed is not None}
-    for keyed in sorted(judged, key=lambda one: one.relation_id):
+    judged = {metadata.change.target.keyed for metadata in written if metadata.change.target.keyed is not None}
+    for keyed in sorted(judged, key=lambda table: table.relation_id):
         if uow.keyed.lock(keyed.relation_id) != keyed:
             raise ConcurrentCommit
-    return sorted(judged, key=lambda one: one.relation_id)
+    return sorted(judged, key=lambda table: table.relation_id)
 
 
-def _event(one: WrittenMetadata, job: Job | None, engine: str | None, now: datetime) -> CommitEvent:
-    relation = one.change.relation
-    schema_id, head_id = read_table_state(one.change.after)
+def _event(metadata: WrittenMetadata, job: Job | None, engine: str | None, now: datetime) -> CommitEvent:
+    relation = metadata.change.relation
+    schema_id, head_id = read_table_state(metadata.change.after)
     event = CommitEvent(
         relation_id=relation.id,
         catalog=relation.catalog,
         table=relation.name,
         committed_at=now,
-        operation=_what(one.change),
+        operation=_what(metadata.change),
         job_id=None if job is None else str(job.id),
         engine=engine or caller.get().engine,
         principal=caller.get().principal,
-        changes=compare_tables(one.change.before, one.change.after),
+        changes=compare_tables(metadata.change.before, metadata.change.after),
         schema_id=schema_id,
         head_id=head_id,
     )
-    added = {snapshot["snapshot-id"] for snapshot in list_added_snapshots(one.change.updates)}
-    stored = [snapshot for snapshot in one.change.after.get("snapshots", ()) if snapshot["snapshot-id"] in added]
+    added = {snapshot["snapshot-id"] for snapshot in list_added_snapshots(metadata.change.updates)}
+    stored = [snapshot for snapshot in metadata.change.after.get("snapshots", ()) if snapshot["snapshot-id"] in added]
     return describe_snapshots(event, stored) if stored else event
 
 
@@ -126,36 +128,36 @@ _NAMED = {
 }
 
 
-def _what(one: PlannedCommit) -> str:
+def _what(planned: PlannedCommit) -> str:
     """A word for a commit without a snapshot."""
-    moved = _moved(one)
+    moved = _moved(planned)
     if moved is not MainMove.NONE:
         return str(moved)
-    return next((_NAMED[update["action"]] for update in one.updates if update.get("action") in _NAMED), "update")
+    return next((_NAMED[update["action"]] for update in planned.updates if update.get("action") in _NAMED), "update")
 
 
-def _moved(one: PlannedCommit) -> MainMove:
+def _moved(planned: PlannedCommit) -> MainMove:
     return classify_main_move(
-        one.before, one.after, {snapshot["snapshot-id"] for snapshot in list_added_snapshots(one.updates)}
+        planned.before, planned.after, {snapshot["snapshot-id"] for snapshot in list_added_snapshots(planned.updates)}
     )
 
 
-def _settle_batches(uow: UnitOfWork, one: PlannedCommit) -> None:
+def _settle_batches(uow: UnitOfWork, planned: PlannedCommit) -> None:
     """What main does not stand on any more may be sent again, or a writer would be told that it is in the table.
 
     It holds whoever sets main back, this server or an engine's procedure (docs/protocols.md, rule 1.4 says it of keyed
     tables); what main stands on again when that is undone may not.
     """
-    if _moved(one) is MainMove.NONE:
+    if _moved(planned) is MainMove.NONE:
         return
-    was, now = ref_snapshot_id(one.before, MAIN), ref_snapshot_id(one.after, MAIN)
-    lineage = Lineage.of(one.before)
-    uow.events.forget_batches(one.relation.id, lineage.only_in(was, now))
-    uow.events.recall_batches(one.relation.id, lineage.only_in(now, was))
+    was, now = ref_snapshot_id(planned.before, MAIN), ref_snapshot_id(planned.after, MAIN)
+    lineage = Lineage.of(planned.before)
+    uow.events.forget_batches(planned.relation.id, lineage.only_in(was, now))
+    uow.events.recall_batches(planned.relation.id, lineage.only_in(now, was))
 
 
 def _record_keyed_commit(uow: UnitOfWork, keyed: KeyedTable, written: Sequence[WrittenMetadata], now: datetime) -> None:
-    mine = {one.change.relation.kind: one for one in written if one.change.target.keyed == keyed}
+    mine = {metadata.change.relation.kind: metadata for metadata in written if metadata.change.target.keyed == keyed}
     target = next(iter(mine.values())).change.target
     store = target.facts.store
     assert store is not None  # a keyed table's commits carry their store
@@ -205,11 +207,11 @@ def _record_job_commit(
     written: Sequence[WrittenMetadata],
     on_job_commit: Mapping[JobKind, OnJobCommit],
 ) -> None:
-    for one in written:
-        relation = one.change.relation
-        added = list_added_snapshots(one.change.updates)
+    for metadata in written:
+        relation = metadata.change.relation
+        added = list_added_snapshots(metadata.change.updates)
         snapshot_id = added[-1]["snapshot-id"] if added else None
-        digest = digest_request(one.change.target.facts.change)
+        digest = digest_request(metadata.change.target.facts.change)
         number = _next_number(uow, job, relation)
         record = CommitRecord(token=lease.token, snapshot_id=snapshot_id, digest=digest, number=number)
         uow.jobs.record_commit(job.id, relation.id, record)

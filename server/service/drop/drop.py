@@ -1,6 +1,6 @@
-"""How anything leaves a catalog: from its live relations to the list of what was dropped, in one transaction.
+"""Drops tables, views and keyed tables: one transaction moves a live relation to the list of dropped ones.
 
-Whoever drops does it through here, so that protection holds for everybody and nothing is lost for good by a drop.
+Every drop goes through this module. So protection always applies, and a drop alone never loses data.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropOptions:
-    """What a drop was asked to do besides."""
+    """Options of one drop."""
 
     purge: bool = False
-    """Delete the files once the table is kept no longer."""
+    """Delete the files when the retention of the dropped table ends."""
     parent_id: UUID | None = None
-    """The entry of the namespace that is dropped with everything in it."""
+    """The entry of the dropped namespace, if the table is dropped together with its namespace."""
 
 
 DEFAULT_DROP = DropOptions()
@@ -49,71 +49,79 @@ DEFAULT_DROP = DropOptions()
 def drop_relation(
     uow: UnitOfWork, metadata: MetadataFiles, relation: Relation, drop: DropOptions = DEFAULT_DROP
 ) -> Dropped:
-    """Drop a table, view or keyed table with its stores; the caller has ended their jobs and locked a keyed table.
+    """Drop a table, view or keyed table with its stores.
 
-    Protected when its owner forbids it, NoSuchTable when another request has dropped it meanwhile. A catalog that
-    keeps nothing forgets it at once; files that are to go then are deleted by the purge.
+    The caller ends the jobs of the table first, and locks a keyed table. Raises Protected when the table is protected,
+    and NoSuchTable when another request has dropped it. With a retention of zero the server forgets the table at once,
+    unless the purge still has to delete its files.
     """
     now = uow.now()
     stores = uow.relations.stores_of(relation.id) if relation.kind is RelationKind.KEYED else ()
-    taken = [uow.dropped.take(one.id) for one in (relation, *stores)]
-    end_jobs(uow, [relation.id], describe_drop_reason(relation))  # one may have been planned until now
-    check_unprotected(uow, metadata, taken)
-    keeps = read_drop_retention(uow.catalogs.get(relation.catalog).properties)
+    removed = [uow.dropped.take(part.id) for part in (relation, *stores)]
+    end_jobs(uow, [relation.id], describe_drop_reason(relation))  # the planner may have added a job until now
+    check_unprotected(uow, metadata, removed)
+    retention = read_drop_retention(uow.catalogs.get(relation.catalog).properties)
     entry = Dropped(
         id=relation.id,
         catalog=relation.catalog,
-        path=taken[0].name.as_namespace,
+        path=removed[0].name.as_namespace,
         kind=_KINDS[relation.kind],
         state=DroppedState.DROPPED,
         dropped_at=now,
-        keep_until=now + keeps,
+        keep_until=now + retention,
         purge=drop.purge,
         parent_id=drop.parent_id,
     )
-    if keeps > timedelta() or drop.purge:
-        uow.dropped.add(entry, taken)
+    if retention > timedelta() or drop.purge:
+        uow.dropped.add(entry, removed)
     else:
-        for one in taken:
-            uow.dropped.forget_books(one.id)
-    uow.events.add(event_of(entry, "drop", now))
+        for part in removed:
+            uow.dropped.forget_books(part.id)
+    uow.events.add(build_event(entry, "drop", now))
     return entry
 
 
 def describe_drop_reason(relation: Relation) -> str:
-    """Why its job ends."""
+    """The reason that the table's cancelled jobs show."""
     return f"{relation.name} was dropped"
 
 
 def check_unprotected(uow: UnitOfWork, metadata: MetadataFiles, relations: Sequence[Relation]) -> None:
-    """Protected when the property says so; read after the rows were taken, so that no commit can slip between."""
+    """Raise Protected when the table has the protection property.
+
+    `relations` are the table or view and its stores, base among them. Call this after the rows are removed: no commit
+    can change the property then.
+    """
     relation = relations[0]
-    if is_protected(_properties(uow, metadata, relations)):
+    if is_protected(_load_properties(uow, metadata, relations)):
         name = relation.name
-        where = f"ALTER TABLE {name}.{BASE}" if relation.kind is RelationKind.KEYED else f"ALTER TABLE {name}"
-        lift = f"`firn table unprotect {name}`, or {where} UNSET TBLPROPERTIES ('firn.protected')"
-        raise Protected(f"{name} is protected against being dropped", hint=f"lift it first: {lift}")
+        altered = f"{name}.{BASE}" if relation.kind is RelationKind.KEYED else str(name)
+        statement = f"ALTER TABLE {altered} UNSET TBLPROPERTIES ('firn.protected')"
+        raise Protected(
+            f"{name} is protected against being dropped",
+            hint=f"remove the protection first: `firn table unprotect {name}`, or {statement}",
+        )
 
 
-def _properties(uow: UnitOfWork, metadata: MetadataFiles, relations: Sequence[Relation]) -> Mapping[str, str]:
-    """Those of a table from its statistics, as of its last commit; those of a view from its metadata."""
+def _load_properties(uow: UnitOfWork, metadata: MetadataFiles, relations: Sequence[Relation]) -> Mapping[str, str]:
+    """The properties of a table from its statistics, as of its last commit; of a view from its metadata file."""
     if relations[0].kind is RelationKind.VIEW:
         try:
             properties: Mapping[str, str] = load_metadata(metadata, relations[0]).get("properties", {})
         except NotFound:
-            return {}  # a view whose file is gone cannot be read any more, but it can be dropped
+            return {}  # users can drop a view whose metadata file is gone
         return properties
-    holder = next((one for one in relations if one.kind is RelationKind.BASE), relations[0])
+    holder = next((relation for relation in relations if relation.kind is RelationKind.BASE), relations[0])
     return uow.stats.get(holder.id).properties
 
 
-def refuse_purged_place(uow: UnitOfWork, used: Sequence[str]) -> None:
-    """Conflict when a relation is to be added over files that are being deleted."""
-    going = [list_readings(place.location) for place in uow.dropped.find_purging_locations()]
-    for location in used if going else ():
-        if any(_meet(list_readings(location), place) for place in going):
+def check_not_being_purged(uow: UnitOfWork, locations: Sequence[str]) -> None:
+    """Raise Conflict when a purge deletes files in or around one of the locations of a new relation."""
+    purging = [list_readings(used.location) for used in uow.dropped.find_purging_locations()]
+    for location in locations if purging else ():
+        if any(_is_overlapping(list_readings(location), readings) for readings in purging):
             raise Conflict(
-                f"files in or around {location} are being deleted: a table that was dropped is being purged there",
+                f"the server is deleting files in or around {location}: it purges a dropped table there",
                 hint="choose another location, or wait for the purge to end",
             )
 
@@ -121,8 +129,8 @@ def refuse_purged_place(uow: UnitOfWork, used: Sequence[str]) -> None:
 _CHANGES = {"drop": [Change(ChangeKind.DROPPED)], "undrop": [Change(ChangeKind.RESTORED)]}
 
 
-def event_of(entry: Dropped, operation: str, now: datetime, summary: Mapping[str, str] | None = None) -> CommitEvent:
-    """What the history of the table says of it."""
+def build_event(entry: Dropped, operation: str, now: datetime, summary: Mapping[str, str] | None = None) -> CommitEvent:
+    """The entry of a drop, undrop or purge in the history of the table."""
     return CommitEvent(
         relation_id=RelationId(entry.id),
         catalog=entry.catalog,
@@ -136,5 +144,5 @@ def event_of(entry: Dropped, operation: str, now: datetime, summary: Mapping[str
     )
 
 
-def _meet(some: Collection[str], others: Collection[str]) -> bool:
-    return any(overlaps(one, other) for one in some for other in others)
+def _is_overlapping(locations: Collection[str], others: Collection[str]) -> bool:
+    return any(overlaps(location, other) for location in locations for other in others)

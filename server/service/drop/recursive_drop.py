@@ -1,4 +1,4 @@
-"""A namespace dropped with everything in it: all or nothing, in one transaction."""
+"""Drops a namespace with everything in it: all or nothing, in one transaction."""
 
 from __future__ import annotations
 
@@ -22,13 +22,16 @@ from server.service.tables.namespaces import remove_empty
 
 MOST = 5_000
 """Tables and views that one transaction may drop."""
-_NAMED = 10
-_ROUNDS = 5
+_MAX_NAMES_SHOWN = 10
+_MAX_LOCK_ROUNDS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamespaceDropped:
-    """What a drop took with it, or would take; `id` is the entry that brings all of it back, if it is kept."""
+    """The namespaces and relations that a drop removed, or would remove in a dry run.
+
+    `id` is the entry that restores all of them; None when the catalog keeps nothing.
+    """
 
     id: UUID | None
     keep_until: datetime | None
@@ -38,7 +41,7 @@ class NamespaceDropped:
 
 @dataclass(frozen=True)
 class RecursiveDrops:
-    """Drops namespaces with what is in them."""
+    """Drops namespaces with their tables and views."""
 
     database: Database
     metadata: MetadataFiles
@@ -52,16 +55,16 @@ class RecursiveDrops:
         purge: bool = False,
         dry_run: bool = False,
     ) -> NamespaceDropped:
-        """Drop the namespace, those below it and every table and view in them; or the namespace alone, if it is empty.
+        """Drop the namespace, its child namespaces and all their tables and views; their jobs end.
 
-        Their jobs end. Protected names everything in it that is protected; Conflict when it holds more than one
-        transaction should drop.
+        Without `recursive`, drop the namespace only if it is empty. Raises Protected, which names every protected
+        namespace, table and view, and Conflict above MOST tables and views.
         """
         done: list[NamespaceDropped] = []
         with suppress(DryRunEnds), self.database.writing() as uow:
             uow.catalogs.get(catalog)
             if recursive:
-                done.append(self._dropped(uow, catalog, namespace, purge=purge))
+                done.append(self._drop_all(uow, catalog, namespace, purge=purge))
             else:
                 remove_empty(uow, catalog, namespace)
                 done.append(NamespaceDropped(id=None, keep_until=None, namespaces=[namespace], dropped=()))
@@ -69,21 +72,24 @@ class RecursiveDrops:
                 raise DryRunEnds
         return done[0]
 
-    def _dropped(self, uow: UnitOfWork, catalog: CatalogName, namespace: Namespace, *, purge: bool) -> NamespaceDropped:
-        properties = _locked(uow, catalog, namespace)
+    def _drop_all(
+        self, uow: UnitOfWork, catalog: CatalogName, namespace: Namespace, *, purge: bool
+    ) -> NamespaceDropped:
+        properties = _lock_namespaces(uow, catalog, namespace)
         relations = uow.relations.below(catalog, namespace, limit=MOST + 1)
         if len(relations) > MOST:
             raise Conflict(
-                f"{'.'.join(namespace)} holds more than {MOST:,} tables and views", hint="drop a part of them first"
+                f"{'.'.join(namespace)} holds more than {MOST:,} tables and views", hint="drop some of them first"
             )
-        end_jobs(uow, [one.id for one in relations], f"namespace {'.'.join(namespace)} was dropped with its tables")
-        for one in sorted((one for one in relations if one.kind is RelationKind.KEYED), key=lambda one: one.id):
-            uow.keyed.lock(one.id)
-        now, keeps = uow.now(), read_drop_retention(uow.catalogs.get(catalog).properties)
-        entry_id = uuid4() if keeps > timedelta() else None
-        protected = [f"namespace {'.'.join(one)}" for one, mine in properties.items() if is_protected(mine)]
-        dropped = self._retired(uow, relations, DropOptions(purge=purge, parent_id=entry_id), protected)
-        _refuse(namespace, protected)
+        reason = f"namespace {'.'.join(namespace)} was dropped with its tables"
+        end_jobs(uow, [relation.id for relation in relations], reason)
+        for keyed_id in sorted(relation.id for relation in relations if relation.kind is RelationKind.KEYED):
+            uow.keyed.lock(keyed_id)
+        now, retention = uow.now(), read_drop_retention(uow.catalogs.get(catalog).properties)
+        entry_id = uuid4() if retention > timedelta() else None
+        protected = [f"namespace {'.'.join(path)}" for path, own in properties.items() if is_protected(own)]
+        dropped = self._drop_relations(uow, relations, DropOptions(purge=purge, parent_id=entry_id), protected)
+        _check_unprotected(namespace, protected)
         for below in reversed(list(properties)):
             uow.namespaces.remove(catalog, below)
         if entry_id is not None:
@@ -94,43 +100,49 @@ class RecursiveDrops:
                 kind=DroppedKind.NAMESPACE,
                 state=DroppedState.DROPPED,
                 dropped_at=now,
-                keep_until=now + keeps,
-                purge=False,  # its tables' entries say what becomes of files
-                namespaces={encode_namespace(one): mine for one, mine in properties.items()},
+                keep_until=now + retention,
+                purge=False,  # the entries of the tables hold their own purge flag
+                namespaces={encode_namespace(path): own for path, own in properties.items()},
             )
             uow.dropped.add(entry, ())
-        keep_until = now + keeps if entry_id else None
+        keep_until = now + retention if entry_id else None
         return NamespaceDropped(id=entry_id, keep_until=keep_until, namespaces=list(properties), dropped=dropped)
 
-    def _retired(
+    def _drop_relations(
         self, uow: UnitOfWork, relations: Sequence[Relation], drop: DropOptions, protected: list[str]
     ) -> list[Dropped]:
-        """Drop each; those that are protected are named in `protected`, and the transaction will not stand."""
+        """Drop each relation, and add the names of protected ones to `protected`; the caller then rolls back."""
         dropped: list[Dropped] = []
-        for one in relations:
+        for relation in relations:
             try:
-                dropped.append(drop_relation(uow, self.metadata, one, drop))
+                dropped.append(drop_relation(uow, self.metadata, relation, drop))
             except Protected:
-                protected.append(str(one.name))
+                protected.append(str(relation.name))
         return dropped
 
 
-def _locked(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) -> Mapping[Namespace, Mapping[str, str]]:
-    """The namespace and all below it with their properties, parents first; nothing can be added to them from here."""
+def _lock_namespaces(
+    uow: UnitOfWork, catalog: CatalogName, namespace: Namespace
+) -> Mapping[Namespace, Mapping[str, str]]:
+    """Lock the namespace and its child namespaces, and return their properties, parents first.
+
+    No request can add anything to a locked namespace. Raises Conflict while other requests keep adding namespaces.
+    """
     properties = {namespace: uow.namespaces.lock_properties(catalog, namespace)}
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_LOCK_ROUNDS):
         below = uow.namespaces.below(catalog, namespace)
         if len(below) == len(properties):
             return properties
-        properties = {one: uow.namespaces.lock_properties(catalog, one) for one in below}
-    raise Conflict(f"namespaces are being added to {'.'.join(namespace)}", hint="try again")
+        properties = {path: uow.namespaces.lock_properties(catalog, path) for path in below}
+    raise Conflict(f"other requests are adding namespaces to {'.'.join(namespace)}", hint="try again")
 
 
-def _refuse(namespace: Namespace, protected: Sequence[str]) -> None:
+def _check_unprotected(namespace: Namespace, protected: Sequence[str]) -> None:
     if protected:
-        more = f" and {len(protected) - _NAMED} more" if len(protected) > _NAMED else ""
+        hidden = len(protected) - _MAX_NAMES_SHOWN
+        more = f" and {hidden} more" if hidden > 0 else ""
         raise Protected(
-            f"{'.'.join(namespace)} holds what is protected against being dropped:"
-            f" {', '.join(protected[:_NAMED])}{more}",
-            hint="lift it first: `firn table unprotect TABLE`, `firn namespace unprotect NAMESPACE`",
+            f"{'.'.join(namespace)} cannot be dropped, because these are protected:"
+            f" {', '.join(protected[:_MAX_NAMES_SHOWN])}{more}",
+            hint="remove the protection first: `firn table unprotect TABLE`, `firn namespace unprotect NAMESPACE`",
         )

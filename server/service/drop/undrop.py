@@ -1,7 +1,7 @@
-"""What was dropped comes back: with its id, history, versions, statistics, stores and its link to Hive.
+"""Restores dropped tables with their id, history, versions, statistics, stores and link to Hive.
 
-Nothing was taken apart by the drop, so all that has to be decided is the name, and whether the files are still there:
-an engine that purges by itself deletes them a moment after the drop (docs/architecture.md#dropped-tables).
+A drop keeps all of these, so undrop checks only two things: that the name is free, and that the files still exist.
+An engine that purges on its own deletes them right after the drop (docs/architecture.md#dropped-tables).
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from catalog.removal.purge import is_own_location
 from catalog.removal.undrop import Dropped, DroppedKind, DroppedState
 from catalog.tables.relation import Relation, RelationKind
 from firn.protocol.locations import list_spellings, normalize_location
-from server.service.drop.drop import event_of
+from server.service.drop.drop import build_event
 from server.service.locations.allowed_locations import load_allowed_locations
 from server.service.tables.keyed_tables import check_no_namespace
 from server.service.tables.metadata_files import MetadataFiles
 from server.service.tables.namespaces import ensure_within
 
 MOST_DATA_FILES = 1_000
-"""Of a larger table this many, spread evenly, are looked for before it comes back."""
+"""Undrop checks at most about this many data files of a table, spread evenly over all of them."""
 _SHOWN = 3
 
 
 class FilesState(StrEnum):
-    """What a list says of an entry's files, by its metadata file alone."""
+    """Whether an entry's files exist, judged by its metadata files alone."""
 
     PRESENT = "present"
     GONE = "gone"
@@ -45,8 +45,8 @@ class FilesState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FilesFound:
-    """Which of the files that the current state of a table needs were looked for, and which are not there."""
+class FilesCheck:
+    """Result of checking the files that a table's current snapshot needs: how many were checked, and which are gone."""
 
     checked: int = 0
     of: int = 0
@@ -55,7 +55,7 @@ class FilesFound:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """One table, view or keyed table that is back, or would be."""
+    """A table, view or keyed table that an undrop has restored, or would restore in a dry run."""
 
     id: UUID
     kind: DroppedKind
@@ -64,20 +64,20 @@ class Restored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undropped:
-    """What an undrop did: `left` is what could not come back with its namespace, and why."""
+    """Result of an undrop; `not_restored` maps each table that stays dropped to the reason."""
 
     restored: Sequence[Restored] = ()
     not_restored: Mapping[str, str] = field(default_factory=dict)
-    files: FilesFound = FilesFound()
+    files: FilesCheck = FilesCheck()
 
 
 class DryRunEnds(Exception):
-    """Roll back what a dry run has tried."""
+    """Rolls back the transaction of a dry run."""
 
 
 @dataclass(frozen=True)
 class Undrops:
-    """Lists what was dropped and brings it back."""
+    """Lists dropped entries and restores them."""
 
     database: Database
     metadata: MetadataFiles
@@ -86,146 +86,159 @@ class Undrops:
     def list(
         self, catalog: CatalogName, *, name: str | None = None, limit: int, cursor: str | None = None
     ) -> Page[Dropped]:
-        """Newest first; NoSuchCatalog."""
+        """One page of dropped entries, newest first; raises NoSuchCatalog."""
         with self.database.reading() as uow:
             uow.catalogs.get(catalog)
             return uow.dropped.list(catalog, name=name, limit=limit, cursor=cursor)
 
     def get(self, catalog: CatalogName, entry_id: UUID) -> Dropped:
-        """NotFound when it is not listed."""
+        """One dropped entry; raises NotFound when the list does not hold it."""
         with self.database.reading() as uow:
             uow.catalogs.get(catalog)
             return uow.dropped.get(catalog, entry_id)
 
     def file_states(self, entries: Sequence[Dropped]) -> Mapping[UUID, FilesState]:
-        """Whether each entry's metadata files are there."""
+        """Whether the metadata files of each entry exist, by the id of the entry."""
         with self.database.reading() as uow:
-            named = {
-                entry.id: [one.metadata_location for one in uow.dropped.relations_of(entry.id) if one.metadata_location]
-                for entry in entries
-            }
+            relations = {entry.id: uow.dropped.relations_of(entry.id) for entry in entries}
+        metadata_files = {
+            entry_id: [part.metadata_location for part in parts if part.metadata_location]
+            for entry_id, parts in relations.items()
+        }
         try:
-            missing = set(self.files.missing([location for ones in named.values() for location in ones]))
+            missing = set(self.files.missing([file for files in metadata_files.values() for file in files]))
         except (Unavailable, Invalid):
-            return dict.fromkeys(named, FilesState.UNKNOWN)
+            return dict.fromkeys(metadata_files, FilesState.UNKNOWN)
         return {
-            entry_id: FilesState.GONE if missing.intersection(ones) else FilesState.PRESENT
-            for entry_id, ones in named.items()
+            entry_id: FilesState.GONE if missing.intersection(files) else FilesState.PRESENT
+            for entry_id, files in metadata_files.items()
         }
 
     def undrop(
         self, catalog: CatalogName, entry_id: UUID, *, to: TableName | None = None, dry_run: bool = False
     ) -> Undropped:
-        """Bring an entry back, under its own name or another; all of a namespace or nothing of it.
+        """Restore an entry under its own name or under `to`; for a namespace, restore all its tables that have files.
 
-        AlreadyExists when the name is taken, Conflict when its files are gone or are being deleted, or when its Hive
-        table belongs to another table by now. Asked for again after an answer was lost, it says what it did.
+        Raises AlreadyExists when another relation has the name. Raises Conflict when the server is deleting the files,
+        when they are gone, or when the Hive table is linked to another table. A repeated request returns the result of
+        the first one.
         """
         with self.database.reading() as uow:
             uow.catalogs.get(catalog)
-            back = _already_back(uow, catalog, entry_id)
-            if back is not None:
-                return back
+            restored = _find_restored(uow, catalog, entry_id)
+            if restored is not None:
+                return restored
             entry = uow.dropped.get(catalog, entry_id)
             members = uow.dropped.within(entry_id) if entry.kind is DroppedKind.NAMESPACE else [entry]
-            relations = {one.id: uow.dropped.relations_of(one.id) for one in members}
+            relations = {member.id: uow.dropped.relations_of(member.id) for member in members}
         if entry.kind is DroppedKind.NAMESPACE and to is not None:
             raise Invalid(
-                "a namespace comes back under its own name", hint="bring its tables back one by one, with --to"
+                "undrop restores a namespace under its own name only", hint="restore its tables one by one with --to"
             )
-        found = {one.id: self.look(relations[one.id]) for one in members}
-        gone = {one.id: _gone(one, relations[one.id], found[one.id]) for one in members if found[one.id].missing}
-        if gone and entry.kind is not DroppedKind.NAMESPACE:
-            raise gone[entry.id]
-        wanted = [one for one in members if one.id not in gone]
-        done = self._brought_back(entry, wanted, to, dry_run=dry_run)
-        left = {one.name: gone[one.id].message for one in members if one.id in gone}
-        return replace(done, not_restored={**left, **done.not_restored}, files=_sum(found.values()))
+        checks = {member.id: self.check_files(relations[member.id]) for member in members}
+        errors = {
+            member.id: _build_missing_files_error(member, relations[member.id], checks[member.id])
+            for member in members
+            if checks[member.id].missing
+        }
+        if errors and entry.kind is not DroppedKind.NAMESPACE:
+            raise errors[entry.id]
+        done = self._bring_back(entry, [member for member in members if member.id not in errors], to, dry_run=dry_run)
+        not_restored = {member.name: errors[member.id].message for member in members if member.id in errors}
+        return replace(done, not_restored={**not_restored, **done.not_restored}, files=_add_up(checks.values()))
 
-    def _brought_back(
+    def _bring_back(
         self, entry: Dropped, members: Sequence[Dropped], to: TableName | None, *, dry_run: bool
     ) -> Undropped:
         restored: list[Restored] = []
-        left: dict[str, str] = {}
+        not_restored: dict[str, str] = {}
         with suppress(DryRunEnds), self.database.writing() as uow:
             uow.catalogs.hold(entry.catalog)
             for path, properties in entry.namespaces.items():
                 ensure_within(uow, entry.catalog, decode_namespace(path), properties)
-            for one in members:
-                relations = uow.dropped.take_back(one)
+            for member in members:
+                relations = uow.dropped.take_back(member)
                 if relations is not None:
-                    restored.append(_put_back(uow, one, relations, to or one.table_name))
-                elif one.id == entry.id:
-                    raise _refused(uow, one)
+                    restored.append(_restore(uow, member, relations, to or member.table_name))
+                elif member.id == entry.id:
+                    raise _explain_refusal(uow, member)
                 else:
-                    left[one.name] = "its files are being deleted"
-            if entry.kind is DroppedKind.NAMESPACE and not left:
+                    not_restored[member.name] = "its files are being deleted"
+            if entry.kind is DroppedKind.NAMESPACE and not not_restored:
                 uow.dropped.forget(entry)
             if dry_run:
                 raise DryRunEnds
-        return Undropped(restored=restored, not_restored=left)
+        return Undropped(restored=restored, not_restored=not_restored)
 
-    def look(self, relations: Sequence[Relation]) -> FilesFound:
-        """Look for what the current state needs: metadata, manifest list, manifests, and data files of a large table
-        as a sample. Of a table linked to Hive only Firn's own files: sync puts right what Hive has changed.
+    def check_files(self, relations: Sequence[Relation]) -> FilesCheck:
+        """Check that the files of the current snapshots exist: metadata, manifest list, manifests and data files.
+
+        The check samples the data files of a large table. It skips the Hive-owned files of a linked table, because the
+        next sync applies whatever Hive has changed.
         """
-        return _sum([self._look(one) for one in relations if one.metadata_location is not None])
+        return _add_up(
+            [self._check_relation_files(relation) for relation in relations if relation.metadata_location is not None]
+        )
 
-    def _look(self, relation: Relation) -> FilesFound:
+    def _check_relation_files(self, relation: Relation) -> FilesCheck:
         location = relation.metadata_location or ""
         if self.files.missing([location]):
-            return FilesFound(checked=1, of=1, missing=[location])
+            return FilesCheck(checked=1, of=1, missing=[location])
         metadata = self.metadata.load(location).parsed
         head = None if relation.kind is RelationKind.VIEW else current_snapshot(metadata)
         if head is None:
-            return FilesFound(checked=1, of=1)
-        rule = self._rule(relation, metadata)
+            return FilesCheck(checked=1, of=1)
+        rule = self._build_rule(relation, metadata)
         files = self.files.confined(rule)
-        listed = _admitted(rule, [] if head.get("manifest-list") is None else [head["manifest-list"]])
+        listed = _filter_allowed(rule, [] if head.get("manifest-list") is None else [head["manifest-list"]])
         if missing := files.missing(listed):
-            return FilesFound(checked=2, of=2, missing=missing)
-        manifests = [one for name in listed for one in files.manifests(name)] + unlisted_manifests(head)
-        manifests = _admitted(rule, manifests)
+            return FilesCheck(checked=2, of=2, missing=missing)
+        manifests = [manifest for name in listed for manifest in files.manifests(name)] + unlisted_manifests(head)
+        manifests = _filter_allowed(rule, manifests)
         if missing := files.missing(manifests):
-            return FilesFound(checked=2 + len(manifests), of=2 + len(manifests), missing=missing)
+            return FilesCheck(checked=2 + len(manifests), of=2 + len(manifests), missing=missing)
         own = normalize_location(relation.location)
-        named = dict.fromkeys(file for manifest in manifests for file in files.files(manifest))
-        data = [file for file in named if relation.hive_name is None or is_own_location(file, own)]
-        some = _admitted(rule, data[:: len(data) // MOST_DATA_FILES + 1])
-        besides = 2 + len(manifests)
-        return FilesFound(checked=besides + len(some), of=besides + len(data), missing=files.missing(some))
+        unique = dict.fromkeys(file for manifest in manifests for file in files.files(manifest))
+        data = [file for file in unique if relation.hive_name is None or is_own_location(file, own)]
+        sample = _filter_allowed(rule, data[:: len(data) // MOST_DATA_FILES + 1])
+        metadata_files = 2 + len(manifests)
+        return FilesCheck(
+            checked=metadata_files + len(sample), of=metadata_files + len(data), missing=files.missing(sample)
+        )
 
-    def _rule(self, relation: Relation, metadata: Json) -> FileRule:
-        """What a dropped table may name: whether other files exist is told to nobody who brings it back."""
+    def _build_rule(self, relation: Relation, metadata: Json) -> FileRule:
+        """Which files a dropped table may name. Undrop reveals nothing about other files to the user."""
         own = [] if relation.owner_id is None else [relation.owner_id]
 
-        def others(wanted: Collection[str]) -> list[str]:
+        def list_other_tables(locations: Collection[str]) -> list[str]:
             with self.database.reading() as uow:
-                return [one.location for one in uow.dropped.find_overlaps(wanted, [relation.id, *own])]
+                return [used.location for used in uow.dropped.find_overlaps(locations, [relation.id, *own])]
 
         links = self.metadata.files
         with self.database.reading() as uow:
             allowed = load_allowed_locations(uow, links, relation.catalog)
-        places = [*list_own_locations(metadata), *relation.former_locations]
-        return FileRule(table=str(relation.name), allowed=allowed, own=places, others=others, links=links)
+        own_locations = [*list_own_locations(metadata), *relation.former_locations]
+        return FileRule(
+            table=str(relation.name), allowed=allowed, own=own_locations, others=list_other_tables, links=links
+        )
 
 
-def _admitted(rule: FileRule, locations: Sequence[str]) -> list[str]:
+def _filter_allowed(rule: FileRule, locations: Sequence[str]) -> list[str]:
     refused = rule.refused(locations)
-    return [one for one in locations if one not in refused]
+    return [location for location in locations if location not in refused]
 
 
-def _sum(found: Iterable[FilesFound]) -> FilesFound:
-    parts = list(found)
-    return FilesFound(
-        checked=sum(one.checked for one in parts),
-        of=sum(one.of for one in parts),
-        missing=[location for one in parts for location in one.missing],
+def _add_up(checks: Iterable[FilesCheck]) -> FilesCheck:
+    checks = list(checks)
+    return FilesCheck(
+        checked=sum(check.checked for check in checks),
+        of=sum(check.of for check in checks),
+        missing=[location for check in checks for location in check.missing],
     )
 
 
-def _already_back(uow: UnitOfWork, catalog: CatalogName, entry_id: UUID) -> Undropped | None:
-    """The answer to a request that was applied before."""
+def _find_restored(uow: UnitOfWork, catalog: CatalogName, entry_id: UUID) -> Undropped | None:
+    """The result of the same request, if it was applied before."""
     try:
         uow.dropped.get(catalog, entry_id)
     except NotFound:
@@ -236,78 +249,78 @@ def _already_back(uow: UnitOfWork, catalog: CatalogName, entry_id: UUID) -> Undr
     return None
 
 
-def _put_back(uow: UnitOfWork, entry: Dropped, relations: Sequence[Relation], name: TableName) -> Restored:
-    _check_hive(uow, entry, relations)
-    _check_alone(uow, entry, relations)
-    remembered: Mapping[str, Mapping[str, str]] = {}
+def _restore(uow: UnitOfWork, entry: Dropped, relations: Sequence[Relation], name: TableName) -> Restored:
+    _check_hive_table(uow, entry, relations)
+    _check_no_neighbour(uow, entry, relations)
+    namespaces: Mapping[str, Mapping[str, str]] = {}
     if entry.parent_id is not None:
         with suppress(NotFound):
-            remembered = uow.dropped.get(entry.catalog, entry.parent_id).namespaces
-    properties = remembered.get(encode_namespace(name.namespace), {})
+            namespaces = uow.dropped.get(entry.catalog, entry.parent_id).namespaces
+    properties = namespaces.get(encode_namespace(name.namespace), {})
     ensure_within(uow, entry.catalog, name.namespace, properties)
-    taken = uow.relations.holder(entry.catalog, name)
-    if taken is not None:
+    holder = uow.relations.holder(entry.catalog, name)
+    if holder is not None:
         raise AlreadyExists(
-            f"{name} cannot come back: there is another {taken.kind} of that name",
+            f"{name} cannot come back: there is another {holder.kind} of that name",
             hint=f"give it another name: firn table undrop {entry.name} --id {entry.id} --to NAMESPACE.NAME",
         )
     if entry.kind is DroppedKind.KEYED:
         check_no_namespace(uow, entry.catalog, name)
-    for one in relations:
-        store_name = TableName(name.as_namespace, one.name.name)
-        uow.relations.add(replace(one, name=store_name if one.kind.is_store else name))
-    uow.stats.look_again([one.id for one in relations], uow.now())
-    uow.events.add(replace(event_of(entry, "undrop", uow.now()), table=name))
+    for relation in relations:
+        store_name = TableName(name.as_namespace, relation.name.name)
+        uow.relations.add(replace(relation, name=store_name if relation.kind.is_store else name))
+    uow.stats.look_again([relation.id for relation in relations], uow.now())
+    uow.events.add(replace(build_event(entry, "undrop", uow.now()), table=name))
     return Restored(entry.id, entry.kind, name)
 
 
-def _check_hive(uow: UnitOfWork, entry: Dropped, relations: Sequence[Relation]) -> None:
-    """It comes back linked, and the next sync brings what Hive did meanwhile; two tables would be synced twice."""
-    for one in relations:
-        if one.hive_name is None:
+def _check_hive_table(uow: UnitOfWork, entry: Dropped, relations: Sequence[Relation]) -> None:
+    """Raise Conflict when another table is linked to the same Hive table: sync would write it twice."""
+    for relation in relations:
+        if relation.hive_name is None:
             continue
-        other = next(
-            (link for link in uow.relations.linked_to_hive(entry.catalog) if link.hive_name == one.hive_name), None
-        )
+        linked = uow.relations.linked_to_hive(entry.catalog)
+        other = next((link for link in linked if link.hive_name == relation.hive_name), None)
         if other is not None:
             raise Conflict(
-                f"{entry.name} cannot come back: its Hive table {one.hive_name} was upgraded again, to {other.name}",
+                f"{entry.name} cannot come back: Hive table {relation.hive_name} was upgraded again, to {other.name}",
                 hint=f"drop {other.name} first, or leave this one dropped",
             )
 
 
-def _check_alone(uow: UnitOfWork, entry: Dropped, relations: Sequence[Relation]) -> None:
-    """Its metadata may have been registered again meanwhile: two tables over one location delete each other's files."""
-    ids = {one.id for one in relations}
-    around = [
-        one for part in relations for one in uow.relations.over(list_spellings(part.location)) if one.id not in ids
-    ]
-    if around:
+def _check_no_neighbour(uow: UnitOfWork, entry: Dropped, relations: Sequence[Relation]) -> None:
+    """Raise Conflict when another table uses the location: each would delete files of the other.
+
+    A user may have registered the metadata of the dropped table again.
+    """
+    ids = {relation.id for relation in relations}
+    users = [user for part in relations for user in uow.relations.over(list_spellings(part.location))]
+    if any(user.id not in ids for user in users):
         raise Conflict(
-            f"{entry.name} cannot come back: another table is over its location",
-            hint="it was probably registered again: drop that table first, or leave this one dropped",
+            f"{entry.name} cannot come back: another table uses its location",
+            hint="somebody probably registered it again: drop that table first, or leave this one dropped",
         )
 
 
-def _refused(uow: UnitOfWork, entry: Dropped) -> CatalogError:
-    """Why an entry that was listed a moment ago cannot be taken back."""
+def _explain_refusal(uow: UnitOfWork, entry: Dropped) -> CatalogError:
+    """Why an entry that was listed a moment ago cannot be restored."""
     try:
         now = uow.dropped.get(entry.catalog, entry.id)
     except NotFound as error:
         return error
     if now.state is DroppedState.PURGING:
         return Conflict(f"{entry.name} cannot come back: its files are being deleted")
-    return Conflict(f"{entry.name} was brought back and dropped again meanwhile", hint="try again")
+    return Conflict(f"another request has restored {entry.name} and dropped it again", hint="try again")
 
 
-def _gone(entry: Dropped, relations: Sequence[Relation], found: FilesFound) -> Conflict:
-    shown = ", ".join(found.missing[:_SHOWN])
-    metadata = next((one.metadata_location for one in relations if one.metadata_location), None)
-    can_register = metadata is not None and metadata not in found.missing and entry.kind is DroppedKind.TABLE
-    anyway = f"; to have what is left, register the table by its metadata file {metadata}" if can_register else ""
+def _build_missing_files_error(entry: Dropped, relations: Sequence[Relation], check: FilesCheck) -> Conflict:
+    shown = ", ".join(check.missing[:_SHOWN])
+    metadata = next((relation.metadata_location for relation in relations if relation.metadata_location), None)
+    can_register = metadata is not None and metadata not in check.missing and entry.kind is DroppedKind.TABLE
+    advice = f"; to read the remaining files, register the metadata file {metadata} as a table" if can_register else ""
     return Conflict(
-        f"{entry.name} cannot come back, its files are gone: {len(found.missing)} of {found.checked} that were looked"
-        f" for are missing, such as {shown}",
-        hint=f"an engine has probably purged it: firn table purge {entry.name} --id {entry.id} --keep-files"
-        f" takes it off the list{anyway}",
+        f"{entry.name} cannot come back, because its files are gone: {len(check.missing)} of {check.checked} checked"
+        f" files are missing, such as {shown}",
+        hint=f"an engine has probably purged it. To remove it from the list:"
+        f" firn table purge {entry.name} --id {entry.id} --keep-files{advice}",
     )

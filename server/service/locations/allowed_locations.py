@@ -22,14 +22,14 @@ def load_allowed_locations(uow: UnitOfWork, links: Links, catalog: CatalogName) 
     """Where the tables of a catalog may lie; NoSuchCatalog."""
     own = uow.catalogs.get(catalog)
     roots = _roots(own)
-    others = [one for one in uow.catalogs.list() if one.name != catalog]
-    reserved = {one.warehouse for one in others} - {*roots}
-    warehouses = {own.warehouse, *(one.warehouse for one in others)}
-    reserved |= {f"{one.rstrip('/')}/{name}" for one in warehouses for name in (QUARANTINE, PUBLISHED)}
+    others = [other for other in uow.catalogs.list() if other.name != catalog]
+    reserved = {other.warehouse for other in others} - {*roots}
+    warehouses = {own.warehouse, *(other.warehouse for other in others)}
+    reserved |= {f"{warehouse.rstrip('/')}/{name}" for warehouse in warehouses for name in (QUARANTINE, PUBLISHED)}
     return AllowedLocations(
         catalog=catalog,
-        roots=tuple(Root.of(one, links) for one in roots),
-        reserved=tuple(Root.of(one, links) for one in sorted(reserved)),
+        roots=tuple(Root.of(root, links) for root in roots),
+        reserved=tuple(Root.of(root, links) for root in sorted(reserved)),
     )
 
 

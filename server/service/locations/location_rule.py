@@ -132,7 +132,7 @@ def _foreign_rule(
     hint: str | None = None,
 ) -> FileRule:
     def others(wanted: Collection[str]) -> Iterable[str]:
-        return [one.location for one in uow.dropped.find_overlaps(wanted, but_for)]
+        return [used.location for used in uow.dropped.find_overlaps(wanted, but_for)]
 
     return FileRule(table=table, allowed=allowed, own=own, others=others, links=links, hint=hint)
 
@@ -143,18 +143,20 @@ def find_dropped_around(uow: UnitOfWork, catalog: CatalogName, location: str) ->
     So a table that was dropped can be registered again, under any name; what is being purged cannot.
     """
     kept = uow.dropped.kept_at(catalog)
-    return [one for one, place in kept if lies_in(normalize_location(location), normalize_location(place))]
+    return [
+        relation_id for relation_id, place in kept if lies_in(normalize_location(location), normalize_location(place))
+    ]
 
 
 def list_named_files(metadata: Json) -> list[str]:
     """The files that metadata names itself: manifest lists, unlisted manifests, older metadata, statistics."""
     snapshots: Sequence[Json] = metadata.get("snapshots") or ()
-    named = [one["manifest-list"] for one in snapshots if one.get("manifest-list") is not None]
-    named += [manifest for one in snapshots for manifest in unlisted_manifests(one)]
-    named += [one["metadata-file"] for one in metadata.get("metadata-log") or ()]
+    named = [snapshot["manifest-list"] for snapshot in snapshots if snapshot.get("manifest-list") is not None]
+    named += [manifest for snapshot in snapshots for manifest in unlisted_manifests(snapshot)]
+    named += [entry["metadata-file"] for entry in metadata.get("metadata-log") or ()]
     for key in ("statistics", "partition-statistics"):
-        named += [one["statistics-path"] for one in metadata.get(key) or ()]
-    return [str(one) for one in named]
+        named += [file["statistics-path"] for file in metadata.get(key) or ()]
+    return [str(location) for location in named]
 
 
 def load_file_rule(database: Database, links: Links, relation: Relation, metadata: Json | None = None) -> FileRule:
@@ -177,13 +179,13 @@ def build_file_rule(
             whole = relation if relation.owner_id is None else now.relations.get(relation.owner_id)
             linked = whole if whole.hive_name is not None else None
             return [
-                one.location for one in now.dropped.find_overlaps(wanted, find_kin(relation), but_for_hive_of=linked)
+                used.location for used in now.dropped.find_overlaps(wanted, find_kin(relation), but_for_hive_of=linked)
             ]
 
     allowed = load_allowed_locations(uow, links, relation.catalog)
     warehouse = normalize_location(uow.catalogs.get(relation.catalog).warehouse)
     # Of a registered table somebody else has written where it was: in a landing area that makes nothing its own.
-    former = [one for one in relation.former_locations if lies_in(normalize_location(one), warehouse)]
+    former = [location for location in relation.former_locations if lies_in(normalize_location(location), warehouse)]
     return FileRule(
         table=str(relation.name),
         allowed=allowed,
@@ -227,11 +229,15 @@ def find_hive_tables_inside(
         return []
     linked = uow.relations.of_hive(catalog, full_name)
     own = [] if linked is None else [linked.id]
-    own += [one.id for _, one in uow.dropped.over_hive() if one.hive_name == full_name]
-    wanted = locations if len(locations) <= _MOST_ASKED else {one.rstrip("/").rpartition("/")[0] for one in locations}
+    own += [table.id for _, table in uow.dropped.over_hive() if table.hive_name == full_name]
+    wanted = (
+        locations
+        if len(locations) <= _MOST_ASKED
+        else {location.rstrip("/").rpartition("/")[0] for location in locations}
+    )
     meeting = uow.dropped.find_overlaps(wanted, own, only_tables=True)
     places = {reading for place in meeting for reading in list_readings(place.location)}
-    return [one for one in locations if places and _meets(list_readings(one), places, below=below)]
+    return [location for location in locations if places and _meets(list_readings(location), places, below=below)]
 
 
 def _meets(found: Collection[str], places: Collection[str], *, below: bool) -> bool:

@@ -39,7 +39,7 @@ def explain_not_own(
     """
     tables = list_stores(uow, relation)
     reason = _why_not_inside(uow, tables) if by_listing else None
-    own = {*find_kin(relation), *(one.id for one in tables)}
+    own = {*find_kin(relation), *(table.id for table in tables)}
     return reason or _why_not_theirs(uow, tables, properties, uow.dropped.find_overlaps(_locations(tables), own))
 
 
@@ -59,8 +59,8 @@ def explain_dropped_not_own(
 
     Another drop that is being purged already needs its files no more.
     """
-    tables = [one for one in relations if one.metadata_location is not None]
-    others = uow.dropped.find_overlaps(_locations(tables), [one.id for one in relations], in_purge=False)
+    tables = [relation for relation in relations if relation.metadata_location is not None]
+    others = uow.dropped.find_overlaps(_locations(tables), [relation.id for relation in relations], in_purge=False)
     return _why_not_inside(uow, tables) or _why_not_theirs(uow, tables, properties, others)
 
 
@@ -70,11 +70,11 @@ def list_stores(uow: UnitOfWork, relation: Relation) -> Sequence[Relation]:
 
 
 def _locations(tables: Sequence[Relation]) -> list[str]:
-    return [one.location for one in tables]
+    return [table.location for table in tables]
 
 
 def _why_not_inside(uow: UnitOfWork, tables: Sequence[Relation]) -> str | None:
-    reasons = (explain_outside_warehouse(one.location, uow.catalogs.get(one.catalog).warehouse) for one in tables)
+    reasons = (explain_outside_warehouse(table.location, uow.catalogs.get(table.catalog).warehouse) for table in tables)
     return next((reason for reason in reasons if reason is not None), None)
 
 
@@ -84,8 +84,8 @@ def _why_not_theirs(
     properties: Mapping[RelationId, Mapping[str, str]],
     others: Iterable[UsedLocation],
 ) -> str | None:
-    said = (explain_unowned_location(one, properties[one.id]) for one in tables)
-    reason = next((one for one in said if one is not None), None)
+    said = (explain_unowned_location(table, properties[table.id]) for table in tables)
+    reason = next((reason for reason in said if reason is not None), None)
     return reason or _without_names(explain_shared_location(_locations(tables), [*others, *_places_of_firn(uow)]))
 
 

@@ -61,7 +61,7 @@ class GroupFleet:
 
     def count(self, status: LaunchStatus) -> int:
         """How many launches stand there."""
-        return sum(one.status is status for one in self.launches)
+        return sum(launch.status is status for launch in self.launches)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +145,7 @@ class Fleet:
         shown: Mapping[LaunchId, OptimizerStatus],
     ) -> GroupFleet:
         newest = uow.launches.newest(settings.group, LOOKED_BACK)
-        members = [self._member(one, shown.get(one.id)) for one in newest if not one.status.is_over]
+        members = [self._member(launch, shown.get(launch.id)) for launch in newest if not launch.status.is_over]
         went, waits = summarize_launches(newest, settings.changed_at), waiting.get(settings.group, QueueDemand())
         decision = decide_launches(settings.launch, members, waits, went, uow.now(), lease=self.optimizers.lease)
         return GroupFleet(settings=settings, decision=decision, launches=newest, failures=went.failures)
@@ -157,15 +157,15 @@ class Fleet:
         with self.database.reading() as uow:
             unfinished, waiting = [*uow.launches.unfinished()], _waiting(uow)
             settings = self._settings(uow.launches.settings())
-        unfinished += self._back(shown, {one.id for one in unfinished})
-        self.liveness.observe({one.id: _last_seen(shown.get(one.id)) for one in unfinished})
+        unfinished += self._back(shown, {launch.id for launch in unfinished})
+        self.liveness.observe({launch.id: _last_seen(shown.get(launch.id)) for launch in unfinished})
         living: defaultdict[GroupName, list[LaunchRecord]] = defaultdict(list)
-        for one in unfinished:
-            seen = self._brought_up_to_date(one, shown.get(one.id))
+        for launch in unfinished:
+            seen = self._brought_up_to_date(launch, shown.get(launch.id))
             if seen.status.is_over:
                 done = replace(done, over=done.over + 1)
             else:
-                living[one.group].append(seen)
+                living[launch.group].append(seen)
         for group in {**dict.fromkeys(settings), **living}:
             of_group = settings.get(group) or GroupLaunch(group=group, launch=Launch(), changed_at=_EVER)
             done = self._look(of_group, living[group], shown, waiting.get(group, QueueDemand()), done)
@@ -173,8 +173,8 @@ class Fleet:
 
     def _shown(self) -> dict[LaunchId, OptimizerStatus]:
         """The optimizer of each launch. It has two where the answer to its registration was lost: the one that asks."""
-        by_age = sorted(self.optimizers.list(), key=lambda one: one.optimizer.last_seen_at)
-        return {LaunchId(one.optimizer.launch): one for one in by_age if one.optimizer.launch is not None}
+        by_age = sorted(self.optimizers.list(), key=lambda status: status.optimizer.last_seen_at)
+        return {LaunchId(status.optimizer.launch): status for status in by_age if status.optimizer.launch is not None}
 
     def _back(self, shown: Mapping[LaunchId, OptimizerStatus], unfinished: Collection[LaunchId]) -> list[LaunchRecord]:
         """Launches that were given up and are heard again, of an image that took long or after a parted network.
@@ -182,16 +182,16 @@ class Fleet:
         They count again, and are drained if they are too many. One that had been asked to end is asked again.
         """
         found = []
-        for launch, one in shown.items():
-            if launch in unfinished or one.optimizer.stopping:
+        for launch, status in shown.items():
+            if launch in unfinished or status.optimizer.stopping:
                 continue
             with self.database.reading() as uow:
                 known = uow.launches.find(launch)
             if known is None or known.asked_at is not None:
                 reason = "its launch is not known here" if known is None else f"its launch has ended: {known.reason}"
                 with suppress(NotFound):
-                    self.optimizers.drain(one.optimizer.id, reason, stop=True)
-            elif known.ended_at is not None and one.optimizer.last_seen_at > known.ended_at:
+                    self.optimizers.drain(status.optimizer.id, reason, stop=True)
+            elif known.ended_at is not None and status.optimizer.last_seen_at > known.ended_at:
                 found.append(self._counted_again(known))
         return found
 
@@ -208,9 +208,9 @@ class Fleet:
             shown = self._shown()
             with self.database.reading() as uow:
                 unfinished = uow.launches.unfinished()
-            for one in unfinished:
-                if self._is_gone(one):
-                    self._gone(one, shown.get(one.id))
+            for launch in unfinished:
+                if self._is_gone(launch):
+                    self._gone(launch, shown.get(launch.id))
 
     def _look(
         self,
@@ -222,10 +222,10 @@ class Fleet:
     ) -> FleetStatus:
         with self.database.reading() as uow:
             newest, now = uow.launches.newest(settings.group, LOOKED_BACK), uow.now()
-        members = [self._member(one, shown.get(one.id)) for one in living]
+        members = [self._member(launch, shown.get(launch.id)) for launch in living]
         went = summarize_launches(newest, settings.changed_at)
         decision = decide_launches(settings.launch, members, waiting, went, now, lease=self.optimizers.lease)
-        by_id = {one.id: one for one in living}
+        by_id = {launch.id: launch for launch in living}
         for end in decision.ends:
             self._end(by_id[end.launch], end, shown.get(end.launch))
         for _ in range(decision.start):
@@ -268,77 +268,77 @@ class Fleet:
             settings.launch, group=settings.group, launch_id=launch_id, place=place, token=environment.token
         )
 
-    def _end(self, one: LaunchRecord, end: LaunchEnd, shown: OptimizerStatus | None) -> None:
+    def _end(self, launch: LaunchRecord, end: LaunchEnd, shown: OptimizerStatus | None) -> None:
         """In order it is asked through the server, wherever it runs; at once only a process of this machine can be."""
         if shown is not None:
             with suppress(NotFound):  # it has just left
                 self.optimizers.drain(shown.optimizer.id, end.reason, stop=True)
         if not end.at_once:
             with self.database.writing() as uow:
-                uow.launches.put(replace(one, status=LaunchStatus.DRAINING, asked_at=uow.now(), reason=end.reason))
+                uow.launches.put(replace(launch, status=LaunchStatus.DRAINING, asked_at=uow.now(), reason=end.reason))
             return
-        if self.launcher.look(one.id) is not None:
-            self.launcher.kill(one.id)
-        elif one.process is not None:
-            self.launcher.kill_stray(one.process)
-        self._over(one, LaunchStatus.FAILED if end.is_failure else LaunchStatus.ENDED, end.reason)
+        if self.launcher.look(launch.id) is not None:
+            self.launcher.kill(launch.id)
+        elif launch.process is not None:
+            self.launcher.kill_stray(launch.process)
+        self._over(launch, LaunchStatus.FAILED if end.is_failure else LaunchStatus.ENDED, end.reason)
 
-    def _brought_up_to_date(self, one: LaunchRecord, shown: OptimizerStatus | None) -> LaunchRecord:
+    def _brought_up_to_date(self, launch: LaunchRecord, shown: OptimizerStatus | None) -> LaunchRecord:
         """The launch as it is now seen."""
-        seen = self.launcher.look(one.id)
+        seen = self.launcher.look(launch.id)
         if seen is not None and seen.exit_status is not None:
-            in_order = seen.exit_status == 0 or one.status is LaunchStatus.DRAINING
+            in_order = seen.exit_status == 0 or launch.status is LaunchStatus.DRAINING
             words = f": {seen.last_words}" if seen.last_words and not in_order else ""
-            reason = one.reason if in_order else f"it ended with status {seen.exit_status}{words}"
-            return self._over(one, LaunchStatus.ENDED if in_order else LaunchStatus.FAILED, reason)
-        if seen is None and self._is_gone(one):
-            return self._gone(one, shown)
+            reason = launch.reason if in_order else f"it ended with status {seen.exit_status}{words}"
+            return self._over(launch, LaunchStatus.ENDED if in_order else LaunchStatus.FAILED, reason)
+        if seen is None and self._is_gone(launch):
+            return self._gone(launch, shown)
         if shown is None:
-            gone = seen is None and self._has_left(one)
-            return self._over(one, LaunchStatus.ENDED, one.reason or "it has left") if gone else one
+            gone = seen is None and self._has_left(launch)
+            return self._over(launch, LaunchStatus.ENDED, launch.reason or "it has left") if gone else launch
         with self.database.writing() as uow:
             now = uow.now()
-            up_to_date = _heard(one, shown.optimizer, now)
-            if shown.jobs or one.status is LaunchStatus.STARTING:
+            up_to_date = _heard(launch, shown.optimizer, now)
+            if shown.jobs or launch.status is LaunchStatus.STARTING:
                 up_to_date = replace(up_to_date, busy_at=now)
-            if up_to_date != one:
+            if up_to_date != launch:
                 uow.launches.put(up_to_date)
         return up_to_date
 
-    def _is_gone(self, one: LaunchRecord) -> bool:
+    def _is_gone(self, launch: LaunchRecord) -> bool:
         """Whether it was a process of this machine and is none any more: such a one ends with its server."""
-        return one.kind is LaunchKind.LOCAL and one.process is not None and self.launcher.is_gone(one.process)
+        return launch.kind is LaunchKind.LOCAL and launch.process is not None and self.launcher.is_gone(launch.process)
 
-    def _gone(self, one: LaunchRecord, shown: OptimizerStatus | None) -> LaunchRecord:
+    def _gone(self, launch: LaunchRecord, shown: OptimizerStatus | None) -> LaunchRecord:
         if shown is not None:
             self.optimizers.unregister(shown.optimizer.id)
-        return self._over(one, LaunchStatus.ENDED, one.reason or "it ended with the server that had started it")
+        return self._over(launch, LaunchStatus.ENDED, launch.reason or "it ended with the server that had started it")
 
-    def _has_left(self, one: LaunchRecord) -> bool:
+    def _has_left(self, launch: LaunchRecord) -> bool:
         """Of one that is not registered. Forgotten while nobody could hear it, it comes back and says so."""
-        if one.status is LaunchStatus.WORKING:
-            return is_lost(self.liveness.silent_for(one.id), self.optimizers.lease)
-        return one.status is LaunchStatus.DRAINING
+        if launch.status is LaunchStatus.WORKING:
+            return is_lost(self.liveness.silent_for(launch.id), self.optimizers.lease)
+        return launch.status is LaunchStatus.DRAINING
 
-    def _over(self, one: LaunchRecord, status: LaunchStatus, reason: str | None) -> LaunchRecord:
+    def _over(self, launch: LaunchRecord, status: LaunchStatus, reason: str | None) -> LaunchRecord:
         with self.database.writing() as uow:
-            over = replace(one, status=status, ended_at=uow.now(), reason=reason)
+            over = replace(launch, status=status, ended_at=uow.now(), reason=reason)
             uow.launches.put(over)
             uow.launches.remove_ended_before(uow.now() - KEPT)
-        self.launcher.forget(one.id)
+        self.launcher.forget(launch.id)
         return over
 
-    def _member(self, one: LaunchRecord, shown: OptimizerStatus | None) -> FleetMember:
-        seen = self.launcher.look(one.id)
+    def _member(self, launch: LaunchRecord, shown: OptimizerStatus | None) -> FleetMember:
+        seen = self.launcher.look(launch.id)
         return FleetMember(
-            id=one.id,
-            status=one.status,
-            started_at=one.started_at,
-            busy_at=one.busy_at,
+            id=launch.id,
+            status=launch.status,
+            started_at=launch.started_at,
+            busy_at=launch.busy_at,
             jobs=0 if shown is None else len(shown.jobs),
-            silent_for=self.liveness.silent_for(one.id),
+            silent_for=self.liveness.silent_for(launch.id),
             resident=None if seen is None else seen.resident,
-            asked_at=one.asked_at,
+            asked_at=launch.asked_at,
         )
 
     def _settings_of(self, uow: UnitOfWork, group: GroupName) -> GroupLaunch:
@@ -347,7 +347,7 @@ class Fleet:
         return known.get(group) or GroupLaunch(group=group, launch=Launch(), changed_at=_EVER)
 
     def _settings(self, known: Sequence[GroupLaunch]) -> dict[GroupName, GroupLaunch]:
-        found = {one.group: one for one in known}
+        found = {settings.group: settings for settings in known}
         if self.environment.local and DEFAULT_GROUP not in found:
             launch = Launch(kind=LaunchKind.LOCAL, scaling=Scaling(maximum=self.environment.local))
             found[DEFAULT_GROUP] = GroupLaunch(group=DEFAULT_GROUP, launch=launch, changed_at=self.began)
@@ -357,10 +357,10 @@ class Fleet:
 def _waiting(uow: UnitOfWork) -> dict[GroupName, QueueDemand]:
     """The jobs of each group that nobody has taken."""
     found: dict[GroupName, QueueDemand] = {}
-    for one in uow.queue.waiting():
-        others = found.get(one.group, QueueDemand(since=one.oldest))
-        since = min(others.since or one.oldest, one.oldest)
-        found[one.group] = QueueDemand(jobs=others.jobs + one.jobs, since=since)
+    for queued in uow.queue.waiting():
+        others = found.get(queued.group, QueueDemand(since=queued.oldest))
+        since = min(others.since or queued.oldest, queued.oldest)
+        found[queued.group] = QueueDemand(jobs=others.jobs + queued.jobs, since=since)
     return found
 
 
@@ -368,9 +368,9 @@ def _last_seen(shown: OptimizerStatus | None) -> datetime | None:
     return None if shown is None else shown.optimizer.last_seen_at
 
 
-def _heard(one: LaunchRecord, optimizer: Optimizer, now: datetime) -> LaunchRecord:
+def _heard(launch: LaunchRecord, optimizer: Optimizer, now: datetime) -> LaunchRecord:
     """A launch whose optimizer is registered: people may stop that, or take a stop back."""
     if optimizer.stopping:
-        reason = one.reason or optimizer.reason
-        return replace(one, status=LaunchStatus.DRAINING, asked_at=one.asked_at or now, reason=reason)
-    return replace(one, status=LaunchStatus.WORKING, asked_at=None, reason=None)
+        reason = launch.reason or optimizer.reason
+        return replace(launch, status=LaunchStatus.DRAINING, asked_at=launch.asked_at or now, reason=reason)
+    return replace(launch, status=LaunchStatus.WORKING, asked_at=None, reason=None)

@@ -53,7 +53,7 @@ class Groups:
         active = [status for status in JobStatus if status.is_active]
         with self.database.writing() as uow:
             uow.groups.get(name)
-            optimizers = sum(one.group == name for one in uow.optimizers.list())
+            optimizers = sum(optimizer.group == name for optimizer in uow.optimizers.list())
             jobs = sum(job.group == name for job in uow.jobs.with_status(active))
             check_droppable(name, optimizers=optimizers, jobs=jobs)
             uow.groups.remove(name)

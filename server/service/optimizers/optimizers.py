@@ -109,14 +109,16 @@ class Optimizers:
             for job in uow.jobs.with_status([JobStatus.RUNNING, JobStatus.COMMITTING]):
                 held[job.owner].append(job.id)
         return [
-            OptimizerStatus(optimizer=one, jobs=held[one.id], is_silent=one.is_silent(now, self.lease))
-            for one in optimizers
+            OptimizerStatus(
+                optimizer=optimizer, jobs=held[optimizer.id], is_silent=optimizer.is_silent(now, self.lease)
+            )
+            for optimizer in optimizers
         ]
 
     def _shown(self, optimizer_id: str, asked: Optimizer | None) -> OptimizerStatus:
         if asked is None:
             raise _unknown(optimizer_id)
-        found = next((one for one in self.list() if one.optimizer.id == optimizer_id), None)
+        found = next((status for status in self.list() if status.optimizer.id == optimizer_id), None)
         return found or OptimizerStatus(optimizer=replace(asked), jobs=[], is_silent=False)
 
 

@@ -1,1 +1,1 @@
-"""Safe removal of files that no table needs: proposed by an optimizer, proved and carried out here."""
+"""Safe removal of files that no table needs: an optimizer proposes them, the server proves and removes them."""

@@ -1,4 +1,4 @@
-"""A table as one job finds it: read in one transaction, after what the job proposes was listed."""
+"""The state of a table for one request of an orphan job, read in one transaction after the job has listed files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from server.service.tables.metadata_files import MetadataFiles
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphanContext:
-    """What is known when a job asks."""
+    """State of the job, its table and its policy at the time of a request."""
 
     job: Job
     relation: Relation
@@ -30,51 +30,52 @@ class OrphanContext:
     now: datetime
     lease_began: datetime
     min_age: timedelta
-    quarantine: timedelta
-    root: str
-    """The catalog's quarantine."""
+    quarantine_period: timedelta
+    """How long files stay in quarantine before the server deletes them."""
+    quarantine_root: str
+    """The directory of the catalog's quarantine."""
     published: PublishedLocation | None
-    """Where a linked table gives its rows to Hive, if it ever did."""
+    """Where a linked table publishes to Hive; None if it never has."""
 
     @property
     def dry_run(self) -> bool:
-        """Whether nothing may be moved."""
+        """Whether the job must not move any file."""
         return bool(self.job.params.get("dry_run"))
 
     @property
-    def own(self) -> list[str]:
-        """The places that no one but this side reads."""
-        return [one.location for one in self.tables]
+    def own_locations(self) -> list[str]:
+        """The locations of the Iceberg tables, which Hive never reads."""
+        return [table.location for table in self.tables]
 
     @property
-    def places(self) -> list[str]:
-        """Where files may be taken for orphans."""
+    def candidate_locations(self) -> list[str]:
+        """The locations where the job may remove orphans: own locations first, then the published location."""
         is_own = self.published is not None and self.published.shared is None
-        return [*self.own, self.published.location] if self.published and is_own else self.own
+        return [*self.own_locations, self.published.location] if self.published and is_own else self.own_locations
 
     def is_own(self, location: str) -> bool:
-        """Whether a file lies where no one but this side reads."""
-        return any(lies_in(normalize_location(location), normalize_location(one)) for one in self.own)
+        """Whether a file lies in one of the own locations."""
+        return _lies_in_any(location, self.own_locations)
 
-    def is_there(self, location: str) -> bool:
-        """Whether a file lies where it may be taken for an orphan."""
-        return any(lies_in(normalize_location(location), normalize_location(one)) for one in self.places)
+    def is_candidate_location(self, location: str) -> bool:
+        """Whether a file lies in one of the candidate locations."""
+        return _lies_in_any(location, self.candidate_locations)
 
     @property
-    def directory(self) -> str:
-        """Where this job's files go."""
-        return f"{self.root}/{self.relation.id}/{self.job.id}"
+    def job_directory(self) -> str:
+        """The quarantine directory for the files of this job."""
+        return f"{self.quarantine_root}/{self.relation.id}/{self.job.id}"
 
 
 def load_context(uow: UnitOfWork, metadata: MetadataFiles, job: Job) -> OrphanContext:
-    """The job's table; Conflict when the database does not show its places to be its own."""
+    """The context of a job; raises Conflict when the database does not prove that the table owns its locations."""
     relation = uow.relations.get(job.relation_id)
     tables = list_stores(uow, relation)
-    properties = {one.id: load_metadata(metadata, one).get("properties", {}) for one in tables}
+    properties = {table.id: load_metadata(metadata, table).get("properties", {}) for table in tables}
     reason = explain_not_own(uow, relation, properties, by_listing=True)
     if reason is not None:
         raise Conflict(
-            f"no file of {relation.name} is taken for an orphan: {reason}",
+            f"the server removes no orphans of {relation.name}: {reason}",
             hint="see docs/self-optimizing.md, Deleting safely",
         )
     policy = load_facts(uow, relation).policy
@@ -85,12 +86,16 @@ def load_context(uow: UnitOfWork, metadata: MetadataFiles, job: Job) -> OrphanCo
         now=uow.now(),
         lease_began=job.leased_at or uow.now(),
         min_age=policy["firn.orphans.min-age"],
-        quarantine=policy["firn.orphans.quarantine"],
-        root=quarantine_location(uow.catalogs.get(relation.catalog).warehouse),
+        quarantine_period=policy["firn.orphans.quarantine"],
+        quarantine_root=quarantine_location(uow.catalogs.get(relation.catalog).warehouse),
         published=find_published_location(uow, relation),
     )
 
 
 def load_leased_context(uow: UnitOfWork, metadata: MetadataFiles, lease: Lease) -> OrphanContext:
-    """The same, for a request of the job's own; LeaseLost when its lease has ended."""
+    """The context for a request of the job itself; raises LeaseLost when its lease has ended."""
     return load_context(uow, metadata, check_lease(uow.jobs.get(lease.job_id), lease))
+
+
+def _lies_in_any(location: str, directories: Sequence[str]) -> bool:
+    return any(lies_in(normalize_location(location), normalize_location(directory)) for directory in directories)

@@ -1,8 +1,8 @@
-"""Judges what an optimizer takes for orphans, and sets aside what it is right about.
+"""Checks the orphans that an optimizer proposes, and moves the confirmed ones into quarantine.
 
-The order is what makes it safe. The optimizer lists first; what it proposes reaches the server later, and only then is
-the table's metadata read: a file that was written and committed during the listing is found there. Whatever the
-optimizer has computed, every file that it proposes is proved here again.
+The order makes it safe. The optimizer lists the files first and proposes orphans to the server. Only then does the
+server read the table's metadata, so it sees every file that was committed during the listing. The server checks each
+proposed file itself, and trusts no result of the optimizer.
 """
 
 from __future__ import annotations
@@ -47,33 +47,33 @@ from server.service.tables.metadata_files import MetadataFiles
 
 _ENDING = (BatchState.ASIDE, BatchState.NOTED, BatchState.DELETING)
 JOBS_REMEMBERED = 8
-"""For so many the server knows which metadata files it has read already."""
-LOOKED_AT_TOGETHER = 100
-"""Batches of the quarantine that one request ends; the table's manifests are read once for them."""
+"""The server remembers for this many jobs which metadata files it has read."""
+BATCHES_PER_REQUEST = 100
+"""Quarantine batches that one request ends; the server reads the table's manifests once for all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenFiles:
-    """What became of the files that an optimizer has proposed."""
+    """Result of a proposal: the removed files, and how many files stay by reason."""
 
     taken: Sequence[SeenFile] = ()
-    """Set aside or noted; in a dry run those that would be."""
+    """Files that the server has moved to quarantine or noted; in a dry run, files that it would take."""
     kept: Mapping[KeepReason, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletedFiles:
-    """What was deleted for good because its time in quarantine is over."""
+    """Files that the server has deleted for good after their time in quarantine."""
 
     deleted_files: int = 0
     deleted_bytes: int = 0
     next_cursor: str | None = None
-    """Where to go on; None when all has been looked at."""
+    """Cursor of the next batches; None when the server has handled all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchDetails:
-    """A batch for people."""
+    """A batch with its report, for users."""
 
     batch: OrphanBatch
     reason: str
@@ -83,7 +83,7 @@ class BatchDetails:
 
 @dataclass(frozen=True)
 class Orphans:
-    """The server's side of the job; safe to use from several servers."""
+    """The server's part of orphan jobs; several servers may use it at once."""
 
     database: Database
     metadata: MetadataFiles
@@ -95,13 +95,14 @@ class Orphans:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def task(self, uow: UnitOfWork, job: Job, _relation: Relation) -> OrphansTask:
-        """What an optimizer needs to list and to compare; Conflict when the places are not the table's own."""
+        """The task for the optimizer; raises Conflict when the table may not own its locations."""
         context = load_context(uow, self.metadata, job)
         before = compute_cutoff(context.now, context.now, context.lease_began, context.min_age)
         published = context.published
         return OrphansTask(
             tables=[
-                ListedTable(parts=[*one.name.namespace, one.name.name], location=one.location) for one in context.tables
+                ListedTable(parts=[*table.name.namespace, table.name.name], location=table.location)
+                for table in context.tables
             ],
             published=None if published is None or published.shared else published.location,
             unrepresentable=None if published is None else published.shared,
@@ -111,119 +112,123 @@ class Orphans:
         )
 
     def take(self, lease: Lease, proposed: Sequence[str], metadata_files: Sequence[str]) -> TakenFiles:
-        """Set aside those of the proposed files that nothing needs.
+        """Move the proposed files that nothing needs to quarantine.
 
-        `metadata_files` are all files outside of the tables' `metadata` directories that look like metadata. LeaseLost
-        when the lease has ended, Conflict when the place is not proved to be the table's own.
+        `metadata_files` are all files outside the tables' `metadata` directories that look like metadata. Raises
+        LeaseLost when the lease has ended, and Conflict without proof that the table owns its locations.
         """
         context = self._load_context(lease)
-        with _nothing_missing(context):
-            self._prove(context, metadata_files)
-            files, kept = self._old_enough(context, proposed)
-            in_use = self._in_use(context, files)
-            files = _left_by_hive(context, files, in_use, kept)
-            needed = ReachableNames(self.database, self.metadata, self.named, _names(files))
-            found = needed.look(context.tables)
-            left = [file for file in files if not list_names(file.location) & found]
-            kept[KeepReason.NEEDED] += len(files) - len(left)
-            back = [] if context.dry_run else self._set_aside(lease, context, left, needed, in_use)
-        return TakenFiles(taken=[file for file in left if file.location not in back], kept=+kept)
+        with _raise_conflict_if_missing(context):
+            self._prove_ownership(context, metadata_files)
+            files, kept = self._filter_old(context, proposed)
+            in_use = self._find_files_in_use(context, files)
+            files = _filter_by_hive(context, files, in_use, kept)
+            reachable = ReachableNames(self.database, self.metadata, self.named, _list_file_names(files))
+            needed = reachable.find(context.tables)
+            orphans = [file for file in files if not list_names(file.location) & needed]
+            kept[KeepReason.NEEDED] += len(files) - len(orphans)
+            returned = [] if context.dry_run else self._set_aside(lease, context, orphans, reachable, in_use)
+        return TakenFiles(taken=[file for file in orphans if file.location not in returned], kept=+kept)
 
     def _set_aside(
         self,
         lease: Lease,
         context: OrphanContext,
         files: Sequence[SeenFile],
-        needed: ReachableNames,
+        reachable: ReachableNames,
         in_use: FilesInUse | None,
     ) -> Collection[str]:
-        """Those that had to go back at once."""
+        """Take the files, and return the locations of those that went back at once because a commit needs them."""
         for moves in (True, False):
-            some = [file for file in files if self.files.can_move(file.location, context.root) is moves]
-            for batch in split_batches(some):
-                self.quarantine.take(lease, context, batch, moves=moves, needed=_check(needed, in_use))
-        return self._put_back_needed(context, _check(needed, self._in_use(context, files)), files)
+            movable = [file for file in files if self.files.can_move(file.location, context.quarantine_root) is moves]
+            for batch in split_batches(movable):
+                self.quarantine.take(lease, context, batch, moves=moves, needed=_build_check(reachable, in_use))
+        return self._put_back_needed(context, _build_check(reachable, self._find_files_in_use(context, files)), files)
 
     def end_overdue(self, lease: Lease, cursor: str | None = None) -> DeletedFiles:
-        """Put the books in order that a dead process has left, and delete what has been in quarantine long enough.
+        """Delete quarantined files whose time is over, up to BATCHES_PER_REQUEST batches; see `next_cursor`.
 
-        What is needed after all goes back, however short or long it has been there. Some batches at a time.
+        First it repairs batches that a dead server has left unfinished. A file that a table needs after all goes back,
+        no matter how long it was in quarantine.
         """
         context = self._load_context(lease)
         if context.dry_run:
             return DeletedFiles()
-        with _nothing_missing(context):
-            self._prove(context, ())
+        with _raise_conflict_if_missing(context):
+            self._prove_ownership(context, ())
             if cursor is None:
                 self.quarantine.recover(context.relation.id)
             with self.database.reading() as uow:
-                held = uow.orphans.list(
-                    relation_id=context.relation.id, states=_ENDING, limit=LOOKED_AT_TOGETHER, cursor=cursor
+                page = uow.orphans.list(
+                    relation_id=context.relation.id, states=_ENDING, limit=BATCHES_PER_REQUEST, cursor=cursor
                 )
-            return replace(self._end(lease, context, held.items), next_cursor=held.next_cursor)
+            return replace(self._end_batches(lease, context, page.items), next_cursor=page.next_cursor)
 
-    def _end(self, lease: Lease, context: OrphanContext, held: Sequence[OrphanBatch]) -> DeletedFiles:
-        reports = self.quarantine.reports_of(held)
-        held = [one for one in held if one.id in reports]
-        files = [line.file for one in held for line in reports[one.id] if line.file.location not in one.kept]
-        in_use = self._in_use(context, files)
-        check = _check(ReachableNames(self.database, self.metadata, self.named, _names(files)), in_use)
+    def _end_batches(self, lease: Lease, context: OrphanContext, batches: Sequence[OrphanBatch]) -> DeletedFiles:
+        reports = self.quarantine.load_reports(batches)
+        batches = [batch for batch in batches if batch.id in reports]
+        files = [line.file for batch in batches for line in reports[batch.id] if line.file.location not in batch.kept]
+        in_use = self._find_files_in_use(context, files)
+        check = _build_check(ReachableNames(self.database, self.metadata, self.named, _list_file_names(files)), in_use)
         self._put_back_needed(context, check, files)
-        ended = DeletedFiles()
-        for batch in held:
+        total = DeletedFiles()
+        for batch in batches:
             if not _can_end(context, reports[batch.id], in_use):
                 continue
-            if batch.state is BatchState.DELETING or context.now - batch.taken_at >= context.quarantine:
-                done = self.quarantine.delete(lease, context, batch, check)
-                ended = DeletedFiles(
-                    deleted_files=ended.deleted_files + done.files, deleted_bytes=ended.deleted_bytes + done.bytes
+            if batch.state is BatchState.DELETING or context.now - batch.taken_at >= context.quarantine_period:
+                deleted = self.quarantine.delete(lease, context, batch, check)
+                total = DeletedFiles(
+                    deleted_files=total.deleted_files + deleted.files, deleted_bytes=total.deleted_bytes + deleted.bytes
                 )
-        return ended
+        return total
 
     def describe(self, batches: Sequence[OrphanBatch]) -> list[BatchDetails]:
-        """What people are shown of some batches; without lines while a report is not written, or no more there."""
+        """Batches with their reports; a batch whose report is missing has no lines."""
         with self.database.reading() as uow:
-            stay = {one: _time_aside(uow, one) for one in {batch.relation_id for batch in batches}}
-        return [self._told(batch, stay[batch.relation_id]) for batch in batches]
+            periods = {
+                relation_id: _load_quarantine_period(uow, relation_id)
+                for relation_id in {batch.relation_id for batch in batches}
+            }
+        return [self._describe_batch(batch, periods[batch.relation_id]) for batch in batches]
 
-    def _told(self, batch: OrphanBatch, stays: timedelta | None) -> BatchDetails:
+    def _describe_batch(self, batch: OrphanBatch, period: timedelta | None) -> BatchDetails:
         try:
-            reason, lines = self.quarantine.reason(batch), self.quarantine.report(batch)
+            reason, lines = self.quarantine.load_reason(batch), self.quarantine.load_report(batch)
         except NotFound:
             reason, lines = "", []
-        ends = stays is not None and batch.state in (BatchState.ASIDE, BatchState.NOTED)
+        ends = period is not None and batch.state in (BatchState.ASIDE, BatchState.NOTED)
         return BatchDetails(
-            batch=batch, reason=reason, lines=lines, deleted_after=batch.taken_at + stays if stays and ends else None
+            batch=batch, reason=reason, lines=lines, deleted_after=batch.taken_at + period if period and ends else None
         )
 
     def _load_context(self, lease: Lease) -> OrphanContext:
         with self.database.reading() as uow:
             return load_leased_context(uow, self.metadata, lease)
 
-    def _prove(self, context: OrphanContext, metadata_files: Sequence[str]) -> None:
+    def _prove_ownership(self, context: OrphanContext, metadata_files: Sequence[str]) -> None:
         with self._lock:
             proven = self._proven.setdefault(context.job.id, set())
         reason = explain_foreign_metadata(self.metadata, self.files, context.tables, metadata_files, proven)
         if reason is not None:
             raise Conflict(
-                f"no file of {context.relation.name} is taken for an orphan: {reason}",
+                f"the server removes no orphans of {context.relation.name}: {reason}",
                 hint="see docs/self-optimizing.md, Deleting safely",
             )
 
-    def _old_enough(
+    def _filter_old(
         self, context: OrphanContext, proposed: Sequence[str]
     ) -> tuple[list[SeenFile], Counter[KeepReason]]:
-        places = [normalize_location(one) for one in context.places]
-        before = self._before(context)
+        directories = [normalize_location(location) for location in context.candidate_locations]
+        cutoff = self._compute_cutoff(context)
         with self.database.reading() as uow:
             put_back = set(uow.orphans.put_back(context.relation.id))
-        noted = self.quarantine.noted(context.relation.id)
+        noted = self.quarantine.list_noted(context.relation.id)
         kept: Counter[KeepReason] = Counter()
         files: list[SeenFile] = []
-        asked = list(dict.fromkeys(proposed))
-        for location, file in zip(asked, self.files.look(asked), strict=True):
-            reason = find_keep_reason(file, places, before)
-            if reason is None and not any(self.files.is_below(location, one) for one in context.places):
+        unique = list(dict.fromkeys(proposed))
+        for location, file in zip(unique, self.files.look(unique), strict=True):
+            reason = find_keep_reason(file, directories, cutoff)
+            if reason is None and not any(self.files.is_below(location, root) for root in context.candidate_locations):
                 reason = KeepReason.ELSEWHERE
             if reason is None and location in put_back:
                 reason = KeepReason.PUT_BACK
@@ -235,75 +240,83 @@ class Orphans:
                 files.append(file)
         return files, kept
 
-    def _before(self, context: OrphanContext) -> datetime:
-        """By the database's clock and by the store's own, whichever makes files younger."""
-        store_now = self.files.clock(context.directory)
+    def _compute_cutoff(self, context: OrphanContext) -> datetime:
+        """The time before which a file is old enough, by the database's clock or the store's, whichever is earlier."""
+        store_now = self.files.clock(context.job_directory)
         if store_now is None:
-            raise Conflict(f"the store of {context.relation.name} does not say how old a file is: none is taken")
+            raise Conflict(
+                f"the server removes no orphans of {context.relation.name}: the store does not say how old a file is"
+            )
         return compute_cutoff(context.now, store_now, context.lease_began, context.min_age)
 
-    def _in_use(self, context: OrphanContext, files: Sequence[SeenFile]) -> FilesInUse | None:
-        """Where Hive's readers may be by now; None when that is not known, or none of the files concerns them."""
-        if context.relation.hive_name is None or all(context.is_own(one.location) for one in files):
+    def _find_files_in_use(self, context: OrphanContext, files: Sequence[SeenFile]) -> FilesInUse | None:
+        """The files that Hive may read; None when the server does not know, or when no file lies where Hive reads."""
+        if context.relation.hive_name is None or all(context.is_own(file.location) for file in files):
             return None
-        return self.readers.in_use(context.relation)
+        return self.readers.find_files_in_use(context.relation)
 
     def _put_back_needed(self, context: OrphanContext, check: Check, files: Sequence[SeenFile]) -> Collection[str]:
-        """A commit may have named an old file just while it was moved, or Hive been pointed there: it goes back."""
+        """Return the files to their place that a commit or Hive has begun to use while the server moved them."""
         with self.database.reading() as uow:
-            tables = [uow.relations.get(one.id) for one in context.tables]
-        missed = check(tables, [file.location for file in files])
-        return self.quarantine.put_back(context.relation.id, paths=missed) if missed else []
+            tables = [uow.relations.get(table.id) for table in context.tables]
+        needed = check(tables, [file.location for file in files])
+        return self.quarantine.put_back(context.relation.id, paths=needed) if needed else []
 
 
-def _names(files: Sequence[SeenFile]) -> set[str]:
+def _list_file_names(files: Sequence[SeenFile]) -> set[str]:
     return {name for file in files for name in list_names(file.location)}
 
 
-def _time_aside(uow: UnitOfWork, relation_id: RelationId) -> timedelta | None:
-    """How long a table's files stay aside; None for one that is gone: they stay."""
+def _load_quarantine_period(uow: UnitOfWork, relation_id: RelationId) -> timedelta | None:
+    """How long a table's files stay in quarantine; None for a table that is gone: its files stay for ever."""
     try:
         return cast("timedelta", load_facts(uow, uow.relations.get(relation_id)).policy["firn.orphans.quarantine"])
     except NotFound:
         return None
 
 
-def _left_by_hive(
+def _filter_by_hive(
     context: OrphanContext, files: Sequence[SeenFile], in_use: FilesInUse | None, kept: Counter[KeepReason]
 ) -> list[SeenFile]:
-    """Without those that Hive may read; the published place is Hive's as long as nobody knows better."""
-    left = []
+    """Remove the files that Hive may read, and count them in `kept`.
+
+    Without knowledge of Hive's readers (`in_use` is None), Hive may read every file in the published location.
+    """
+    orphans = []
     for file in files:
         if in_use is None and not context.is_own(file.location):
             kept[KeepReason.HIVE_UNKNOWN] += 1
         elif in_use is not None and in_use.holds(file.location):
             kept[KeepReason.IN_HIVE] += 1
         else:
-            left.append(file)
-    return left
+            orphans.append(file)
+    return orphans
 
 
 def _can_end(context: OrphanContext, lines: Sequence[ReportedFile], in_use: FilesInUse | None) -> bool:
-    """Whether a batch may be deleted: not while it is unknown what Hive reads, nor out of a place of earlier times."""
+    """Whether the server may delete a batch of a linked table.
+
+    It may not while it does not know what Hive reads, nor when a file lies in a former location of the table.
+    """
     if context.relation.hive_name is None:
         return True
     paths = [line.file.location for line in lines]
-    return all(context.is_own(one) or (in_use is not None and context.is_there(one)) for one in paths)
+    return all(context.is_own(path) or (in_use is not None and context.is_candidate_location(path)) for path in paths)
 
 
-def _check(needed: ReachableNames, in_use: FilesInUse | None) -> Check:
-    def still(tables: Sequence[Relation], locations: Collection[str]) -> Collection[str]:
-        found = needed.look(tables)
-        read = {one for one in locations if in_use is not None and in_use.holds(one)}
-        return read | {location for location in locations if list_names(location) & found}
+def _build_check(reachable: ReachableNames, in_use: FilesInUse | None) -> Check:
+    def find_needed(tables: Sequence[Relation], locations: Collection[str]) -> Collection[str]:
+        names = reachable.find(tables)
+        read_by_hive = {location for location in locations if in_use is not None and in_use.holds(location)}
+        return read_by_hive | {location for location in locations if list_names(location) & names}
 
-    return still
+    return find_needed
 
 
 @contextmanager
-def _nothing_missing(context: OrphanContext) -> Iterator[None]:
-    """A job that has a lease does exist: what is missing is a file that the table stands on."""
+def _raise_conflict_if_missing(context: OrphanContext) -> Iterator[None]:
+    """Turn NotFound into Conflict: the job exists, so NotFound means that a file of the table is missing."""
     try:
         yield
     except NotFound as error:
-        raise Conflict(f"no file of {context.relation.name} is taken for an orphan: {error.message}") from error
+        raise Conflict(f"the server removes no orphans of {context.relation.name}: {error.message}") from error

@@ -1,6 +1,7 @@
-"""What of a linked table's published place may be judged: its files are Hive's, until Hive has left them.
+"""Finds which published files of a linked table Hive may still read; orphan removal leaves those alone.
 
-The metastore is asked anew for each request. Where it does not answer, or answers for another table, nothing is known.
+The server asks the metastore again for each request. It knows nothing when the metastore does not answer, or when the
+Hive table was recreated.
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PublishedLocation:
-    """Where a table publishes, and why nothing there may be judged: None when that is the table's alone."""
+    """Where a table publishes its partitions."""
 
     location: str
     shared: str | None
+    """Why orphan removal must not touch the location; None when the table owns it alone."""
 
 
 def find_published_location(uow: UnitOfWork, relation: Relation) -> PublishedLocation | None:
-    """None for a table that was never published."""
+    """Where the table publishes; None for a table that was never published."""
     link = uow.baselines.link(relation.id)
     if link is None or link.published_at is None:
         return None
@@ -40,15 +42,16 @@ def find_published_location(uow: UnitOfWork, relation: Relation) -> PublishedLoc
 
 @dataclass(frozen=True)
 class HiveReaders:
-    """Knows where Hive's readers and writers are; safe to share between threads."""
+    """Finds the files that Hive's readers and writers may use; threads may share it."""
 
     database: Database
     index: HiveIndex
 
-    def in_use(self, relation: Relation) -> FilesInUse | None:
-        """What they may need of a linked table's directories; None when that is not known.
+    def find_files_in_use(self, relation: Relation) -> FilesInUse | None:
+        """The files of a linked table that Hive may use; None when the server does not know.
 
-        The books come first: a directory goes from them to the metastore, and leaves the books long after that.
+        It reads the baselines before it asks the metastore. A publish adds a directory to the baselines first, and
+        removes it long after Hive has switched.
         """
         with self.database.reading() as uow:
             link = uow.baselines.link(relation.id)
@@ -58,18 +61,18 @@ class HiveReaders:
         try:
             state = read_state(self.index.metastore(relation.catalog), *split_name(relation.hive_name))
         except CatalogError as error:
-            log.warning("%s: no file that was published is judged: %s", relation.name, error)
+            log.warning("%s: orphan removal skips its published files: %s", relation.name, error)
             return None
         if state.table.created is None or state.table.created != link.created:
             log.warning(
-                "%s: no file that was published is judged: %s was made anew, and what it was may have another name",
+                "%s: orphan removal skips its published files: %s was recreated, and the former table may be renamed",
                 relation.name,
                 relation.hive_name,
             )
             return None
-        return FilesInUse.of(relation.id, [*list_known_directories(baselines), *_pointed_at(state)])
+        return FilesInUse.of(relation.id, [*list_known_directories(baselines), *_list_hive_locations(state)])
 
 
-def _pointed_at(state: HiveState) -> list[str]:
+def _list_hive_locations(state: HiveState) -> list[str]:
     table = state.table
-    return [table.location, table.storage.location, *(one.storage.location for one in state.partitions)]
+    return [table.location, table.storage.location, *(partition.storage.location for partition in state.partitions)]

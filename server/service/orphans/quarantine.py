@@ -1,7 +1,7 @@
-"""Batches of orphans: reported, moved aside, put back, deleted.
+"""Batches of orphans: the server reports them, moves them to quarantine, and puts them back or deletes them.
 
-A batch begins as a row, then comes its report, then its files are moved, then the row is marked. Where a process ends
-between two of these, the storage tells how far it came: whoever comes next counts what is aside, and nothing else.
+For each batch the server adds a row, writes the report, moves the files and then updates the row. If it dies between
+two steps, the storage shows how far it came: the next server counts only the files that lie in quarantine.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ R = TypeVar("R")
 HELD = (BatchState.MOVING, BatchState.ASIDE, BatchState.NOTED)
 
 Check = Callable[[Sequence[Relation], Collection[str]], Collection[str]]
-"""Which of some files the tables need, as they are now."""
+"""Returns the locations, out of those given, that the current state of the tables needs."""
 
 
 @dataclass(frozen=True)
 class Quarantine:
-    """What was taken for orphans, of all tables; safe to use from several servers."""
+    """The orphans of all tables; several servers may use it at once."""
 
     database: Database
     files: QuarantineFiles
@@ -52,29 +52,29 @@ class Quarantine:
     def take(
         self, lease: Lease, context: OrphanContext, files: Sequence[SeenFile], *, moves: bool, needed: Check
     ) -> None:
-        """Set one batch aside, or note it where the store cannot rename.
+        """Move one batch to quarantine; without `moves`, for a store that cannot rename, only note it.
 
-        LeaseLost or Conflict, and nothing more is moved, when the lease has ended or the place is not the table's own
-        any more. While files are moved nobody can add a table anywhere, nor take the lease away.
+        Raises LeaseLost when the lease has ended, and Conflict when the table does not own its locations any more; the
+        server moves nothing then. During the move no request can add a table or take the lease away.
         """
-        directory = f"{context.directory}/{uuid4()}"
+        directory = f"{context.job_directory}/{uuid4()}"
         reported = [
-            ReportedFile(file, f"{directory}/{at:04d}-{_last(file.location)}" if moves else None)
-            for at, file in enumerate(files)
+            ReportedFile(file, f"{directory}/{number:04d}-{_get_base_name(file.location)}" if moves else None)
+            for number, file in enumerate(files)
         ]
-        batch = self._begin(lease, context, directory)
-        self.reports.write_new(batch.report, _report(context, reported))
+        batch = self._add_batch(lease, context, directory)
+        self.reports.write_new(batch.report, _build_report(context, reported))
         with self.database.writing() as uow:
             uow.catalogs.hold_all()
             check_lease(uow.jobs.lock(lease.job_id), lease)
-            batch = _in_state(uow, batch, BatchState.MOVING)
-            tables = [uow.relations.get(one.id) for one in context.tables]
-            _refuse_neighbours(uow, context)
-            still = needed(tables, [one.location for one in files])
-            taken = [one for one in reported if one.file.location not in still and self._set_aside(one)]
-            self._mark(uow, batch, reported, taken)
+            batch = _lock_in_state(uow, batch, BatchState.MOVING)
+            tables = [uow.relations.get(table.id) for table in context.tables]
+            _check_no_neighbours(uow, context)
+            kept = needed(tables, [file.location for file in files])
+            taken = [line for line in reported if line.file.location not in kept and self._set_aside(line)]
+            self._record_batch(uow, batch, reported, taken)
 
-    def _begin(self, lease: Lease, context: OrphanContext, directory: str) -> OrphanBatch:
+    def _add_batch(self, lease: Lease, context: OrphanContext, directory: str) -> OrphanBatch:
         batch = OrphanBatch(
             id=uuid4(),
             catalog=context.relation.catalog,
@@ -91,160 +91,170 @@ class Quarantine:
             uow.orphans.add(batch)
         return batch
 
-    def _set_aside(self, one: ReportedFile) -> bool:
-        """Whether it was taken: a file that has changed since it was judged is another file."""
-        (now,) = self.files.look([one.file.location])
-        if now is None or not now.same_as(one.file):
+    def _set_aside(self, line: ReportedFile) -> bool:
+        """Take one file; False when it is gone, or has changed since the check, because then it is another file."""
+        (now,) = self.files.look([line.file.location])
+        if now is None or not now.same_as(line.file):
             return False
         try:
-            if one.aside is not None:
-                self.files.move(one.file.location, one.aside)
-        except NotFound:  # its writer has deleted it just now
+            if line.aside is not None:
+                self.files.move(line.file.location, line.aside)
+        except NotFound:  # its writer has just deleted it
             return False
         return True
 
-    def _mark(
+    def _record_batch(
         self, uow: UnitOfWork, batch: OrphanBatch, reported: Sequence[ReportedFile], taken: Sequence[ReportedFile]
     ) -> None:
-        """Note what was taken of a batch; one of which nothing was is forgotten."""
+        """Update the row of a batch with the files that were taken; remove the row when there are none."""
         if taken:
-            uow.orphans.put(self._marked(batch, reported, taken))
+            uow.orphans.put(self._finish_batch(batch, reported, taken))
         else:
             uow.orphans.remove(batch.id)
 
-    def _marked(
+    def _finish_batch(
         self, batch: OrphanBatch, reported: Sequence[ReportedFile], taken: Sequence[ReportedFile]
     ) -> OrphanBatch:
-        """The batch as it came out, with a report of that."""
+        """The final state of a batch; writes a new report when not all files were taken."""
         if len(taken) < len(reported):
             directory = batch.report.rpartition("/")[0]
-            told = self._told(batch) | {"files": [one.to_json() for one in taken]}
+            report = self._read_report(batch) | {"files": [line.to_json() for line in taken]}
             batch = replace(batch, report=f"{directory}/report-{uuid4()}.json")
-            self.reports.write_new(batch.report, orjson.dumps(told))
-        moved = any(one.aside is not None for one in reported)
+            self.reports.write_new(batch.report, orjson.dumps(report))
+        moved = any(line.aside is not None for line in reported)
         state = BatchState.ASIDE if moved else BatchState.NOTED
-        return replace(batch, state=state, files=len(taken), bytes=sum(one.file.bytes for one in taken))
+        return replace(batch, state=state, files=len(taken), bytes=sum(line.file.bytes for line in taken))
 
     def recover(self, relation_id: RelationId) -> None:
-        """Finish the books of batches whose server died over them; what was not moved stays where it is."""
+        """Finish the rows of batches whose server has died; files that it had not moved stay where they are."""
         with self.database.reading() as uow:
             unfinished = uow.orphans.of_table(relation_id, [BatchState.MOVING])
-        for one in unfinished:
+        for unfinished_batch in unfinished:
             with self.database.writing() as uow:
                 try:
-                    batch = _in_state(uow, one, BatchState.MOVING)
-                except (NotFound, Conflict):  # another process has done it
+                    batch = _lock_in_state(uow, unfinished_batch, BatchState.MOVING)
+                except (NotFound, Conflict):  # another server has finished it
                     continue
-                reported = self.report(batch) if self.reports.exists(batch.report) else []
-                moved = [one for one in reported if one.aside and self.files.is_moved(one.file.location, one.aside)]
-                self._mark(uow, batch, reported, moved)
+                reported = self.load_report(batch) if self.reports.exists(batch.report) else []
+                moved = [
+                    line for line in reported if line.aside and self.files.is_moved(line.file.location, line.aside)
+                ]
+                self._record_batch(uow, batch, reported, moved)
         self._finish_putting_back(relation_id)
 
     def _finish_putting_back(self, relation_id: RelationId) -> None:
         with self.database.reading() as uow:
-            batches = [one for one in uow.orphans.of_table(relation_id, [BatchState.ASIDE]) if one.kept]
-        for one in batches:
+            batches = [batch for batch in uow.orphans.of_table(relation_id, [BatchState.ASIDE]) if batch.kept]
+        for listed in batches:
             with self.database.writing() as uow:
-                batch = uow.orphans.lock(one.id)
-                for line in self._report_if_there(batch) or () if batch.state is BatchState.ASIDE else ():
+                batch = uow.orphans.lock(listed.id)
+                for line in self._load_report_or_none(batch) or () if batch.state is BatchState.ASIDE else ():
                     if line.file.location in batch.kept:
-                        self._return(line)
+                        self._move_back(line)
 
-    def report(self, batch: OrphanBatch) -> list[ReportedFile]:
-        """The files of a batch."""
-        return [ReportedFile.from_json(line) for line in self._told(batch)["files"]]
+    def load_report(self, batch: OrphanBatch) -> list[ReportedFile]:
+        """The files of a batch; raises NotFound when its report is missing."""
+        return [ReportedFile.from_json(line) for line in self._read_report(batch)["files"]]
 
-    def reports_of(self, batches: Sequence[OrphanBatch]) -> dict[UUID, list[ReportedFile]]:
-        """The files of many batches, by their ids: each report is a file to read. Batches without one are lost."""
-        found: dict[UUID, list[ReportedFile]] = {}
-        for batch, lines in zip(batches, _side_by_side(self._report_if_there, batches), strict=True):
+    def load_reports(self, batches: Sequence[OrphanBatch]) -> dict[UUID, list[ReportedFile]]:
+        """The files of many batches, by batch id; reads one file per batch, marks batches without report as lost."""
+        reports: dict[UUID, list[ReportedFile]] = {}
+        for batch, lines in zip(batches, _map_parallel(self._load_report_or_none, batches), strict=True):
             if lines is None:
-                self._lose(batch)
+                self._mark_lost(batch)
             else:
-                found[batch.id] = lines
-        return found
+                reports[batch.id] = lines
+        return reports
 
-    def _report_if_there(self, batch: OrphanBatch) -> list[ReportedFile] | None:
+    def _load_report_or_none(self, batch: OrphanBatch) -> list[ReportedFile] | None:
         try:
-            return self.report(batch)
+            return self.load_report(batch)
         except NotFound:
             return None
 
-    def _lose(self, batch: OrphanBatch) -> None:
-        """Nobody can say any more which files it has: they are let alone, and jobs go on without it."""
+    def _mark_lost(self, batch: OrphanBatch) -> None:
+        """Mark a batch without report as lost: nobody knows its files, so they stay, and jobs continue without it."""
         with self.database.writing() as uow:
-            found = uow.orphans.lock(batch.id)
-            if found.state is batch.state:
-                uow.orphans.put(replace(found, state=BatchState.LOST))
+            current = uow.orphans.lock(batch.id)
+            if current.state is batch.state:
+                uow.orphans.put(replace(current, state=BatchState.LOST))
         log.warning(
-            "%s is gone: the %d orphans of its batch are neither deleted nor put back", batch.report, batch.files
+            "report %s is gone: the server neither deletes nor puts back the %d orphans of its batch",
+            batch.report,
+            batch.files,
         )
 
-    def reason(self, batch: OrphanBatch) -> str:
-        """Why its files were taken."""
-        return str(self._told(batch)["reason"])
+    def load_reason(self, batch: OrphanBatch) -> str:
+        """Why the server took the files of a batch."""
+        return str(self._read_report(batch)["reason"])
 
-    def _told(self, batch: OrphanBatch) -> Json:
-        told: Json = orjson.loads(self.reports.read(batch.report))
-        return told
+    def _read_report(self, batch: OrphanBatch) -> Json:
+        report: Json = orjson.loads(self.reports.read(batch.report))
+        return report
 
-    def noted(self, relation_id: RelationId) -> dict[str, SeenFile]:
-        """What has been noted of a table and waits for its time, by location."""
+    def list_noted(self, relation_id: RelationId) -> dict[str, SeenFile]:
+        """The noted files of a table that wait for their deletion, by location."""
         with self.database.reading() as uow:
             batches = uow.orphans.of_table(relation_id, [BatchState.NOTED])
-        return {line.file.location: line.file for lines in self.reports_of(batches).values() for line in lines}
+        return {line.file.location: line.file for lines in self.load_reports(batches).values() for line in lines}
 
     def put_back(
         self, relation_id: RelationId, *, job_id: JobId | None = None, paths: Collection[str] | None = None
     ) -> list[str]:
-        """Bring back what was set aside of a table, all of it or these; what lies in place again is never replaced.
+        """Put the quarantined files of a table back, all of them or only `paths`; return the locations.
 
-        They are not taken again. What was noted only stays where it is, and is let alone from now on.
+        It never replaces a file that lies in the place again. No later job takes these files as orphans; that includes
+        files that were only noted.
         """
         self.recover(relation_id)
         with self.database.reading() as uow:
             batches = uow.orphans.of_table(relation_id, [BatchState.ASIDE, BatchState.NOTED])
-        wanted = None if paths is None else {normalize_location(path) for path in paths}
+        requested = None if paths is None else {normalize_location(path) for path in paths}
         batches = [batch for batch in batches if job_id is None or batch.job_id == job_id]
-        reports = self.reports_of(batches)
-        back: list[str] = []
+        reports = self.load_reports(batches)
+        returned: list[str] = []
         for batch in batches:
             lines = [line for line in reports.get(batch.id, ()) if line.file.location not in batch.kept]
-            asked = [line for line in lines if wanted is None or normalize_location(line.file.location) in wanted]
-            back += self._put_back(batch, asked)
-        return back
+            if requested is not None:
+                lines = [line for line in lines if normalize_location(line.file.location) in requested]
+            returned += self._put_back(batch, lines)
+        return returned
 
-    def _put_back(self, batch: OrphanBatch, asked: Sequence[ReportedFile]) -> list[str]:
-        """Noted first that these are not to be deleted, and then moved: killed between, the next run moves them."""
-        if not asked:
+    def _put_back(self, batch: OrphanBatch, lines: Sequence[ReportedFile]) -> list[str]:
+        """Record that the server must not delete these files, then move them back.
+
+        If it dies in between, the next `recover` moves them.
+        """
+        if not lines:
             return []
         with self.database.writing() as uow:
             batch = uow.orphans.lock(batch.id)
             if batch.state not in (BatchState.ASIDE, BatchState.NOTED):
                 return []
-            names = [line.file.location for line in asked if line.file.location not in batch.kept]
-            uow.orphans.put(replace(batch, kept=(*batch.kept, *names)))
+            locations = [line.file.location for line in lines if line.file.location not in batch.kept]
+            uow.orphans.put(replace(batch, kept=(*batch.kept, *locations)))
         with self.database.writing() as uow:
             batch = uow.orphans.lock(batch.id)
-            back = [line.file.location for line in asked if self._return(line)]
-            stay = {line.file.location for line in asked} - set(back)
-            uow.orphans.put(replace(batch, kept=tuple(one for one in batch.kept if one not in stay)))
-        return back
+            returned = [line.file.location for line in lines if self._move_back(line)]
+            failed = {line.file.location for line in lines} - set(returned)
+            uow.orphans.put(replace(batch, kept=tuple(location for location in batch.kept if location not in failed)))
+        return returned
 
-    def _return(self, line: ReportedFile) -> bool:
-        """Whether the file is in its place now."""
+    def _move_back(self, line: ReportedFile) -> bool:
+        """Move a file back; True when the file itself is in its place now."""
         if line.aside is not None and self.files.is_moved(line.file.location, line.aside):
             try:
                 self.files.move(line.aside, line.file.location)
-            except AlreadyExists:  # another file has come meanwhile: both stay where they are
+            except AlreadyExists:  # another file lies in the place: both stay where they are
                 return False
         (now,) = self.files.look([line.file.location])
         return now is not None and now.same_as(line.file)
 
     def delete(self, lease: Lease, context: OrphanContext, batch: OrphanBatch, needed: Check) -> OrphanBatch:
-        """Delete for good what a batch holds, but for what turns out to be needed: that is put back for good.
+        """Delete the files of a batch for good; files that a table needs after all go back for good.
 
-        From the mark on nothing of it is put back any more; killed after it, the next run goes on.
+        Once the row says DELETING, the server puts no file of the batch back. If it dies after that, the next run
+        continues.
         """
         with self.database.writing() as uow:
             uow.catalogs.hold_all()
@@ -252,40 +262,40 @@ class Quarantine:
             batch = uow.orphans.lock(batch.id)
             if batch.state not in (BatchState.ASIDE, BatchState.NOTED, BatchState.DELETING):
                 raise Conflict(f"batch {batch.id} is {batch.state}")
-            _refuse_neighbours(uow, context)
-            tables = [uow.relations.get(one.id) for one in context.tables]
-            lines = [line for line in self.report(batch) if line.file.location not in batch.kept]
-            still = needed(tables, [line.file.location for line in lines])
-            kept = [line.file.location for line in lines if self._must_stay(line, still)]
+            _check_no_neighbours(uow, context)
+            tables = [uow.relations.get(table.id) for table in context.tables]
+            lines = [line for line in self.load_report(batch) if line.file.location not in batch.kept]
+            in_need = needed(tables, [line.file.location for line in lines])
+            kept = [line.file.location for line in lines if self._must_stay(line, in_need)]
             batch = replace(batch, state=BatchState.DELETING, kept=(*batch.kept, *kept))
             uow.orphans.put(batch)
-        gone = [line for line in lines if line.file.location not in batch.kept]
-        # A store may take long: in no transaction.
-        self._delete([line.aside for line in gone if line.aside is not None])
+        deletable = [line for line in lines if line.file.location not in batch.kept]
+        # Outside of a transaction, because the store may be slow.
+        self._delete([line.aside for line in deletable if line.aside is not None])
         with self.database.writing() as uow:
             check_lease(uow.jobs.lock(lease.job_id), lease)
             batch = replace(
-                _in_state(uow, batch, BatchState.DELETING),
+                _lock_in_state(uow, batch, BatchState.DELETING),
                 state=BatchState.DELETED,
-                files=len(gone),
-                bytes=sum(line.file.bytes for line in gone),
+                files=len(deletable),
+                bytes=sum(line.file.bytes for line in deletable),
                 deleted_by=lease.job_id,
                 deleted_at=uow.now(),
             )
-            # In their place they may be needed again by whoever comes after the lease: only while it is held.
-            self._delete([line.file.location for line in gone if line.aside is None])
+            # Only while the job holds its lease: after that, a new job may need files that still lie in their place.
+            self._delete([line.file.location for line in deletable if line.aside is None])
             uow.orphans.put(batch)
         return batch
 
     def _delete(self, locations: Sequence[str]) -> None:
-        """Whoever deletes them again finds them gone."""
-        for _ in _side_by_side(self.reports.delete, locations):
+        """Delete the files; deleting a missing file is no error."""
+        for _ in _map_parallel(self.reports.delete, locations):
             pass
 
-    def _must_stay(self, line: ReportedFile, still: Collection[str]) -> bool:
-        """Whether it is needed, or is not the file any more that was noted."""
-        if line.file.location in still:
-            self._return(line)
+    def _must_stay(self, line: ReportedFile, needed: Collection[str]) -> bool:
+        """Whether a table needs the file, or another file has replaced a noted one; moves a needed file back."""
+        if line.file.location in needed:
+            self._move_back(line)
             return True
         if line.aside is not None:
             return False
@@ -293,41 +303,41 @@ class Quarantine:
         return now is not None and not now.same_as(line.file)
 
 
-def _side_by_side(do: Callable[[T], R], many: Sequence[T]) -> Iterator[R]:
-    """In order; the first failure ends it."""
+def _map_parallel(function: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
+    """The results in order; the first error ends the iteration."""
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="quarantine") as pool:
-        yield from pool.map(do, many)
+        yield from pool.map(function, items)
 
 
-def _refuse_neighbours(uow: UnitOfWork, context: OrphanContext) -> None:
-    """Conflict when a table has come to the place since it was proved to be this one's alone."""
-    own = [context.relation.id, *(one.id for one in context.tables)]
-    for place in uow.dropped.find_overlaps(context.own, but_for=own):
-        log.warning("no orphans are taken: %s uses %s by now", place.used_by, place.location)
-        raise Conflict(f"{SHARED}: nothing more of {context.relation.name} is taken")
-    for published in context.places[len(context.own) :]:
+def _check_no_neighbours(uow: UnitOfWork, context: OrphanContext) -> None:
+    """Raise Conflict when another table has come to the locations since the job proved that its table owns them."""
+    own = [context.relation.id, *(table.id for table in context.tables)]
+    for used in uow.dropped.find_overlaps(context.own_locations, but_for=own):
+        log.warning("the server removes no orphans: %s now uses %s", used.used_by, used.location)
+        raise Conflict(f"the server removes no more orphans of {context.relation.name}: {SHARED}")
+    for published in context.candidate_locations[len(context.own_locations) :]:
         if reason := explain_published_not_own(uow, context.relation, published):
-            raise Conflict(f"{reason}: nothing more of {context.relation.name} is taken")
+            raise Conflict(f"the server removes no more orphans of {context.relation.name}: {reason}")
 
 
-def _in_state(uow: UnitOfWork, batch: OrphanBatch, state: BatchState) -> OrphanBatch:
-    """Its current row; Conflict when another process has carried it on."""
-    found = uow.orphans.lock(batch.id)
-    if found.state is not state:
-        raise Conflict(f"batch {batch.id} is {found.state} by now")
-    return found
+def _lock_in_state(uow: UnitOfWork, batch: OrphanBatch, state: BatchState) -> OrphanBatch:
+    """Lock the row of a batch and return it; raises Conflict when another server has changed its state."""
+    current = uow.orphans.lock(batch.id)
+    if current.state is not state:
+        raise Conflict(f"batch {batch.id} is now {current.state}")
+    return current
 
 
-def _report(context: OrphanContext, reported: Sequence[ReportedFile]) -> bytes:
+def _build_report(context: OrphanContext, reported: Sequence[ReportedFile]) -> bytes:
     reason = f"nothing of {context.relation.name} refers to them, and they are older than {context.min_age}"
-    told = {
+    report = {
         "job": str(context.job.id),
         "table": str(context.relation.name),
         "at": context.now.isoformat(),
         "reason": reason,
     }
-    return orjson.dumps(told | {"files": [one.to_json() for one in reported]})
+    return orjson.dumps(report | {"files": [line.to_json() for line in reported]})
 
 
-def _last(location: str) -> str:
+def _get_base_name(location: str) -> str:
     return location.rstrip("/").rpartition("/")[2][-200:]

@@ -1,4 +1,4 @@
-"""What a table's metadata leads to, compared by name; and whether all metadata at its place is its own."""
+"""Finds the files that a table's metadata reaches, by name, and checks for metadata of other tables beside it."""
 
 from __future__ import annotations
 
@@ -27,37 +27,37 @@ Reader = Callable[[str], Sequence[str]]
 
 @dataclass
 class ReachableNames:
-    """Which of some names a table needs. Asked again, it reads only what has been committed since.
+    """Finds which of the given names a table needs. A repeated call reads only the metadata of newer commits.
 
-    Needed is what any snapshot names that is in the current metadata or in one of those that its log names, whatever
-    branch, tag or nothing holds it: manifest lists, manifests, data and delete files, also those marked as deleted,
-    statistics, and the metadata files themselves.
+    The table needs every file that a snapshot names: manifest lists, manifests, data and delete files, also entries
+    marked as deleted, and statistics. All snapshots of the current metadata and of the metadata files in its log count,
+    whether or not a branch or tag holds them. The table needs the metadata files themselves, too.
     """
 
     database: Database
     metadata: MetadataFiles
     files: NamedFiles
-    wanted: AbstractSet[str]
-    found: set[str] = field(default_factory=set)
+    candidates: AbstractSet[str]
+    needed: set[str] = field(default_factory=set)
     _read: set[str] = field(default_factory=set)
 
-    def look(self, tables: Sequence[Relation]) -> set[str]:
-        """Those of the wanted names that these tables need as they are now, or needed when this was asked before."""
+    def find(self, tables: Sequence[Relation]) -> set[str]:
+        """The candidate names that these tables need now, or needed at an earlier call."""
         for table in tables:
             current = table.metadata_location or ""
             document = self.metadata.load(current).parsed
             rule = load_file_rule(self.database, self.metadata.files, table, document)
-            self._meet([current])
+            self._match([current])
             self._follow(document, table, rule, must_exist=True)
             older = [entry["metadata-file"] for entry in document.get("metadata-log") or ()]
-            rule.check(one for one in older if one not in self._read)
+            rule.check(location for location in older if location not in self._read)
             for location in older:
-                self._older(location, table, rule)
-        return self.found
+                self._follow_older(location, table, rule)
+        return self.needed
 
-    def _older(self, location: str, table: Relation, rule: FileRule) -> None:
-        """An older state: what expiry has deleted since is gone, and missed by nobody."""
-        self._meet([location])
+    def _follow_older(self, location: str, table: Relation, rule: FileRule) -> None:
+        """Follow an older metadata file; files that snapshot expiry has deleted since may be missing."""
+        self._match([location])
         if location in self._read:
             return
         try:
@@ -70,36 +70,39 @@ class ReachableNames:
     def _follow(self, document: Json, table: Relation, rule: FileRule, *, must_exist: bool) -> None:
         files = self.files.confined(rule)
         kinds = ("statistics", "partition-statistics")
-        self._meet(one["statistics-path"] for kind in kinds for one in document.get(kind) or ())
+        self._match(file["statistics-path"] for kind in kinds for file in document.get(kind) or ())
         snapshots = document.get("snapshots") or ()
-        lists = [one["manifest-list"] for one in snapshots if one.get("manifest-list") is not None]
-        manifests = [manifest for one in snapshots for manifest in unlisted_manifests(one)]
-        manifests += self._named(lists, files.manifests, table, must_exist=must_exist)
-        self._meet(self._named(manifests, files.named, table, must_exist=must_exist))
+        lists = [snapshot["manifest-list"] for snapshot in snapshots if snapshot.get("manifest-list") is not None]
+        manifests = [manifest for snapshot in snapshots for manifest in unlisted_manifests(snapshot)]
+        manifests += self._read_names(lists, files.manifests, table, must_exist=must_exist)
+        self._match(self._read_names(manifests, files.named, table, must_exist=must_exist))
 
-    def _named(self, locations: Iterable[str], names: Reader, table: Relation, *, must_exist: bool) -> Iterator[str]:
-        """All that these files name, each read once."""
-        fresh = [one for one in dict.fromkeys(locations) if one not in self._read]
-        self._meet(fresh)
+    def _read_names(
+        self, locations: Iterable[str], names: Reader, table: Relation, *, must_exist: bool
+    ) -> Iterator[str]:
+        """Yield all names in these manifests or manifest lists; `names` reads one, and each is read once."""
+        unread = [location for location in dict.fromkeys(locations) if location not in self._read]
+        self._match(unread)
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="needed") as pool:
-            for at in range(0, len(fresh), _THREADS):
-                some = fresh[at : at + _THREADS]
-                for location, named in zip(some, pool.map(lambda one: _or_none(names, one), some), strict=True):
-                    if named is None and must_exist:
+            for start in range(0, len(unread), _THREADS):
+                chunk = unread[start : start + _THREADS]
+                contents = pool.map(lambda path: _read_or_none(names, path), chunk)
+                for location, content in zip(chunk, contents, strict=True):
+                    if content is None and must_exist:
                         raise Conflict(
-                            f"{table.name} names {location}, which does not exist: what it needs is not known",
+                            f"{table.name} names {location}, which does not exist, so its needed files are unknown",
                             hint="restore the file, or expire the snapshots that name it",
                         )
-                    if named is not None:
+                    if content is not None:
                         self._read.add(location)
-                        yield from named
+                        yield from content
 
-    def _meet(self, locations: Iterable[str]) -> None:
+    def _match(self, locations: Iterable[str]) -> None:
         for location in locations:
-            self.found |= list_names(location) & self.wanted
+            self.needed |= list_names(location) & self.candidates
 
 
-def _or_none(names: Reader, location: str) -> Sequence[str] | None:
+def _read_or_none(names: Reader, location: str) -> Sequence[str] | None:
     try:
         return names(location)
     except NotFound:
@@ -110,33 +113,33 @@ def explain_foreign_metadata(
     metadata: MetadataFiles,
     files: QuarantineFiles,
     tables: Sequence[Relation],
-    also: Collection[str],
+    elsewhere: Collection[str],
     proven: set[str],
 ) -> str | None:
-    """Why the storage does not show these tables' places to be theirs alone; None when it does.
+    """Why the storage does not prove that these tables own their locations alone; None when it does.
 
-    Every metadata file directly in a `metadata` directory, and each of those found elsewhere (`also`), must carry the
-    uuid of one of the tables. One that cannot be read proves nothing. Those that do are added to `proven`, and not read
-    again: there may be many, and they are never changed.
+    Every metadata file directly in a `metadata` directory, and each that was found `elsewhere`, must carry the uuid of
+    one of the tables; an unreadable file gives no proof. The function adds proven files to `proven` and does not read
+    them again: there may be many, and they never change.
     """
-    own = {metadata.load(one.metadata_location or "").parsed["table-uuid"] for one in tables}
-    directories = [f"{one.location.rstrip('/')}/metadata" for one in tables]
+    own = {metadata.load(table.metadata_location or "").parsed["table-uuid"] for table in tables}
+    directories = [f"{table.location.rstrip('/')}/metadata" for table in tables]
     listed = [location for directory in directories for location in files.names(directory) if is_metadata(location)]
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="proof") as pool:
-        judged = pool.map(lambda one: _whose(metadata, one), sorted({*listed, *also} - proven))
-        for location, uuid in judged:
+        uuids = pool.map(lambda location: _read_uuid(metadata, location), sorted({*listed, *elsewhere} - proven))
+        for location, uuid in uuids:
             if uuid == "":
-                log.warning("no orphans are taken: %s cannot be read, so it may be another table's", location)
+                log.warning("the server removes no orphans: it cannot read %s, which may be another table's", location)
                 return "a metadata file in its directory cannot be read, so it may be another table's"
             if uuid is not None and uuid not in own:
-                log.warning("no orphans are taken: %s is the metadata of another table, %s", location, uuid)
+                log.warning("the server removes no orphans: %s is the metadata of another table, %s", location, uuid)
                 return "its directory holds the metadata of another table"
             proven.add(location)
     return None
 
 
-def _whose(metadata: MetadataFiles, location: str) -> tuple[str, str | None]:
-    """Its table's uuid; None when the file is gone meanwhile, nothing when it does not say."""
+def _read_uuid(metadata: MetadataFiles, location: str) -> tuple[str, str | None]:
+    """The location and the uuid of its table: None when the file is gone, empty when it names no uuid."""
     try:
         return location, str(metadata.look_into(location).get("table-uuid") or "")
     except NotFound:

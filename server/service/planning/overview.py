@@ -81,8 +81,8 @@ class MaintenanceOverview:
         """Those that were made, and those that optimizers, running or waiting jobs name."""
         leased = uow.queue.leased()
         known = {group.name: group for group in uow.groups.list()}
-        named = {GroupName(one.group) for one in uow.optimizers.list()}
-        named |= {one.group for one in waiting} | {group for group, _ in leased}
+        named = {GroupName(optimizer.group) for optimizer in uow.optimizers.list()}
+        named |= {queued.group for queued in waiting} | {group for group, _ in leased}
         return [
             Load(
                 group=known.get(name, Group(name=name)),
@@ -97,5 +97,5 @@ def _hours(uow: UnitOfWork, now: datetime) -> list[FinishedInHour]:
     """Each hour of the last day, also where nothing ended."""
     last = now.replace(minute=0, second=0, microsecond=0)
     begins = [last - HOUR * back for back in range(HOURS - 1, -1, -1)]
-    found = {one.begins: one for one in uow.queue.done_by_hour(begins[0])}
+    found = {hour.begins: hour for hour in uow.queue.done_by_hour(begins[0])}
     return [found.get(begin, FinishedInHour(begins=begin)) for begin in begins]

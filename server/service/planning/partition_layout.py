@@ -67,11 +67,11 @@ class Layouts:
             relation = find_planned_relation(uow, catalog, name)
             facts = load_facts(uow, relation)
             stores = uow.relations.stores_of(relation.id) or [relation]
-        return [one for store in stores for one in self._of_store(store, facts)]
+        return [partition for store in stores for partition in self._of_store(store, facts)]
 
     def skew(self, catalog: CatalogName, name: TableName) -> float | None:
         """How many times the average the largest partition is, of the table or of base; None without several."""
-        sizes = [one.bytes for one in self.of(catalog, name) if one.store != CHANGE]
+        sizes = [partition.bytes for partition in self.of(catalog, name) if partition.store != CHANGE]
         total = sum(sizes)
         return max(sizes) * len(sizes) / total if len(sizes) > 1 and total > 0 else None
 

@@ -107,7 +107,9 @@ def _ended_at_once(
     now = uow.now()
     due = Due(kind=kind, reason="asked for", state=REQUESTED, params=params)
     now_lies = predict_job(kind, facts, ()).as_json()
-    same = {f"{one}_{when}": now_lies[f"{one}_before"] for one in QUANTITIES for when in ("before", "after")}
+    same = {
+        f"{quantity}_{when}": now_lies[f"{quantity}_before"] for quantity in QUANTITIES for when in ("before", "after")
+    }
     job = replace(
         make_job(relation, due, facts, now, asked=True),
         status=JobStatus.SUCCEEDED,
@@ -122,7 +124,9 @@ def check_takes(relation: Relation, facts: TableFacts, kind: JobKind) -> None:
     """Invalid for a kind of job that is nothing for this table."""
     job = kind_of(kind)
     if job.can_request and relation.kind not in job.tables:
-        allowed = sorted(one.name for one in KINDS if one.can_request and relation.kind in one.tables)
+        allowed = sorted(
+            candidate.name for candidate in KINDS if candidate.can_request and relation.kind in candidate.tables
+        )
         shown = "keyed" if relation.kind is RelationKind.KEYED else "plain"
         raise Invalid(f"{relation.name} is a {shown} table: it takes {', '.join(allowed)}, not {kind}")
     job.check_takes(relation, facts)
@@ -150,27 +154,33 @@ def load_facts(uow: UnitOfWork, relation: Relation) -> TableFacts:
 
 def load_many_facts(uow: UnitOfWork, relations: Sequence[Relation]) -> dict[RelationId, TableFacts]:
     """The same of many tables, in a handful of queries."""
-    keyed = uow.keyed.get_many([one.id for one in relations if one.kind is RelationKind.KEYED])
-    ids = [one.id for one in relations if one.kind is not RelationKind.KEYED]
-    ids += [store for one in keyed.values() for store in (one.base_id, one.change_id)]
+    keyed = uow.keyed.get_many([relation.id for relation in relations if relation.kind is RelationKind.KEYED])
+    ids = [relation.id for relation in relations if relation.kind is not RelationKind.KEYED]
+    ids += [store for table in keyed.values() for store in (table.base_id, table.change_id)]
     stats, layouts = uow.stats.get_many(ids), uow.layouts.get_many(ids)
-    blockers = uow.blockers.of([one.id for one in relations], uow.now())
-    owns = {one.id: one.id if one.id not in keyed else keyed[one.id].base_id for one in relations}
-    own = {one.id: stats.get(owns[one.id], TableStats(relation_id=owns[one.id])) for one in relations}
-    policies = load_policies(uow, [(one, own[one.id].properties) for one in relations])
-    warehouses = {name: uow.catalogs.get(name).warehouse for name in {one.catalog for one in relations}}
+    blockers = uow.blockers.of([relation.id for relation in relations], uow.now())
+    owns = {
+        relation.id: relation.id if relation.id not in keyed else keyed[relation.id].base_id for relation in relations
+    }
+    own = {
+        relation.id: stats.get(owns[relation.id], TableStats(relation_id=owns[relation.id])) for relation in relations
+    }
+    policies = load_policies(uow, [(relation, own[relation.id].properties) for relation in relations])
+    warehouses = {name: uow.catalogs.get(name).warehouse for name in {relation.catalog for relation in relations}}
     found = {
-        one.id: _one(one, policy, own[one.id], keyed.get(one.id), stats, tuple(blockers.get(one.id, ())))
-        for one, policy in zip(relations, policies, strict=True)
+        relation.id: _one(
+            relation, policy, own[relation.id], keyed.get(relation.id), stats, tuple(blockers.get(relation.id, ()))
+        )
+        for relation, policy in zip(relations, policies, strict=True)
     }
     return {
-        one.id: replace(
-            found[one.id],
-            keeps_orphans=_keeps_orphans(one, own[one.id], warehouses[one.catalog]),
-            layout=layouts.get(owns[one.id]),
-            change_layout=None if one.id not in keyed else layouts.get(keyed[one.id].change_id),
+        relation.id: replace(
+            found[relation.id],
+            keeps_orphans=_keeps_orphans(relation, own[relation.id], warehouses[relation.catalog]),
+            layout=layouts.get(owns[relation.id]),
+            change_layout=None if relation.id not in keyed else layouts.get(keyed[relation.id].change_id),
         )
-        for one in relations
+        for relation in relations
     }
 
 

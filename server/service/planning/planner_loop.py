@@ -120,7 +120,7 @@ class PlannerLoop:
         with self.database.reading() as uow:
             now = uow.now()
             seen, gone = _assess(uow, due, swept, now)
-            quota_usage.load(uow, {one.group for one in seen if isinstance(one.decision, Due)})
+            quota_usage.load(uow, {assessment.group for assessment in seen if isinstance(assessment.decision, Due)})
         with self.database.writing() as uow:
             if not fence(uow):
                 return replace(status, deposed=True)
@@ -128,7 +128,7 @@ class PlannerLoop:
         return PlannerStatus(
             looked_at=status.looked_at + len(seen),
             planned=status.planned + planned,
-            to_count=status.to_count + sum(len(one.facts.to_count) for one in seen),
+            to_count=status.to_count + sum(len(assessment.facts.to_count) for assessment in seen),
         )
 
 
@@ -136,35 +136,35 @@ def _write(
     uow: UnitOfWork, seen: Sequence[_Assessment], gone: _MissingTables, quota_usage: QuotaUsage, now: datetime
 ) -> int:
     """Who is being dropped at this moment is left alone: what is written of it now nobody would remove."""
-    there = uow.relations.held([one.relation.id for one in seen])
-    seen = [one for one in seen if one.relation.id in there]
+    there = uow.relations.held([assessment.relation.id for assessment in seen])
+    seen = [assessment for assessment in seen if assessment.relation.id in there]
     blockers = uow.blockers.of(there, now)  # somebody may have just set one
     planned = 0
-    for one in seen:
-        _follow_policy(uow, one, now)
-        kept = blockers.get(one.relation.id, ())
-        if isinstance(one.decision, Due) and not find_longest_blocker(kept, (one.decision.kind,), now):
-            planned += _plan(uow, one, one.decision, quota_usage, now)
-    uow.layouts.want([one_id for one in seen for one_id in one.facts.to_count], now)
-    uow.table_statuses.put([_table_status(one, now) for one in seen])
+    for assessment in seen:
+        _follow_policy(uow, assessment, now)
+        kept = blockers.get(assessment.relation.id, ())
+        if isinstance(assessment.decision, Due) and not find_longest_blocker(kept, (assessment.decision.kind,), now):
+            planned += _plan(uow, assessment, assessment.decision, quota_usage, now)
+    uow.layouts.want([one_id for assessment in seen for one_id in assessment.facts.to_count], now)
+    uow.table_statuses.put([_table_status(assessment, now) for assessment in seen])
     uow.table_statuses.remove(gone.swept)
-    uow.stats.looked([*gone.looks, *(done for one in seen for done in _looked(one))], now)
+    uow.stats.looked([*gone.looks, *(done for assessment in seen for done in _looked(assessment))], now)
     return planned
 
 
-def _follow_policy(uow: UnitOfWork, one: _Assessment, now: datetime) -> None:
+def _follow_policy(uow: UnitOfWork, assessment: _Assessment, now: datetime) -> None:
     """A job that waits in a group that its table has no more, or for a table that is switched off, would wait on."""
-    if one.active is None or apply_policy(one.active, one.facts.policy, now) == one.active:
+    if assessment.active is None or apply_policy(assessment.active, assessment.facts.policy, now) == assessment.active:
         return
-    job = uow.jobs.lock(one.active.id)  # an optimizer may have just taken it
-    if (as_it_should := apply_policy(job, one.facts.policy, now)) != job:
+    job = uow.jobs.lock(assessment.active.id)  # an optimizer may have just taken it
+    if (as_it_should := apply_policy(job, assessment.facts.policy, now)) != job:
         uow.jobs.put(as_it_should)
 
 
-def _plan(uow: UnitOfWork, one: _Assessment, due: Due, quota_usage: QuotaUsage, now: datetime) -> bool:
-    job = quota_usage.charge(make_job(one.relation, due, one.facts, now), one.facts.policy)
+def _plan(uow: UnitOfWork, assessment: _Assessment, due: Due, quota_usage: QuotaUsage, now: datetime) -> bool:
+    job = quota_usage.charge(make_job(assessment.relation, due, assessment.facts, now), assessment.facts.policy)
     job = keep_deadline(uow, job)
-    return uow.jobs.add(job) if one.active is None else enqueue(uow, job, now)
+    return uow.jobs.add(job) if assessment.active is None else enqueue(uow, job, now)
 
 
 def _assess(
@@ -172,27 +172,31 @@ def _assess(
 ) -> tuple[list[_Assessment], _MissingTables]:
     """The tables that these are, or are stores of, decided upon; and what is not there any more."""
     asked = uow.relations.get_many([*due, *swept])
-    owners = {one.owner_id for one in asked.values() if one.owner_id is not None}
+    owners = {relation.owner_id for relation in asked.values() if relation.owner_id is not None}
     known = {**asked, **uow.relations.get_many(owners - asked.keys())}
-    tables = [one for one in known.values() if one.kind in PLANNED_KINDS]
+    tables = [relation for relation in known.values() if relation.kind in PLANNED_KINDS]
     facts = load_many_facts(uow, tables)
-    stores = {one.id: _stores(one, facts[one.id]) for one in tables}
+    stores = {table.id: _stores(table, facts[table.id]) for table in tables}
     looks = uow.stats.looks([*due, *(store for of in stores.values() for store in of)])
     active = uow.jobs.active_of_many(facts)
     decisions = _decide(uow, facts, active, now)
     seen = [
         _Assessment(
-            relation=one,
-            facts=facts[one.id],
-            looks=[looks[store] for store in stores[one.id] if store in looks],
-            active=active.get(one.id),
-            decision=decisions[one.id],
+            relation=table,
+            facts=facts[table.id],
+            looks=[looks[store] for store in stores[table.id] if store in looks],
+            active=active.get(table.id),
+            decision=decisions[table.id],
         )
-        for one in tables
+        for table in tables
     ]
-    covered = {look.relation_id for one in seen for look in one.looks}
-    over = [PlanResult(look=looks[one], next_at=None) for one in due if one in looks and one not in covered]
-    return seen, _MissingTables(looks=over, swept=[one for one in swept if one not in facts])
+    covered = {look.relation_id for assessment in seen for look in assessment.looks}
+    over = [
+        PlanResult(look=looks[relation_id], next_at=None)
+        for relation_id in due
+        if relation_id in looks and relation_id not in covered
+    ]
+    return seen, _MissingTables(looks=over, swept=[relation_id for relation_id in swept if relation_id not in facts])
 
 
 def _stores(relation: Relation, facts: TableFacts) -> list[RelationId]:
@@ -215,18 +219,18 @@ def _decide(
     return found
 
 
-def _looked(one: _Assessment) -> list[PlanResult]:
+def _looked(assessment: _Assessment) -> list[PlanResult]:
     """A job that was planned asks for the next look when it ends."""
-    next_at = one.decision.next_at if isinstance(one.decision, NotDue) else None
-    return [PlanResult(look=look, next_at=None if number else next_at) for number, look in enumerate(one.looks)]
+    next_at = assessment.decision.next_at if isinstance(assessment.decision, NotDue) else None
+    return [PlanResult(look=look, next_at=None if number else next_at) for number, look in enumerate(assessment.looks)]
 
 
-def _table_status(one: _Assessment, now: datetime) -> TableStatus:
-    stats, keyed, decision = one.facts.stats, one.facts.keyed, one.decision
-    health = compute_health(one.facts, now)
+def _table_status(assessment: _Assessment, now: datetime) -> TableStatus:
+    stats, keyed, decision = assessment.facts.stats, assessment.facts.keyed, assessment.decision
+    health = compute_health(assessment.facts, now)
     return TableStatus(
-        relation_id=one.relation.id,
-        catalog=one.relation.catalog,
+        relation_id=assessment.relation.id,
+        catalog=assessment.relation.catalog,
         looked_at=now,
         due=isinstance(decision, Due),
         kind=decision.kind,
@@ -237,10 +241,10 @@ def _table_status(one: _Assessment, now: datetime) -> TableStatus:
         bytes=stats.bytes,
         data_files=stats.data_files,
         pending_rows=0 if keyed is None else keyed.pending_rows,
-        last_commit_at=_latest(one.facts),
+        last_commit_at=_latest(assessment.facts),
     )
 
 
 def _latest(facts: TableFacts) -> datetime | None:
     stores = [facts.stats] if facts.change is None else [facts.stats, facts.change]
-    return max((one.last_commit_at for one in stores if one.last_commit_at is not None), default=None)
+    return max((stats.last_commit_at for stats in stores if stats.last_commit_at is not None), default=None)

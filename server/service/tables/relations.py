@@ -23,7 +23,7 @@ from catalog.removal.purge import list_other_locations
 from catalog.tables.relation import Relation, RelationKind, TableStats
 from firn.protocol.names import join_name
 from server.service.access.caller import caller
-from server.service.drop.drop import check_unprotected, refuse_purged_place
+from server.service.drop.drop import check_not_being_purged, check_unprotected
 from server.service.jobs.fencing import end_jobs
 from server.service.locations.location_rule import (
     check_directories,
@@ -118,7 +118,7 @@ def add_relation(
     now = uow.now()
     relation = make_relation(catalog, new, metadata_location, now)
     uow.catalogs.hold(catalog)
-    refuse_purged_place(uow, [relation.location, metadata_location, *relation.former_locations])
+    check_not_being_purged(uow, [relation.location, metadata_location, *relation.former_locations])
     if is_checked:
         pass
     elif new.is_foreign:

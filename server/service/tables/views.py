@@ -25,7 +25,7 @@ from server.service.access.caller import caller
 from server.service.commit.commit_path import raise_unknown_after_commit
 from server.service.commit.commit_target import check_namespace
 from server.service.commit.idempotency import Idempotency, remember
-from server.service.drop.drop import DropOptions, drop_relation, refuse_purged_place
+from server.service.drop.drop import DropOptions, check_not_being_purged, drop_relation
 from server.service.locations.location_rule import (
     check_directories,
     check_moved,
@@ -254,7 +254,7 @@ def add_view(
         updated_at=now,
     )
     uow.catalogs.hold(catalog)
-    refuse_purged_place(uow, [relation.location, location])
+    check_not_being_purged(uow, [relation.location, location])
     if is_foreign:
         check_registered(uow, links, relation, metadata, location, find_dropped_around(uow, catalog, location))
     else:

@@ -93,7 +93,7 @@ def test_what_was_committed_before_a_drop_is_there_after_the_undrop(lake: Lake) 
                 committed.extend(lake.append(PLAIN) for _ in range(20))
 
         at_once(commits, commits, lambda: lake.services.tables.drop(LAKE, PLAIN))
-        lake.services.undrops._brought_back(listed(lake)[0], listed(lake), None, dry_run=False)
+        lake.services.undrops._bring_back(listed(lake)[0], listed(lake), None, dry_run=False)
         assert set(committed) == {one["snapshot-id"] for one in lake.metadata(PLAIN).get("snapshots", ())}
 
 
@@ -107,7 +107,7 @@ def test_what_was_committed_to_a_store_before_a_drop_is_there_after_the_undrop(l
                 committed.extend(lake.append(CHANGE) for _ in range(20))
 
         at_once(commits, commits, lambda: lake.services.drop(LAKE, ORDERS))
-        lake.services.undrops._brought_back(listed(lake)[0], listed(lake), None, dry_run=False)
+        lake.services.undrops._bring_back(listed(lake)[0], listed(lake), None, dry_run=False)
         assert set(committed) == {one["snapshot-id"] for one in lake.metadata(CHANGE).get("snapshots", ())}
         assert lake.keyed().pending_commits == len(committed)
 

@@ -51,7 +51,7 @@ KEYED_DROPS = [drop, drop_by_purge, drop_with_namespace]
 def bring_back(lake: Lake) -> None:
     """The newest drop, whose files these tests do without."""
     entry = listed(lake)[0]
-    lake.services.undrops._brought_back(entry, [entry], None, dry_run=False)
+    lake.services.undrops._bring_back(entry, [entry], None, dry_run=False)
 
 
 def find_job(lake: Lake, job: Job) -> Job:

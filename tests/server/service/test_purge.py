@@ -289,6 +289,6 @@ def test_two_servers_that_purge_at_once_do_no_harm(lake: Lake) -> None:
         first.activate()
     stale = listed(lake)[0]
     purge_all(lake)
-    again = lake.services.purges._go_on(replace(stale), lake.services.purges.activate())
+    again = lake.services.purges._resume(replace(stale), lake.services.purges.activate())
     assert again.failed == 0
     assert files_below(location) == set()

@@ -51,7 +51,7 @@ def test_a_v1_table_without_manifest_lists_comes_back_only_with_its_files(lake: 
     assert (done.files.checked >= 4, done.files.missing) == (True, [])
     lake.services.drop(LAKE, PLAIN)
     data[0].unlink()
-    with pytest.raises(Conflict, match=r"1 of \d that were looked for are missing"):
+    with pytest.raises(Conflict, match=r"1 of \d checked files are missing"):
         lake.services.undrops.undrop(LAKE, listed(lake, PLAIN)[0].id)
 
 

@@ -176,7 +176,7 @@ def _avro(location: str) -> list[Json]:
 def reports_of_deleted(lake: Lake) -> set[bytes | str]:
     """Paths of what was deleted for good."""
     done = [one for one in batches(lake) if one.state in (BatchState.DELETED, BatchState.DELETING)]
-    lines = [line for one in done for line in lake.services.orphans.quarantine.report(one)]
+    lines = [line for one in done for line in lake.services.orphans.quarantine.load_report(one)]
     return {line.file.location.removeprefix("file://") for line in lines}
 
 

@@ -15,7 +15,7 @@ BATCHES = 3
 
 @pytest.fixture(autouse=True)
 def _one_batch_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(orphan_removal, "LOOKED_AT_TOGETHER", 1)
+    monkeypatch.setattr(orphan_removal, "BATCHES_PER_REQUEST", 1)
 
 
 def with_batches(lake: Lake) -> None:

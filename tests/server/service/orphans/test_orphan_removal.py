@@ -63,7 +63,7 @@ def test_what_nothing_refers_to_is_set_aside_and_nothing_else(lake: Lake) -> Non
     assert aside(lake) == {b"rows of data/orphan.parquet"}
     (batch,) = batches(lake)
     assert (batch.state, batch.files, batch.bytes) == (BatchState.ASIDE, 1, len(b"rows of data/orphan.parquet"))
-    (line,) = lake.services.orphans.quarantine.report(batch)
+    (line,) = lake.services.orphans.quarantine.load_report(batch)
     assert path_of(line.file.location) == orphan
 
 
