@@ -117,7 +117,7 @@ def open_database(url: str) -> Iterator[OpenDatabase]:
     engine = open_engine(url)
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _do_not_wait_for_the_disk)
-        _share_compiled_statements(engine)
+    _share_compiled_statements(engine)
     yield OpenDatabase(url, engine, SqlDatabase(Sessions(engine)))
     engine.dispose()
 
@@ -126,21 +126,22 @@ def _do_not_wait_for_the_disk(connection: Any, _record: object) -> None:
     connection.execute("PRAGMA synchronous=OFF")
 
 
-_COMPILED: list[Engine] = []
-"""The first engine of this process on SQLite: what it has compiled is used by all later ones."""
+_COMPILED: dict[str, Engine] = {}
+"""The first engine of this process for each kind of database: what it has compiled is used by all later ones."""
 
 
 def _share_compiled_statements(engine: Engine) -> None:
     """To compile the same statements for each test's engine takes a third of the time of tests.
 
-    Compiled statements are found by dialect and statement; dialects of SQLite differ in nothing once they have seen a
-    connection.
+    Compiled statements are found by dialect and statement. Dialects of one kind differ in nothing once they have seen a
+    connection: all tests of a process have the same SQLite, or the same PostgreSQL.
     """
-    if not _COMPILED:
+    first = _COMPILED.get(engine.dialect.name)
+    if first is None:
         with engine.connect():
-            _COMPILED.append(engine)
-    engine.dialect = engine.pool._dialect = _COMPILED[0].dialect
-    engine._compiled_cache = _COMPILED[0]._compiled_cache
+            first = _COMPILED[engine.dialect.name] = engine
+    engine.dialect = engine.pool._dialect = first.dialect
+    engine._compiled_cache = first._compiled_cache
 
 
 @pytest.fixture
