@@ -110,7 +110,7 @@ def _next_steps(local: LocalFirn, *, stays: bool) -> list[tuple[str, str]]:
         (f"{local.url}/c/lake/tables/{TABLE}", "the table: its state, its history, its jobs"),
         (f"{local.url}/c/lake/hive", "the Hive tables: upgrade the next one"),
         (f"{local.url}/jobs", "the jobs: what the optimizer did, and why"),
-        (f"{firn_command} table why {TABLE}", "which job comes next for the table"),
+        (f"{firn_command} table explain {TABLE}", "which job comes next for the table"),
         (f'{firn_command} sql "DESCRIBE {TABLE}"', "Spark SQL on the merged table"),
     ]
 

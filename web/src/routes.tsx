@@ -38,7 +38,7 @@ function ToHome() {
     return (
       <Page title="Home">
         <Panel>
-          <Empty title="Nothing is granted to you yet">What you may see and do comes from roles. ConfirmDialog an administrator for one; this page changes by itself.</Empty>
+          <Empty title="Nothing is granted to you yet">Roles decide what you can see and do. Ask an administrator for one; this page updates by itself.</Empty>
         </Panel>
       </Page>
     );

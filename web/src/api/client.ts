@@ -3,8 +3,9 @@ import createClient from 'openapi-fetch';
 import type { paths } from './generated';
 import { problemOf, UNREACHABLE } from './problem';
 import { bearer, refused } from './session';
+import type { StrictClient } from './strict-client';
 
-export const api = createClient<paths>({
+const client = createClient<paths>({
   baseUrl: '/api/v1',
   // What histories name as the engine of what is done here.
   headers: { 'X-Client-Version': 'Firn console' },
@@ -12,9 +13,12 @@ export const api = createClient<paths>({
   querySerializer: { array: { style: 'form', explode: true } },
 });
 
+/** The API; the compiler refuses fields that its document does not name. */
+export const api: StrictClient<paths> = client as unknown as StrictClient<paths>;
+
 const SCHEME = 'Bearer ';
 
-api.use({
+client.use({
   async onRequest({ request }) {
     if (request.headers.has('Authorization')) return;
     const token = await bearer();

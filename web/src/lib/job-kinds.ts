@@ -1,5 +1,8 @@
 /** The kinds of jobs, as people ask for them. */
-import type { JobKind } from '../api/types';
+import type { JobKind, StartJob } from '../api/types';
+
+/** A kind that people start by themselves. */
+export type StartableKind = StartJob['kind'];
 
 interface Kind {
   label: string;
@@ -70,13 +73,15 @@ export const KINDS: Record<JobKind, Kind> = {
 };
 
 export const JOB_KINDS = Object.keys(KINDS) as JobKind[];
-/** Those that begin with a look at Hive are asked for there. */
-const AFTER_A_LOOK: readonly JobKind[] = ['sync', 'publish', 'convert'];
+/** Jobs that begin with a look at Hive; the Hive actions start them. */
+const AFTER_HIVE: readonly JobKind[] = ['sync', 'publish', 'convert'];
 /** Shown as buttons of their own; the others are in a menu. */
 const FIRST: readonly JobKind[] = ['merge', 'rewrite', 'expire'];
 
-/** The kinds that fit a table, told by what may and what may not be asked for now: buttons first, then the menu. */
-export function kindsOf(table: { allowed_actions: readonly string[]; unavailable_actions: Readonly<Record<string, string>> }): { first: JobKind[]; more: JobKind[] } {
-  const fits = JOB_KINDS.filter((kind) => !AFTER_A_LOOK.includes(kind) && (table.allowed_actions.includes(kind) || kind in table.unavailable_actions));
+/** The kinds that fit a table, told by what may and what may not be started now: buttons first, then the menu. */
+export function kindsOf(table: { allowed_actions: readonly string[]; unavailable_actions: Readonly<Record<string, string>> }): { first: StartableKind[]; more: StartableKind[] } {
+  const fits = JOB_KINDS.filter(isStartable).filter((kind) => table.allowed_actions.includes(kind) || kind in table.unavailable_actions);
   return { first: fits.filter((kind) => FIRST.includes(kind)), more: fits.filter((kind) => !FIRST.includes(kind)) };
 }
+
+const isStartable = (kind: JobKind): kind is StartableKind => !AFTER_HIVE.includes(kind);

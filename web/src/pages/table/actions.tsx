@@ -11,7 +11,7 @@ import { ActionButton, ActionMenuItem } from '../../components/action-button';
 import { useDo } from '../../components/confirm-dialog';
 import { useWhyNot } from '../../components/current-user';
 import { need, onTable } from '../../lib/access';
-import { KINDS, kindsOf } from '../../lib/job-kinds';
+import { KINDS, kindsOf, type StartableKind } from '../../lib/job-kinds';
 import { fullName } from '../../lib/paths';
 import { isOpen } from './publish-request';
 import { PauseOptimization } from './blockers';
@@ -24,7 +24,7 @@ const whyNot = (table: Table, kind: JobKind): string | null => (table.allowed_ac
 /** What can be asked for now; what cannot says why. */
 export function TableActions({ table }: { table: Table }) {
   const { first, more } = kindsOf(table);
-  const [asking, ask] = useState<JobKind | undefined>();
+  const [asking, ask] = useState<StartableKind | undefined>();
   return (
     <>
       {first.map((kind) => (
@@ -55,7 +55,7 @@ export function TableActions({ table }: { table: Table }) {
   );
 }
 
-function MoreJobs({ table, kinds, ask }: { table: Table; kinds: JobKind[]; ask: (kind: JobKind) => void }) {
+function MoreJobs({ table, kinds, ask }: { table: Table; kinds: StartableKind[]; ask: (kind: StartableKind) => void }) {
   const lacks = useWhyNot()(...needsOf(table));
   return (
     <Menu position="bottom-end" width={250}>

@@ -4,24 +4,25 @@ import { useNavigate } from 'react-router';
 import { answered, api } from '../../api/client';
 import { asProblem } from '../../api/problem';
 import { costly } from '../../api/queries';
-import type { DryRunResult, Job, JobKind, StartJob, Table } from '../../api/types';
+import type { DryRunResult, Job, StartJob, Table } from '../../api/types';
 import { ActionButton } from '../../components/action-button';
 import { Bytes, Count } from '../../components/figures';
 import { DryRunTable } from '../../components/prediction';
 import { Note, ProblemNote } from '../../components/notes';
-import { KINDS } from '../../lib/job-kinds';
+import { KINDS, type StartableKind } from '../../lib/job-kinds';
 import { fullName, paths } from '../../lib/paths';
 import styles from './dry-run.module.css';
 
 /** Starts a job, or with `dry` only says what it would find. */
-function post(table: Table, kind: JobKind, dry: boolean): Promise<Job | DryRunResult> {
+function post(table: Table, kind: StartableKind, dry: boolean): Promise<Job | DryRunResult> {
   const params = { path: { catalog: table.catalog, table: fullName(table) }, query: { dry_run: dry } };
-  return answered(api.POST('/catalogs/{catalog}/tables/{table}/jobs', { params, body: { kind } as StartJob }));
+  const body: StartJob = { kind };
+  return answered(api.POST('/catalogs/{catalog}/tables/{table}/jobs', { params, body }));
 }
 
 interface DryRunProps {
   table: Table;
-  kind: JobKind;
+  kind: StartableKind;
   close: () => void;
 }
 
