@@ -31,7 +31,7 @@ from bench.keyed import Stage, stage
 from bench.measure import Cost
 from bench.orders import Orders, Skew, generate
 from bench.report import Report
-from firn.wire import Job
+from firn.protocol.answers.jobs import JobOut
 
 WAYS = ("with", "without")
 QUERY = "aggregate"
@@ -124,7 +124,7 @@ def _wait_for_a_merge(stream: Stream) -> None:
         time.sleep(1)
 
 
-def _ended(stream: Stream, way: str) -> list[Job]:
+def _ended(stream: Stream, way: str) -> list[JobOut]:
     jobs = stream.stage.server.client.tables[stream.tables[way]].jobs(None)
     return [job for job in jobs if job.status == "succeeded"]
 

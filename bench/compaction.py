@@ -37,7 +37,7 @@ from bench.orders import Orders, Skew, generate
 from bench.report import Report
 from bench.running import RunningServer, running_server
 from bench.working import Working, working
-from firn.wire import Job
+from firn.protocol.answers.jobs import JobOut
 
 PARTS = ("small", "large")
 NAMESPACE = "small"
@@ -161,7 +161,7 @@ def _tables(server: RunningServer, count: int, files: int) -> list[str]:
     return names
 
 
-def _packed(server: RunningServer, names: Sequence[str]) -> list[Job]:
+def _packed(server: RunningServer, names: Sequence[str]) -> list[JobOut]:
     """Ask for all, and wait until the last has ended."""
     asked = [server.client.tables[name].start_job("rewrite") for name in names]
     deadline = time.monotonic() + LONGEST
@@ -174,7 +174,7 @@ def _packed(server: RunningServer, names: Sequence[str]) -> list[Job]:
         time.sleep(1)
 
 
-def _leased_at(job: Job) -> datetime:
+def _leased_at(job: JobOut) -> datetime:
     return datetime.fromisoformat(job.json_value()["leased_at"])
 
 

@@ -32,7 +32,7 @@ from catalog.names import RelationId
 from firn.protocol.leases import PROTOCOL
 from firn.protocol.tables import Sort
 from server.api.deps import Paging
-from server.api.table_views import TableFilter, table_rows
+from server.api.table_views import TableFilter, load_table_rows
 from server.container import build_services
 from server.service.access.visibility import Visibility
 from server.service.optimizers.optimizers import Registration
@@ -208,7 +208,7 @@ def pages(fleet: Fleet, how_many: int, report: Report) -> None:
         for _ in range(how_many):
             asked = TableFilter(sort=sort, health_below=None if sort is Sort.NAME else 101)
             page = Paging(cursor=cursor, limit=100)
-            seconds, found = timed(lambda: table_rows(fleet.services, _EVERYBODY, CATALOG, page, asked))  # noqa: B023
+            seconds, found = timed(lambda: load_table_rows(fleet.services, _EVERYBODY, CATALOG, page, asked))  # noqa: B023
             took.append(seconds)
             cursor = found.next_cursor
         report.line("page", database=fleet.name, sort=str(sort), page_ms=quantiles(took))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyspark
 
 from bench.keyed import Stage
-from firn.wire import Job
+from firn.protocol.answers.jobs import JobOut
 from optimizer.client import connect
 from optimizer.jobs import JOBS
 from optimizer.worker import Worker
@@ -23,7 +23,7 @@ class Working:
     worker: Worker
     optimizer_id: str
 
-    def run(self, job: Job) -> Job:
+    def run(self, job: JobOut) -> JobOut:
         """Do the job that was just asked for; as it ended, RuntimeError when it did not succeed."""
         self.worker.work_once(self.optimizer_id)
         ended = self.stage.server.client.jobs.get(job.id)

@@ -14,9 +14,9 @@ from demo.hive import DATABASE, FLIGHTS, Fingerprint, fingerprint, is_loaded, lo
 from demo.steps import Steps
 from firn import spark as firn_spark
 from firn.client import Client
+from firn.protocol.answers.jobs import JobOut
 from firn.protocol.jobs import JobStatus
 from firn.protocol.operations import OperationStatus
-from firn.wire import Job
 
 TABLE = f"{DATABASE}.flights"
 KEYED = f"lake.{TABLE}"
@@ -147,7 +147,7 @@ class Story:
             require(again == merged, "the merge changed what the table says")
             step.found = f"{again[0]:,} flights, the same answer"
 
-    def _merge_job(self, known: set[UUID]) -> Job:
+    def _merge_job(self, known: set[UUID]) -> JobOut:
         """The merge that the server plans by itself."""
         give_up = time.monotonic() + MERGE_SECONDS
         while time.monotonic() < give_up:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from firn.errors import Refused, StillRunning, Unavailable
 from firn.jobs import LONGEST_POLL_SECONDS, POLL_SECONDS
+from firn.protocol.answers.jobs import JobOut
 from firn.protocol.jobs import JobStatus
-from firn.wire import Job
 
 if TYPE_CHECKING:
     from firn.client import Client, Name
@@ -64,7 +64,7 @@ class LinkedTable:
             if told["conflict"]:
                 raise Refused(f"{reason}: {told['message']}", hint="settle it, or go on with auto_sync='none'")
             if told["job"] is not None:
-                self._ended(Job.model_validate(told["job"]), deadline, reason)
+                self._ended(JobOut.read(told["job"]), deadline, reason)
             elif not told["changed"]:
                 return
 
@@ -91,10 +91,10 @@ class LinkedTable:
         if ended is not None and (missed := ended.result.get("skipped", 0) + ended.result.get("remaining", 0)):
             raise Unavailable(f"{reason} in {missed} partitions, which it has changed meanwhile", hint=again)
 
-    def _published(self, deadline: float, reason: str, *, merge: bool) -> tuple[Mapping[str, Any], Job | None]:
+    def _published(self, deadline: float, reason: str, *, merge: bool) -> tuple[Mapping[str, Any], JobOut | None]:
         """The answer, and the job that it began, ended."""
         told = self._answer(lambda: self.client.hive.publish(self._hive_name, merge=merge), deadline, reason)
-        return told, None if told["job"] is None else self._ended(Job.model_validate(told["job"]), deadline, reason)
+        return told, None if told["job"] is None else self._ended(JobOut.read(told["job"]), deadline, reason)
 
     def _answer(self, ask: Callable[[], Mapping[str, Any]], deadline: float, reason: str) -> Mapping[str, Any]:
         """Ask until nothing else is in the way: another job, or files that are a moment old."""
@@ -115,7 +115,7 @@ class LinkedTable:
             time.sleep(pause)
             pause = min(pause * 1.2, LONGEST_POLL_SECONDS)
 
-    def _ended(self, job: Job, deadline: float, reason: str, *, is_ours: bool = True) -> Job:
+    def _ended(self, job: JobOut, deadline: float, reason: str, *, is_ours: bool = True) -> JobOut:
         """The job once it has succeeded."""
         if job.status is JobStatus.PENDING and not self.client.optimizers():
             raise Unavailable(

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from firn.protocol.answers.catalogs import CatalogOut
 from firn.transport import Json, Transport
-from firn.wire import Catalog
 
 ALLOWED = "firn.storage.allowed-locations"
 
@@ -18,27 +18,27 @@ class Catalogs:
 
     transport: Transport
 
-    def list(self) -> list[Catalog]:
+    def list(self) -> list[CatalogOut]:
         """All of them."""
-        return [Catalog.model_validate(one) for one in self.transport.items("/catalogs")]
+        return [CatalogOut.read(one) for one in self.transport.items("/catalogs")]
 
-    def get(self, name: str) -> Catalog:
+    def get(self, name: str) -> CatalogOut:
         """One; NotFound when there is none of that name."""
-        return Catalog.model_validate(self.transport.get(f"/catalogs/{_quoted(name)}"))
+        return CatalogOut.read(self.transport.get(f"/catalogs/{_quoted(name)}"))
 
     def create(
         self, name: str, *, warehouse: str, metastore: str | None = None, properties: Mapping[str, str] | None = None
-    ) -> Catalog:
+    ) -> CatalogOut:
         """A new one over a warehouse (`file:///…`, `s3://…`), optionally linked to a metastore (`thrift://HOST:PORT`)."""
         body = {"name": name, "warehouse": warehouse, "metastore": metastore, "properties": dict(properties or {})}
-        return Catalog.model_validate(self.transport.change("POST", "/catalogs", body))
+        return CatalogOut.read(self.transport.change("POST", "/catalogs", body))
 
-    def set_properties(self, name: str, updates: Mapping[str, str], removals: Sequence[str] = ()) -> Catalog:
+    def set_properties(self, name: str, updates: Mapping[str, str], removals: Sequence[str] = ()) -> CatalogOut:
         """Set and remove properties, such as `firn.drop.retention`."""
         body = {"set": dict(updates), "remove": list(removals)}
-        return Catalog.model_validate(self.transport.change("PATCH", f"/catalogs/{_quoted(name)}/properties", body))
+        return CatalogOut.read(self.transport.change("PATCH", f"/catalogs/{_quoted(name)}/properties", body))
 
-    def allow(self, name: str, location: str) -> Catalog:
+    def allow(self, name: str, location: str) -> CatalogOut:
         """Add to where its tables may lie besides its warehouse."""
         allowed = [one.strip() for one in self.get(name).properties.get(ALLOWED, "").split(",") if one.strip()]
         return self.set_properties(name, {ALLOWED: ",".join(dict.fromkeys((*allowed, location)))})

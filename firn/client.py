@@ -34,10 +34,14 @@ from firn.hive import Hive
 from firn.imports import Imports
 from firn.jobs import Jobs, Operations
 from firn.names import split_name
+from firn.protocol.answers.blockers import TableBlockerOut
+from firn.protocol.answers.dropped import DropOut
+from firn.protocol.answers.health import TableHealthOut
+from firn.protocol.answers.jobs import JobOut
+from firn.protocol.answers.tables import NextOut, TableOut, TableRow
 from firn.protocol.names import join_name
 from firn.table_jobs import TableJobs
 from firn.transport import Json, Transport
-from firn.wire import Blocker, Drop, Health, Job, Next, Table, TableRow
 
 if TYPE_CHECKING:
     from firn.scan import Scan
@@ -143,7 +147,7 @@ class Client:
         name = self.name(table)
         return live_files(Served(transport=self.transport, token=self.token, catalog=name.catalog, table=name.table))
 
-    def start_job(self, table: str, kind: str, **options: Json) -> Job:
+    def start_job(self, table: str, kind: str, **options: Json) -> JobOut:
         """Start a maintenance job on a table now: `client.tables[table].start_job`, in one call."""
         return self.tables[table].start_job(kind, **options)
 
@@ -212,7 +216,7 @@ class Tables:
         path = f"/catalogs/{_quoted(catalog or self.client.catalog)}/tables"
         asked = {"kind": kind, "namespace": namespace, "search": search, "health_below": health_below, "sort": sort}
         found = self.client.transport.items(path, asked, limit=limit)
-        return (TableRow.model_validate(one) for one in found)
+        return (TableRow.read(one) for one in found)
 
     def create(
         self,
@@ -223,7 +227,7 @@ class Tables:
         sequence_field: str | None = None,
         partition_by: Sequence[str] = (),
         properties: Mapping[str, str] | None = None,
-    ) -> Table:
+    ) -> TableOut:
         """A table of columns `{"name": …, "type": …, "comment": …}`; with a primary key a keyed one."""
         parsed = self.client.name(name)
         body = {
@@ -235,7 +239,7 @@ class Tables:
             "properties": dict(properties or {}),
         }
         path = f"/catalogs/{_quoted(parsed.catalog)}/tables"
-        return Table.model_validate(self.client.transport.change("POST", path, body))
+        return TableOut.read(self.client.transport.change("POST", path, body))
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,28 +249,28 @@ class TableHandle(TableHistory, TableJobs):
     transport: Transport
     name: Name
 
-    def show(self) -> Table:
+    def show(self) -> TableOut:
         """Everything about it."""
-        return Table.model_validate(self.get(""))
+        return TableOut.read(self.get(""))
 
-    def explain(self) -> Next:
+    def explain(self) -> NextOut:
         """A job that is due, or why none is."""
-        return Next.model_validate(self.get("/explain"))
+        return NextOut.read(self.get("/explain"))
 
-    def health(self, *, measure: bool = False) -> Health:
+    def health(self, *, measure: bool = False) -> TableHealthOut:
         """How far it is from having nothing to do, and what takes the points; with `measure` also the partitions' skew,
         for which the server reads the manifests.
         """
-        return Health.model_validate(self.get("/health", {"measure": "true"} if measure else None))
+        return TableHealthOut.read(self.get("/health", {"measure": "true"} if measure else None))
 
-    def blockers(self) -> list[Blocker]:
+    def blockers(self) -> list[TableBlockerOut]:
         """What keeps jobs from it now."""
-        return [Blocker.model_validate(one) for one in self.get("/blockers")]
+        return [TableBlockerOut.read(one) for one in self.get("/blockers")]
 
-    def block(self, reason: str, *, until: datetime, kinds: Sequence[str] = ()) -> Blocker:
+    def block(self, reason: str, *, until: datetime, kinds: Sequence[str] = ()) -> TableBlockerOut:
         """Keep jobs of these kinds, or of any, from beginning; a running one goes on."""
         body = {"reason": reason, "until": until.isoformat(), "kinds": list(kinds)}
-        return Blocker.model_validate(self.transport.change("POST", self.path_to("/blockers"), body))
+        return TableBlockerOut.read(self.transport.change("POST", self.path_to("/blockers"), body))
 
     def unblock(self, blocker: UUID | None = None) -> None:
         """Lift one blocker, or all of them."""
@@ -277,26 +281,26 @@ class TableHandle(TableHistory, TableJobs):
         """One of its parts: `/files`, `/snapshots`, `/versions`, `/policy`."""
         return self.transport.get(self.path_to(part), params)
 
-    def jobs(self, limit: int | None = None) -> list[Job]:
+    def jobs(self, limit: int | None = None) -> list[JobOut]:
         """Newest first."""
-        return [Job.model_validate(one) for one in self.transport.items(self.path_to("/jobs"), limit=limit)]
+        return [JobOut.read(one) for one in self.transport.items(self.path_to("/jobs"), limit=limit)]
 
-    def set_properties(self, updates: Mapping[str, str], removals: Sequence[str] = ()) -> Table:
+    def set_properties(self, updates: Mapping[str, str], removals: Sequence[str] = ()) -> TableOut:
         """Set and remove properties; policy settings are checked."""
         body = {"set": dict(updates), "remove": list(removals)}
-        return Table.model_validate(self.transport.change("PATCH", self.path_to("/properties"), body))
+        return TableOut.read(self.transport.change("PATCH", self.path_to("/properties"), body))
 
     def change_policy(self, updates: Mapping[str, str], removals: Sequence[str] = ()) -> Json:
         """Set and remove policy settings; the policy as it holds afterwards. Invalid for a key that is no setting."""
         body = {"set": dict(updates), "remove": list(removals)}
         return self.transport.change("PATCH", self.path_to("/policy"), body)
 
-    def drop(self, *, purge: bool = False) -> Drop:
+    def drop(self, *, purge: bool = False) -> DropOut:
         """Drop it, with its stores; while the catalog keeps it `client.dropped` brings it back.
 
         With `purge` its files are deleted after that.
         """
-        return Drop.model_validate(self.transport.change("DELETE", self.path_to(""), params={"purge": purge}))
+        return DropOut.read(self.transport.change("DELETE", self.path_to(""), params={"purge": purge}))
 
     def protect(self, *, protected: bool = True) -> Json:
         """Protect it against being dropped, or lift the protection."""

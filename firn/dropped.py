@@ -9,8 +9,8 @@ from urllib.parse import quote
 from uuid import UUID
 
 from firn.errors import NotFound
+from firn.protocol.answers.dropped import DroppedOut, NamespaceDropOut, UndropOut
 from firn.transport import Json
-from firn.wire import Dropped, NamespaceDropped, Undropped
 
 if TYPE_CHECKING:
     from firn.client import Client
@@ -24,12 +24,12 @@ class DroppedList:
 
     def list(
         self, catalog: str | None = None, *, name: str | None = None, limit: int | None = None
-    ) -> Iterator[Dropped]:
+    ) -> Iterator[DroppedOut]:
         """Newest first, page by page."""
         found = self.client.transport.items(self._root(catalog), {"name": name}, limit=limit)
-        return (Dropped.model_validate(one) for one in found)
+        return (DroppedOut.read(one) for one in found)
 
-    def find(self, table: str, *, kinds: Sequence[str] = ("table", "view", "keyed")) -> Dropped:
+    def find(self, table: str, *, kinds: Sequence[str] = ("table", "view", "keyed")) -> DroppedOut:
         """The one of this name that was dropped last; NotFound when there is none."""
         name = self.client.name(table)
         for one in self.list(name.catalog, name=name.table):
@@ -37,10 +37,10 @@ class DroppedList:
                 return one
         raise NotFound(f"no {name} was dropped, or it is kept no longer", hint="firn table list --dropped")
 
-    def undrop(self, catalog: str, entry_id: UUID, *, to: str | None = None, dry_run: bool = False) -> Undropped:
+    def undrop(self, catalog: str, entry_id: UUID, *, to: str | None = None, dry_run: bool = False) -> UndropOut:
         """Bring it back, with its history, under its own name or another."""
         path = f"{self._root(catalog)}/{entry_id}/undrop"
-        return Undropped.model_validate(self.client.transport.change("POST", path, {"to": to}, {"dry_run": dry_run}))
+        return UndropOut.read(self.client.transport.change("POST", path, {"to": to}, {"dry_run": dry_run}))
 
     def purge(self, catalog: str, entry_id: UUID, *, keep_files: bool = False, dry_run: bool = False) -> None:
         """Delete its files now, in the background; or only take it off the list."""
@@ -74,12 +74,10 @@ class Namespaces:
         recursive: bool = False,
         purge: bool = False,
         dry_run: bool = False,
-    ) -> NamespaceDropped:
+    ) -> NamespaceDropOut:
         """Drop an empty one, or with everything in it."""
         params = {"recursive": recursive, "purge": purge, "dry_run": dry_run}
-        return NamespaceDropped.model_validate(
-            self.client.transport.change("DELETE", self._path(catalog, name), params=params)
-        )
+        return NamespaceDropOut.read(self.client.transport.change("DELETE", self._path(catalog, name), params=params))
 
     def protect(self, name: str, catalog: str | None = None, *, protected: bool = True) -> Json:
         """Protect it against being dropped, or lift the protection."""

@@ -10,8 +10,9 @@ from uuid import UUID
 
 from firn.errors import NotFound
 from firn.jobs import waited
+from firn.protocol.answers.jobs import JobOut
+from firn.protocol.answers.operations import BatchOut, OperationOut, StartedOut
 from firn.transport import Json
-from firn.wire import Batch, Job, Operation, StartedBatch
 
 if TYPE_CHECKING:
     from firn.client import Client
@@ -69,14 +70,14 @@ class Hive:
         primary_key: Sequence[str] = (),
         sequence_field: str | None = None,
         properties: Mapping[str, str] | None = None,
-    ) -> Operation:
+    ) -> OperationOut:
         """Make it a Firn table in place; returns at once, the operation tells how far it is."""
         body = {
             "primary_key": [*primary_key],
             "sequence_field": sequence_field,
             "properties": dict(properties or {}),
         }
-        return Operation.model_validate(self.client.transport.change("POST", self._path(table, "/upgrade"), body))
+        return OperationOut.read(self.client.transport.change("POST", self._path(table, "/upgrade"), body))
 
     def upgrade_many(
         self,
@@ -87,7 +88,7 @@ class Hive:
         keys: Mapping[str, Key] | None = None,
         properties: Mapping[str, str] | None = None,
         dry_run: bool = False,
-    ) -> StartedBatch:
+    ) -> StartedOut:
         """Upgrade all tables of these names and patterns (`sales.*`), or with `dry_run` only check them.
 
         Each is an operation of its own; `keys` are those of single tables, `key` is for the others.
@@ -100,21 +101,21 @@ class Hive:
             "dry_run": dry_run,
         }
         answer = self.client.transport.change("POST", f"{self._root(catalog)}/upgrade", body)
-        return StartedBatch.model_validate(answer)
+        return StartedOut.read(answer)
 
-    def batch(self, batch: UUID | str, catalog: str | None = None) -> Batch:
+    def batch(self, batch: UUID | str, catalog: str | None = None) -> BatchOut:
         """How far a batch is; its operations are `client.operations.list(batch=…)`."""
-        return Batch.model_validate(self.client.transport.get(f"{self._root(catalog)}/upgrades/{batch}"))
+        return BatchOut.read(self.client.transport.get(f"{self._root(catalog)}/upgrades/{batch}"))
 
-    def pause_batch(self, batch: UUID | str, catalog: str | None = None) -> Batch:
+    def pause_batch(self, batch: UUID | str, catalog: str | None = None) -> BatchOut:
         """Pause everything of it that has not ended."""
         return self._turned(batch, catalog, "pause")
 
-    def resume_batch(self, batch: UUID | str, catalog: str | None = None) -> Batch:
+    def resume_batch(self, batch: UUID | str, catalog: str | None = None) -> BatchOut:
         """Resume everything of it that is paused."""
         return self._turned(batch, catalog, "resume")
 
-    def cancel_batch(self, batch: UUID | str, catalog: str | None = None) -> Batch:
+    def cancel_batch(self, batch: UUID | str, catalog: str | None = None) -> BatchOut:
         """Cancel everything of it that has not ended; what is upgraded stays so."""
         return self._turned(batch, catalog, "cancel")
 
@@ -124,16 +125,16 @@ class Hive:
         catalog: str | None = None,
         *,
         seconds: float | None = None,
-        seen: Callable[[Batch], None] = lambda _: None,
-    ) -> Batch:
+        seen: Callable[[BatchOut], None] = lambda _: None,
+    ) -> BatchOut:
         """The batch once all of it has ended; `seen` is called with each state on the way."""
         return waited(
             lambda: self.batch(batch, catalog), lambda one: not one.unfinished, seconds, seen, f"batch {batch}"
         )
 
-    def _turned(self, batch: UUID | str, catalog: str | None, verb: str) -> Batch:
+    def _turned(self, batch: UUID | str, catalog: str | None, verb: str) -> BatchOut:
         path = f"{self._root(catalog)}/upgrades/{batch}/{verb}"
-        return Batch.model_validate(self.client.transport.change("POST", path))
+        return BatchOut.read(self.client.transport.change("POST", path))
 
     def sync(self, table: str, *, everything: bool = False, only_schema: bool = False) -> Json:
         """Take over what Hive-side writers did; `everything` lists every directory whatever the metastore says, with
@@ -170,14 +171,14 @@ class Hive:
         """What a downgrade has to do, as far as it can be known before."""
         return self.client.transport.get(self._path(table, "/downgrade"))
 
-    def downgrade(self, table: str, *, wait_for_writers: bool = True, purge: bool = False) -> Operation:
+    def downgrade(self, table: str, *, wait_for_writers: bool = True, purge: bool = False) -> OperationOut:
         """Give it back to Hive with all that was changed, and drop it here; returns at once.
 
         Without `wait_for_writers` it does not wait for Hive jobs from before the last publish; `purge` deletes its
         own files when the dropped table is kept no longer.
         """
         body = {"wait_for_writers": wait_for_writers, "purge": purge}
-        return Operation.model_validate(self.client.transport.change("POST", self._path(table, "/downgrade"), body))
+        return OperationOut.read(self.client.transport.change("POST", self._path(table, "/downgrade"), body))
 
     def would_convert(
         self,
@@ -199,7 +200,7 @@ class Hive:
         primary_key: Sequence[str] = (),
         sequence_field: str | None = None,
         unique: bool = True,
-    ) -> Job:
+    ) -> JobOut:
         """Make a table of its rows by a rewrite, for what cannot be upgraded; returns at once, with the job.
 
         The table is there from now on, empty until the job has filled it, and does not follow Hive's afterwards. It is
@@ -207,7 +208,7 @@ class Hive:
         is a keyed table, and is filled only if every key occurs once, or without `unique` whatever its keys are.
         """
         body = {"name": name, "primary_key": list(primary_key), "sequence_field": sequence_field, "unique": unique}
-        return Job.model_validate(self.client.transport.change("POST", self._path(table, "/convert"), body))
+        return JobOut.read(self.client.transport.change("POST", self._path(table, "/convert"), body))
 
     def _path(self, table: str, verb: str = "") -> str:
         name = self.client.name(table)

@@ -10,8 +10,10 @@ from typing import TypeVar
 from uuid import UUID
 
 from firn.errors import StillRunning
+from firn.protocol.answers.jobs import JobOut, LogLine
+from firn.protocol.answers.operations import OperationOut
+from firn.protocol.answers.orphans import OrphanBatchOut
 from firn.transport import Transport
-from firn.wire import Job, LogLine, Operation, OrphanBatch
 
 T = TypeVar("T")
 
@@ -32,36 +34,36 @@ class Jobs:
         status: Sequence[str] = (),
         kind: Sequence[str] = (),
         limit: int | None = None,
-    ) -> Iterator[Job]:
+    ) -> Iterator[JobOut]:
         """Newest first, page by page."""
         asked = {"catalog": catalog, "status": status or None, "kind": kind or None}
         found = self.transport.items("/jobs", asked, limit=limit)
-        return (Job.model_validate(one) for one in found)
+        return (JobOut.read(one) for one in found)
 
-    def get(self, job_id: UUID | str) -> Job:
+    def get(self, job_id: UUID | str) -> JobOut:
         """One job."""
-        return Job.model_validate(self.transport.get(f"/jobs/{job_id}"))
+        return JobOut.read(self.transport.get(f"/jobs/{job_id}"))
 
     def logs(self, job_id: UUID | str) -> Sequence[LogLine]:
         """What its optimizers wrote, oldest first."""
-        return [LogLine.model_validate(one) for one in self.transport.items(f"/jobs/{job_id}/logs")]
+        return [LogLine.read(one) for one in self.transport.items(f"/jobs/{job_id}/logs")]
 
-    def deleted(self, job_id: UUID | str, limit: int | None = None) -> Iterator[OrphanBatch]:
+    def deleted(self, job_id: UUID | str, limit: int | None = None) -> Iterator[OrphanBatchOut]:
         """The files that it has taken for orphans, or deleted for good: batch by batch, page by page."""
         found = self.transport.items(f"/jobs/{job_id}/deleted", limit=limit)
-        return (OrphanBatch.model_validate(one) for one in found)
+        return (OrphanBatchOut.read(one) for one in found)
 
-    def cancel(self, job_id: UUID | str) -> Job:
+    def cancel(self, job_id: UUID | str) -> JobOut:
         """Give it up; refused once it has committed."""
-        return Job.model_validate(self.transport.change("POST", f"/jobs/{job_id}/cancel"))
+        return JobOut.read(self.transport.change("POST", f"/jobs/{job_id}/cancel"))
 
-    def retry(self, job_id: UUID | str) -> Job:
+    def retry(self, job_id: UUID | str) -> JobOut:
         """Plan a new job like a failed or canceled one."""
-        return Job.model_validate(self.transport.change("POST", f"/jobs/{job_id}/retry"))
+        return JobOut.read(self.transport.change("POST", f"/jobs/{job_id}/retry"))
 
     def wait(
-        self, job_id: UUID | str, *, seconds: float | None = 600, seen: Callable[[Job], None] = lambda _: None
-    ) -> Job:
+        self, job_id: UUID | str, *, seconds: float | None = 600, seen: Callable[[JobOut], None] = lambda _: None
+    ) -> JobOut:
         """The job once it has ended, however it did; `seen` is called with each state on the way.
 
         StillRunning when that takes longer than `seconds`; None waits without end.
@@ -77,38 +79,38 @@ class Operations:
 
     def list(
         self, *, catalog: str | None = None, batch: UUID | str | None = None, limit: int | None = None
-    ) -> Iterator[Operation]:
+    ) -> Iterator[OperationOut]:
         """Newest first; those of one batch in the order in which they are carried out."""
         asked = {"catalog": catalog, "batch": None if batch is None else str(batch)}
         found = self.transport.items("/operations", asked, limit=limit)
-        return (Operation.model_validate(one) for one in found)
+        return (OperationOut.read(one) for one in found)
 
-    def get(self, operation_id: UUID | str) -> Operation:
+    def get(self, operation_id: UUID | str) -> OperationOut:
         """One operation."""
-        return Operation.model_validate(self.transport.get(f"/operations/{operation_id}"))
+        return OperationOut.read(self.transport.get(f"/operations/{operation_id}"))
 
-    def pause(self, operation_id: UUID | str) -> Operation:
+    def pause(self, operation_id: UUID | str) -> OperationOut:
         """It stops at its next step, and stays so until it is resumed."""
         return self._turned(operation_id, "pause")
 
-    def resume(self, operation_id: UUID | str) -> Operation:
+    def resume(self, operation_id: UUID | str) -> OperationOut:
         """It begins anew when its turn comes."""
         return self._turned(operation_id, "resume")
 
-    def cancel(self, operation_id: UUID | str) -> Operation:
+    def cancel(self, operation_id: UUID | str) -> OperationOut:
         """It stops at its next step, and leaves nothing behind."""
         return self._turned(operation_id, "cancel")
 
-    def _turned(self, operation_id: UUID | str, verb: str) -> Operation:
-        return Operation.model_validate(self.transport.change("POST", f"/operations/{operation_id}/{verb}"))
+    def _turned(self, operation_id: UUID | str, verb: str) -> OperationOut:
+        return OperationOut.read(self.transport.change("POST", f"/operations/{operation_id}/{verb}"))
 
     def wait(
         self,
         operation_id: UUID | str,
         *,
         seconds: float | None = 3600,
-        seen: Callable[[Operation], None] = lambda _: None,
-    ) -> Operation:
+        seen: Callable[[OperationOut], None] = lambda _: None,
+    ) -> OperationOut:
         """The operation once it has ended, as a job."""
         what = f"operation {operation_id}"
         return waited(lambda: self.get(operation_id), lambda one: one.status.is_final, seconds, seen, what)

@@ -6,8 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from uuid import UUID
 
+from firn.protocol.answers.jobs import DryRunOut, JobOut
+from firn.protocol.answers.orphans import OrphanBatchOut
 from firn.transport import Json, Transport
-from firn.wire import DryRun, Job, OrphanBatch
 
 
 class TableJobs(ABC):
@@ -20,29 +21,29 @@ class TableJobs(ABC):
     def path_to(self, part: str) -> str:
         """The address of one of the table's parts."""
 
-    def start_job(self, kind: str, **options: Json) -> Job:
+    def start_job(self, kind: str, **options: Json) -> JobOut:
         """Start a maintenance job of this kind now; the job comes back at once, `client.jobs.wait` waits for its end.
 
         The options are those of the kind, as the API document has them: `start_job("rewrite", strategy="sort")`,
         `start_job("keys", resolve=True)`. Without options the job does what the table's policy says.
         """
-        return Job.model_validate(self._request(kind, options, dry_run=False))
+        return JobOut.read(self._request(kind, options, dry_run=False))
 
-    def dry_run(self, kind: str, **options: Json) -> DryRun | Job:
+    def dry_run(self, kind: str, **options: Json) -> DryRunOut | JobOut:
         """What such a job would do now; it changes nothing.
 
         To find orphans, every file has to be listed: that dry run is a job, whose result names the files.
         """
         answer = self._request(kind, options, dry_run=True)
-        return Job.model_validate(answer) if "id" in answer else DryRun.model_validate(answer)
+        return JobOut.read(answer) if "id" in answer else DryRunOut.read(answer)
 
     def _request(self, kind: str, options: dict[str, Json], *, dry_run: bool) -> Json:
         body = {"kind": kind, "options": options}
         return self.transport.change("POST", self.path_to("/jobs"), body, {"dry_run": dry_run})
 
-    def quarantine(self) -> list[OrphanBatch]:
+    def quarantine(self) -> list[OrphanBatchOut]:
         """What was set aside and can be put back, oldest first."""
-        return [OrphanBatch.model_validate(one) for one in self.transport.items(self.path_to("/quarantine"))]
+        return [OrphanBatchOut.read(one) for one in self.transport.items(self.path_to("/quarantine"))]
 
     def put_back(self, *, job_id: UUID | str | None = None, paths: Sequence[str] = ()) -> list[str]:
         """Put back what one job has set aside, or these files, or all; gives those that are in place again."""

@@ -10,12 +10,12 @@ from uuid import uuid4
 from catalog.history.commit import CommitEvent
 from catalog.jobs.job import Job, JobId, JobKind, JobStatus, LeaseToken, OptimizerId
 from catalog.jobs.leases import Lease
-from catalog.jobs.operation import Operation, OperationId, OperationKind
+from catalog.jobs.operation import Operation, OperationId
 from catalog.jobs.optimizer import Optimizer
 from catalog.keyed.spec import KeyedTable, KeySpec
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.tables.relation import Catalog, Relation, RelationKind
-from firn.protocol.operations import OperationStatus
+from firn.protocol.operations import OperationKind, OperationStatus
 
 LAKE = CatalogName("lake")
 NOW = datetime(2026, 11, 21, 10, 30, tzinfo=UTC)

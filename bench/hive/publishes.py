@@ -17,8 +17,8 @@ from bench.measure import Cost, Stopwatch, forget_peak, median, peak_mib, ratio
 from bench.report import Report
 from bench.running import jvm_pid
 from bench.working import Working, working
+from firn.protocol.answers.jobs import JobOut
 from firn.spark.write import upsert
-from firn.wire import Job
 
 NAME = "publish"
 FIRN, BY_HAND = "orders", "by_hand"
@@ -43,8 +43,10 @@ class Contest:
     def publish(self) -> tuple[Cost, dict[str, object]]:
         """From the request to the job's end."""
 
-        def published() -> Job:
-            return self.optimizer.run(Job.model_validate(self.beside.server.client.hive.publish(f"hive.{FIRN}")["job"]))
+        def published() -> JobOut:
+            return self.optimizer.run(
+                JobOut.model_validate(self.beside.server.client.hive.publish(f"hive.{FIRN}")["job"])
+            )
 
         cost, job = self.clock.cost(published)
         return cost, dict(job.result)

@@ -19,11 +19,13 @@ from typing import NewType
 from uuid import UUID
 
 from catalog.errors import Invalid
-from catalog.jobs.operation import Operation, OperationKind
+from catalog.jobs.operation import Operation
 from catalog.keyed.spec import BASE, CHANGE
 from catalog.names import CatalogName, Namespace, TableName
-from catalog.removal.undrop import Dropped, DroppedKind
+from catalog.removal.undrop import Dropped
+from firn.protocol.dropped import DroppedKind
 from firn.protocol.names import join_name
+from firn.protocol.operations import OperationKind
 
 PrincipalId = NewType("PrincipalId", UUID)
 RoleName = NewType("RoleName", str)

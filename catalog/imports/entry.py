@@ -3,38 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from catalog.jobs.operation import OperationId
 from catalog.names import Namespace, TableName
+from firn.protocol.imports import EntryKind, EntryState
 from firn.protocol.names import join_name
-
-
-class EntryKind(StrEnum):
-    """What was found."""
-
-    NAMESPACE = "namespace"
-    TABLE = "table"
-    VIEW = "view"
-
-
-class EntryState(StrEnum):
-    """What became of it."""
-
-    FOUND = "found"  # not looked at yet
-    READY = "ready"  # a dry run would have registered it
-    REGISTERED = "registered"
-    REFRESHED = "refreshed"  # it was there; its pointer followed the source
-    THERE = "there"  # it was there already
-    CONFLICT = "conflict"  # the catalog has something else in its place
-    AMBIGUOUS = "ambiguous"  # nobody can say which of its metadata files is the newest
-    SKIPPED = "skipped"  # what was found is no table: a write that never ended
-    FAILED = "failed"
-
-    @property
-    def needs_a_person(self) -> bool:
-        """Whether somebody has to look at it."""
-        return self in (EntryState.CONFLICT, EntryState.AMBIGUOUS, EntryState.FAILED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from catalog.iceberg.json import Json
-from catalog.imports.entry import EntryState
 from catalog.imports.newest_metadata import Header, strip_metadata_suffix
 from catalog.tables.relation import Relation, RelationKind
+from firn.protocol.imports import EntryState
 from firn.protocol.locations import lies_in, normalize_location
 
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from enum import StrEnum
 from typing import Any, NewType
 from uuid import UUID
 
 from catalog.errors import Conflict
 from catalog.names import CatalogName
-from firn.protocol.operations import OperationStatus
+from firn.protocol.operations import OperationKind, OperationStatus
 
 OperationId = NewType("OperationId", UUID)
 BatchId = NewType("BatchId", UUID)
@@ -23,21 +22,6 @@ BatchId = NewType("BatchId", UUID)
 
 WAITING, BLOCKED, ELIGIBLE = "waiting", "blocked", "eligible"
 """The first phase of all operations, and the last ones of a check; an upgrade may end as blocked, too."""
-
-
-class OperationKind(StrEnum):
-    """What is being done."""
-
-    UPGRADE = "upgrade"
-    DOWNGRADE = "downgrade"
-    CHECK = "check"
-    """What an upgrade would find, and nothing else."""
-    IMPORT = "import"
-
-    @property
-    def can_pause(self) -> bool:
-        """Whether it can begin anew at any time, which is how it goes on."""
-        return self in (OperationKind.UPGRADE, OperationKind.CHECK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 
 from catalog.files.file_layout import FEWEST_FILES
 from catalog.maintenance.merge import measure_pending, read_merge_trigger
@@ -17,18 +16,7 @@ from catalog.planning.facts import TableFacts
 from catalog.planning.trigger_result import format_count
 from catalog.policy.units import format_duration
 from catalog.tables.relation import TableStats
-
-
-class HealthPart(StrEnum):
-    """What can be wrong with a table."""
-
-    SMALL_FILES = "small-files"
-    DELETES = "deletes"
-    PENDING = "pending"
-    SNAPSHOTS = "snapshots"
-    MANIFESTS = "manifests"
-    SKEW = "skew"
-
+from firn.protocol.health import HealthPart
 
 POINTS = {
     HealthPart.SMALL_FILES: 30,

@@ -6,11 +6,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from catalog.imports.entry import Entry, EntryState
+from catalog.imports.entry import Entry
 from catalog.imports.spec import ImportSpec, Secrets
 from catalog.jobs.operation import OperationId
 from catalog.names import Namespace
 from catalog.ports.page import Page
+from firn.protocol.imports import EntryState
 
 
 class ImportEntries(Protocol):

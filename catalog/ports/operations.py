@@ -6,9 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from catalog.jobs.operation import BatchId, Operation, OperationId, OperationKind, Tally
+from catalog.jobs.operation import BatchId, Operation, OperationId, Tally
 from catalog.names import CatalogName
 from catalog.ports.page import Page
+from firn.protocol.operations import OperationKind
 
 
 class Operations(Protocol):

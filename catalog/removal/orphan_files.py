@@ -18,6 +18,7 @@ from catalog.iceberg.json import Json
 from catalog.jobs.job import JobId
 from catalog.names import CatalogName, RelationId
 from firn.protocol.locations import lies_in, normalize_location
+from firn.protocol.orphans import BatchState
 
 BATCH = 200
 """Files that one report names, and that are moved while nobody can add a table or end the lease."""
@@ -38,17 +39,6 @@ class KeepReason(StrEnum):
     NOTED = "noted already"
     IN_HIVE = "Hive may read it"
     HIVE_UNKNOWN = "not known whether Hive reads it"
-
-
-class BatchState(StrEnum):
-    """How far a batch has come. What was moved at all is told by the storage, not by the state."""
-
-    MOVING = "moving"  # its report may be missing; any part of its files may be aside
-    ASIDE = "aside"  # moved, and can be put back
-    NOTED = "noted"  # left in place, where the store cannot rename: looked at again when its time is over
-    DELETING = "deleting"  # there is no way back
-    DELETED = "deleted"
-    LOST = "lost"  # its report is gone, as when somebody has emptied the quarantine: nothing is deleted or put back
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,28 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from uuid import UUID
 
 from catalog.names import CatalogName, TableName
 from catalog.removal.purge import NO_PROGRESS, PurgeProgress
+from firn.protocol.dropped import DroppedKind, DroppedState
 from firn.protocol.names import join_name
-
-
-class DroppedKind(StrEnum):
-    """What was dropped."""
-
-    TABLE = "table"
-    VIEW = "view"
-    KEYED = "keyed"
-    NAMESPACE = "namespace"  # with all that was in it, which is listed beside it
-
-
-class DroppedState(StrEnum):
-    """What can still be done about it."""
-
-    DROPPED = "dropped"  # it can be brought back
-    PURGING = "purging"  # its files are being deleted: there is no way back
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

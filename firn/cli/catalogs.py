@@ -9,7 +9,7 @@ import typer
 from firn.catalogs import ALLOWED
 from firn.cli.columns import pairs
 from firn.cli.context import CliContext, command
-from firn.wire import Catalog
+from firn.protocol.answers.catalogs import CatalogOut
 
 app = typer.Typer(help="Catalogs: named warehouses, each optionally linked to a Hive Metastore.", no_args_is_help=True)
 
@@ -100,7 +100,7 @@ def drop_catalog(
     show.emit({"dropped": name}, lambda: show.line(f"dropped catalog {name}; its warehouse is untouched"))
 
 
-def _facts(catalog: Catalog, url: str) -> dict[str, object]:
+def _facts(catalog: CatalogOut, url: str) -> dict[str, object]:
     return {
         "catalog": catalog.name,
         "warehouse": catalog.warehouse,

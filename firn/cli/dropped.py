@@ -9,7 +9,7 @@ import typer
 
 from firn.cli.context import CliContext, command
 from firn.cli.show import moment
-from firn.wire import Drop, Dropped, Undropped
+from firn.protocol.answers.dropped import DropOut, DroppedOut, UndropOut
 
 TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="NAMESPACE.TABLE or CATALOG.NAMESPACE.TABLE")]
 EntryId = Annotated[UUID | None, typer.Option("--id", help="Of several of that name, this one; else the newest.")]
@@ -96,7 +96,7 @@ def unprotect_table(ctx: CliContext, table: TableArg) -> None:
     _protect(ctx, table, protected=False)
 
 
-def tell_undropped(ctx: CliContext, done: Undropped, *, dry_run: bool) -> None:
+def tell_undropped(ctx: CliContext, done: UndropOut, *, dry_run: bool) -> None:
     """What came back, what could not, and how well its files were looked for."""
     show = ctx.show
 
@@ -127,23 +127,23 @@ def _entry(ctx: CliContext, table: str, entry_id: UUID | None) -> UUID:
     return ctx.client.dropped.find(table).id if entry_id is None else entry_id
 
 
-def _dropped(name: str, done: Drop) -> str:
+def _dropped(name: str, done: DropOut) -> str:
     after = "its files are deleted then" if done.purge else "its files stay"
     if not done.kept:
         return f"dropped {name}; {'its files are being deleted' if done.purge else 'its files are untouched'}"
     return f"dropped {name}; until {moment(done.keep_until)} `firn table undrop` brings it back, {after}"
 
 
-def _is_wanted(one: Dropped, namespace: str | None, search: str | None) -> bool:
+def _is_wanted(one: DroppedOut, namespace: str | None, search: str | None) -> bool:
     within = namespace is None or one.name == namespace or one.name.startswith(f"{namespace}.")
     return within and (search is None or search.lower() in one.name.lower())
 
 
-def _until(one: Dropped) -> str:
+def _until(one: DroppedOut) -> str:
     return "being purged" if one.state == "purging" else moment(one.keep_until)
 
 
-def _after(one: Dropped) -> str:
+def _after(one: DroppedOut) -> str:
     if one.kind == "namespace":
         return "forgotten"
     return "files deleted" if one.purge else "files stay"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from firn.cli.show import Show, size
-from firn.wire import DryRun
+from firn.protocol.answers.jobs import DryRunOut
 
 _SHOWN = (("files", str), ("bytes", size), ("deletes", str))
 
 
-def show_dry_run(show: Show, planned: DryRun) -> None:
+def show_dry_run(show: Show, planned: DryRunOut) -> None:
     """What a job would do, to what, and what would be gained."""
     show.line(f"would {planned.action}")
     rows = [(one.items, one.count, "" if one.bytes is None else size(one.bytes)) for one in planned.affected]

@@ -12,8 +12,8 @@ from firn.cli.context import CliContext, command
 from firn.cli.show import Show, moment, size
 from firn.cli.watch import check_operation, note_missing_optimizers, watch_job, watch_operation, watch_publish
 from firn.errors import FirnError, NotFound, Unavailable
+from firn.protocol.answers.jobs import JobOut
 from firn.transport import Json
-from firn.wire import Job
 
 app = typer.Typer(help="Tables of the catalog's Hive Metastore.", no_args_is_help=True)
 
@@ -167,7 +167,7 @@ def sync_hive(
     for name in _matching(ctx, tables, only_upgraded=True):
         synced = ctx.client.hive.sync(name, everything=everything)
         if synced["job"] is not None:
-            synced["job"] = watch_job(ctx, Job.model_validate(synced["job"])).json_value()
+            synced["job"] = watch_job(ctx, JobOut.read(synced["job"])).json_value()
         done.append(synced)
     rows = [(one["table"], one["outcome"], one["message"], one["job"] and one["job"]["status"]) for one in done]
     show.emit(done, lambda: show.table(("table", "outcome", "message", "job"), rows, none="nothing to sync"))
@@ -259,7 +259,7 @@ def _published(ctx: CliContext, name: str, *, merge: bool) -> Json:
     """What became of it, with its last job, and what Hive lacks then: the server goes from the merge to the publish."""
     told = ctx.client.hive.publish(name, merge=merge)
     if told["job"] is not None:
-        note_missing_optimizers(ctx, Job.model_validate(told["job"]))
+        note_missing_optimizers(ctx, JobOut.read(told["job"]))
     over = watch_publish(ctx, name)
     job = None if over["job_id"] is None else ctx.client.jobs.get(over["job_id"]).json_value()
     left = _not_yet(ctx.client.hive.show(name)).get("not in Hive yet")

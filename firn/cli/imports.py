@@ -12,7 +12,9 @@ from firn.cli import tables
 from firn.cli.context import CliContext, command
 from firn.cli.watch import check_operation, watch_operation
 from firn.errors import Invalid
-from firn.wire import ImportEntry, ImportOptions, Operation
+from firn.imports import ImportOptions
+from firn.protocol.answers.imports import EntryOut
+from firn.protocol.answers.operations import OperationOut
 
 NEEDS_A_PERSON = ("conflict", "ambiguous", "failed")
 
@@ -97,7 +99,7 @@ def import_tables(  # noqa: PLR0913, PLR0917 -- its options are what people type
 
 def _started(
     ctx: CliContext, name: str, sources: Mapping[str, str | None], options: ImportOptions, resume: str | None
-) -> Operation:
+) -> OperationOut:
     named = [(kind, address) for kind, address in sources.items() if address is not None]
     if len(named) != (0 if resume else 1):
         raise Invalid(
@@ -109,7 +111,7 @@ def _started(
     return ctx.client.imports.start(name, kind, address, options)
 
 
-def _watch(ctx: CliContext, name: str, started: Operation, *, no_wait: bool) -> None:
+def _watch(ctx: CliContext, name: str, started: OperationOut, *, no_wait: bool) -> None:
     if no_wait:
         said = f"import {started.id} runs; watch it with `firn catalog import {name} --resume {started.id}`"
         ctx.show.emit(started.json_value(), lambda: ctx.show.line(said))
@@ -117,7 +119,7 @@ def _watch(ctx: CliContext, name: str, started: Operation, *, no_wait: bool) -> 
     _tell(ctx, name, watch_operation(ctx, started))
 
 
-def _tell(ctx: CliContext, catalog: str, ended: Operation) -> None:
+def _tell(ctx: CliContext, catalog: str, ended: OperationOut) -> None:
     show = ctx.show
     entries = [one for one in ctx.client.imports.entries(catalog, ended.id) if one.kind != "namespace"]
     is_plan = bool(ended.result.get("dry_run"))
@@ -130,7 +132,7 @@ def _tell(ctx: CliContext, catalog: str, ended: Operation) -> None:
         raise typer.Exit(1)
 
 
-def _show(ctx: CliContext, ended: Operation, entries: list[ImportEntry]) -> None:
+def _show(ctx: CliContext, ended: OperationOut, entries: list[EntryOut]) -> None:
     show = ctx.show
     if entries:
         rows = [(one.name, one.kind, one.state, _remark(one), one.metadata_location) for one in entries]
@@ -141,10 +143,10 @@ def _show(ctx: CliContext, ended: Operation, entries: list[ImportEntry]) -> None
         show.note(f"note: {note}")
 
 
-def _is_worth_a_line(entry: ImportEntry) -> bool:
+def _is_worth_a_line(entry: EntryOut) -> bool:
     return entry.state not in ("registered", "there") or bool(entry.reason or entry.warnings)
 
 
-def _remark(entry: ImportEntry) -> str | None:
+def _remark(entry: EntryOut) -> str | None:
     reason = [one for one in (entry.reason, entry.hint) if one]
     return "; ".join([*reason, *entry.warnings]) or None

@@ -14,9 +14,9 @@ from firn.cli.orphans import show_batches
 from firn.cli.show import Show, moment
 from firn.cli.table_jobs import run_job
 from firn.cli.watch import JOB_COLUMNS, job_row, state_of, tell_job, watch_job
+from firn.protocol.answers.jobs import AttemptOut, JobOut
 from firn.protocol.jobs import JobStatus
 from firn.transport import Json
-from firn.wire import Attempt, Job
 
 app = typer.Typer(help="Background jobs.", no_args_is_help=True)
 
@@ -114,7 +114,7 @@ def retry_job(
     tell_job(ctx.show, again)
 
 
-def _show(show: Show, job: Job) -> None:
+def _show(show: Show, job: JobOut) -> None:
     told_of = job.json_value()
     show.facts(
         {
@@ -136,6 +136,6 @@ def _show(show: Show, job: Job) -> None:
         show.facts({f"{part} {name}": value for name, value in told_of.get(part, {}).items()})
 
 
-def _attempt(one: Attempt) -> str:
+def _attempt(one: AttemptOut) -> str:
     until = "" if one.ended_at is None else f" to {moment(one.ended_at)}: {one.outcome}"
     return f"{one.optimizer}, {moment(one.leased_at)}{until}"

@@ -10,8 +10,9 @@ from firn.cli.context import CliContext, command
 from firn.cli.show import Show, moment
 from firn.cli.table_jobs import run_job
 from firn.errors import Invalid
+from firn.protocol.answers.jobs import JobOut
+from firn.protocol.answers.keys import KeysOut, RepeatedKeyOut
 from firn.protocol.jobs import JobStatus
-from firn.wire import Job, Keys, RepeatedKey
 
 TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="NAMESPACE.TABLE or CATALOG.NAMESPACE.TABLE")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, do nothing.")]
@@ -24,7 +25,7 @@ def add_to(app: typer.Typer) -> None:
     command(app, "resolve-keys", waits=True)(resolve_keys)
 
 
-def key_facts(keys: Keys) -> str:
+def key_facts(keys: KeysOut) -> str:
     """What the last count has found, in one line."""
     if keys.keys:
         found = f"{keys.keys:,} occur more than once ({keys.surplus_rows:,} duplicate rows)"
@@ -37,7 +38,7 @@ def key_facts(keys: Keys) -> str:
 
 def show_repeated(show: Show, result: dict[str, Any]) -> None:
     """Some of the keys that a job has found, with the files in which they lie."""
-    found = [RepeatedKey.model_validate(one) for one in result.get("sample", ())]
+    found = [RepeatedKeyOut.read(one) for one in result.get("sample", ())]
     rows = [(", ".join(f"{name}={value}" for name, value in one.key.items()), one.rows, _files(one)) for one in found]
     if rows:
         show.table(("key", "rows", "files"), rows, none="")
@@ -75,11 +76,11 @@ def resolve_keys(
         _show_keys(ctx, job)
 
 
-def _show_keys(ctx: CliContext, job: Job) -> None:
+def _show_keys(ctx: CliContext, job: JobOut) -> None:
     if not ctx.show.json and job.status is JobStatus.SUCCEEDED:
         show_repeated(ctx.show, job.result)
 
 
-def _files(one: RepeatedKey) -> str:
+def _files(one: RepeatedKeyOut) -> str:
     more = f" and {one.more_files:,} more" if one.more_files else ""
     return ", ".join(one.files) + more

@@ -11,7 +11,7 @@ from firn.cli.context import CliContext, command
 from firn.cli.dropped import DryRun, tell_undropped
 from firn.cli.show import moment
 from firn.errors import Invalid, NotFound
-from firn.wire import NamespaceDropped
+from firn.protocol.answers.dropped import NamespaceDropOut
 
 app = typer.Typer(help="Namespaces: where tables are, also inside one another.", no_args_is_help=True)
 
@@ -87,7 +87,7 @@ def unprotect_namespace(ctx: CliContext, namespace: NamespaceArg) -> None:
     show.emit(done, lambda: show.line(f"{namespace} can be dropped again"))
 
 
-def _tell_dropped(ctx: CliContext, namespace: str, done: NamespaceDropped, *, dry_run: bool) -> None:
+def _tell_dropped(ctx: CliContext, namespace: str, done: NamespaceDropOut, *, dry_run: bool) -> None:
     verb = "would drop" if dry_run else "dropped"
     for one in done.dropped:
         ctx.show.line(f"{verb} {one.kind} {one.name}")

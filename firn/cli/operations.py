@@ -12,7 +12,7 @@ from firn.cli.context import CliContext, command
 from firn.cli.show import Show, moment
 from firn.cli.watch import pace_of
 from firn.errors import Invalid
-from firn.wire import Batch, Operation
+from firn.protocol.answers.operations import BatchOut, OperationOut
 
 app = typer.Typer(help="Upgrades and imports, which the server does itself.", no_args_is_help=True)
 
@@ -65,8 +65,8 @@ def _turn(
     ctx: CliContext,
     operation: UUID | None,
     batch: UUID | None,
-    one: Callable[[UUID], Operation],
-    all_of: Callable[[UUID], Batch],
+    one: Callable[[UUID], OperationOut],
+    all_of: Callable[[UUID], BatchOut],
 ) -> None:
     if (operation is None) == (batch is None):
         raise Invalid("it is not clear what is meant", hint="give an OPERATION or a --batch")
@@ -78,11 +78,11 @@ def _turn(
         ctx.show.emit(moved.json_value(), lambda: ctx.show.line(f"batch {moved.id}: {counts}"))
 
 
-def _emit(show: Show, found: Operation) -> None:
+def _emit(show: Show, found: OperationOut) -> None:
     facts = dict(zip(_COLUMNS, _row(found), strict=True))
     show.emit(found.json_value(), lambda: show.facts({**facts, "what to do": found.hint}))
 
 
-def _row(one: Operation) -> tuple[object, ...]:
+def _row(one: OperationOut) -> tuple[object, ...]:
     since = moment(one.created_at)
     return (one.id, one.kind, one.target, one.outcome, one.phase, pace_of(one) or None, since, one.error)

@@ -12,7 +12,8 @@ from firn.cli.context import CliContext, command
 from firn.cli.show import moment, size
 from firn.cli.table_jobs import run_job
 from firn.errors import Invalid, NotFound
-from firn.wire import Job, OrphanBatch
+from firn.protocol.answers.jobs import JobOut
+from firn.protocol.answers.orphans import OrphanBatchOut
 
 TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="NAMESPACE.TABLE or CATALOG.NAMESPACE.TABLE")]
 
@@ -24,7 +25,7 @@ def add_to(app: typer.Typer) -> None:
     command(app, "restore-files")(restore_files)
 
 
-def show_batches(ctx: CliContext, batches: Sequence[OrphanBatch], *, none: str) -> None:
+def show_batches(ctx: CliContext, batches: Sequence[OrphanBatchOut], *, none: str) -> None:
     """Files of batches, a line each."""
     rows = [
         (file.path, size(file.bytes), moment(file.modified), file.state, moment(one.taken_at), _goes(one))
@@ -47,7 +48,7 @@ def remove_orphans(
     The dry run is a job too, which waits for an optimizer: to find orphans every file has to be listed.
     """
 
-    def show_paths(job: Job) -> None:
+    def show_paths(job: JobOut) -> None:
         for path in job.result.get("orphans", ()):
             ctx.show.line(path)
 
@@ -74,7 +75,7 @@ def restore_files(
     ctx.show.emit({"restored": back}, lambda: ctx.show.line(f"{len(back)} files are in their places again"))
 
 
-def _goes(batch: OrphanBatch) -> str:
+def _goes(batch: OrphanBatchOut) -> str:
     if batch.deleted_at is not None:
         return moment(batch.deleted_at)
     return "" if batch.deleted_after is None else f"after {moment(batch.deleted_after)}"

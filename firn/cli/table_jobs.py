@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from firn.cli.context import CliContext
 from firn.cli.dry_run import show_dry_run
 from firn.cli.watch import tell_job, watch_job
+from firn.protocol.answers.jobs import DryRunOut, JobOut
 from firn.transport import Json
-from firn.wire import DryRun, Job
 
 
 def run_job(
@@ -19,16 +19,16 @@ def run_job(
     *,
     dry_run: bool,
     wait: bool,
-    show_result: Callable[[Job], None] = lambda _: None,
-) -> Job | None:
+    show_result: Callable[[JobOut], None] = lambda _: None,
+) -> JobOut | None:
     """The job once it has ended or, without `wait`, as it was started; None for a dry run that the server answered.
 
     `show_result` shows people what the job has found, before how it ended. A job that failed ends the command.
     """
     show, handle = ctx.show, ctx.client.tables[table]
-    started: DryRun | Job
+    started: DryRunOut | JobOut
     started = handle.dry_run(kind, **(options or {})) if dry_run else handle.start_job(kind, **(options or {}))
-    if isinstance(started, DryRun):
+    if isinstance(started, DryRunOut):
         planned = started
         show.emit(planned.json_value(), lambda: show_dry_run(show, planned))
         return None

@@ -17,10 +17,10 @@ from firn.cli.show import Show, moment, size
 from firn.cli.table_jobs import run_job
 from firn.cli.upkeep import add_to as add_upkeep
 from firn.errors import Invalid
+from firn.protocol.answers.tables import TableOut
 from firn.protocol.tables import Sort, TableKind
 from firn.protocol.tasks.files import RewriteStrategy
 from firn.protocol.tasks.merge import MergeMode
-from firn.wire import Table
 
 app = typer.Typer(help="Plain and keyed tables.", no_args_is_help=True)
 add_to(app)
@@ -242,7 +242,7 @@ def count_values(ctx: CliContext, table: TableArg, *, dry_run: DryRun = False, n
     run_job(ctx, table, "statistics", dry_run=dry_run, wait=not no_wait)
 
 
-def _show(show: Show, table: Table) -> None:
+def _show(show: Show, table: TableOut) -> None:
     keyed = table.kind == "keyed"
     show.facts(
         {

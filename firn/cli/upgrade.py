@@ -16,8 +16,8 @@ from firn.cli.unique import check_unique
 from firn.cli.watch import check_operation, watch_batch, watch_operation
 from firn.errors import Invalid
 from firn.hive import Key
+from firn.protocol.answers.operations import OperationOut
 from firn.transport import Json
-from firn.wire import Operation
 
 app = hive.app  # a command of `firn hive` too; it fills a file of its own
 
@@ -80,7 +80,7 @@ def _upgrade_many(
     ctx: CliContext, tables: Sequence[str], keys: Mapping[str, Key], properties: Mapping[str, str], *, dry_run: bool
 ) -> None:
     """Each on its own; those of one catalog are one batch."""
-    show, found = ctx.show, list[Operation]()
+    show, found = ctx.show, list[OperationOut]()
     for catalog, some in _by_catalog(ctx, tables).items():
         mine = {name.partition(".")[2]: key for name, key in keys.items() if name.partition(".")[0] == catalog}
         started = ctx.client.hive.upgrade_many(
@@ -97,13 +97,13 @@ def _upgrade_many(
         raise typer.Exit(1)
 
 
-def _report(operation: Operation) -> Json:
+def _report(operation: OperationOut) -> Json:
     """As `check` tells of one table."""
     told = {"table": operation.target, "eligible": operation.outcome == "eligible", "error": operation.error}
     return {**told, **operation.result}
 
 
-def _tell(ctx: CliContext, found: Sequence[Operation]) -> None:
+def _tell(ctx: CliContext, found: Sequence[OperationOut]) -> None:
     """One line a table; what is in the way comes with what to do."""
     rows = [
         (
@@ -124,7 +124,7 @@ def _tell(ctx: CliContext, found: Sequence[Operation]) -> None:
     ctx.show.note(", ".join(f"{count:,} {outcome}" for outcome, count in sorted(counts.items())))
 
 
-def _in_the_way(operation: Operation) -> list[str]:
+def _in_the_way(operation: OperationOut) -> list[str]:
     checks = operation.result.get("checks", ())
     blockers = [f"{one['code']}: {one['message']}. {one['advice']}" for one in checks if one["status"] == "blocked"]
     if blockers or operation.error is None:

@@ -12,7 +12,9 @@ from firn.cli.context import CliContext, command
 from firn.cli.durations import duration_ms
 from firn.cli.show import Show, moment, size
 from firn.errors import Invalid
-from firn.wire import Blocker, Health, Next, Predicted
+from firn.protocol.answers.blockers import TableBlockerOut
+from firn.protocol.answers.health import TableHealthOut
+from firn.protocol.answers.tables import NextOut, PredictedOut
 
 TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="NAMESPACE.TABLE or CATALOG.NAMESPACE.TABLE")]
 
@@ -32,7 +34,7 @@ def explain_table(ctx: CliContext, table: TableArg) -> None:
     show.emit(found.json_value(), lambda: _tell(show, found))
 
 
-def _tell(show: Show, found: Next) -> None:
+def _tell(show: Show, found: NextOut) -> None:
     due = f"{found.kind} is due: " if found.due else "nothing is due: "
     later = f" (looked at again {moment(found.next_at)})" if found.next_at else ""
     show.line(due + found.reason + later)
@@ -40,7 +42,7 @@ def _tell(show: Show, found: Next) -> None:
         show.line(f"{found.kind} would bring {gain_text(found.predicted)}")
 
 
-def gain_text(gain: Predicted) -> str:
+def gain_text(gain: PredictedOut) -> str:
     """What changes, and how long it takes."""
     pairs = (
         ("files", str(gain.files_before), str(gain.files_after)),
@@ -62,7 +64,7 @@ def show_health(
     show.emit(found.json_value(), lambda: _score(show, found))
 
 
-def _score(show: Show, found: Health) -> None:
+def _score(show: Show, found: TableHealthOut) -> None:
     show.line(f"{found.score} of 100")
     rows = [(one.part, one.points_lost, one.max_points, one.detail) for one in found.parts]
     show.table(("part", "lost", "of", "because"), rows, none="nothing was measured")
@@ -102,5 +104,5 @@ def list_blockers(ctx: CliContext, table: TableArg) -> None:
     show.emit([one.json_value() for one in found], lambda: show.table(columns, rows, none="nothing blocks it"))
 
 
-def _row(one: Blocker) -> tuple[str | None, ...]:
+def _row(one: TableBlockerOut) -> tuple[str | None, ...]:
     return moment(one.until), one.set_by, ", ".join(one.kinds) or "all", one.reason, str(one.id)

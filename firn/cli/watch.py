@@ -10,10 +10,11 @@ import typer
 from firn.cli.context import CliContext
 from firn.cli.show import Show, moment
 from firn.errors import FirnError
+from firn.protocol.answers.jobs import JobOut
+from firn.protocol.answers.operations import BatchOut, OperationOut
 from firn.protocol.jobs import JobStatus
 from firn.protocol.operations import OperationStatus
 from firn.transport import Json
-from firn.wire import Batch, Job, Operation
 
 NOTHING_TO_DO = "nothing to do"
 _NAMED_BELOW = 500
@@ -23,7 +24,7 @@ _OPERATIONS = "; `firn operation show` tells how far it is, `firn operation canc
 _MORE = "; `firn job show` tells how far it is, `firn job cancel` gives it up"
 
 
-def watch_job(told: CliContext, job: Job) -> Job:
+def watch_job(told: CliContext, job: JobOut) -> JobOut:
     """The job once it has ended, its progress shown on the way."""
     note_missing_optimizers(told, job)
     with _going_on(told, f"job {job.id}", _MORE), told.show.progress(f"{job.kind} {job.table}") as seen:
@@ -34,13 +35,13 @@ def watch_job(told: CliContext, job: Job) -> Job:
         )
 
 
-def note_missing_optimizers(told: CliContext, job: Job) -> None:
+def note_missing_optimizers(told: CliContext, job: JobOut) -> None:
     """Say so where a job has nobody to run it."""
     if job.status is JobStatus.PENDING and not told.client.optimizers():
         told.show.note("no optimizer is registered: the job waits for one, start it with `firn optimizer`")
 
 
-def watch_operation(told: CliContext, operation: Operation) -> Operation:
+def watch_operation(told: CliContext, operation: OperationOut) -> OperationOut:
     """The operation once it has ended, its progress shown on the way."""
     what = f"{operation.kind} of {operation.target} (operation {operation.id})"
     with _going_on(told, what, _OPERATIONS), told.show.progress(f"{operation.kind} {operation.target}") as seen:
@@ -65,20 +66,20 @@ def watch_publish(told: CliContext, table: str) -> Json:
         return told.client.hive.wait_for_publish(table, seconds=told.timeout, seen=tell)
 
 
-def watch_batch(told: CliContext, batch: Batch, catalog: str) -> Batch:
+def watch_batch(told: CliContext, batch: BatchOut, catalog: str) -> BatchOut:
     """All of it once it has ended: how many stand where, and how far those are that run."""
     what = f"{batch.kind} of {batch.tables:,} tables"
     more = f"; `firn operation list --batch {batch.id}` tells how far it is, `firn operation pause --batch …` holds it"
     with _going_on(told, f"{what} (batch {batch.id})", more), told.show.progress(what) as seen:
 
-        def tell(now: Batch) -> None:
+        def tell(now: BatchOut) -> None:
             ended = now.tables - now.unfinished
             seen("", ended, now.tables, _counts(told, now))
 
         return told.client.hive.wait_for_batch(batch.id, catalog, seconds=told.timeout, seen=tell)
 
 
-def _counts(told: CliContext, batch: Batch) -> str:
+def _counts(told: CliContext, batch: BatchOut) -> str:
     """In words, with what runs by name: nobody reads more than a few lines of them."""
     counts = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(batch.outcomes.items()))
     if not batch.outcomes.get("running") or batch.tables > _NAMED_BELOW or not told.show.has_bars:
@@ -87,7 +88,7 @@ def _counts(told: CliContext, batch: Batch) -> str:
     return "\n".join([counts, *(f"{one.target}: {_phase(one)}, {pace_of(one)}".rstrip(", ") for one in running)])
 
 
-def pace_of(operation: Operation) -> str:
+def pace_of(operation: OperationOut) -> str:
     """How far it is, at which speed, and how long it will take at that speed."""
     done, total, since = operation.done, operation.total, operation.phase_at
     if not total:
@@ -121,7 +122,7 @@ def _going_on(told: CliContext, what: str, more: str = "") -> Iterator[None]:
         raise
 
 
-def tell_job(show: Show, job: Job) -> None:
+def tell_job(show: Show, job: JobOut) -> None:
     """How it ended, for people; a failed one ends the command with 1."""
     if not show.json:
         facts = {"job": job.id, "did": f"{job.kind} {job.table}", "status": state_of(job), "error": job.error}
@@ -131,19 +132,19 @@ def tell_job(show: Show, job: Job) -> None:
         raise typer.Exit(1)
 
 
-def state_of(job: Job) -> str:
+def state_of(job: JobOut) -> str:
     """Its status; of a job that has succeeded and changed nothing that there was nothing to do."""
     return job.outcome if job.outcome == NOTHING_TO_DO else str(job.status)
 
 
-def check_operation(operation: Operation) -> None:
+def check_operation(operation: OperationOut) -> None:
     """Fail as the operation did."""
     if operation.status is not OperationStatus.SUCCEEDED:
         reason = operation.error or f"it was {operation.status}"
         raise FirnError(f"{operation.kind} of {operation.target}: {reason}", hint=operation.hint)
 
 
-def job_row(job: Job) -> tuple[object, ...]:
+def job_row(job: JobOut) -> tuple[object, ...]:
     """One line of a list of jobs."""
     stands = (job.kind, state_of(job), job.reason)
     return (job.id, f"{job.catalog}.{job.table}", *stands, moment(job.created_at), job.error)
@@ -152,19 +153,19 @@ def job_row(job: Job) -> tuple[object, ...]:
 JOB_COLUMNS = ("job", "table", "kind", "status", "reason", "created", "error")
 
 
-def _stage(job: Job) -> str:
+def _stage(job: JobOut) -> str:
     if job.status is JobStatus.PENDING:
         return "waiting for an optimizer"
     return str(job.progress.get("stage") or job.status)
 
 
-def _phase(operation: Operation) -> str:
+def _phase(operation: OperationOut) -> str:
     """Where it is, and why when it waits."""
     if operation.status is OperationStatus.PAUSED:
         return f"paused: `firn operation resume {operation.id}` lets it go on"
     return operation.phase if operation.error is None else f"{operation.phase}: {operation.error}"
 
 
-def _count(job: Job, name: str) -> int:
+def _count(job: JobOut, name: str) -> int:
     value = job.progress.get(name)
     return value if isinstance(value, int) else 0

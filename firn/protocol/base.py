@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from enum import StrEnum
+from typing import Annotated, Any, Self, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    PrivateAttr,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 from pydantic_core import CoreSchema
 
 
@@ -44,3 +52,40 @@ class Request(BaseModel):
     def __get_pydantic_core_schema__(cls, source: type[BaseModel], handler: GetCoreSchemaHandler, /) -> CoreSchema:
         """Not by pydantic's own strict mode: it would also refuse text for enums, times and UUIDs."""
         return cast("CoreSchema", _make_strict(handler(source)))
+
+
+def _keep_unknown(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+    """The member of the enumeration, or the text itself where this version does not know such a member."""
+    try:
+        return validate(value)
+    except ValueError:
+        if isinstance(value, str):
+            return value
+        raise
+
+
+_Enumeration = TypeVar("_Enumeration", bound=StrEnum)
+Open = Annotated[_Enumeration, WrapValidator(_keep_unknown)]
+"""An enumeration to which a newer server may add members: an older client reads those as text."""
+
+
+class Out(BaseModel):
+    """An answer of the management API.
+
+    The server constructs it, also from a domain value's attributes. The client reads it from the server's JSON.
+    """
+
+    model_config = ConfigDict(from_attributes=True, frozen=True)
+
+    _document: Any = PrivateAttr(default=None)
+
+    @classmethod
+    def read(cls, document: Any) -> Self:
+        """The answer in a JSON document. Fields that a newer server adds stay in `json_value()`."""
+        answer = cls.model_validate(document)
+        answer._document = document  # noqa: SLF001 -- an attribute of this class
+        return answer
+
+    def json_value(self) -> Any:
+        """The JSON document that the server sent; where this program constructed the answer, its fields as JSON."""
+        return self.model_dump(mode="json") if self._document is None else self._document

@@ -18,3 +18,18 @@ class OperationStatus(StrEnum):
     def is_final(self) -> bool:
         """Whether nothing more will happen."""
         return self not in (OperationStatus.RUNNING, OperationStatus.PAUSED)
+
+
+class OperationKind(StrEnum):
+    """What is being done."""
+
+    UPGRADE = "upgrade"
+    DOWNGRADE = "downgrade"
+    CHECK = "check"
+    """What an upgrade would find, and nothing else."""
+    IMPORT = "import"
+
+    @property
+    def can_pause(self) -> bool:
+        """Whether it can begin anew at any time, which is how it goes on."""
+        return self in (OperationKind.UPGRADE, OperationKind.CHECK)

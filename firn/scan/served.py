@@ -14,9 +14,9 @@ from pyiceberg.table import Table
 
 from firn.errors import NotFound
 from firn.names import split_name
+from firn.protocol.answers.pins import PinOut
 from firn.scan.scan import Pin, Pinned
 from firn.transport import Json, Transport
-from firn.wire import Pin as WirePin
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class Served:
         """Both stores as they are now; None for what is no keyed table, as far as this API knows."""
         path = f"/catalogs/{quote(self.catalog, safe='')}/tables/{quote(self.table, safe='')}/pin"
         try:
-            told = WirePin.model_validate(self.transport.get(path))
+            told = PinOut.read(self.transport.get(path))
         except NotFound:
             return None
         return Pin(

@@ -8,7 +8,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from catalog.access.audit_log import AuditFilter, Verdict
-from server.api.deps import Out, PageOut, PagingDep, ServicesDep
+from firn.protocol.base import Out
+from server.api.deps import PageOut, PagingDep, ServicesDep
 
 router = APIRouter(prefix="/audit", tags=["access"])
 

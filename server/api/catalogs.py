@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -10,9 +9,11 @@ from fastapi import APIRouter, Query
 from catalog.access.privileges import Securable
 from catalog.names import Namespace, parse_namespace
 from catalog.tables.relation import Catalog
+from firn.protocol.answers.catalogs import CatalogOut, MetastoreDownOut
+from firn.protocol.base import Out
 from firn.protocol.base import Request as In
 from firn.protocol.names import join_name
-from server.api.deps import CatalogDep, Out, PageOut, PagingDep, ServicesDep, VisibilityDep
+from server.api.deps import CatalogDep, PageOut, PagingDep, ServicesDep, VisibilityDep
 from server.api.errors import refusals
 
 router = APIRouter(prefix="/catalogs", tags=["catalogs"])
@@ -25,38 +26,6 @@ class CatalogIn(In):
     warehouse: str
     metastore: str | None = None
     properties: dict[str, str] = {}
-
-
-class MetastoreDownOut(Out):
-    """A metastore that does not answer: since when, and why. Its listed tables are those of the last answer."""
-
-    since: datetime
-    reason: str
-
-
-class CatalogOut(Out):
-    """A catalog; `metastore_down` is about its metastore."""
-
-    name: str
-    warehouse: str
-    metastore: str | None
-    metastore_down: MetastoreDownOut | None
-    properties: dict[str, str]
-    created_at: datetime
-
-    @classmethod
-    def of(cls, catalog: Catalog) -> CatalogOut:
-        """A catalog as it is shown."""
-        return cls(
-            name=catalog.name,
-            warehouse=catalog.warehouse,
-            metastore=catalog.metastore_uri,
-            metastore_down=None
-            if catalog.metastore_down is None
-            else MetastoreDownOut.model_validate(catalog.metastore_down),
-            properties=catalog.properties,
-            created_at=catalog.created_at,
-        )
 
 
 class MisplacedOut(Out):
@@ -91,19 +60,21 @@ class NamespaceOut(Out):
 @router.get("", summary="List catalogs")
 def list_catalogs(services: ServicesDep, visible: VisibilityDep) -> list[CatalogOut]:
     """List the catalogs that the caller may see."""
-    return [CatalogOut.of(catalog) for catalog in services.namespaces.catalogs() if visible.catalog(catalog.name)]
+    return [build_catalog_out(catalog) for catalog in services.namespaces.catalogs() if visible.catalog(catalog.name)]
 
 
 @router.post("", status_code=201, summary="Create a catalog", responses=refusals(400, 409))
 def create_catalog(services: ServicesDep, body: CatalogIn) -> CatalogOut:
     """Create a catalog over a warehouse, optionally linked to a metastore."""
-    return CatalogOut.of(services.namespaces.create_catalog(body.name, body.warehouse, body.metastore, body.properties))
+    return build_catalog_out(
+        services.namespaces.create_catalog(body.name, body.warehouse, body.metastore, body.properties)
+    )
 
 
 @router.get("/{catalog}", summary="Show a catalog", responses=refusals(404))
 def show_catalog(services: ServicesDep, catalog: CatalogDep) -> CatalogOut:
     """Show one catalog."""
-    return CatalogOut.of(services.namespaces.catalog(catalog))
+    return build_catalog_out(services.namespaces.catalog(catalog))
 
 
 @router.delete("/{catalog}", status_code=204, summary="Drop a catalog", responses=refusals(404, 409))
@@ -121,7 +92,7 @@ def drop_catalog(
 def change_catalog_properties(services: ServicesDep, catalog: CatalogDep, body: CatalogPropertiesIn) -> CatalogOut:
     """Set and remove properties, such as `firn.drop.retention`. Tables dropped before keep their retention."""
     changed = services.namespaces.change_catalog_properties(catalog, updates=body.set, removals=body.remove)
-    return CatalogOut.of(changed)
+    return build_catalog_out(changed)
 
 
 @router.get("/{catalog}/namespaces", summary="List namespaces", responses=refusals(404))
@@ -167,4 +138,18 @@ def list_misplaced(services: ServicesDep, catalog: CatalogDep, page: PagingDep) 
     misplaced = services.misplaced.list(catalog, limit=page.size, cursor=page.cursor)
     return PageOut(
         items=[MisplacedOut.model_validate(table) for table in misplaced.items], next_cursor=misplaced.next_cursor
+    )
+
+
+def build_catalog_out(catalog: Catalog) -> CatalogOut:
+    """A catalog as it is shown."""
+    return CatalogOut(
+        name=catalog.name,
+        warehouse=catalog.warehouse,
+        metastore=catalog.metastore_uri,
+        metastore_down=None
+        if catalog.metastore_down is None
+        else MetastoreDownOut.model_validate(catalog.metastore_down),
+        properties=catalog.properties,
+        created_at=catalog.created_at,
     )

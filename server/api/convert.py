@@ -9,11 +9,13 @@ from fastapi import APIRouter, Query
 from catalog.errors import Invalid
 from catalog.keyed.spec import KeySpec
 from catalog.names import TableName
+from firn.protocol.answers.jobs import JobOut
+from firn.protocol.base import Out
 from firn.protocol.base import Request as In
-from server.api.deps import CatalogDep, Out, ServicesDep
+from server.api.deps import CatalogDep, ServicesDep
 from server.api.errors import refusals
 from server.api.hive import CheckOut, FullName
-from server.api.jobs import JobOut
+from server.api.jobs import build_job_out
 
 router = APIRouter()
 
@@ -88,7 +90,7 @@ def convert(services: ServicesDep, catalog: CatalogDep, full_name: FullName, bod
     request = body or ConvertIn()
     spec = _build_spec(request.primary_key, request.sequence_field)
     job = services.hive.conversions.start(catalog, full_name, _parse_name(request.name), spec, unique=request.unique)
-    return JobOut.of(job)
+    return build_job_out(job)
 
 
 def _build_spec(primary_key: list[str], sequence_field: str | None) -> KeySpec | None:

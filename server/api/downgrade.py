@@ -6,11 +6,13 @@ from datetime import datetime
 
 from fastapi import APIRouter
 
+from firn.protocol.answers.operations import OperationOut
+from firn.protocol.base import Out
 from firn.protocol.base import Request as In
-from server.api.deps import CatalogDep, Out, ServicesDep
+from server.api.deps import CatalogDep, ServicesDep
 from server.api.errors import refusals
 from server.api.hive import FullName
-from server.api.operations import OperationOut
+from server.api.operations import build_operation_out
 
 router = APIRouter()
 
@@ -66,4 +68,4 @@ def downgrade(
         catalog, full_name, wait_for_writers=options.wait_for_writers, purge=options.purge
     )
     services.hive.poke_downgrades()
-    return OperationOut.of(operation)
+    return build_operation_out(operation)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
@@ -11,77 +10,17 @@ from fastapi import APIRouter, Query, Request
 
 from catalog.access.privileges import Securable, formerly
 from catalog.names import TableName, parse_namespace
-from catalog.removal.undrop import Dropped, DroppedKind, DroppedState
+from catalog.removal.undrop import Dropped
+from firn.protocol.answers.dropped import DropOut, DroppedOut, NamespaceDropOut, PurgeOut, RestoredOut, UndropOut
+from firn.protocol.base import Out
 from firn.protocol.base import Request as In
+from firn.protocol.dropped import DroppedState, FilesState
 from firn.protocol.names import join_name
-from server.api.deps import CatalogDep, Out, PageOut, PagingDep, ServicesDep, TableDep, VisibilityDep
+from server.api.deps import CatalogDep, PageOut, PagingDep, ServicesDep, TableDep, VisibilityDep
 from server.api.errors import refusals
-from server.service.drop.undrop import FilesState
 from server.service.services import Services
 
 router = APIRouter(prefix="/catalogs/{catalog}", tags=["dropped"])
-
-
-class PurgeOut(Out):
-    """The progress of a purge. `stage` counts from 1: files, manifests, manifest lists, older metadata, metadata."""
-
-    stage: int
-    step: int
-    steps: int
-    deleted_files: int
-    kept_files: int
-    error: str | None
-
-
-class DroppedOut(Out):
-    """A dropped table, view or namespace; the actions that are allowed now, and why the others are not."""
-
-    id: UUID
-    name: str
-    kind: DroppedKind
-    state: DroppedState
-    dropped_at: datetime
-    keep_until: datetime
-    purge: bool
-    parent_id: UUID | None
-    namespaces: list[str]
-    files: FilesState
-    purging: PurgeOut | None
-    allowed_actions: list[str]
-    unavailable_actions: dict[str, str]
-
-    @classmethod
-    def of(cls, entry: Dropped, files: FilesState) -> DroppedOut:
-        """Build the answer from an entry."""
-        is_purging = entry.state is DroppedState.PURGING
-        unavailable_actions = dict.fromkeys(("undrop", "purge"), "its files are being deleted") if is_purging else {}
-        if files is FilesState.GONE:
-            unavailable_actions.setdefault("undrop", "its files are gone: an engine purged them")
-        own = ("id", "name", "kind", "state", "dropped_at", "keep_until", "purge", "parent_id")
-        return cls(
-            **{name: getattr(entry, name) for name in own},
-            namespaces=[path.replace("\x1f", ".") for path in entry.namespaces],
-            files=files,
-            purging=_describe_purge(entry) if is_purging else None,
-            allowed_actions=[action for action in ("undrop", "purge", "forget") if action not in unavailable_actions],
-            unavailable_actions=unavailable_actions,
-        )
-
-
-class DropOut(Out):
-    """The result of a drop; while `kept`, the table can be restored until `keep_until`."""
-
-    id: UUID
-    name: str
-    kept: bool
-    keep_until: datetime
-    purge: bool
-
-    @classmethod
-    def of(cls, entry: Dropped) -> DropOut:
-        """Build the answer from the entry of the drop."""
-        kept = entry.keep_until > entry.dropped_at
-        return cls(id=entry.id, name=entry.name, kept=kept, keep_until=entry.keep_until, purge=entry.purge)
 
 
 class UndropIn(In):
@@ -90,42 +29,11 @@ class UndropIn(In):
     to: str | None = None
 
 
-class RestoredOut(Out):
-    """A restored table, view or keyed table; in a dry run, one that the undrop would restore."""
-
-    id: UUID
-    kind: DroppedKind
-    name: str
-
-
-class UndropOut(Out):
-    """The result of an undrop. `not_restored` names the tables of a namespace that stay dropped, with the reasons.
-
-    The server checked that `files_checked` of the `files_of` files exist.
-    """
-
-    dry_run: bool
-    restored: list[RestoredOut]
-    not_restored: dict[str, str]
-    files_checked: int
-    files_of: int
-
-
 class ProtectionOut(Out):
     """Whether a table or namespace is protected against dropping."""
 
     name: str
     protected: bool
-
-
-class NamespaceDropOut(Out):
-    """The result of a drop or its dry run. An undrop of `id` restores everything."""
-
-    dry_run: bool
-    id: UUID | None
-    keep_until: datetime | None
-    namespaces: list[str]
-    dropped: list[RestoredOut]
 
 
 @router.get("/dropped", summary="List dropped tables", responses=refusals(404))
@@ -251,7 +159,7 @@ def drop_namespace(
 
 def _describe_entries(services: Services, entries: Sequence[Dropped]) -> list[DroppedOut]:
     files = services.undrops.file_states(entries)
-    return [DroppedOut.of(entry, files[entry.id]) for entry in entries]
+    return [build_dropped_out(entry, files[entry.id]) for entry in entries]
 
 
 def _describe_purge(entry: Dropped) -> PurgeOut:
@@ -264,3 +172,26 @@ def _describe_purge(entry: Dropped) -> PurgeOut:
         kept_files=progress.kept,
         error=entry.error,
     )
+
+
+def build_dropped_out(entry: Dropped, files: FilesState) -> DroppedOut:
+    """Build the answer from an entry."""
+    is_purging = entry.state is DroppedState.PURGING
+    unavailable_actions = dict.fromkeys(("undrop", "purge"), "its files are being deleted") if is_purging else {}
+    if files is FilesState.GONE:
+        unavailable_actions.setdefault("undrop", "its files are gone: an engine purged them")
+    own = ("id", "name", "kind", "state", "dropped_at", "keep_until", "purge", "parent_id")
+    return DroppedOut(
+        **{name: getattr(entry, name) for name in own},
+        namespaces=[path.replace("\x1f", ".") for path in entry.namespaces],
+        files=files,
+        purging=_describe_purge(entry) if is_purging else None,
+        allowed_actions=[action for action in ("undrop", "purge", "forget") if action not in unavailable_actions],
+        unavailable_actions=unavailable_actions,
+    )
+
+
+def build_drop_out(entry: Dropped) -> DropOut:
+    """Build the answer from the entry of the drop."""
+    kept = entry.keep_until > entry.dropped_at
+    return DropOut(id=entry.id, name=entry.name, kept=kept, keep_until=entry.keep_until, purge=entry.purge)

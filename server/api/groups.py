@@ -8,8 +8,9 @@ from fastapi import APIRouter
 
 from catalog.jobs.optimizer_group import Group, GroupName
 from catalog.launch.fleet import LaunchStatus
+from firn.protocol.base import Out
 from firn.protocol.base import Request as In
-from server.api.deps import Out, ServicesDep
+from server.api.deps import ServicesDep
 from server.api.errors import refusals
 from server.service.optimizers.fleet import GroupFleet
 

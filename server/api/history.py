@@ -14,8 +14,9 @@ from catalog.iceberg.summaries import read_number
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.ports.store import UnitOfWork
 from catalog.tables.relation import RelationKind
+from firn.protocol.base import Out
 from firn.protocol.history import Topic
-from server.api.deps import CatalogDep, Out, PageOut, PagingDep, ServicesDep, TableDep
+from server.api.deps import CatalogDep, PageOut, PagingDep, ServicesDep, TableDep
 from server.api.errors import refusals
 from server.api.history_views import ChangeOut, EventOut, SnapshotOut, build_events_page, build_snapshot_out
 from server.api.table_views import format_snapshot_id

@@ -17,8 +17,10 @@ from catalog.iceberg.table import ref_snapshot_id
 from catalog.keyed.spec import Version
 from catalog.names import CatalogName, TableName
 from catalog.ports.page import Page
+from firn.protocol.answers.pins import PinnedOut, PinOut
+from firn.protocol.base import Out
 from firn.protocol.history import Topic
-from server.api.deps import Out, PageOut
+from server.api.deps import PageOut
 from server.api.table_details import load_stores
 from server.api.table_views import format_snapshot_id
 from server.service.commit.commit_target import load_metadata
@@ -132,30 +134,6 @@ class VersionOut(Out):
             change_snapshot_id=format_snapshot_id(version.change_snapshot_id),
             committed_at=version.committed_at,
         )
-
-
-class PinnedOut(Out):
-    """One pinned store; `table` is the list of the parts of its name."""
-
-    table: list[str]
-    snapshot_id: str | None
-    schema_id: int
-
-
-class PinOut(Out):
-    """Snapshots of both stores of a keyed table that belong together, and the SQL that merges them."""
-
-    version: int
-    primary_key: list[str]
-    sequence_field: str | None
-    scope: str
-    columns: list[str]
-    watermark: int
-    change_sequence: int
-    pending: bool
-    base: PinnedOut
-    change: PinnedOut
-    sql: str
 
 
 def build_events_page(events: Page[CommitEvent]) -> PageOut[EventOut]:

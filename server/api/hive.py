@@ -13,8 +13,11 @@ from catalog.hive.table_index import HiveTableState
 from catalog.keyed.spec import KeyScope, KeySpec
 from catalog.names import TableName
 from catalog.policy.policy import check_settings
+from firn.protocol.answers.jobs import JobOut
+from firn.protocol.answers.operations import OperationOut
+from firn.protocol.base import Out
 from firn.protocol.base import Request as In
-from server.api.deps import CatalogDep, Out, PageOut, PagingDep, ServicesDep, VisibilityDep
+from server.api.deps import CatalogDep, PageOut, PagingDep, ServicesDep, VisibilityDep
 from server.api.errors import refusals
 from server.api.hive_views import (
     ColumnDifferenceOut,
@@ -30,8 +33,8 @@ from server.api.hive_views import (
     load_publish_request,
     load_unpublished,
 )
-from server.api.jobs import JobOut
-from server.api.operations import OperationOut
+from server.api.jobs import build_job_out
+from server.api.operations import build_operation_out
 from server.service.hive.hive_state import split_name
 from server.service.hive.results import SyncOutcome
 from server.service.hive.retired_directories import list_retired_directories
@@ -271,7 +274,7 @@ def upgrade(services: ServicesDep, catalog: CatalogDep, full_name: FullName, bod
         spec = KeySpec(primary_key=tuple(body.primary_key), sequence_field=body.sequence_field, scope=body.key_scope)
     operation = services.hive.operations.start(catalog, full_name, spec, body.properties)
     services.hive.poke()
-    return OperationOut.of(operation)
+    return build_operation_out(operation)
 
 
 @router.post("/{full_name}/sync", summary="Sync a table now", responses=refusals(404, 503))
@@ -297,5 +300,5 @@ def sync(
         waiting=result.waits,
         changed=result.changed,
         held_back=HeldBackOut.of(result.held_back),
-        job=None if result.job is None else JobOut.of(result.job),
+        job=None if result.job is None else build_job_out(result.job),
     )

@@ -13,11 +13,12 @@ from catalog.hive.events import HiveEvent, HiveEventKind
 from catalog.hive.link import DriftKind
 from catalog.hive.publish_request import Step
 from catalog.hive.table_index import HiveTableState, IndexedTable, LinkSummary
-from catalog.jobs.operation import Operation, OperationKind
+from catalog.jobs.operation import Operation
 from catalog.names import CatalogName
 from catalog.ports.store import UnitOfWork
 from catalog.tables.relation import Relation, RelationKind
-from server.api.deps import Out
+from firn.protocol.base import Out
+from firn.protocol.operations import OperationKind
 from server.service.planning.planner import load_facts
 
 

@@ -9,16 +9,20 @@ from fastapi import APIRouter, Query
 from pydantic import Field, SecretStr
 
 from catalog.errors import Conflict, Invalid, LocationRefused
-from catalog.imports.entry import Entry, EntryKind, EntryState
+from catalog.imports.entry import Entry
 from catalog.imports.import_rules import ImportAction, ImportOptions, find_warnings
 from catalog.imports.spec import ImportSpec, Secrets, SourceKind
 from catalog.jobs.operation import OperationId
 from catalog.names import parse_namespace
 from catalog.tables.relation import RelationKind
+from firn.protocol.answers.imports import EntryOut
+from firn.protocol.answers.operations import OperationOut
+from firn.protocol.base import Out
 from firn.protocol.base import Request as In
-from server.api.deps import CatalogDep, Out, PageOut, PagingDep, ServicesDep, TableDep
+from firn.protocol.imports import EntryState
+from server.api.deps import CatalogDep, PageOut, PagingDep, ServicesDep, TableDep
 from server.api.errors import refusals
-from server.api.operations import OperationOut
+from server.api.operations import build_operation_out
 
 router = APIRouter(prefix="/catalogs/{catalog}", tags=["imports"])
 
@@ -101,37 +105,6 @@ class ImportIn(In):
         return Secrets(token=_reveal(self.token), credential=_reveal(self.credential))
 
 
-class EntryOut(Out):
-    """One namespace, table or view of an import, and its result."""
-
-    kind: EntryKind
-    name: str
-    source: str
-    state: EntryState
-    metadata_location: str | None
-    table_uuid: str | None
-    location: str | None
-    reason: str | None
-    hint: str | None
-    warnings: list[str]
-
-    @classmethod
-    def of(cls, entry: Entry) -> EntryOut:
-        """Build the answer from an entry."""
-        return cls(
-            kind=entry.kind,
-            name=entry.full_name,
-            source=entry.source,
-            state=entry.state,
-            metadata_location=entry.metadata_location,
-            table_uuid=entry.uuid,
-            location=entry.location,
-            reason=entry.reason,
-            hint=entry.hint,
-            warnings=list(entry.warnings),
-        )
-
-
 @router.post("/tables/{table}/register", summary="Register a table", responses=refusals(400, 404, 409, 503))
 def register_table(services: ServicesDep, catalog: CatalogDep, table: TableDep, body: RegisterIn) -> RegisteredTableOut:
     """Register a table by its current metadata file. The server creates its namespace if it does not exist.
@@ -166,7 +139,7 @@ def register_table(services: ServicesDep, catalog: CatalogDep, table: TableDep, 
 @router.post("/imports", status_code=202, summary="Import tables", responses=refusals(400, 404, 409))
 def start_import(services: ServicesDep, catalog: CatalogDep, body: ImportIn) -> OperationOut:
     """Start an import. The operation tells the progress and counts, `entries` the result for each table."""
-    return OperationOut.of(services.imports.start(catalog, body.spec(), body.secrets()))
+    return build_operation_out(services.imports.start(catalog, body.spec(), body.secrets()))
 
 
 @router.get("/imports/{operation_id}/entries", summary="List the entries of an import", responses=refusals(404))
@@ -181,7 +154,7 @@ def list_entries(
     entries = services.imports.entries(
         catalog, OperationId(operation_id), state or (), limit=page.size, cursor=page.cursor
     )
-    return PageOut(items=[EntryOut.of(entry) for entry in entries.items], next_cursor=entries.next_cursor)
+    return PageOut(items=[build_entry_out(entry) for entry in entries.items], next_cursor=entries.next_cursor)
 
 
 @router.post(
@@ -189,8 +162,24 @@ def list_entries(
 )
 def resume_import(services: ServicesDep, catalog: CatalogDep, operation_id: UUID) -> OperationOut:
     """Retry the source now instead of at the next scheduled attempt."""
-    return OperationOut.of(services.imports.resume(catalog, OperationId(operation_id)))
+    return build_operation_out(services.imports.resume(catalog, OperationId(operation_id)))
 
 
 def _reveal(secret: SecretStr | None) -> str | None:
     return None if secret is None else secret.get_secret_value()
+
+
+def build_entry_out(entry: Entry) -> EntryOut:
+    """Build the answer from an entry."""
+    return EntryOut(
+        kind=entry.kind,
+        name=entry.full_name,
+        source=entry.source,
+        state=entry.state,
+        metadata_location=entry.metadata_location,
+        table_uuid=entry.uuid,
+        location=entry.location,
+        reason=entry.reason,
+        hint=entry.hint,
+        warnings=list(entry.warnings),
+    )

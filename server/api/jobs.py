@@ -4,89 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict
-from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query
 
 from catalog.access.privileges import Securable
-from catalog.jobs.job import Job, JobId, JobKind, JobOutcome, JobStatus
+from catalog.jobs.job import Job, JobId, JobKind, JobStatus
 from catalog.names import CatalogName
 from catalog.ports.work import JobFilter
-from server.api.deps import Out, PageOut, PagingDep, ServicesDep, VisibilityDep
+from firn.protocol.answers.jobs import AttemptOut, JobOut, LogLine
+from firn.protocol.base import Out
+from server.api.deps import PageOut, PagingDep, ServicesDep, VisibilityDep
 from server.api.errors import refusals
 from server.service.planning.overview import HOUR
 
 router = APIRouter(prefix="/jobs", tags=["jobs"])
-
-
-class AttemptOut(Out):
-    """One attempt of an optimizer at a job. `outcome` says how it ended."""
-
-    number: int
-    optimizer: str
-    leased_at: datetime
-    ended_at: datetime | None
-    outcome: str | None
-
-
-class JobOut(Out):
-    """One job. `allowed_actions` names the actions that are allowed now."""
-
-    id: UUID
-    catalog: str
-    table: str
-    kind: JobKind
-    status: JobStatus
-    outcome: JobOutcome | None
-    """The result of a job that succeeded."""
-    group: str
-    reason: str
-    attempt: int
-    owner: str | None
-    created_at: datetime
-    deadline: datetime
-    """When it should begin at the latest. Optimizers take the job with the earliest deadline first."""
-    priority: str
-    is_long: bool
-    leased_at: datetime | None
-    lease_until: datetime | None
-    ended_at: datetime | None
-    committed_snapshot_id: str | None
-    error: str | None
-    params: dict[str, Any]
-    progress: dict[str, Any]
-    result: dict[str, Any]
-    predicted: dict[str, Any]
-    attempts: list[AttemptOut]
-    """The last ten, oldest first."""
-    allowed_actions: list[str]
-
-    @classmethod
-    def of(cls, job: Job) -> JobOut:
-        """Build the answer from a job. Snapshot ids are text because they exceed the integers of JavaScript."""
-        allowed_actions = ["cancel"] if job.can_cancel else []
-        allowed_actions += ["retry"] if job.can_retry else []
-        plain = ("id", "catalog", "kind", "status", "group", "reason", "attempt", "owner", "created_at", "leased_at")
-        more = ("deadline", "priority", "is_long", "lease_until", "ended_at", "error", "params", "progress", "result")
-        snapshot = None if job.committed_snapshot_id is None else str(job.committed_snapshot_id)
-        values = {name: getattr(job, name) for name in (*plain, *more, "predicted", "outcome")}
-        attempts = [AttemptOut.model_validate(asdict(attempt)) for attempt in job.attempts]
-        return cls(
-            **values,
-            table=str(job.table),
-            committed_snapshot_id=snapshot,
-            attempts=attempts,
-            allowed_actions=allowed_actions,
-        )
-
-
-class LogLine(Out):
-    """One line of a job's log."""
-
-    at: datetime
-    line: str
 
 
 class JobCounts(Out):
@@ -123,7 +56,7 @@ def list_jobs(
             limit=page.size,
             cursor=page.cursor,
         )
-    return PageOut(items=[JobOut.of(job) for job in jobs.items], next_cursor=jobs.next_cursor)
+    return PageOut(items=[build_job_out(job) for job in jobs.items], next_cursor=jobs.next_cursor)
 
 
 @router.get("/counts", summary="Count jobs by status")
@@ -140,7 +73,7 @@ def count_jobs(services: ServicesDep) -> JobCounts:
 def show_job(services: ServicesDep, job_id: UUID) -> JobOut:
     """Show one job."""
     with services.database.reading() as uow:
-        return JobOut.of(uow.jobs.get(JobId(job_id)))
+        return build_job_out(uow.jobs.get(JobId(job_id)))
 
 
 @router.get("/{job_id}/logs", summary="Show a job's log", responses=refusals(404))
@@ -154,10 +87,28 @@ def show_log(services: ServicesDep, job_id: UUID) -> list[LogLine]:
 @router.post("/{job_id}/cancel", summary="Cancel a job", responses=refusals(404, 409))
 def cancel_job(services: ServicesDep, job_id: UUID) -> JobOut:
     """Cancel a job. Its optimizer stops at its next heartbeat."""
-    return JobOut.of(services.jobs.cancel(JobId(job_id)))
+    return build_job_out(services.jobs.cancel(JobId(job_id)))
 
 
 @router.post("/{job_id}/retry", summary="Retry a job", status_code=202, responses=refusals(404, 409))
 def retry_job(services: ServicesDep, job_id: UUID) -> JobOut:
     """Queue a new job with the kind and parameters of a failed or canceled one."""
-    return JobOut.of(services.jobs.retry(JobId(job_id)))
+    return build_job_out(services.jobs.retry(JobId(job_id)))
+
+
+def build_job_out(job: Job) -> JobOut:
+    """Build the answer from a job. Snapshot ids are text because they exceed the integers of JavaScript."""
+    allowed_actions = ["cancel"] if job.can_cancel else []
+    allowed_actions += ["retry"] if job.can_retry else []
+    plain = ("id", "catalog", "kind", "status", "group", "reason", "attempt", "owner", "created_at", "leased_at")
+    more = ("deadline", "priority", "is_long", "lease_until", "ended_at", "error", "params", "progress", "result")
+    snapshot = None if job.committed_snapshot_id is None else str(job.committed_snapshot_id)
+    values = {name: getattr(job, name) for name in (*plain, *more, "predicted", "outcome")}
+    attempts = [AttemptOut.model_validate(asdict(attempt)) for attempt in job.attempts]
+    return JobOut(
+        **values,
+        table=str(job.table),
+        committed_snapshot_id=snapshot,
+        attempts=attempts,
+        allowed_actions=allowed_actions,
+    )

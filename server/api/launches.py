@@ -14,8 +14,9 @@ from catalog.iceberg.json import HIGHEST_INT, HIGHEST_LONG
 from catalog.jobs.optimizer_group import GroupName
 from catalog.launch.fleet import LaunchStatus
 from catalog.launch.settings import DeployMode, Launch, LaunchKind, Scaling
+from firn.protocol.base import Out
 from firn.protocol.base import Request as In
-from server.api.deps import Out, ServicesDep
+from server.api.deps import ServicesDep
 from server.api.errors import refusals
 from server.service.optimizers.fleet import GroupFleet
 

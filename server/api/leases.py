@@ -12,6 +12,7 @@ from fastapi import APIRouter, Request, Response
 
 from catalog.errors import CatalogError, LeaseLost, Unavailable
 from catalog.history.commit import Outcome
+from firn.protocol.answers.jobs import JobOut
 from firn.protocol.base import Task
 from firn.protocol.leases import (
     Heartbeat,
@@ -26,7 +27,7 @@ from firn.protocol.leases import (
 from firn.protocol.leases import Outcome as Reported
 from server.api.deps import LeaseDep, ServicesDep
 from server.api.errors import refusals
-from server.api.jobs import JobOut
+from server.api.jobs import build_job_out
 from server.service.jobs.leased_files import FileFacts
 from server.service.jobs.leases import Leased
 
@@ -159,4 +160,4 @@ def report(services: ServicesDep, lease: LeaseDep, body: Report) -> JobOut:
     job = services.jobs.report(lease, outcome, error=body.error, result=body.result, log=body.log)
     if not job.status.is_active and services.hive.publishes.is_asked_for(job.relation_id):
         services.hive.poke_publishes()
-    return JobOut.of(job)
+    return build_job_out(job)

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from catalog.history.metrics import MetricsReport, ReportKind
-from server.api.deps import CatalogDep, Out, PageOut, PagingDep, ServicesDep, TableDep
+from firn.protocol.base import Out
+from server.api.deps import CatalogDep, PageOut, PagingDep, ServicesDep, TableDep
 from server.api.errors import refusals
 
 router = APIRouter(prefix="/catalogs/{catalog}/tables", tags=["history"])

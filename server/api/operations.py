@@ -11,43 +11,15 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Request
 
 from catalog.access.privileges import Securable, operation_target
-from catalog.jobs.operation import BatchId, Operation, OperationId, OperationKind
+from catalog.jobs.operation import BatchId, Operation, OperationId
 from catalog.names import CatalogName
-from firn.protocol.operations import OperationStatus
-from server.api.deps import Out, PageOut, PagingDep, ServicesDep, VisibilityDep
+from firn.protocol.answers.operations import OperationOut
+from firn.protocol.base import Out
+from server.api.deps import PageOut, PagingDep, ServicesDep, VisibilityDep
 from server.api.errors import refusals
 from server.api.history_views import EventOut, build_events_page
 
 router = APIRouter()
-
-
-class OperationOut(Out):
-    """A long task of the server. `allowed_actions` names the actions that are allowed now."""
-
-    id: UUID
-    kind: OperationKind
-    catalog: str
-    target: str
-    status: OperationStatus
-    outcome: str
-    batch: UUID | None
-    phase: str
-    phase_at: datetime | None
-    done: int
-    total: int
-    unit: str
-    error: str | None
-    hint: str | None
-    result: dict[str, Any]
-    created_at: datetime
-    updated_at: datetime
-    ended_at: datetime | None
-    allowed_actions: list[str]
-
-    @classmethod
-    def of(cls, operation: Operation) -> OperationOut:
-        """Build the answer from an operation."""
-        return cls.model_validate(operation)
 
 
 class TaskOut(Out):
@@ -94,7 +66,7 @@ def list_operations(
             cursor=page.cursor,
         )
     return PageOut(
-        items=[OperationOut.of(operation) for operation in operations.items], next_cursor=operations.next_cursor
+        items=[build_operation_out(operation) for operation in operations.items], next_cursor=operations.next_cursor
     )
 
 
@@ -102,7 +74,7 @@ def list_operations(
 def show_operation(services: ServicesDep, operation_id: UUID) -> OperationOut:
     """Show one operation with its progress."""
     with services.database.reading() as uow:
-        return OperationOut.of(uow.operations.get(OperationId(operation_id)))
+        return build_operation_out(uow.operations.get(OperationId(operation_id)))
 
 
 @router.post(
@@ -115,7 +87,7 @@ def cancel_operation(services: ServicesDep, operation_id: UUID) -> OperationOut:
     """Cancel an operation. It stops at its next step and leaves nothing behind."""
     operation = services.hive.operations.cancel(OperationId(operation_id))
     services.hive.poke()
-    return OperationOut.of(operation)
+    return build_operation_out(operation)
 
 
 @router.post(
@@ -123,7 +95,7 @@ def cancel_operation(services: ServicesDep, operation_id: UUID) -> OperationOut:
 )
 def pause_operation(services: ServicesDep, operation_id: UUID) -> OperationOut:
     """Pause an upgrade at its next step, until somebody resumes it. Other operations run first."""
-    return OperationOut.of(services.hive.operations.pause(OperationId(operation_id)))
+    return build_operation_out(services.hive.operations.pause(OperationId(operation_id)))
 
 
 @router.post(
@@ -133,7 +105,7 @@ def resume_operation(services: ServicesDep, operation_id: UUID) -> OperationOut:
     """Resume an upgrade. It starts again when its turn comes, and reads the files again."""
     operation = services.hive.operations.resume(OperationId(operation_id))
     services.hive.poke()
-    return OperationOut.of(operation)
+    return build_operation_out(operation)
 
 
 @router.get("/events", tags=["events"], summary="List commits, newest first")
@@ -198,3 +170,8 @@ def _describe_value(name: str, value: object) -> str:
     if isinstance(value, Sequence | frozenset | set) and not isinstance(value, str):
         return f"{name} {len(value)}"
     return f"{name} {value}"
+
+
+def build_operation_out(operation: Operation) -> OperationOut:
+    """Build the answer from an operation."""
+    return OperationOut.model_validate(operation)

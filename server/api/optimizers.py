@@ -11,8 +11,9 @@ from pydantic import Field
 
 from catalog.iceberg.json import HIGHEST_INT
 from catalog.jobs.optimizer import Optimizer
+from firn.protocol.base import Out
 from firn.protocol.base import Request as In
-from server.api.deps import Out, ServicesDep
+from server.api.deps import ServicesDep
 from server.api.errors import refusals
 from server.service.optimizers.optimizers import OptimizerStatus, Registration
 

@@ -12,9 +12,12 @@ from pydantic import Field
 from catalog.errors import Invalid
 from catalog.jobs.job import JobId
 from catalog.ports.page import Page
-from catalog.removal.orphan_files import BatchState, KeepReason, OrphanBatch
+from catalog.removal.orphan_files import KeepReason, OrphanBatch
+from firn.protocol.answers.orphans import OrphanBatchOut, OrphanFileOut
+from firn.protocol.base import Out
 from firn.protocol.base import Request as In
-from server.api.deps import CatalogDep, LeaseDep, Out, PageOut, PagingDep, ServicesDep, TableDep
+from firn.protocol.orphans import BatchState
+from server.api.deps import CatalogDep, LeaseDep, PageOut, PagingDep, ServicesDep, TableDep
 from server.api.errors import refusals
 from server.service.orphans.orphan_removal import BatchDetails
 from server.service.planning.planner import find_planned_relation
@@ -25,29 +28,6 @@ router = APIRouter()
 MOST_PROPOSED = 20_000
 MOST_PUT_BACK = 1_000
 PUT_BACK = "put back"
-
-
-class OrphanFileOut(Out):
-    """One file of a batch. `state` is the state of the batch, or `put back` for a restored file."""
-
-    path: str
-    bytes: int
-    modified: datetime | None
-    state: str
-
-
-class OrphanBatchOut(Out):
-    """Files that one job removed together. After `deleted_after` the server may delete them for good."""
-
-    job_id: UUID
-    state: BatchState
-    taken_at: datetime
-    deleted_after: datetime | None
-    deleted_at: datetime | None
-    deleted_by: UUID | None
-    reason: str
-    report: str
-    files: list[OrphanFileOut]
 
 
 class RestoreFilesIn(In):

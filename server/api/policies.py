@@ -11,8 +11,9 @@ from catalog.names import Namespace, parse_namespace
 from catalog.policy.authority import need_write_privilege
 from catalog.policy.policy import Policy, Sourced
 from catalog.policy.settings import SETTINGS
+from firn.protocol.base import Out
 from firn.protocol.base import Request as In
-from server.api.deps import CatalogDep, Out, ServicesDep
+from server.api.deps import CatalogDep, ServicesDep
 from server.api.errors import refusals
 from server.service.planning.policies import ScopedPolicy
 

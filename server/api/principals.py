@@ -8,8 +8,9 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from catalog.access.privileges import Caller, Grant, Membership, PrincipalKind, RoleName, Securable
+from firn.protocol.base import Out
 from firn.protocol.base import Request as In
-from server.api.deps import CallerDep, Out, PageOut, PagingDep, ServicesDep
+from server.api.deps import CallerDep, PageOut, PagingDep, ServicesDep
 from server.api.errors import refusals
 from server.service.access.principals import Known
 

@@ -8,12 +8,14 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import Field
 
+from firn.protocol.answers.jobs import JobOut
+from firn.protocol.base import Out
 from firn.protocol.base import Request as In
-from server.api.deps import CatalogDep, LeaseDep, Out, ServicesDep
+from server.api.deps import CatalogDep, LeaseDep, ServicesDep
 from server.api.errors import refusals
 from server.api.hive import FullName
 from server.api.hive_views import HeldBackOut
-from server.api.jobs import JobOut
+from server.api.jobs import build_job_out
 from server.service.hive.results import PublishOutcome
 
 router = APIRouter()
@@ -108,7 +110,7 @@ def publish(
         waiting=result.waits,
         partitions_waiting=result.partitions_waiting,
         held_back=HeldBackOut.of(result.held_back),
-        job=None if result.job is None else JobOut.of(result.job),
+        job=None if result.job is None else build_job_out(result.job),
     )
 
 

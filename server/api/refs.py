@@ -13,8 +13,9 @@ from catalog.history.lineage import Lineage, Rollback, Totals
 from catalog.history.refs import RefType, WantedRef
 from catalog.iceberg.json import HIGHEST_LONG, Json
 from catalog.iceberg.reading import MAIN, ref_of, ref_snapshot_id
+from firn.protocol.base import Out
 from firn.protocol.base import Request as In
-from server.api.deps import CatalogDep, Out, ServicesDep, TableDep
+from server.api.deps import CatalogDep, ServicesDep, TableDep
 from server.api.errors import refusals
 from server.api.history import MovedOut, TotalsOut, build_moved_out
 from server.service.tables.refs import Seen, Target

@@ -11,8 +11,9 @@ from pydantic import Field
 from catalog.access.privileges import Privilege, Role, RoleName, Securable
 from catalog.errors import Invalid
 from catalog.names import CatalogName, check_namespace
+from firn.protocol.base import Out
 from firn.protocol.base import Request as In
-from server.api.deps import CallerDep, Out, ServicesDep, get_caller
+from server.api.deps import CallerDep, ServicesDep, get_caller
 from server.api.errors import refusals
 from server.api.principals import GrantsOut, build_grants_out
 

@@ -10,8 +10,9 @@ from fastapi import APIRouter
 
 from catalog.jobs.job import JobKind, JobStatus
 from catalog.jobs.queue import FinishedJobs
+from firn.protocol.base import Out
 from firn.protocol.names import join_name
-from server.api.deps import Out, ServicesDep
+from server.api.deps import ServicesDep
 from server.api.groups import GroupOut
 from server.service.planning.overview import DAY, HOUR, Load, Overview
 

@@ -20,19 +20,11 @@ from catalog.planning.facts import TableFacts
 from catalog.ports.store import UnitOfWork
 from catalog.removal.drop import is_protected
 from catalog.tables.relation import Relation, TableStats
-from server.api.jobs import JobOut
-from server.api.key_views import KeysOut
-from server.api.table_views import (
-    ColumnOut,
-    NextOut,
-    PredictedOut,
-    StoreOut,
-    TableOut,
-    describe_layout,
-    describe_relation,
-    format_snapshot_id,
-)
-from server.api.upkeep import TableBlockerOut
+from firn.protocol.answers.tables import NextOut, PredictedOut, StoreOut, TableColumnOut, TableOut
+from server.api.jobs import build_job_out
+from server.api.key_views import build_keys_out
+from server.api.table_views import describe_layout, describe_relation, format_snapshot_id
+from server.api.upkeep import build_table_blocker_out
 from server.service.commit.commit_target import load_metadata
 from server.service.planning.planner import find_planned_relation, load_facts, load_past_jobs
 from server.service.services import Services
@@ -70,12 +62,12 @@ def load_table_out(services: Services, catalog: CatalogName, name: TableName) ->
         columns=_columns(main, keyed),
         partition_by=format_partitioning(main),
         **_describe_key(keyed),
-        keys=None if counted is None else KeysOut.of(counted),
+        keys=None if counted is None else build_keys_out(counted),
         stores={role: _store(store, metadata[role], stats) for role, store in stores.items()},
         properties=properties,
         protected=is_protected(properties),
         next=build_next_out(outlook.decision),
-        active_job=None if job is None else JobOut.of(job),
+        active_job=None if job is None else build_job_out(job),
         created_at=relation.created_at,
         allowed_actions=allowed_actions,
         unavailable_actions=unavailable_actions,
@@ -103,10 +95,10 @@ def load_stores(uow: UnitOfWork, relation: Relation, keyed: KeyedTable | None) -
     return {"base": uow.relations.get(keyed.base_id), "change": uow.relations.get(keyed.change_id)}
 
 
-def _columns(metadata: Json, keyed: KeyedTable | None) -> list[ColumnOut]:
+def _columns(metadata: Json, keyed: KeyedTable | None) -> list[TableColumnOut]:
     keys = () if keyed is None else keyed.spec.primary_key
     return [
-        ColumnOut(
+        TableColumnOut(
             id=field["id"],
             name=field["name"],
             type=format_iceberg_type(field["type"]),
@@ -181,7 +173,7 @@ def build_next_out(decision: Due | NotDue) -> NextOut:
         return NextOut(
             due=True, kind=decision.kind, reason=decision.reason, next_at=None, predicted=gain, blocked_by=None
         )
-    blocker = None if decision.blocked_by is None else TableBlockerOut.of(decision.blocked_by)
+    blocker = None if decision.blocked_by is None else build_table_blocker_out(decision.blocked_by)
     return NextOut(
         due=False,
         kind=decision.kind,

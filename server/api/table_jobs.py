@@ -15,52 +15,13 @@ from pydantic import RootModel, create_model
 from catalog.jobs.job import JobKind
 from catalog.maintenance import KINDS, JobOptions, MaintenanceKind, kind_of
 from catalog.planning.dry_run import DryRunResult
+from firn.protocol.answers.jobs import AffectedItemsOut, DryRunOut, JobOut
 from firn.protocol.base import Request as In
-from server.api.deps import CatalogDep, Out, ServicesDep, TableDep
+from server.api.deps import CatalogDep, ServicesDep, TableDep
 from server.api.errors import refusals
-from server.api.jobs import JobOut
+from server.api.jobs import build_job_out
 
 router = APIRouter(prefix="/catalogs/{catalog}/tables", tags=["tables"])
-
-
-class AffectedItemsOut(Out):
-    """Items of one kind that a job would change or skip."""
-
-    items: str
-    count: int
-    bytes: int | None
-
-
-class DryRunOut(Out):
-    """The result of a dry run: the action, the affected items and the gain.
-
-    If it is not exact, the numbers are estimates and a note names them.
-    """
-
-    kind: JobKind
-    action: str
-    affected: list[AffectedItemsOut]
-    gain: dict[str, int]
-    exact: bool
-    notes: list[str]
-    is_empty: bool
-    """Whether it is certain that the job would change nothing."""
-
-    @classmethod
-    def of(cls, kind: JobKind, result: DryRunResult) -> DryRunOut:
-        """Build the answer from a dry run."""
-        affected = [
-            AffectedItemsOut(items=items.items, count=items.count, bytes=items.bytes) for items in result.affected
-        ]
-        return cls(
-            kind=kind,
-            action=result.action,
-            affected=affected,
-            gain=dict(result.gain),
-            exact=result.exact,
-            notes=list(result.notes),
-            is_empty=result.is_empty,
-        )
 
 
 class JobIn(In):
@@ -130,9 +91,23 @@ def start_job(
     """
     kind, params = kind_of(body.root.kind), body.root.job_options.as_params()
     if dry_run and kind.dry_run_params is None:
-        return DryRunOut.of(kind.name, services.dry_runs.of(catalog, table, kind.name, params))
+        return build_dry_run_out(kind.name, services.dry_runs.of(catalog, table, kind.name, params))
     if dry_run:
         params |= kind.dry_run_params or {}
     services.dry_runs.check(catalog, table, kind.name, params)
     nothing = services.dry_runs.finds_nothing(catalog, table, kind.name, params)
-    return JobOut.of(services.planner.run_now(catalog, table, kind.name, params, nothing_to_do=nothing))
+    return build_job_out(services.planner.run_now(catalog, table, kind.name, params, nothing_to_do=nothing))
+
+
+def build_dry_run_out(kind: JobKind, result: DryRunResult) -> DryRunOut:
+    """Build the answer from a dry run."""
+    affected = [AffectedItemsOut(items=items.items, count=items.count, bytes=items.bytes) for items in result.affected]
+    return DryRunOut(
+        kind=kind,
+        action=result.action,
+        affected=affected,
+        gain=dict(result.gain),
+        exact=result.exact,
+        notes=list(result.notes),
+        is_empty=result.is_empty,
+    )

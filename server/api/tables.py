@@ -14,23 +14,19 @@ from catalog.keyed.spec import PRIMARY_KEY, SEQUENCE_FIELD, KeySpec
 from catalog.names import TableName
 from catalog.policy.policy import check_policy, check_settings
 from catalog.ports.work import JobFilter
+from firn.protocol.answers.dropped import DropOut
+from firn.protocol.answers.jobs import JobOut
+from firn.protocol.answers.pins import PinOut
+from firn.protocol.answers.tables import NextOut, TableOut, TableRow
 from firn.protocol.base import Request as In
 from server.api.deps import CatalogDep, PageOut, PagingDep, ServicesDep, TableDep, VisibilityDep
-from server.api.dropped import DropOut
+from server.api.dropped import build_drop_out
 from server.api.errors import refusals
-from server.api.history_views import PinOut, SnapshotOut, VersionOut, build_pin_out, load_snapshots_out
-from server.api.jobs import JobOut
+from server.api.history_views import SnapshotOut, VersionOut, build_pin_out, load_snapshots_out
+from server.api.jobs import build_job_out
 from server.api.policies import PolicyChangeIn, SettingOut, build_settings_out
 from server.api.table_details import build_next_out, load_table_out
-from server.api.table_views import (
-    NextOut,
-    PartitionOut,
-    TableFilter,
-    TableOut,
-    TableRow,
-    load_table_rows,
-    parse_table_filter,
-)
+from server.api.table_views import PartitionOut, TableFilter, load_table_rows, parse_table_filter
 from server.service.planning.planner import find_planned_relation
 from server.service.tables.tables import TableDefinition
 
@@ -119,7 +115,7 @@ def drop_table(
 
     With `purge` the server then deletes its files; otherwise they stay.
     """
-    return DropOut.of(services.drop(catalog, table, purge=purge))
+    return build_drop_out(services.drop(catalog, table, purge=purge))
 
 
 @router.get("/{table}/explain", summary="Explain the next job", responses=refusals(404))
@@ -165,7 +161,7 @@ def list_table_jobs(services: ServicesDep, catalog: CatalogDep, table: TableDep,
     with services.database.reading() as uow:
         relation = find_planned_relation(uow, catalog, table)
         jobs = uow.jobs.list(JobFilter(relation_id=relation.id), limit=page.size, cursor=page.cursor)
-    return PageOut(items=[JobOut.of(job) for job in jobs.items], next_cursor=jobs.next_cursor)
+    return PageOut(items=[build_job_out(job) for job in jobs.items], next_cursor=jobs.next_cursor)
 
 
 @router.get("/{table}/policy", summary="Show a table's policy", responses=refusals(404))

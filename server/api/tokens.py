@@ -12,8 +12,9 @@ from pydantic import Field
 from catalog.access.privileges import PrincipalId, RoleName
 from catalog.access.tokens import Token, TokenKind
 from catalog.names import CatalogName
+from firn.protocol.base import Out
 from firn.protocol.base import Request as In
-from server.api.deps import CallerDep, Out, PageOut, PagingDep, ServicesDep
+from server.api.deps import CallerDep, PageOut, PagingDep, ServicesDep
 from server.api.errors import refusals
 from server.service.access.tokens import TokenRequest
 

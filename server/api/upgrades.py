@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from uuid import UUID
 
 from fastapi import APIRouter
 from pydantic import Field
 
-from catalog.jobs.operation import BatchId, OperationKind, Tally
+from catalog.jobs.operation import BatchId, Tally
 from catalog.keyed.spec import KeyScope, KeySpec
+from firn.protocol.answers.operations import BatchOut, StartedOut
 from firn.protocol.base import Request as In
-from server.api.deps import CatalogDep, Out, ServicesDep
+from server.api.deps import CatalogDep, ServicesDep
 from server.api.errors import refusals
 from server.service.hive.operations import Wanted
 
@@ -45,40 +45,6 @@ class UpgradeManyIn(In):
     dry_run: bool = False
 
 
-class BatchOut(Out):
-    """The operations of one request: their number by outcome, and the actions that are allowed on all of them."""
-
-    id: UUID
-    kind: OperationKind
-    tables: int
-    unfinished: int
-    outcomes: dict[str, int]
-    created_at: datetime
-    allowed_actions: list[str]
-
-    @classmethod
-    def of(cls, batch: UUID, tally: Tally) -> BatchOut:
-        """Build the answer from the counts of a batch."""
-        tables = sum(tally.outcomes.values())
-        unfinished = sum(tally.outcomes.get(outcome, 0) for outcome in ("waiting", "running", "paused"))
-        return cls(
-            id=batch,
-            kind=tally.kind,
-            tables=tables,
-            unfinished=unfinished,
-            outcomes=dict(tally.outcomes),
-            created_at=tally.created_at,
-            allowed_actions=tally.allowed_actions,
-        )
-
-
-class StartedOut(Out):
-    """The started batch, or null if there is nothing to do. `skipped` names the skipped tables with the reasons."""
-
-    batch: BatchOut | None
-    skipped: dict[str, str]
-
-
 @router.post("/upgrade", status_code=202, summary="Upgrade or check many tables", responses=refusals(400, 404, 503))
 def upgrade_many(services: ServicesDep, catalog: CatalogDep, body: UpgradeManyIn) -> StartedOut:
     """Start one operation for each matching table. The server answers before it reads any table."""
@@ -93,20 +59,20 @@ def upgrade_many(services: ServicesDep, catalog: CatalogDep, body: UpgradeManyIn
     started = services.hive.operations.start_many(catalog, selection)
     services.hive.poke()
     tally = services.hive.operations.tally(catalog, started.batch) if started.count else None
-    batch = None if tally is None else BatchOut.of(started.batch, tally)
+    batch = None if tally is None else build_batch_out(started.batch, tally)
     return StartedOut(batch=batch, skipped=dict(started.skipped))
 
 
 @router.get("/upgrades/{batch}", summary="Show how far a batch is", responses=refusals(404))
 def show_batch(services: ServicesDep, catalog: CatalogDep, batch: UUID) -> BatchOut:
     """Show the progress of a batch in numbers; `GET /operations?batch=` lists its operations."""
-    return BatchOut.of(batch, services.hive.operations.tally(catalog, BatchId(batch)))
+    return build_batch_out(batch, services.hive.operations.tally(catalog, BatchId(batch)))
 
 
 @router.post("/upgrades/{batch}/pause", summary="Pause a batch", responses=refusals(404))
 def pause_batch(services: ServicesDep, catalog: CatalogDep, batch: UUID) -> BatchOut:
     """Pause all unfinished operations of a batch."""
-    return BatchOut.of(batch, services.hive.operations.pause_all(catalog, BatchId(batch)))
+    return build_batch_out(batch, services.hive.operations.pause_all(catalog, BatchId(batch)))
 
 
 @router.post("/upgrades/{batch}/resume", summary="Resume a batch", responses=refusals(404))
@@ -114,7 +80,7 @@ def resume_batch(services: ServicesDep, catalog: CatalogDep, batch: UUID) -> Bat
     """Resume all paused operations of a batch."""
     tally = services.hive.operations.resume_all(catalog, BatchId(batch))
     services.hive.poke()
-    return BatchOut.of(batch, tally)
+    return build_batch_out(batch, tally)
 
 
 @router.post("/upgrades/{batch}/cancel", summary="Cancel a batch", responses=refusals(404))
@@ -122,4 +88,19 @@ def cancel_batch(services: ServicesDep, catalog: CatalogDep, batch: UUID) -> Bat
     """Cancel all unfinished operations of a batch. Tables that are upgraded already stay upgraded."""
     tally = services.hive.operations.cancel_all(catalog, BatchId(batch))
     services.hive.poke()
-    return BatchOut.of(batch, tally)
+    return build_batch_out(batch, tally)
+
+
+def build_batch_out(batch: UUID, tally: Tally) -> BatchOut:
+    """Build the answer from the counts of a batch."""
+    tables = sum(tally.outcomes.values())
+    unfinished = sum(tally.outcomes.get(outcome, 0) for outcome in ("waiting", "running", "paused"))
+    return BatchOut(
+        id=batch,
+        kind=tally.kind,
+        tables=tables,
+        unfinished=unfinished,
+        outcomes=dict(tally.outcomes),
+        created_at=tally.created_at,
+        allowed_actions=tally.allowed_actions,
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
@@ -11,28 +10,14 @@ from pydantic import AwareDatetime
 
 from catalog.jobs.blocker import Blocker, BlockerId
 from catalog.jobs.job import JobKind
-from catalog.maintenance.health import HealthPart, compute_health
+from catalog.maintenance.health import compute_health
+from firn.protocol.answers.blockers import TableBlockerOut
+from firn.protocol.answers.health import TableHealthOut
 from firn.protocol.base import Request as In
-from server.api.deps import CatalogDep, Out, ServicesDep, TableDep
+from server.api.deps import CatalogDep, ServicesDep, TableDep
 from server.api.errors import refusals
 
 router = APIRouter(prefix="/catalogs/{catalog}/tables/{table}", tags=["tables"])
-
-
-class LossOut(Out):
-    """The points that one part takes from the score, of its maximum, and the measured value behind it."""
-
-    part: HealthPart
-    points_lost: float
-    max_points: int
-    detail: str
-
-
-class TableHealthOut(Out):
-    """The health score of a table: at 100 there is nothing to do."""
-
-    score: int
-    parts: list[LossOut]
 
 
 class BlockerIn(In):
@@ -41,29 +26,6 @@ class BlockerIn(In):
     reason: str
     until: AwareDatetime
     kinds: list[JobKind] = []
-
-
-class TableBlockerOut(Out):
-    """A blocker: the planner starts no job of these kinds before `until`. An empty list means all kinds."""
-
-    id: UUID
-    reason: str
-    created_at: datetime
-    until: datetime
-    kinds: list[JobKind]
-    set_by: str | None
-
-    @classmethod
-    def of(cls, blocker: Blocker) -> TableBlockerOut:
-        """Build the answer from a blocker."""
-        return cls(
-            id=blocker.id,
-            reason=blocker.reason,
-            created_at=blocker.created_at,
-            until=blocker.until,
-            kinds=sorted(blocker.kinds),
-            set_by=blocker.set_by,
-        )
 
 
 @router.get("/health", summary="Score a table's health", responses=refusals(404))
@@ -82,14 +44,14 @@ def show_health(
 @router.get("/blockers", summary="List blockers", responses=refusals(404))
 def list_blockers(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> list[TableBlockerOut]:
     """List the current blockers of a table."""
-    return [TableBlockerOut.of(blocker) for blocker in services.blockers.of(catalog, table)]
+    return [build_table_blocker_out(blocker) for blocker in services.blockers.of(catalog, table)]
 
 
 @router.post("/blockers", status_code=201, summary="Block a table", responses=refusals(400, 404))
 def block_table(services: ServicesDep, catalog: CatalogDep, table: TableDep, body: BlockerIn) -> TableBlockerOut:
     """Block a table: no new job starts before `until`. A running job continues."""
     blocker = services.blockers.block(catalog, table, reason=body.reason, until=body.until, kinds=body.kinds)
-    return TableBlockerOut.of(blocker)
+    return build_table_blocker_out(blocker)
 
 
 @router.delete("/blockers", status_code=204, summary="Unblock a table", responses=refusals(404))
@@ -98,3 +60,15 @@ def unblock_table(
 ) -> None:
     """Remove one blocker, or all of them."""
     services.blockers.unblock(catalog, table, None if blocker is None else BlockerId(blocker))
+
+
+def build_table_blocker_out(blocker: Blocker) -> TableBlockerOut:
+    """Build the answer from a blocker."""
+    return TableBlockerOut(
+        id=blocker.id,
+        reason=blocker.reason,
+        created_at=blocker.created_at,
+        until=blocker.until,
+        kinds=sorted(blocker.kinds),
+        set_by=blocker.set_by,
+    )

@@ -13,9 +13,10 @@ from catalog.history.table_stats import read_engine
 from catalog.history.views import read_sql_by_dialect, read_version_schema
 from catalog.iceberg.json import Json
 from catalog.names import TableName
+from firn.protocol.base import Out
 from firn.protocol.base import Request as In
 from firn.protocol.names import join_name
-from server.api.deps import CatalogDep, Out, ServicesDep
+from server.api.deps import CatalogDep, ServicesDep
 from server.api.errors import refusals
 from server.api.history_views import ChangeOut
 from server.service.tables.view_versions import SeenView

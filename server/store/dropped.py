@@ -14,8 +14,9 @@ from catalog.errors import NoSuchTable, NotFound
 from catalog.names import SEPARATOR, CatalogName, RelationId, decode_namespace
 from catalog.ports.page import Page
 from catalog.removal.purge import PurgeProgress, UsedLocation
-from catalog.removal.undrop import Dropped, DroppedKind, DroppedState
+from catalog.removal.undrop import Dropped
 from catalog.tables.relation import Relation
+from firn.protocol.dropped import DroppedKind, DroppedState
 from firn.protocol.names import join_name
 from server.store import cursor as cursors
 from server.store.file_layouts import SqlFileLayouts

@@ -16,10 +16,10 @@ from catalog.hive.link import HiveLink
 from catalog.hive.table_index import DatabaseCounts, HiveTableState, IndexedBlocker, IndexedTable, LinkSummary
 from catalog.iceberg.json import Json
 from catalog.jobs.job import JobId
-from catalog.jobs.operation import OperationId, OperationKind
+from catalog.jobs.operation import OperationId
 from catalog.names import CatalogName, RelationId
 from catalog.ports.page import Page
-from firn.protocol.operations import OperationStatus
+from firn.protocol.operations import OperationKind, OperationStatus
 from server.store import cursor as cursors
 from server.store.catalogs import begins
 from server.store.job_rows import OperationRow

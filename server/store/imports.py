@@ -9,11 +9,13 @@ from typing import Any
 
 from sqlalchemy import delete, or_, select, update
 
-from catalog.imports.entry import Entry, EntryKind, EntryState
-from catalog.jobs.operation import OperationId, OperationKind
+from catalog.imports.entry import Entry
+from catalog.jobs.operation import OperationId
 from catalog.names import SEPARATOR, encode_namespace
 from catalog.ports.page import Page
+from firn.protocol.imports import EntryKind, EntryState
 from firn.protocol.locations import list_spellings
+from firn.protocol.operations import OperationKind
 from server.store import cursor as cursors
 from server.store.job_rows import ImportEntryRow, OperationRow, OperationSecretRow
 from server.store.session import ReadSession

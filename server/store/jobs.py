@@ -16,7 +16,7 @@ from catalog.jobs.queue import count_bytes_freed, count_bytes_rewritten
 from catalog.names import SEPARATOR, RelationId, TableName, decode_namespace, encode_namespace
 from catalog.ports.page import Page
 from catalog.ports.work import JobFilter
-from catalog.removal.orphan_files import BatchState
+from firn.protocol.orphans import BatchState
 from server.store import cursor as cursors
 from server.store.job_rows import JobCommitRow, JobLogRow, JobRow, OrphanBatchRow
 from server.store.rows import StagedBaselinesRow

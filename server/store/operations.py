@@ -10,10 +10,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, case, delete, func, insert, select, update
 
 from catalog.errors import NotFound
-from catalog.jobs.operation import WAITING, BatchId, Operation, OperationId, OperationKind, Tally, read_outcome
+from catalog.jobs.operation import WAITING, BatchId, Operation, OperationId, Tally, read_outcome
 from catalog.names import CatalogName
 from catalog.ports.page import Page
-from firn.protocol.operations import OperationStatus
+from firn.protocol.operations import OperationKind, OperationStatus
 from server.store import cursor as cursors
 from server.store.job_rows import OperationRow
 from server.store.session import ReadSession

@@ -13,7 +13,8 @@ from catalog.errors import NotFound
 from catalog.jobs.job import JobId
 from catalog.names import CatalogName, RelationId
 from catalog.ports.page import Page
-from catalog.removal.orphan_files import BatchState, OrphanBatch
+from catalog.removal.orphan_files import OrphanBatch
+from firn.protocol.orphans import BatchState
 from server.store import cursor as cursors
 from server.store.job_rows import OrphanBatchRow
 from server.store.session import ReadSession

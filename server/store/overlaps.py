@@ -12,8 +12,8 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from catalog.locations.location_rule import ANY_HOST, lineage, list_readings
 from catalog.removal.purge import UsedLocation
-from catalog.removal.undrop import DroppedState
 from catalog.tables.relation import Relation
+from firn.protocol.dropped import DroppedState
 from firn.protocol.locations import list_spellings, overlaps
 from server.store.catalogs import begins
 from server.store.relations import to_relation

@@ -15,9 +15,9 @@ from firn.auto_sync import AutoSync, LinkedTable, find_linked_table, sync_from_h
 from firn.client import Client
 from firn.errors import NotFound, Refused, StillRunning, Unavailable
 from firn.hive import Hive
+from tests import answer_documents
 
 JOB = UUID(int=7)
-NOW = "2026-11-23T00:00:00Z"
 
 
 def answer(message: str = "nothing", outcome: str = "synced", **more: Any) -> dict[str, Any]:
@@ -31,15 +31,11 @@ UNCHANGED = answer("nothing changed", "unchanged")
 
 
 def job(kind: str = "sync", status: str = "pending", **more: Any) -> dict[str, Any]:
-    facts = {"id": str(JOB), "catalog": "lake", "table": "db.t", "kind": kind, "status": status}
-    return facts | {"reason": "", "attempt": 1, "created_at": NOW} | more
+    return answer_documents.JOB | {"id": str(JOB), "table": "db.t", "kind": kind, "status": status} | more
 
 
 def table(hive_name: str | None, active_job: dict[str, Any] | None) -> dict[str, Any]:
-    row = {"name": "t", "namespace": "db", "kind": "keyed", "records": 0, "bytes": 0, "data_files": 0}
-    facts = {"catalog": "lake", "location": "file:/t", "columns": [], "partition_by": [], "primary_key": ["id"]}
-    rest = {"pending_rows": 0, "stores": {}, "properties": {}, "next": {"due": False, "reason": ""}}
-    return row | facts | rest | {"hive_name": hive_name, "active_job": active_job}
+    return answer_documents.TABLE | {"hive_name": hive_name, "active_job": active_job}
 
 
 @dataclass

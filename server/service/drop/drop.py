@@ -18,8 +18,9 @@ from catalog.locations.location_rule import list_readings
 from catalog.names import RelationId
 from catalog.ports.store import UnitOfWork
 from catalog.removal.drop import is_protected, read_drop_retention
-from catalog.removal.undrop import Dropped, DroppedKind, DroppedState
+from catalog.removal.undrop import Dropped
 from catalog.tables.relation import Relation, RelationKind
+from firn.protocol.dropped import DroppedKind, DroppedState
 from firn.protocol.locations import overlaps
 from server.service.access.caller import caller
 from server.service.commit.commit_target import load_metadata

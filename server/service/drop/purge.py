@@ -20,8 +20,9 @@ from catalog.names import CatalogName, RelationId
 from catalog.ports.dropped import ReachableFiles
 from catalog.ports.store import Database, UnitOfWork
 from catalog.removal.purge import PurgeProgress
-from catalog.removal.undrop import Dropped, DroppedKind, DroppedState
+from catalog.removal.undrop import Dropped
 from catalog.tables.relation import Relation
+from firn.protocol.dropped import DroppedKind, DroppedState
 from server.service.drop.drop import build_event
 from server.service.drop.undrop import DryRunEnds
 from server.service.locations.allowed_locations import load_allowed_locations

@@ -12,8 +12,9 @@ from catalog.errors import Conflict, Protected
 from catalog.names import CatalogName, Namespace, encode_namespace
 from catalog.ports.store import Database, UnitOfWork
 from catalog.removal.drop import is_protected, read_drop_retention
-from catalog.removal.undrop import Dropped, DroppedKind, DroppedState
+from catalog.removal.undrop import Dropped
 from catalog.tables.relation import Relation, RelationKind
+from firn.protocol.dropped import DroppedKind, DroppedState
 from server.service.drop.drop import DropOptions, drop_relation
 from server.service.drop.undrop import DryRunEnds
 from server.service.jobs.fencing import end_jobs

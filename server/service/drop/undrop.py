@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from uuid import UUID
 
 from catalog.errors import AlreadyExists, CatalogError, Conflict, Invalid, NotFound, Unavailable
@@ -22,8 +21,9 @@ from catalog.ports.dropped import ReachableFiles
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
 from catalog.removal.purge import is_own_location
-from catalog.removal.undrop import Dropped, DroppedKind, DroppedState
+from catalog.removal.undrop import Dropped
 from catalog.tables.relation import Relation, RelationKind
+from firn.protocol.dropped import DroppedKind, DroppedState, FilesState
 from firn.protocol.locations import list_spellings, normalize_location
 from server.service.drop.drop import build_event
 from server.service.locations.allowed_locations import load_allowed_locations
@@ -34,14 +34,6 @@ from server.service.tables.namespaces import ensure_within
 MOST_DATA_FILES = 1_000
 """Undrop checks at most about this many data files of a table, spread evenly over all of them."""
 _SHOWN = 3
-
-
-class FilesState(StrEnum):
-    """Whether an entry's files exist, judged by its metadata files alone."""
-
-    PRESENT = "present"
-    GONE = "gone"
-    UNKNOWN = "unknown"  # the storage does not answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,14 +33,14 @@ from catalog.hive.publishing import PublishComparison, compare_partitions
 from catalog.iceberg.json import Json
 from catalog.jobs.blocker import LONGEST, Blocker, BlockerId
 from catalog.jobs.job import Job, JobId, JobKind, JobStatus
-from catalog.jobs.operation import Operation, OperationId, OperationKind
+from catalog.jobs.operation import Operation, OperationId
 from catalog.names import CatalogName, RelationId
 from catalog.planning.trigger_result import format_count
 from catalog.ports.files import TableFiles
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation
 from firn.protocol.locations import lies_in, normalize_location
-from firn.protocol.operations import OperationStatus
+from firn.protocol.operations import OperationKind, OperationStatus
 from server.service.access.caller import caller
 from server.service.commit.commit_target import load_metadata
 from server.service.drop.drop import DropOptions, check_unprotected, drop_relation

@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 
-from catalog.jobs.operation import Operation, OperationId, OperationKind
+from catalog.jobs.operation import Operation, OperationId
 from catalog.ports.store import Database
+from firn.protocol.operations import OperationKind
 
 log = logging.getLogger(__name__)
 

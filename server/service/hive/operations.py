@@ -15,7 +15,6 @@ from catalog.jobs.operation import (
     BatchId,
     Operation,
     OperationId,
-    OperationKind,
     Tally,
     pause_operation,
     resume_operation,
@@ -27,7 +26,7 @@ from catalog.names import CatalogName
 from catalog.policy.policy import check_settings
 from catalog.ports.operations import Operations as Stored
 from catalog.ports.store import Database, UnitOfWork
-from firn.protocol.operations import OperationStatus
+from firn.protocol.operations import OperationKind, OperationStatus
 from server.service.hive.hive_state import read_state, split_name
 from server.service.hive.upgrade_check import Checks, check_eligible
 from server.service.locations.location_rule import check_properties

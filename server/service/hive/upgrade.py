@@ -29,13 +29,13 @@ from catalog.hive.partition_names import to_partition_record
 from catalog.hive.types import iceberg_fields
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import apply_updates, build_table, current_schema
-from catalog.jobs.operation import BLOCKED, ELIGIBLE, Operation, OperationKind
+from catalog.jobs.operation import BLOCKED, ELIGIBLE, Operation
 from catalog.keyed.spec import MERGED_THROUGH, KeySpec
 from catalog.names import RelationId, TableName
 from catalog.ports.files import TableFiles
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import RelationKind
-from firn.protocol.operations import OperationStatus
+from firn.protocol.operations import OperationKind, OperationStatus
 from server.service.hive.hive_state import HiveState, Unit, formats_of, join, list_units, read_state, split_name
 from server.service.hive.keys import KeyNulls, needed
 from server.service.hive.operation_runner import OperationRunner, UpgradeStatus

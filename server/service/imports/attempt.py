@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from catalog.imports.entry import Entry, EntryKind, EntryState
+from catalog.imports.entry import Entry
 from catalog.jobs.operation import Operation, OperationId
 from catalog.ports.store import Database, UnitOfWork
+from firn.protocol.imports import EntryKind, EntryState
 from firn.protocol.operations import OperationStatus
 
 FIRST_PAUSE = timedelta(seconds=5)

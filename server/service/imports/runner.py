@@ -9,11 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from catalog.errors import CatalogError, Conflict, LocationRefused, Unavailable
-from catalog.imports.entry import Entry, EntryKind, EntryState, FoundEntry
+from catalog.imports.entry import Entry, FoundEntry
 from catalog.imports.import_rules import Candidate, ImportAction, ImportOptions, Verdict, find_warnings
 from catalog.imports.spec import ImportSpec
 from catalog.ports.store import UnitOfWork
 from catalog.tables.relation import Catalog, RelationKind
+from firn.protocol.imports import EntryKind, EntryState
 from server.service.imports.attempt import ImportAttempt
 from server.service.imports.register import Registrar
 from server.service.imports.sources import Source, check_entry

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from catalog.errors import Invalid, NotFound
 from catalog.hive.baseline import Listing
 from catalog.imports.directory_names import derive_table_name
-from catalog.imports.entry import EntryKind, EntryState, FoundEntry
+from catalog.imports.entry import FoundEntry
 from catalog.imports.newest_metadata import (
     Ambiguous,
     Header,
@@ -21,6 +21,7 @@ from catalog.imports.newest_metadata import (
 from catalog.imports.spec import ImportSpec
 from catalog.names import Namespace
 from catalog.ports.files import TableFiles
+from firn.protocol.imports import EntryKind, EntryState
 from server.service.tables.metadata_files import MetadataFiles
 
 METADATA = "metadata"

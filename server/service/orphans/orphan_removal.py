@@ -25,7 +25,6 @@ from catalog.names import RelationId
 from catalog.ports.orphans import NamedFiles, QuarantineFiles
 from catalog.ports.store import Database, UnitOfWork
 from catalog.removal.orphan_files import (
-    BatchState,
     KeepReason,
     OrphanBatch,
     ReportedFile,
@@ -37,6 +36,7 @@ from catalog.removal.orphan_files import (
 )
 from catalog.tables.relation import Relation
 from firn.protocol.locations import normalize_location
+from firn.protocol.orphans import BatchState
 from firn.protocol.tasks.orphans import ListedTable, OrphansTask
 from server.service.orphans.context import OrphanContext, load_context, load_leased_context
 from server.service.orphans.published_locations import HiveReaders

@@ -23,9 +23,10 @@ from catalog.names import RelationId
 from catalog.ports.files import Files
 from catalog.ports.orphans import QuarantineFiles
 from catalog.ports.store import Database, UnitOfWork
-from catalog.removal.orphan_files import BatchState, OrphanBatch, ReportedFile, SeenFile
+from catalog.removal.orphan_files import OrphanBatch, ReportedFile, SeenFile
 from catalog.tables.relation import Relation
 from firn.protocol.locations import normalize_location
+from firn.protocol.orphans import BatchState
 from server.service.locations.ownership import SHARED, explain_published_not_own
 from server.service.orphans.context import OrphanContext
 

@@ -9,7 +9,6 @@ import pytest
 
 from catalog.errors import Invalid
 from catalog.imports.directory_names import derive_table_name
-from catalog.imports.entry import EntryState
 from catalog.imports.import_rules import (
     Candidate,
     ExistingTable,
@@ -22,6 +21,7 @@ from catalog.imports.import_rules import (
 from catalog.imports.newest_metadata import Header
 from catalog.imports.spec import ImportSpec, Secrets, SourceKind, check_spec_request
 from catalog.tables.relation import RelationKind
+from firn.protocol.imports import EntryState
 from tests.factories import a_relation
 
 WAREHOUSE = ImportSpec(kind=SourceKind.WAREHOUSE, address="file:///w")

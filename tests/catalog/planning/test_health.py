@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.files.file_layout import FileLayout, Packing
-from catalog.maintenance.health import POINTS, HealthLoss, HealthPart, compute_health
+from catalog.maintenance.health import POINTS, HealthLoss, compute_health
 from catalog.planning import TableFacts
 from catalog.policy.policy import merge_layers
 from catalog.tables.relation import TableStats
+from firn.protocol.health import HealthPart
 from tests.catalog.planning.tables import KEYED, plain, tables
 from tests.factories import NOW, a_keyed_table
 

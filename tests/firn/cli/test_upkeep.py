@@ -8,7 +8,7 @@ import pytest
 
 import firn
 from firn.cli.watch import job_row, state_of
-from firn.wire import Job
+from firn.protocol.answers.jobs import JobOut
 from tests.command_line import Command
 
 NUMBERS = count()
@@ -67,7 +67,7 @@ def test_a_reason_has_to_be_given(run: Command, table: str) -> None:
     ("outcome", "shown"), [("nothing to do", "nothing to do"), ("committed", "succeeded"), (None, "succeeded")]
 )
 def test_a_job_that_changed_nothing_is_shown_as_having_had_nothing_to_do(outcome: str | None, shown: str) -> None:
-    job = Job.model_validate(
+    job = JobOut.model_validate(
         {
             "id": "7d299971-9c55-4a57-b030-1c2efe000000",
             "catalog": "lake",

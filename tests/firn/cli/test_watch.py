@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 from firn.cli.watch import pace_of, span
+from firn.protocol.answers.operations import OperationOut
 from firn.protocol.operations import OperationStatus
-from firn.wire import Operation
 
 BEGAN = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
 
-def an_operation(**told: object) -> Operation:
+def an_operation(**told: object) -> OperationOut:
     known = {
         "id": uuid4(),
         "kind": "upgrade",
@@ -26,7 +26,7 @@ def an_operation(**told: object) -> Operation:
         "created_at": BEGAN - timedelta(hours=1),
         "updated_at": BEGAN,
     }
-    return Operation.model_validate(known | told)
+    return OperationOut.model_validate(known | told)
 
 
 def test_pace_and_time_left_are_those_of_the_phase() -> None:

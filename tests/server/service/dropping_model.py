@@ -12,8 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from catalog.errors import AlreadyExists, Conflict, NoSuchTable
 from catalog.names import TableName
 from catalog.ports.store import Database
-from catalog.removal.undrop import DroppedState
 from catalog.tables.relation import RelationKind
+from firn.protocol.dropped import DroppedState
 from tests.factories import LAKE
 from tests.server.lake import Lake, a_lake
 from tests.server.service.dropping import age, append_files, files_below, listed, path_of, purge_all

@@ -8,7 +8,7 @@ import pytest
 
 from catalog.locations.location_rule import QUARANTINE
 from catalog.names import CatalogName
-from catalog.removal.undrop import DroppedState
+from firn.protocol.dropped import DroppedState
 from server.service.locations.ownership import SHARED, explain_not_own, list_stores
 from server.service.tables.tables import TableDefinition
 from tests.factories import LAKE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.maintenance.health import HealthPart
+from firn.protocol.health import HealthPart
 from tests.factories import LAKE
 from tests.server.lake import ORDERS, PLAIN, Lake
 from tests.server.service.dry_runs.day_tables import MIB, TODAY, WHOLE, a_file, make, write

@@ -11,7 +11,7 @@ import pytest
 
 from catalog.errors import Conflict, LocationRefused, NotFound
 from catalog.names import TableName
-from catalog.removal.undrop import DroppedState
+from firn.protocol.dropped import DroppedState
 from server.service.drop.purge import PurgeStatus
 from server.service.locations.ownership import SHARED
 from server.service.tables.tables import TableDefinition

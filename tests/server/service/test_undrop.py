@@ -10,7 +10,7 @@ import pytest
 from catalog.errors import AlreadyExists, Conflict, Invalid, NotFound
 from catalog.jobs.job import JobKind, JobStatus
 from catalog.names import TableName
-from server.service.drop.undrop import FilesState
+from firn.protocol.dropped import FilesState
 from tests.factories import LAKE
 from tests.server.lake import CHANGE, ORDERS, PLAIN, Lake, definition
 from tests.server.service.dropping import append_files, files_below, keep, listed, path_of, unlisted

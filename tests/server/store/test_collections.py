@@ -22,14 +22,14 @@ from catalog.errors import (
     NotFound,
 )
 from catalog.jobs.job import CommitRecord, JobId, JobKind, JobStatus, LeaseToken
-from catalog.jobs.operation import BLOCKED, WAITING, BatchId, OperationKind
+from catalog.jobs.operation import BLOCKED, WAITING, BatchId
 from catalog.keyed.spec import Version
 from catalog.names import CatalogName, Namespace, RelationId, TableName
 from catalog.ports.idempotency import StoredResponse
 from catalog.ports.store import Database
 from catalog.ports.work import JobFilter
 from catalog.tables.relation import MetastoreDown, Pointer, RelationKind, TableStats
-from firn.protocol.operations import OperationStatus
+from firn.protocol.operations import OperationKind, OperationStatus
 from tests.databases import OpenDatabase
 from tests.factories import (
     LAKE,

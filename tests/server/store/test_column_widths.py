@@ -10,16 +10,15 @@ from catalog.access.privileges import PrincipalKind, Privilege
 from catalog.access.tokens import TokenKind
 from catalog.history.metrics import ReportKind
 from catalog.hive.events import HiveEventKind
-from catalog.imports.entry import EntryKind, EntryState
-from catalog.jobs.operation import OperationKind
 from catalog.keyed.spec import KeyScope
 from catalog.launch.fleet import LaunchStatus
 from catalog.launch.settings import LaunchKind
-from catalog.removal.orphan_files import BatchState
-from catalog.removal.undrop import DroppedKind, DroppedState
 from catalog.tables.relation import RelationKind
+from firn.protocol.dropped import DroppedKind, DroppedState
+from firn.protocol.imports import EntryKind, EntryState
 from firn.protocol.jobs import JobKind, JobStatus
-from firn.protocol.operations import OperationStatus
+from firn.protocol.operations import OperationKind, OperationStatus
+from firn.protocol.orphans import BatchState
 from server.store.rows import Row
 
 STORED: dict[str, type[StrEnum]] = {

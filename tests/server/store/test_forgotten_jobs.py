@@ -13,7 +13,8 @@ from catalog.errors import NotFound
 from catalog.jobs.job import REMEMBERED_JOBS, CommitRecord, Job, JobId, JobKind, JobStatus, LeaseToken, withdraw_job
 from catalog.names import RelationId
 from catalog.ports.store import Database, UnitOfWork
-from catalog.removal.orphan_files import BatchState, OrphanBatch
+from catalog.removal.orphan_files import OrphanBatch
+from firn.protocol.orphans import BatchState
 from server.background import cleanup
 from server.background.cleanup import Cleanup
 from tests.factories import LAKE, NOW, a_job

@@ -9,10 +9,9 @@ from uuid import uuid4
 from catalog.hive.events import HiveEvent, HiveEventKind, shorten_events
 from catalog.hive.link import Drift, DriftKind, HiveLink
 from catalog.hive.table_index import DatabaseCounts, HiveTableState, IndexedBlocker, IndexedTable
-from catalog.jobs.operation import OperationKind
 from catalog.names import RelationId, TableName
 from catalog.ports.store import Database, UnitOfWork
-from firn.protocol.operations import OperationStatus
+from firn.protocol.operations import OperationKind, OperationStatus
 from server.store.hive import EVENTS_KEPT
 from tests.factories import LAKE, a_relation, an_operation
 from tests.hive_tables import a_hive_table

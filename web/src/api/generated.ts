@@ -2657,6 +2657,20 @@ export interface components {
             type: string;
         };
         /**
+         * ColumnOut
+         * @description A column, with the type in Hive's spelling.
+         */
+        ColumnOut: {
+            /** Comment */
+            comment: string | null;
+            /** Name */
+            name: string;
+            /** Partition */
+            partition: boolean;
+            /** Type */
+            type: string;
+        };
+        /**
          * CompactJobIn
          * @description A job of the kind `compact`.
          */
@@ -3065,7 +3079,7 @@ export interface components {
         ExpireOptionsIn: Record<string, never>;
         /**
          * FilesState
-         * @description What a list says of an entry's files, by its metadata file alone.
+         * @description Whether an entry's files exist, judged by its metadata files alone.
          * @enum {string}
          */
         FilesState: "present" | "gone" | "unknown";
@@ -5780,6 +5794,24 @@ export interface components {
             until: string;
         };
         /**
+         * TableColumnOut
+         * @description A column.
+         */
+        TableColumnOut: {
+            /** Comment */
+            comment: string | null;
+            /** Id */
+            id: number;
+            /** Is Key */
+            is_key: boolean;
+            /** Name */
+            name: string;
+            /** Required */
+            required: boolean;
+            /** Type */
+            type: string;
+        };
+        /**
          * TableHealthOut
          * @description The health score of a table: at 100 there is nothing to do.
          */
@@ -5851,7 +5883,7 @@ export interface components {
             /** Change Sequence */
             change_sequence: number | null;
             /** Columns */
-            columns: components["schemas"]["server__api__table_views__ColumnOut"][];
+            columns: components["schemas"]["TableColumnOut"][];
             /**
              * Created At
              * Format: date-time
@@ -6450,20 +6482,6 @@ export interface components {
             unrepresentable?: string[];
         };
         /**
-         * ColumnOut
-         * @description A column, with the type in Hive's spelling.
-         */
-        server__api__hive__ColumnOut: {
-            /** Comment */
-            comment: string | null;
-            /** Name */
-            name: string;
-            /** Partition */
-            partition: boolean;
-            /** Type */
-            type: string;
-        };
-        /**
          * ReportOut
          * @description The pre-flight report of an upgrade. `column_differences` are those of a table that is upgraded already.
          */
@@ -6475,7 +6493,7 @@ export interface components {
             /** Column Differences */
             column_differences: components["schemas"]["ColumnDifferenceOut"][];
             /** Columns */
-            columns: components["schemas"]["server__api__hive__ColumnOut"][];
+            columns: components["schemas"]["ColumnOut"][];
             /** Convertible */
             convertible: boolean;
             /** Eligible */
@@ -6524,24 +6542,6 @@ export interface components {
             snapshot_id: string | null;
             /** Table */
             table: string;
-        };
-        /**
-         * ColumnOut
-         * @description A column.
-         */
-        server__api__table_views__ColumnOut: {
-            /** Comment */
-            comment: string | null;
-            /** Id */
-            id: number;
-            /** Is Key */
-            is_key: boolean;
-            /** Name */
-            name: string;
-            /** Required */
-            required: boolean;
-            /** Type */
-            type: string;
         };
     };
     responses: never;

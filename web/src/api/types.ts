@@ -5,7 +5,7 @@ type Schemas = components['schemas'];
 
 export type MetastoreDown = Schemas['MetastoreDownOut'];
 export type Catalog = Schemas['CatalogOut'];
-export type Column = Schemas['server__api__table_views__ColumnOut'];
+export type Column = Schemas['TableColumnOut'];
 export type CommitEvent = Schemas['EventOut'];
 export type Dropped = Schemas['DroppedOut'];
 export type Change = Schemas['ChangeOut'];

@@ -15,10 +15,10 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from catalog.errors import Conflict, Invalid, NotFound
 from catalog.history.commit import TableCommit
-from catalog.imports.entry import EntryState
 from catalog.imports.spec import Secrets
 from catalog.jobs.operation import OperationId
 from catalog.names import TableName
+from firn.protocol.imports import EntryState
 from firn.protocol.operations import OperationStatus
 from server.background.cleanup import IMPORTS_KEPT, Cleanup
 from server.identity.sealing import KEY_FILE, Sealer

@@ -15,7 +15,8 @@ from catalog.history.commit import TableCommit
 from catalog.jobs.job import Job, JobKind
 from catalog.jobs.leases import Lease
 from catalog.names import TableName
-from catalog.removal.orphan_files import BatchState, OrphanBatch, is_metadata
+from catalog.removal.orphan_files import OrphanBatch, is_metadata
+from firn.protocol.orphans import BatchState
 from server.files.snapshots import write_snapshot
 from server.files.storage import Storage
 from server.service.orphans.orphan_removal import DeletedFiles, Orphans, TakenFiles

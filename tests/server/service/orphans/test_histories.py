@@ -19,7 +19,7 @@ import pytest
 
 from catalog.iceberg.json import Json
 from catalog.names import TableName
-from catalog.removal.orphan_files import BatchState
+from firn.protocol.orphans import BatchState
 from tests.factories import LAKE
 from tests.server.faults import Killed
 from tests.server.lake import PLAIN, Lake, altered

@@ -13,7 +13,7 @@ import pytest
 
 from catalog.jobs.leases import Lease
 from catalog.names import TableName
-from catalog.removal.orphan_files import BatchState
+from firn.protocol.orphans import BatchState
 from server.service.orphans.orphan_removal import Orphans
 from tests.server.faults import Killed
 from tests.server.lake import Lake

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.removal.orphan_files import BatchState
+from firn.protocol.orphans import BatchState
 from server.service.orphans import orphan_removal
 from tests.server.lake import Lake
 from tests.server.service.orphans.removing import aside, batches, begun, overdue, removed, stray

@@ -14,7 +14,8 @@ from catalog.errors import Conflict, LeaseLost
 from catalog.iceberg.json import Json
 from catalog.jobs.job import JobKind, JobStatus
 from catalog.names import TableName
-from catalog.removal.orphan_files import BatchState, KeepReason, SeenFile
+from catalog.removal.orphan_files import KeepReason, SeenFile
+from firn.protocol.orphans import BatchState
 from server.service.locations.ownership import SHARED
 from server.service.orphans.quarantine import Quarantine
 from tests.factories import LAKE
