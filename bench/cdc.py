@@ -29,7 +29,7 @@ from pathlib import Path
 
 from bench.keyed import Stage, stage
 from bench.measure import Cost
-from bench.orders import Orders, Skew, generate
+from bench.orders import DAYS, Orders, Skew, generate
 from bench.report import Report
 from firn.protocol.answers.jobs import JobOut
 
@@ -87,9 +87,8 @@ class Stream:
 def main(argv: list[str] | None = None) -> int:
     """Run it; an AssertionError when the tables differ, or do not hold what the batches add up to."""
     given = _arguments(argv)
-    report = Report(
-        "cdc", rows=given.rows, changes=given.changes, minutes=given.minutes, every_s=given.every, query=QUERY
-    )
+    sizes = {"rows": given.rows, "changes": given.changes, "days": given.days}
+    report = Report("cdc", **sizes, minutes=given.minutes, every_s=given.every, query=QUERY)
     batches = int(given.minutes * 60 / given.every) + 1
     with (
         tempfile.TemporaryDirectory(prefix="firn-bench-") as scratch,
@@ -97,7 +96,9 @@ def main(argv: list[str] | None = None) -> int:
         optimizer(running.server.url, Path(scratch), given.optimizer_memory),
     ):
         directory = Path(scratch) / "orders"
-        orders = generate(directory, rows=given.rows, changes=given.changes, skew=Skew.RECENT, batches=batches)
+        orders = generate(
+            directory, rows=given.rows, changes=given.changes, skew=Skew.RECENT, batches=batches, days=given.days
+        )
         policy = {
             "with": {"firn.merge.max-pending-age": given.pending_age},
             "without": {"firn.optimize.enabled": "false"},
@@ -190,6 +191,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--changes", type=int, default=5_000, help="changes of one batch (default: %(default)s)")
+    parser.add_argument("--days", type=int, default=DAYS, help="partitions of the table (default: %(default)s)")
     parser.add_argument("--minutes", type=float, default=24)
     parser.add_argument("--every", type=float, default=6, help="seconds between two batches (default: %(default)s)")
     parser.add_argument("--pending-age", default="1 min", help="firn.merge.max-pending-age (default: %(default)s)")

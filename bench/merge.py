@@ -24,7 +24,7 @@ from pathlib import Path
 
 from bench.keyed import Stage, stage
 from bench.measure import Cost, median, ratio
-from bench.orders import NAMES, Orders, Skew, generate
+from bench.orders import DAYS, NAMES, Orders, Skew, generate
 from bench.report import Report
 from bench.working import Working, working
 
@@ -79,20 +79,20 @@ class Contest:
 def main(argv: list[str] | None = None) -> int:
     """Run it; an AssertionError when a table does not hold what the changes add up to."""
     given = _arguments(argv)
-    sizes = {"rows": given.rows, "changes": given.changes, "rounds": given.rounds, "modes": given.modes}
-    report = Report("merge", **sizes)
+    sizes = {"rows": given.rows, "changes": given.changes, "days": given.days, "rounds": given.rounds}
+    report = Report("merge", **sizes, modes=given.modes)
     with (
         tempfile.TemporaryDirectory(prefix="firn-bench-") as scratch,
         stage(Path(scratch), given.memory) as running,
     ):
         contest = Contest(running, working(running))
         few = min(WARM_ROWS, given.rows)
-        warm = generate(Path(scratch) / "warm", rows=few, changes=few // 20, skew=Skew.UNIFORM)
+        warm = generate(Path(scratch) / "warm", rows=few, changes=few // 20, skew=Skew.UNIFORM, days=given.days)
         for mode in given.modes:
             contest.firn(warm, mode)
         contest.by_hand(warm)
         for skew in given.skews:
-            orders = generate(Path(scratch) / skew, rows=given.rows, changes=given.changes, skew=skew)
+            orders = generate(Path(scratch) / skew, rows=given.rows, changes=given.changes, skew=skew, days=given.days)
             measure(contest, report, orders, skew, given)
     report.save(given.out)
     return 0
@@ -154,6 +154,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--changes", type=int, default=100_000)
+    parser.add_argument("--days", type=int, default=DAYS, help="partitions of the table (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--modes", nargs="+", choices=["auto", "rewrite", "vectors"], default=["auto", "vectors"])
     parser.add_argument("--skews", type=Skew, nargs="+", choices=list(Skew), default=list(Skew))

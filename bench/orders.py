@@ -2,7 +2,8 @@
 
 The key is a number; ids grow with the day that the table is partitioned by, and a key never changes its day. A batch
 is 80 % updates of whole rows, 15 % inserts and 5 % deletes, each key once. `uniform` draws keys from all days; `recent`
-takes nine of ten from the last three days and inserts into the last two. No engine takes part in the sums.
+takes nine of ten from the last three days and inserts into the last two, so it needs at least four. No engine takes
+part in the sums.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ NAMES = [column.split()[0] for column in COLUMNS.split(", ")]
 _FIRST_DAY = date(2026, 1, 1)
 _START_US = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000
 _DAY_US = 86_400_000_000
-_DAY_NAMES = np.array([str(_FIRST_DAY + timedelta(days=day)) for day in range(DAYS)])
 _RECENT_DAYS, _RECENT_SHARE = 3, 0.9
 _LOAD_FILES = 8
 
@@ -61,9 +61,11 @@ class Orders:
     totals: list[Totals]
 
 
-def generate(directory: Path, *, rows: int, changes: int, skew: Skew, batches: int = 1, seed: int = 42) -> Orders:
+def generate(
+    directory: Path, *, rows: int, changes: int, skew: Skew, batches: int = 1, days: int = DAYS, seed: int = 42
+) -> Orders:
     """Write the initial rows and the batches; each batch as upserts, as deletes, and as both with a column `op`."""
-    maker = _Maker(np.random.default_rng(seed), rows, batches, changes, skew)
+    maker = _Maker(np.random.default_rng(seed), rows, batches, changes, skew, days)
     orders = Orders(directory / "load", [], [], [], [])
     orders.load.mkdir(parents=True)
     for part, ids in enumerate(np.array_split(np.arange(rows), _LOAD_FILES)):
@@ -91,14 +93,17 @@ def generate(directory: Path, *, rows: int, changes: int, skew: Skew, batches: i
 class _Maker:
     """Draws rows and remembers, per id, whether it lives and what it counts for."""
 
-    def __init__(self, random: np.random.Generator, rows: int, batches: int, changes: int, skew: Skew) -> None:
-        self.random, self.skew = random, skew
+    def __init__(
+        self, random: np.random.Generator, rows: int, batches: int, changes: int, skew: Skew, days: int
+    ) -> None:
+        self.random, self.skew, self.days = random, skew, days
+        self.day_names = np.array([str(_FIRST_DAY + timedelta(days=day)) for day in range(days)])
         self.updates, self.inserts, self.deletes = (int(changes * share) for share in (0.80, 0.15, 0.05))
         self.next_id = rows
         size = rows + batches * self.inserts
-        self.day = np.arange(size) * DAYS // max(rows, 1)
-        newest = DAYS - 2 if skew is Skew.RECENT else 0
-        self.day[rows:] = random.integers(newest, DAYS, size - rows)
+        self.day = np.arange(size) * days // max(rows, 1)
+        newest = days - 2 if skew is Skew.RECENT else 0
+        self.day[rows:] = random.integers(newest, days, size - rows)
         self.lives = np.zeros(size, dtype=bool)
         self.qty = np.zeros(size, dtype=np.int64)
         self.amount64 = np.zeros(size, dtype=np.int64)
@@ -123,7 +128,7 @@ class _Maker:
                 "customer": [f"customer-{number:011d}" for number in self.random.integers(0, 100_000, count)],
                 "note": [f"{note:020x}" for note in notes],
                 "ts": pa.array(ts).cast(pa.timestamp("us", tz="UTC")),
-                "day": _DAY_NAMES[self.day[ids]],
+                "day": self.day_names[self.day[ids]],
             }
         )
 
@@ -146,7 +151,7 @@ class _Maker:
         living = np.flatnonzero(self.lives)
         if self.skew is Skew.UNIFORM:
             return self.random.choice(living, count, replace=False)
-        is_recent = self.day[living] >= DAYS - _RECENT_DAYS
+        is_recent = self.day[living] >= self.days - _RECENT_DAYS
         recent, old = living[is_recent], living[~is_recent]
         of_recent = min(int(count * _RECENT_SHARE), len(recent))
         picked = [

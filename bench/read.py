@@ -19,16 +19,15 @@ from pathlib import Path
 
 from bench.keyed import READS, Stage, stage
 from bench.measure import Cost, median, ratio
-from bench.orders import Skew, generate
+from bench.orders import DAYS, Skew, generate
 from bench.report import Report
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run it; the exit code tells whether all answers were right."""
     given = _arguments(argv)
-    report = Report(
-        "read", rows=given.rows, changes=given.changes, rounds=given.rounds, skews=[str(skew) for skew in given.skews]
-    )
+    sizes = {"rows": given.rows, "changes": given.changes, "days": given.days, "rounds": given.rounds}
+    report = Report("read", **sizes, skews=[str(skew) for skew in given.skews])
     with (
         tempfile.TemporaryDirectory(prefix="firn-bench-") as scratch,
         stage(Path(scratch), given.memory) as running,
@@ -41,7 +40,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def measure(running: Stage, report: Report, scratch: Path, skew: Skew, given: argparse.Namespace) -> None:
     """One workload: load, change, read in rounds."""
-    orders = generate(scratch / skew, rows=given.rows, changes=given.changes, skew=skew)
+    orders = generate(scratch / skew, rows=given.rows, changes=given.changes, skew=skew, days=given.days)
     name = running.keyed_table(orders)
     batch = running.write_batch(name, orders)
     report.line("batch", skew=skew, **batch.to_json())
@@ -71,6 +70,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--changes", type=int, default=100_000)
+    parser.add_argument("--days", type=int, default=DAYS, help="partitions of the table (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--skews", type=Skew, nargs="+", choices=list(Skew), default=list(Skew))
     parser.add_argument("--memory", default="3g", help="heap of Spark's JVM (default: %(default)s)")

@@ -22,7 +22,7 @@ from firn.spark.jars import spark_conf
 from firn.spark.sessions import catalog_conf
 
 # Tests run each query once or twice, on a few rows: to generate and compile its code takes a quarter of their CPU time.
-# Optimizers, benchmarks and whatever else is a process of its own keep Spark's settings, as they are in production.
+# Optimizers in processes of their own keep Spark's settings, as they are in production, except those that a test kills.
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 ICEBERG = {
     "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
@@ -99,6 +99,16 @@ class RunningServer(ServerProcess):
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         """The rows of a query, in an order of their own."""
         return sorted((tuple(row) for row in self.spark.sql(statement).collect()), key=repr)
+
+
+def interpret_queries(directory: Path) -> dict[str, str]:
+    """The environment in which a process that starts a Spark of its own generates no code either."""
+    conf = directory / "spark-conf"
+    conf.mkdir(exist_ok=True)
+    settings = {**INTERPRETED, "spark.ui.enabled": "false"}
+    lines = "".join(f"{name} {value}\n" for name, value in settings.items())
+    (conf / "spark-defaults.conf").write_text(lines, encoding="utf-8")
+    return {"SPARK_CONF_DIR": str(conf)}
 
 
 @contextmanager

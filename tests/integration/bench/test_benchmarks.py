@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,15 +11,20 @@ from typing import Any
 
 import pytest
 
+from tests.spark_fixtures import interpret_queries
+
 # A benchmark has a Spark of its own, with settings of its own: it cannot take part in the one that all tests share.
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 REPOSITORY = Path(__file__).parents[3]
+FEW = ("--rows", "1000", "--changes", "100", "--days", "4")
+"""As few files as there can be: each write makes one for each day, and each read opens them."""
 
 
 def results(tmp_path: Path, benchmark: str, *sizes: str, file: str = "") -> list[dict[str, Any]]:
     """Run it; the lines of its file, or of this one."""
     command = [sys.executable, "-m", f"bench.{benchmark}", "--out", str(tmp_path), "--memory", "1g", *sizes]
-    done = subprocess.run(command, check=False, cwd=REPOSITORY, capture_output=True, text=True)
+    environment = {**os.environ, **interpret_queries(tmp_path)}
+    done = subprocess.run(command, check=False, cwd=REPOSITORY, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]
     return written(tmp_path, file or benchmark)
 
@@ -56,15 +62,16 @@ def test_compaction(tmp_path: Path) -> None:
 
 
 def test_read(tmp_path: Path) -> None:
-    lines = results(tmp_path, "read", "--rows", "1000", "--changes", "100", "--rounds", "1", "--skews", "uniform")
+    lines = results(tmp_path, "read", *FEW, "--rounds", "1", "--skews", "uniform")
     reads = {line["query"]: line for line in lines if line["event"] == "read"}
     assert sorted(reads) == ["aggregate", "count", "lookup", "scan"]
     assert all(read["ratio"]["wall"] > 0 for read in reads.values())
 
 
 def test_cdc(tmp_path: Path) -> None:
-    sizes = ["--minutes", "0.15", "--every", "3", "--rows", "1000", "--changes", "100", "--pending-age", "3 s"]
-    lines = results(tmp_path, "cdc", *sizes, "--optimizer-memory", "700m", "--plot", str(tmp_path / "cdc.svg"))
+    times = ["--minutes", "0.1", "--every", "3", "--pending-age", "3 s"]
+    more = ["--optimizer-memory", "700m", "--plot", str(tmp_path / "cdc.svg")]
+    lines = results(tmp_path, "cdc", *FEW, *times, *more)
     ways = {line["way"]: line for line in lines if line["event"] == "way"}
     assert ways["with"]["jobs"]["merge"] > 0
     assert ways["without"]["jobs"] == {}
@@ -73,7 +80,7 @@ def test_cdc(tmp_path: Path) -> None:
 
 
 def test_merge(tmp_path: Path) -> None:
-    lines = results(tmp_path, "merge", "--rows", "1000", "--changes", "100", "--rounds", "1", "--skews", "recent")
+    lines = results(tmp_path, "merge", *FEW, "--rounds", "1", "--skews", "recent")
     ways = {line["way"]: line for line in lines if line["event"] == "way"}
     assert sorted(ways) == ["auto", "merge into", "vectors"]
     assert (ways["auto"]["chosen"], ways["vectors"]["chosen"]) == (["rewrite"], ["vectors"])

@@ -15,6 +15,11 @@ from tests.postgres_fixtures import postgres_server
 from tests.spark_fixtures import ServerProcess, server_process
 
 DATABASES = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
+PAIRS = [
+    pytest.param((LATEST, "postgres"), marks=pytest.mark.postgres, id=f"{LATEST}-postgres"),
+    pytest.param((OLDER, "sqlite"), id=f"{OLDER}-sqlite"),
+]
+"""Each Spark with a database of its own: every statement runs in both Sparks and on both databases, once each."""
 _numbers = count(1)
 
 
@@ -67,9 +72,12 @@ def spark(request: pytest.FixtureRequest) -> Spark:
     return found
 
 
-@pytest.fixture
-def lake(spark: Spark, database: str, server: ServerProcess) -> Lake:
+@pytest.fixture(params=PAIRS)
+def lake(request: pytest.FixtureRequest) -> Lake:
     """A namespace of the test's own; the session knows each server's catalog by the name of its database."""
+    line, database = request.param
+    spark: Spark = request.getfixturevalue("spark_latest" if line == LATEST else "spark_older")
+    server: ServerProcess = request.getfixturevalue(f"on_{database}")
     spark.know(server.url, database)
     found = Lake(spark, server, catalog=database, namespace=f"n{next(_numbers)}")
     found.sql(f"CREATE NAMESPACE {found}")

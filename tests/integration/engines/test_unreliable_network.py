@@ -133,7 +133,7 @@ def told(heard: Heard, id_: int, lake: Lake, statement: str) -> None:
 
 
 @pytest.mark.spark
-def test_spark_is_never_told_what_is_not_so(lake: Lake, server: ServerProcess) -> None:
+def test_spark_is_never_told_what_is_not_so(lake: Lake) -> None:
     lake.sql(
         f"CREATE TABLE {lake}.t (id BIGINT, writer STRING, n BIGINT) PARTITIONED BY (writer) "
         "TBLPROPERTIES ('format-version' = '2', 'write.update.mode' = 'merge-on-read', "
@@ -142,7 +142,7 @@ def test_spark_is_never_told_what_is_not_so(lake: Lake, server: ServerProcess) -
     )
     name = f"{lake.namespace}.t"
     appended, updated = Heard(), Heard()
-    with unreliable(server.url, lake.namespace, "t") as (url, network), another_writer(server, name) as other:
+    with unreliable(lake.server.url, lake.namespace, "t") as (url, network), another_writer(lake.server, name) as other:
         there = f"unlucky{next(_numbers)}"
         lake.spark.know(url, there)
         for id_ in range(APPENDS):
@@ -150,7 +150,7 @@ def test_spark_is_never_told_what_is_not_so(lake: Lake, server: ServerProcess) -
         for id_ in range(UPDATES):
             told(updated, id_, lake, f"UPDATE {there}.{name} SET n = n + 1 WHERE writer = 'counter'")
         network.settle()
-    found = opened(server.url, name)
+    found = opened(lake.server.url, name)
     appended.check(rows_of(found, "unlucky"))
     other.check(rows_of(found, "other"))
     ((counted,),) = lake.rows(f"SELECT n FROM {lake}.t WHERE writer = 'counter'")

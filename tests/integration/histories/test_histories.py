@@ -8,6 +8,7 @@ the same key, to another server. Some requests arrive twice at once.
 from __future__ import annotations
 
 import gc
+import os
 import shutil
 import warnings
 from collections.abc import Sequence
@@ -308,9 +309,10 @@ wanted: st.SearchStrategy[Any] = st.one_of(
 )
 
 
-STEPS = settings(max_examples=25, stateful_step_count=25, deadline=None, phases=[Phase.explicit, Phase.generate])
+EXAMPLES = 25 if "SOAK_SECONDS" in os.environ else 15
+STEPS = settings(max_examples=EXAMPLES, stateful_step_count=25, deadline=None, phases=[Phase.explicit, Phase.generate])
 # The services above them are the same: the second database has its own transactions to show.
-FEWER = settings(STEPS, max_examples=10)
+FEWER = settings(STEPS, max_examples=EXAMPLES * 2 // 5)
 
 
 @pytest.mark.model

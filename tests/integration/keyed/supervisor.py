@@ -17,7 +17,7 @@ import httpx
 
 from firn.spark.sessions import catalog_conf
 from tests.keyed_tables import a_worker
-from tests.spark_fixtures import RunningServer, shared_spark
+from tests.spark_fixtures import RunningServer, interpret_queries, shared_spark
 
 QUICK = {
     "FIRN_LEASE__SECONDS": "6",
@@ -144,7 +144,7 @@ def mortal_optimizer(url: str, directory: Path, moment: str, *, slots: int = 1) 
     told.write_text(moment, encoding="utf-8")
     command = [sys.executable, "-m", "tests.integration.keyed.dying", "optimizer", "--server", url]
     command += ["--master", "local[1]", "--driver-memory", "700m", "--slots", str(slots)]
-    environment = {**os.environ, "DYING_FILE": str(told)}
+    environment = {**os.environ, **interpret_queries(directory), "DYING_FILE": str(told)}
     with (
         (directory / "optimizer.log").open("ab") as log,
         subprocess.Popen(command, stdout=log, stderr=log, env=environment) as process,

@@ -15,10 +15,12 @@ from firn.imports import ImportOptions
 from tests.command_line import serving
 from tests.server.service.imports.importing import Elsewhere
 
+MANY = 100
+
 
 def test_an_import_goes_on_after_its_server_was_killed(tmp_path: Path) -> None:
     elsewhere = Elsewhere(tmp_path / "w")
-    for number in range(150):
+    for number in range(MANY):
         elsewhere.table(f"n{number % 3}/t{number}")
     with serving(tmp_path / "data") as (url, process):
         client = firn.connect(url)
@@ -32,9 +34,9 @@ def test_an_import_goes_on_after_its_server_was_killed(tmp_path: Path) -> None:
     with serving(tmp_path / "data") as (url, _):
         with firn.connect(url) as client:
             ended = client.operations.wait(operation.id, seconds=120)
-            assert (ended.status, ended.done) == ("succeeded", 150)
-            assert ended.result["counts"] == {"registered": 150}
+            assert (ended.status, ended.done) == ("succeeded", MANY)
+            assert ended.result["counts"] == {"registered": MANY}
         catalog = RestCatalog("lake", uri=f"{url}/iceberg", warehouse="lake")
-        assert sum(len(catalog.list_tables(f"n{number}")) for number in range(3)) == 150
+        assert sum(len(catalog.list_tables(f"n{number}")) for number in range(3)) == MANY
         with pytest.raises(NoSuchTableError):
             catalog.load_table("n0.t1")

@@ -62,7 +62,8 @@ class History:
         choices = [name for name, weight in self.weights.items() for _ in range(weight)]
         for step in range(steps):
             missing = [name for name in self.weights if name not in self.done]
-            name = self.random.choice(missing if steps - step <= len(missing) else choices)
+            free = sum(at not in deadly for at in range(step, steps))
+            name = self.random.choice(missing if free <= len(missing) else choices)
             name = deadly.get(step, name)
             self.step(name)
             if step % SPARK_EVERY == SPARK_EVERY - 1:

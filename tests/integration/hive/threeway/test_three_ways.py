@@ -23,7 +23,8 @@ from tests.integration.hive.threeway.world import World, a_world
 
 SOAK_SECONDS = float(os.environ.get("SOAK_SECONDS", "0"))
 SEED = int(os.environ.get("HISTORY_SEED", "0")) or (random.SystemRandom().getrandbits(32) if SOAK_SECONDS else 1)
-STEPS = 100
+STEPS = 100 if SOAK_SECONDS else 60
+"""At least as many as there are operations and deaths, each of which a history takes."""
 pytestmark = [pytest.mark.spark, pytest.mark.hive, pytest.mark.model, pytest.mark.timeout(900 + SOAK_SECONDS)]
 KILLS = 5
 
@@ -55,4 +56,5 @@ def run(history: History, seed: int) -> Counter[str]:
         error.add_note(f"HISTORY_SEED={seed} on {history.name}:\n{told}")
         raise
     assert history.kills == KILLS
+    assert history.weights.keys() <= {*history.done}
     return Counter(history.done)
