@@ -137,13 +137,16 @@ ARCHIVED_CLASSES := -XX:SharedArchiveFile=$(CURDIR)/$(STAMPS)/classes.jsa -Xlog:
 PYTEST = JAVA_TOOL_OPTIONS="$(SHORT_LIVED_JVMS) $$(test ! -f $(STAMPS)/classes.jsa || echo "$(ARCHIVED_CLASSES)") $${JAVA_TOOL_OPTIONS:-}" \
   PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 
+.PHONY: parts
+parts: engines $(STAMPS)/classes.jsa # what the second tier needs besides `setup`
+
 .PHONY: test
 test: setup ## the first tier, in minutes: console, then Python (ARGS="tests/catalog -x" narrows those)
 	@$(if $(has_web),npm --prefix web run --silent test)
 	@$(PYTEST) $(ARGS)
 
 .PHONY: test-rest
-test-rest: setup engines $(STAMPS)/classes.jsa ## the second tier: what `make test` leaves out; downloads 2 GB
+test-rest: setup parts ## the second tier: what `make test` leaves out; downloads 2 GB
 	@$(PYTEST) --tier=second $(ARGS)
 
 .PHONY: test-all
