@@ -10,5 +10,24 @@ it.each([
   ['DELETE', '/iceberg/v1/{catalog}/namespaces/{namespace}/tables/{table}', 'lake.db.t', '', 'dropped table'],
   ['GET', '/api/v1/catalogs/{catalog}/tables', 'lake', '', 'read tables'],
 ])('%s %s on %s is a sentence', (method, route, target, detail, text) => {
-  expect(auditText({ method, route, target, detail })).toBe(text);
+  expect(auditText({ method, route, target, detail, verdict: 'allowed', status: 200, changes: true })).toBe(text);
+});
+
+const DROP = { method: 'DELETE', route: '/api/v1/catalogs/{catalog}/tables/{table}', target: 'lake.db.t', detail: '', changes: true };
+
+it.each(['forbidden', 'hidden', 'unauthenticated'] as const)('a request that is %s was refused, not done', (verdict) => {
+  expect(auditText({ ...DROP, verdict, status: 403 })).toBe('was refused: drop table');
+});
+
+it('a refused assignment names role and user', () => {
+  const entry = { method: 'PUT', route: '/api/v1/roles/{role}/members/{name}', target: 'role analysts', detail: 'member ada', changes: true };
+  expect(auditText({ ...entry, verdict: 'forbidden', status: 403 })).toBe('was refused: give ada the role analysts');
+});
+
+it('an allowed request that ended with an error has failed', () => {
+  expect(auditText({ ...DROP, verdict: 'allowed', status: 409 })).toBe('failed: drop table');
+});
+
+it('a change without a recorded end has an unknown outcome', () => {
+  expect(auditText({ ...DROP, verdict: 'allowed', status: null })).toBe('unknown outcome: drop table');
 });
