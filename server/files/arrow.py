@@ -1,7 +1,7 @@
-"""What is not on this machine, through PyArrow's file systems.
+"""Remote directories, through PyArrow's file systems.
 
-Importing those takes a second of CPU, more than most of the server, and where pandas is installed that is imported too.
-It is done when the first such location is met: a server whose files are local never pays for it.
+Importing PyArrow's file systems takes a second of CPU, more than most of the server, and also imports an installed
+pandas.  The import happens at the first remote location, so a server with only local files never pays for it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from server.files.deadlines import Deadlines, store_of
+from server.files.deadlines import Deadlines, find_store
 from server.files.read_limits import LISTING_SECONDS, READ_SECONDS
 
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ _TIMED = frozenset({"hdfs", "viewfs"})
 
 
 def has_times(location: str) -> bool:
-    """Whether directories there are more than parts of names, and have times."""
+    """Whether the store has real directories with modification times, unlike an object store."""
     return location.partition("://")[0] in _TIMED
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteEntry:
-    """What a listing says of one name, which is relative to the directory that was listed."""
+    """One entry of a listing; its path is relative to the listed directory."""
 
     path: str
     is_directory: bool
@@ -38,7 +38,7 @@ class RemoteEntry:
 
 
 class RemoteDirectories:
-    """Safe to share between threads; a file system is made once and kept."""
+    """Lists and deletes remote directories.  Safe to share between threads; each file system is created once."""
 
     def __init__(self, properties: Mapping[str, str], deadlines: Deadlines | None = None) -> None:
         """`properties` are PyIceberg's FileIO properties."""
@@ -46,9 +46,9 @@ class RemoteDirectories:
         self.deadlines = Deadlines(READ_SECONDS) if deadlines is None else deadlines
 
     def entries(self, location: str, *, recursive: bool) -> list[RemoteEntry]:
-        """What is in a directory, or below it; FileNotFoundError if there is none, TimeoutError without an answer."""
+        """List a directory, or all below it; FileNotFoundError if it does not exist, TimeoutError without an answer."""
         return self.deadlines.run(
-            store_of(location), lambda: self._entries(location, recursive=recursive), seconds=LISTING_SECONDS
+            find_store(location), lambda: self._entries(location, recursive=recursive), seconds=LISTING_SECONDS
         )
 
     def _entries(self, location: str, *, recursive: bool) -> list[RemoteEntry]:
@@ -68,13 +68,13 @@ class RemoteDirectories:
         ]
 
     def modified_ns(self, location: str) -> int | None:
-        """When a directory changed last; None on storages whose directories have no times.
+        """Get when a directory last changed; None on storages whose directories have no times.
 
-        FileNotFoundError if there is none.
+        FileNotFoundError if it does not exist.
         """
         if not has_times(location):
             return None
-        return self.deadlines.run(store_of(location), lambda: self._modified_ns(location))
+        return self.deadlines.run(find_store(location), lambda: self._modified_ns(location))
 
     def _modified_ns(self, location: str) -> int | None:
         from pyarrow import fs  # noqa: PLC0415 - see the top
@@ -83,16 +83,16 @@ class RemoteDirectories:
         info = store.get_file_info(path.rstrip("/"))
         if info.type is fs.FileType.NotFound:
             raise FileNotFoundError(location)
-        known: int | None = info.mtime_ns
-        return known
+        mtime_ns: int | None = info.mtime_ns
+        return mtime_ns
 
     def delete(self, location: str) -> None:
-        """Remove a directory and all in it; FileNotFoundError if there is none."""
+        """Delete a directory with its content; FileNotFoundError if it does not exist."""
         store, path = self.file_system(location)
         store.delete_dir(path)
 
     def file_system(self, location: str) -> tuple[FileSystem, str]:
-        """Where a location lies, and its path there."""
+        """Get the file system of a location, and the path in it."""
         scheme, host, path = self._io.parse_location(location, self._io.properties)
         return self._io.fs_by_scheme(scheme, host), path
 

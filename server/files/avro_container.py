@@ -1,8 +1,8 @@
-"""Avro files of unknown writers, made safe for a decoder that believes what they say.
+"""Untrusted Avro files, made safe for a decoder that trusts its input.
 
-A few bytes of Avro can stand for terabytes: packed zeros, lists of a type that takes no bytes, records that hold
-themselves.  So a file's schema is judged before anything is decoded, its blocks are unpacked with a limit, and what the
-decoder gets is a plain container.
+A few bytes of Avro can expand to terabytes: compressed zeros, lists of a type without bytes, recursive records.  So
+this module checks the schema before anything is decoded, unpacks blocks with a limit, and hands the decoder an
+uncompressed container.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import fastavro
 from fastavro.schema import SchemaParseException, UnknownType
 
-from server.files.avro_writer import number
+from server.files.avro_writer import encode_long
 from server.files.read_limits import BLOCK_BYTES
 
 MAGIC = b"Obj\x01"
@@ -28,59 +28,59 @@ SYNC = 16
 _HEADER_BYTES = 32 * 1024 * 1024
 _HEADER_ENTRIES = 1_000
 _TYPES = 200_000
-"""In one schema, those counted again that it names several times."""
+"""The most types of one schema; a named type counts at each use."""
 _DEEPEST = 256
 _JOINED_BYTES = 64 * 1024
-"""Small blocks are joined up to here: some writers close one after each record."""
+"""Small blocks are joined up to this size, because some writers close a block after each record."""
 _LZMA_MEMORY = 256 * 1024 * 1024
 _SMALLEST = {"null": 0, "boolean": 1, "int": 1, "long": 1, "float": 4, "double": 8, "bytes": 1, "string": 1}
 
 
 class BadContainer(ValueError):
-    """Bytes that are no Avro file, or one that nobody should decode; in words."""
+    """Bytes that are not an Avro file, or a file that is not safe to decode; the message says why."""
 
 
 class TooMuch(BadContainer):
-    """A file that stands for more than its reader takes."""
+    """A file that exceeds the reader's limits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a file says of itself, and the marker that ends each block."""
+    """The metadata of a file, and the marker that ends each block."""
 
     facts: Mapping[str, bytes]
     marker: bytes
 
     @property
     def schema(self) -> Any:
-        """Its schema, which was judged."""
-        return _judged(self.facts.get("avro.schema", b""))
+        """Its schema, after the check."""
+        return _parse_schema(self.facts.get("avro.schema", b""))
 
     @property
     def codec(self) -> str:
-        """How blocks are packed."""
+        """The compression codec of the blocks."""
         return self.facts.get("avro.codec", b"null").decode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Most:
-    """What a reader takes of one file; None for any number."""
+class Limits:
+    """The limits of a reader for one file; None for no limit."""
 
     bytes: int | None = None
     records: int | None = None
 
 
-ANY = Most()
+NO_LIMITS = Limits()
 
 
 def read_header(file: BinaryIO) -> Header:
-    """A file's header; its first block comes next. BadContainer."""
+    """Read a file's header, up to its first block; BadContainer."""
     if file.read(len(MAGIC)) != MAGIC:
         raise BadContainer("it does not begin as an Avro file does")
     facts: dict[str, bytes] = {}
     left = _HEADER_BYTES
     while count := read_long(file):
-        if count < 0:  # then the length of these entries follows
+        if count < 0:  # the length of these entries follows
             count = -count
             read_long(file)
         if count + len(facts) > _HEADER_ENTRIES:
@@ -95,20 +95,20 @@ def read_header(file: BinaryIO) -> Header:
     return Header(facts, marker)
 
 
-def plain(file: BinaryIO, header: Header, *, most: Most = ANY) -> BinaryIO:
-    """The same file, unpacked as it is read; `file` stands behind its header.
+def unpack_container(file: BinaryIO, header: Header, *, limits: Limits = NO_LIMITS) -> BinaryIO:
+    """Return a stream of the same file without compression; `file` is positioned after its header.
 
-    The schema is judged at once. What is wrong with a block is raised when it is read: BadContainer.
+    The schema is checked at once.  Reading a bad block raises BadContainer.
     """
     schema = json.dumps(header.schema).encode()
     facts = {**header.facts, "avro.codec": b"null", "avro.schema": schema}
     pairs = [_blob(key.encode()) + _blob(value) for key, value in facts.items()]
-    head = b"".join([MAGIC, number(len(pairs)), *pairs, b"\x00", header.marker])
-    return io.BufferedReader(_Plain(head, _joined(_blocks(file, header, most), header.marker)))
+    head = b"".join([MAGIC, encode_long(len(pairs)), *pairs, b"\x00", header.marker])
+    return io.BufferedReader(_Plain(head, _join_blocks(_read_blocks(file, header, limits), header.marker)))
 
 
 class _Plain(io.RawIOBase):
-    """A stream of the pieces that come."""
+    """A stream over an iterator of byte pieces."""
 
     def __init__(self, head: bytes, pieces: Iterator[bytes]) -> None:
         self._piece = memoryview(head)
@@ -123,27 +123,27 @@ class _Plain(io.RawIOBase):
                 self._piece = memoryview(next(self._pieces))
             except StopIteration:
                 return 0
-        some = self._piece[: len(buffer)]
-        buffer[: len(some)] = some
-        self._piece = self._piece[len(some) :]
-        return len(some)
+        chunk = self._piece[: len(buffer)]
+        buffer[: len(chunk)] = chunk
+        self._piece = self._piece[len(chunk) :]
+        return len(chunk)
 
 
-def _joined(blocks: Iterator[tuple[int, bytes]], marker: bytes) -> Iterator[bytes]:
+def _join_blocks(blocks: Iterator[tuple[int, bytes]], marker: bytes) -> Iterator[bytes]:
     count, size = 0, 0
     parts: list[bytes] = []
     for of_block, data in blocks:
         parts.append(data)
         count, size = count + of_block, size + len(data)
         if size >= _JOINED_BYTES:
-            yield b"".join([number(count), number(size), *parts, marker])
+            yield b"".join([encode_long(count), encode_long(size), *parts, marker])
             count, size, parts = 0, 0, []
     if parts:
-        yield b"".join([number(count), number(size), *parts, marker])
+        yield b"".join([encode_long(count), encode_long(size), *parts, marker])
 
 
-def _blocks(file: BinaryIO, header: Header, most: Most) -> Iterator[tuple[int, bytes]]:
-    """Records and unpacked bytes of each block."""
+def _read_blocks(file: BinaryIO, header: Header, limits: Limits) -> Iterator[tuple[int, bytes]]:
+    """Read the encode_long of records and the unpacked bytes of each block."""
     unpack = _CODECS.get(header.codec)
     if unpack is None:
         raise BadContainer(f"it is packed by {header.codec}, which is not read")
@@ -155,16 +155,18 @@ def _blocks(file: BinaryIO, header: Header, most: Most) -> Iterator[tuple[int, b
         packed = file.read(length)
         if len(packed) != length or file.read(SYNC) != header.marker:
             raise BadContainer("a block of it does not end where it should")
-        data = _unpacked(unpack, packed)
+        data = _unpack_block(unpack, packed)
         records, size = records + count, size + len(data)
-        if count > len(data):  # no record is smaller than one byte: the schema was judged
+        if count > len(data):  # the schema check ensures that each record has at least one byte
             raise BadContainer("a block of it says that it has more records than bytes")
-        if (most.records is not None and records > most.records) or (most.bytes is not None and size > most.bytes):
+        if (limits.records is not None and records > limits.records) or (
+            limits.bytes is not None and size > limits.bytes
+        ):
             raise TooMuch(f"it holds more than is read of it: {records} records of {size} bytes")
         yield count, data
 
 
-def _unpacked(unpack: Callable[[bytes, int], bytes], packed: bytes) -> bytes:
+def _unpack_block(unpack: Callable[[bytes, int], bytes], packed: bytes) -> bytes:
     try:
         data = unpack(packed, BLOCK_BYTES)
     except BadContainer:
@@ -215,12 +217,12 @@ _CODECS: Mapping[str, Callable[[bytes, int], bytes]] = {
 
 
 @lru_cache(maxsize=64)
-def _judged(text: bytes) -> Any:
-    """A schema that a decoder may follow: finite, of bounded size, its lists and records of at least a byte a piece."""
+def _parse_schema(text: bytes) -> Any:
+    """Parse a schema and check that decoding is safe: finite, bounded, each list item and record at least one byte."""
     try:
         schema = json.loads(text)
         _check_depth(schema)
-        smallest = _Judge().smallest(fastavro.parse_schema(schema, _write_hint=False), 0)
+        smallest = _SchemaCheck().smallest(fastavro.parse_schema(schema, _write_hint=False), 0)
     except BadContainer:
         raise
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, SchemaParseException) as error:
@@ -233,18 +235,18 @@ def _judged(text: bytes) -> Any:
 
 
 def _check_depth(schema: Any) -> None:
-    """Before anything goes through it by calling itself."""
+    """Check the depth without recursion, before recursive code visits the schema."""
     pending = [(schema, 0)]
     while pending:
         part, depth = pending.pop()
         if depth > _DEEPEST:
             raise TooMuch("its schema is too large")
         if isinstance(part, dict | list):
-            pending += [(one, depth + 1) for one in (part.values() if isinstance(part, dict) else part)]
+            pending += [(child, depth + 1) for child in (part.values() if isinstance(part, dict) else part)]
 
 
-class _Judge:
-    """Walks a schema as fastavro has parsed it, its names full ones, and named types as often as they are named."""
+class _SchemaCheck:
+    """Visits a schema that fastavro parsed, with full names; it visits a named type at each use."""
 
     def __init__(self) -> None:
         self._types = 0
@@ -252,15 +254,15 @@ class _Judge:
         self._open: set[str] = set()
 
     def smallest(self, kind: Any, depth: int) -> int:
-        """The fewest bytes that a value of this type takes; BadContainer where that is not sound."""
+        """Compute the fewest bytes of a value of this type; BadContainer where decoding is not safe."""
         self._types += 1
         if self._types > _TYPES or depth > _DEEPEST:
             raise TooMuch("its schema is too large")
         if isinstance(kind, str):
             return _SMALLEST[kind] if kind in _SMALLEST else self.smallest(self._named[kind], depth + 1)
         if isinstance(kind, list):
-            for one in kind:
-                self.smallest(one, depth + 1)
+            for branch in kind:
+                self.smallest(branch, depth + 1)
             return 1
         return self._of_complex(kind, depth)
 
@@ -290,13 +292,13 @@ class _Judge:
             raise BadContainer(f"its type {name} holds itself")
         self._named[name] = kind
         self._open.add(name)
-        found = sum(self.smallest(field["type"], depth + 1) for field in kind["fields"])
+        size = sum(self.smallest(field["type"], depth + 1) for field in kind["fields"])
         self._open.discard(name)
-        return found
+        return size
 
 
 def read_long(file: BinaryIO, *, may_end: bool = False) -> Any:
-    """A number of Avro's; with `may_end` None at the end of the file."""
+    """Read an Avro long; with `may_end` None at the end of the file."""
     value = shift = 0
     while True:
         byte = file.read(1)
@@ -323,4 +325,4 @@ def _text(file: BinaryIO, most: int) -> bytes:
 
 
 def _blob(value: bytes) -> bytes:
-    return number(len(value)) + value
+    return encode_long(len(value)) + value

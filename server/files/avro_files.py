@@ -1,6 +1,6 @@
-"""Avro files as a table sees them. They have no footer: rows are counted from the headers of their blocks.
+"""Statistics of Avro files for a table. They have no footer, so the block headers give the number of rows.
 
-Nulls are counted by reading rows, and only those of columns that somebody needs to know of.
+Counting nulls means reading rows, so the server counts them only for requested columns.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import fastavro
 
 from catalog.errors import CatalogError
 from catalog.files.data_file import FileFormat, FileStats
-from server.files.avro_container import SYNC, plain, read_header, read_long
+from server.files.avro_container import SYNC, read_header, read_long, unpack_container
 from server.files.columns import FileColumn, Match, match
 from server.files.digests import TAIL, digest_of
 from server.files.layout import WrongLayout
 
 BROKEN = (ValueError, EOFError, KeyError, IndexError, TypeError, StopIteration, RecursionError)
-"""What decoding broken bytes raises."""
+"""The errors of decoding broken bytes."""
 _PRIMITIVES = {"boolean": "boolean", "int": "int", "long": "long", "float": "float", "double": "double",
                "string": "string", "bytes": "binary"}  # fmt: skip
 _LOGICAL = {
@@ -33,49 +33,53 @@ _LOGICAL = {
 
 
 class DaysBeyond(Exception):
-    """The file is sound, and holds days or times that no job could read."""
+    """The file is valid, but has days or times that no job can read."""
 
 
 class AvroFiles:
-    """Reads the files of one table; what a file schema means is worked out on first sight of it."""
+    """Reads the files of one table, and matches each file schema once."""
 
     def __init__(self, schema: Mapping[str, Any], nulls_of: Collection[int] = ()) -> None:
-        """`nulls_of` are the top-level columns, by field id, whose nulls are to be counted."""
+        """`nulls_of` are the field ids of top-level columns whose nulls to count."""
         self._schema = schema
         self._nulls_of = frozenset(nulls_of)
-        self._known: dict[bytes, Match] = {}
+        self._matches: dict[bytes, Match] = {}
 
     def stats(self, location: str, size: int, file: BinaryIO) -> FileStats:
-        """What a file says; WrongLayout for columns that do not fit, DaysBeyond, one of BROKEN for broken bytes."""
+        """Read the statistics of a file; WrongLayout for columns that do not fit, DaysBeyond, one of BROKEN."""
         header = read_header(file)
-        found = self._match(header.facts["avro.schema"])
-        rows = _rows(file, size, header.marker)
-        wanted = {one.field_id: one.column for one in found.found if one.is_top and one.field_id in self._nulls_of}
-        nulls = {field_id: 0 for field_id, column in wanted.items() if not column.nullable}
-        nulls |= dict.fromkeys(self._nulls_of & found.lacking, rows)
-        uncounted = {field_id: column.name for field_id, column in wanted.items() if field_id not in nulls}
+        matched = self._match(header.facts["avro.schema"])
+        rows = _count_rows(file, size, header.marker)
+        counted = {
+            field.field_id: field.column
+            for field in matched.fields
+            if field.is_top and field.field_id in self._nulls_of
+        }
+        nulls = {field_id: 0 for field_id, column in counted.items() if not column.nullable}
+        nulls |= dict.fromkeys(self._nulls_of & matched.lacking, rows)
+        uncounted = {field_id: column.name for field_id, column in counted.items() if field_id not in nulls}
         return FileStats(
             location=location,
             size=size,
             record_count=rows,
             format=FileFormat.AVRO,
-            null_counts=nulls | (_nulls(file, uncounted) if uncounted else {}),
-            aliases=found.aliases,
-            digest=_digest(file, size),
+            null_counts=nulls | (_count_nulls(file, uncounted) if uncounted else {}),
+            aliases=matched.aliases,
+            digest=_compute_digest(file, size),
         )
 
     def _match(self, schema: bytes) -> Match:
-        if schema not in self._known:
+        if schema not in self._matches:
             row = json.loads(schema)
             column = _Schema().column("", row)
             if column.kind != "struct":
-                raise WrongLayout("its rows are no records", hint="Write the rows again as records.")
-            self._known[schema] = match(self._schema, column.children, by_letter=True)
-        return self._known[schema]
+                raise WrongLayout("its rows are not records", hint="Rewrite the file with rows as records.")
+            self._matches[schema] = match(self._schema, column.children, by_letter=True)
+        return self._matches[schema]
 
 
-def _rows(file: BinaryIO, size: int, marker: bytes) -> int:
-    """The sum of the blocks' counts, each of which is followed by the block's length, its bytes and a marker."""
+def _count_rows(file: BinaryIO, size: int, marker: bytes) -> int:
+    """Sum the counts of the blocks; after each count come the block's length, its bytes and a marker."""
     rows = 0
     while file.tell() < size:
         count, length = read_long(file), read_long(file)
@@ -88,42 +92,42 @@ def _rows(file: BinaryIO, size: int, marker: bytes) -> int:
     return rows
 
 
-def _digest(file: BinaryIO, size: int) -> int:
+def _compute_digest(file: BinaryIO, size: int) -> int:
     file.seek(max(0, size - TAIL))
     return digest_of(file.read(TAIL))
 
 
-def _nulls(file: BinaryIO, columns: Mapping[int, str]) -> dict[int, int]:
-    """Nulls in these columns, from the rows themselves."""
+def _count_nulls(file: BinaryIO, columns: Mapping[int, str]) -> dict[int, int]:
+    """Count nulls in these columns by reading the rows; DaysBeyond."""
     try:
-        return _nulls_in(_reader(file), columns)
+        return _count_nulls_in(_open_reader(file), columns)
     except (ValueError, OverflowError) as error:
-        numbers = _reader(file)
+        numbers = _open_reader(file)
         _forget_times(numbers.writer_schema)
-        _nulls_in(numbers, columns)
+        _count_nulls_in(numbers, columns)
         raise DaysBeyond("it holds a day or a time before the year 1 or after 9999") from error
 
 
-def _reader(file: BinaryIO) -> Any:
+def _open_reader(file: BinaryIO) -> Any:
     file.seek(0)
-    return fastavro.reader(plain(file, read_header(file)))
+    return fastavro.reader(unpack_container(file, read_header(file)))
 
 
 def _forget_times(schema: Any) -> None:
-    """Have days and times decoded as the numbers that they are: fastavro goes by this schema as it reads."""
+    """Change the schema, in place, so that fastavro decodes days and times as plain numbers."""
     if isinstance(schema, list):
-        for one in schema:
-            _forget_times(one)
+        for branch in schema:
+            _forget_times(branch)
     elif isinstance(schema, dict):
         if schema.get("logicalType") != "decimal":
             schema.pop("logicalType", None)
-        for one in schema.values():
-            _forget_times(one)
+        for child in schema.values():
+            _forget_times(child)
 
 
-def _nulls_in(rows: Any, columns: Mapping[int, str]) -> dict[int, int]:
+def _count_nulls_in(rows: Any, columns: Mapping[int, str]) -> dict[int, int]:
     counts = dict.fromkeys(columns, 0)
-    for row in _unpacked(rows):
+    for row in _wrap_codec_errors(rows):
         if not isinstance(row, dict):
             raise TypeError
         for field_id, name in columns.items():
@@ -131,7 +135,7 @@ def _nulls_in(rows: Any, columns: Mapping[int, str]) -> dict[int, int]:
     return counts
 
 
-def _unpacked(rows: Iterable[Any]) -> Iterator[Any]:
+def _wrap_codec_errors(rows: Iterable[Any]) -> Iterator[Any]:
     try:
         yield from rows
     except (*BROKEN, OverflowError, OSError, CatalogError, MemoryError):
@@ -141,16 +145,16 @@ def _unpacked(rows: Iterable[Any]) -> Iterator[Any]:
 
 
 class _Schema:
-    """A file's schema, whose named types may be used again below where they were given."""
+    """A file's schema; a named type can be used again after its definition."""
 
     def __init__(self) -> None:
         self._named: dict[str, Any] = {}
 
     def column(self, name: str, kind: Any) -> FileColumn:
-        """A column of this type."""
+        """Build the column of a type."""
         nullable = False
         if isinstance(kind, list):
-            others = [one for one in kind if one != "null"]
+            others = [branch for branch in kind if branch != "null"]
             nullable = len(others) < len(kind)
             if len(others) != 1:
                 return FileColumn(name=name, kind="union")
@@ -181,7 +185,7 @@ class _Schema:
                 return FileColumn(name=name, kind="map", children=(key, self.column("value", kind["values"])))
             case "fixed" | "enum":
                 self._remember(kind)
-        return FileColumn(name=name, kind=_word(kind))
+        return FileColumn(name=name, kind=_name_type(kind))
 
     def _remember(self, kind: Mapping[str, Any]) -> None:
         short = kind["name"].rpartition(".")[2]
@@ -189,8 +193,8 @@ class _Schema:
         self._named |= {short: kind, f"{space}.{short}": kind}
 
 
-def _word(kind: Mapping[str, Any]) -> str:
-    """Iceberg's word for a type without parts, or Avro's own where Iceberg's readers have none."""
+def _name_type(kind: Mapping[str, Any]) -> str:
+    """Name a type without parts in Iceberg's terms, or in Avro's where Iceberg has no such type."""
     of, logical = kind["type"], kind.get("logicalType")
     if logical == "decimal" and of in ("bytes", "fixed"):
         return f"decimal({kind['precision']}, {kind.get('scale', 0)})"

@@ -1,7 +1,7 @@
 """Writes Avro object container files.
 
-A manifest entry is mostly maps from small numbers to small numbers.  Encoders compiled from the schema, with encoded
-numbers remembered, write one in a fifth of the time that fastavro needs; reading, which is rarer, stays fastavro's.
+A manifest entry consists mostly of maps between small numbers.  Encoders that are compiled from the schema and cache
+encoded numbers write one in a fifth of fastavro's time; reading is rarer and stays with fastavro.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _RECORDS_PER_BLOCK = 500
 _DEFLATE_LEVEL = 4
 
 
-def container(schema: Mapping[str, Any], records: Iterable[Any], metadata: Mapping[str, str]) -> bytes:
-    """A whole file of these records; a record is a mapping by field name, absent and None are null."""
-    encode = compiled(schema)
+def encode_container(schema: Mapping[str, Any], records: Iterable[Any], metadata: Mapping[str, str]) -> bytes:
+    """Encode a file of these records; a record is a mapping by field name, and a missing field or None is null."""
+    encode = compile_encoder(schema)
     sync = secrets.token_bytes(16)
     header = {"avro.schema": json.dumps(schema), "avro.codec": "deflate", **metadata}
     parts = [_MAGIC, _meta(header), sync]
@@ -40,8 +40,8 @@ def container(schema: Mapping[str, Any], records: Iterable[Any], metadata: Mappi
     return b"".join(parts)
 
 
-def compiled(schema: Any) -> Encoder:
-    """The encoder of one type."""
+def compile_encoder(schema: Any) -> Encoder:
+    """Compile the encoder of one type."""
     if isinstance(schema, str):
         return _PRIMITIVES[schema]
     if isinstance(schema, list):
@@ -50,16 +50,20 @@ def compiled(schema: Any) -> Encoder:
         case "record":
             return _record(schema)
         case "array":
-            return _pairs(schema["items"]) if schema.get("logicalType") == "map" else _array(compiled(schema["items"]))
+            return (
+                _pairs(schema["items"])
+                if schema.get("logicalType") == "map"
+                else _array(compile_encoder(schema["items"]))
+            )
         case "fixed":
             return _decimal(schema) if schema.get("logicalType") == "decimal" else _fixed
         case name:
-            return compiled(name)
+            return compile_encoder(name)
 
 
 @lru_cache(maxsize=1 << 16)
-def number(value: int) -> bytes:
-    """An int or long: zigzag, seven bits a byte, lowest first."""
+def encode_long(value: int) -> bytes:
+    """Encode an int or long: zigzag, seven bits per byte, lowest bits first."""
     rest = value << 1 if value >= 0 else (~value << 1) | 1
     if rest < 0x80:
         return bytes((rest,))
@@ -72,7 +76,7 @@ def number(value: int) -> bytes:
 
 
 def _blob(value: bytes) -> bytes:
-    return number(len(value)) + value
+    return encode_long(len(value)) + value
 
 
 def _text(value: str) -> bytes:
@@ -81,8 +85,8 @@ def _text(value: str) -> bytes:
 
 _PRIMITIVES: dict[str, Encoder] = {
     "boolean": lambda value: b"\x01" if value else b"\x00",
-    "int": number,
-    "long": number,
+    "int": encode_long,
+    "long": encode_long,
     "float": struct.Struct("<f").pack,
     "double": struct.Struct("<d").pack,
     "string": _text,
@@ -93,31 +97,31 @@ _PRIMITIVES: dict[str, Encoder] = {
 def _optional(union: list[Any]) -> Encoder:
     null, kind = union
     if null != "null":
-        raise ValueError(f"only unions of null and one type are written, not {union}")
-    encode = compiled(kind)
+        raise ValueError(f"cannot write the union {union}: only unions of null and one type")
+    encode = compile_encoder(kind)
     return lambda value: b"\x00" if value is None else b"\x02" + encode(value)
 
 
 def _record(schema: Mapping[str, Any]) -> Encoder:
-    fields = [(field["name"], compiled(field["type"])) for field in schema["fields"]]
+    fields = [(field["name"], compile_encoder(field["type"])) for field in schema["fields"]]
     return lambda value: b"".join([encode(value.get(name)) for name, encode in fields])
 
 
 def _array(encode: Encoder) -> Encoder:
     def array(values: Any) -> bytes:
-        return b"".join([number(len(values)), *map(encode, values), b"\x00"]) if values else b"\x00"
+        return b"".join([encode_long(len(values)), *map(encode, values), b"\x00"]) if values else b"\x00"
 
     return array
 
 
 def _pairs(pair: Mapping[str, Any]) -> Encoder:
-    """A map with keys that are no strings, given as a mapping."""
-    key, value = (compiled(field["type"]) for field in pair["fields"])
+    """Compile the encoder of a map with non-string keys, from a mapping."""
+    key, value = (compile_encoder(field["type"]) for field in pair["fields"])
 
     def pairs(mapping: Mapping[Any, Any]) -> bytes:
         if not mapping:
             return b"\x00"
-        parts = [number(len(mapping))]
+        parts = [encode_long(len(mapping))]
         for k, v in mapping.items():
             parts.append(key(k))
             parts.append(value(v))
@@ -142,10 +146,10 @@ def _fixed(value: bytes | UUID) -> bytes:
 
 def _meta(entries: Mapping[str, str]) -> bytes:
     pairs = [_text(key) + _text(value) for key, value in entries.items()]
-    return b"".join([number(len(pairs)), *pairs, b"\x00"])
+    return b"".join([encode_long(len(pairs)), *pairs, b"\x00"])
 
 
 def _block(records: list[bytes], sync: bytes) -> list[bytes]:
     deflate = zlib.compressobj(_DEFLATE_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
     data = deflate.compress(b"".join(records)) + deflate.flush()
-    return [number(len(records)), number(len(data)), data, sync]
+    return [encode_long(len(records)), encode_long(len(data)), data, sync]

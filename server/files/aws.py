@@ -1,4 +1,4 @@
-"""AWS, and stores that speak its protocols: credentials for a role, signatures for requests."""
+"""AWS and compatible stores: temporary credentials of a role, and signatures of requests."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _HINT = "set s3.access-key-id and s3.secret-access-key in file_io, or give the s
 
 
 class Aws:
-    """Works with the keys that the server reads and writes metadata with; safe to share between threads."""
+    """Uses the server's own keys for metadata; safe to share between threads."""
 
     def __init__(self, file_io: Mapping[str, str]) -> None:
-        """Without keys in `file_io` they come from where AWS's own tools find them: environment, profile, instance."""
+        """Without keys in `file_io`, AWS's default chain applies: environment, profile, instance."""
         self._own_keys = [file_io.get(key) for key in _OWN_KEYS]
         self._clients: dict[tuple[str | None, str], Any] = {}
-        self._lock = threading.Lock()  # making a client is not safe between threads, using one is
+        self._lock = threading.Lock()  # creating a client is not thread-safe, using one is
 
     @cached_property
     def _session(self) -> botocore.session.Session:
-        """Made when first needed, for it takes a while and most servers never do; two at once make two of a kind."""
+        """Created on first use, because it is slow and most servers never need it; two threads may create two."""
         session = botocore.session.Session()
         access, secret, token = self._own_keys
         if access and secret:
@@ -44,31 +44,31 @@ class Aws:
         return session
 
     def assume(self, storage: StorageConfig, *, session_name: str, policy: str) -> Keys:
-        """Keys of the catalog's role, limited by the policy."""
-        more = {} if storage.external_id is None else {"ExternalId": storage.external_id}
+        """Assume the catalog's role and get its keys, limited by the policy."""
+        external_id = {} if storage.external_id is None else {"ExternalId": storage.external_id}
         try:
             answer = self._sts(storage).assume_role(
                 RoleArn=storage.role_arn,
                 RoleSessionName=session_name,
                 Policy=policy,
                 DurationSeconds=storage.session_seconds,
-                **more,
+                **external_id,
             )
         except ClientError as error:
-            raise _refused(storage, error) from error
+            raise _describe_refusal(storage, error) from error
         except BotoCoreError as error:
             raise Unavailable(f"no credentials for {storage.role_arn}: {error}", hint=_HINT) from error
-        given = answer["Credentials"]
-        expires_at: datetime = given["Expiration"]
+        credentials = answer["Credentials"]
+        expires_at: datetime = credentials["Expiration"]
         return Keys(
-            access_key_id=given["AccessKeyId"],
-            secret_access_key=given["SecretAccessKey"],
-            session_token=given["SessionToken"],
+            access_key_id=credentials["AccessKeyId"],
+            secret_access_key=credentials["SecretAccessKey"],
+            session_token=credentials["SessionToken"],
             expires_at=expires_at,
         )
 
     def signature(self, request: ToSign) -> Mapping[str, str]:
-        """The headers that S3 knows the server by."""
+        """Compute the headers that authenticate a request to S3."""
         signed = AWSRequest(method=request.method, url=request.url, headers=dict(request.headers))
         _Sign(self._credentials(), request.payload, request.region).add_auth(signed)
         names = ("Authorization", "X-Amz-Date", "X-Amz-Content-SHA256", "X-Amz-Security-Token")
@@ -76,8 +76,8 @@ class Aws:
 
     def _credentials(self) -> Credentials:
         try:
-            found = self._session.get_credentials()
-            frozen = None if found is None else found.get_frozen_credentials()
+            credentials = self._session.get_credentials()
+            frozen = None if credentials is None else credentials.get_frozen_credentials()
         except BotoCoreError as error:
             raise Unavailable(f"the server has no keys for S3: {error}", hint=_HINT) from error
         if frozen is None or not frozen.access_key or not frozen.secret_key:
@@ -95,7 +95,7 @@ class Aws:
 
 
 class _Sign(S3SigV4Auth):
-    """Signs what the body is said to be: the body itself is the client's."""
+    """Signs the client's hash of the body, because the body itself stays with the client."""
 
     def __init__(self, credentials: Credentials, payload: str, region: str) -> None:
         super().__init__(credentials, "s3", region)
@@ -106,9 +106,9 @@ class _Sign(S3SigV4Auth):
         return self._payload
 
 
-def _refused(storage: StorageConfig, error: ClientError) -> CatalogError:
+def _describe_refusal(storage: StorageConfig, error: ClientError) -> CatalogError:
     reason = error.response.get("Error", {})
     message = f"no credentials for {storage.role_arn}: {reason.get('Message') or reason.get('Code') or error}"
     if reason.get("Code") in _TOO_LARGE:
-        return Invalid(message, hint="the table's files lie in too many places for one policy")
+        return Invalid(message, hint="the table's files are in too many directories for one policy")
     return Unavailable(message, hint="check the role's trust policy and the server's keys")

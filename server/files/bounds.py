@@ -1,7 +1,7 @@
-"""Parquet's statistics as Iceberg's bounds.
+"""Converts Parquet's statistics to Iceberg's bounds.
 
-Both write most values alike (little endian numbers, plain bytes), so that a bound of a file with one row group is
-mostly its bytes as they stand.
+Both encode most values alike (little-endian numbers, plain bytes), so most bounds of a file with one row group are its
+statistics' bytes unchanged.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from server.files.parquet import Statistics
 
 BOUND_LENGTH = 16
-"""Characters (of strings) and bytes (of binaries) that a bound keeps, as Iceberg does by default."""
+"""The length of a bound: characters of a string, bytes of a binary. This is Iceberg's default."""
 
 Key = Callable[[bytes], float | bytes | int]
 _INT32, _INT96, _FLOAT, _DOUBLE, _BYTE_ARRAY, _FIXED = 1, 3, 4, 5, 6, 7
@@ -22,10 +22,10 @@ _INT32, _INT96, _FLOAT, _DOUBLE, _BYTE_ARRAY, _FIXED = 1, 3, 4, 5, 6, 7
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How one column's minima and maxima become bounds.
+    """Converts one column's minima and maxima to bounds.
 
-    `key` orders the raw values; `lower` and `upper` make the bound of a raw value, or None when it has none.  `legacy`
-    trusts the old min/max fields of a footer, whose order is right for signed numbers only.
+    `key` orders the raw values; `lower` and `upper` convert a raw value to a bound, or to None.  `legacy` trusts the
+    old min/max fields of a footer, whose order is correct only for signed numbers.
     """
 
     key: Key
@@ -34,7 +34,7 @@ class Bounds:
     legacy: bool
 
     def of(self, row_groups: Sequence[Statistics]) -> tuple[bytes | None, bytes | None]:
-        """Lower and upper bound over row groups that hold values; None where one of them does not say."""
+        """Compute lower and upper bound of row groups with values; None where one of them has no statistics."""
         try:
             if len(row_groups) == 1:
                 lowest, highest = self._min(row_groups[0]), self._max(row_groups[0])
@@ -45,12 +45,12 @@ class Bounds:
                 None if lowest is None else self.lower(lowest),
                 None if highest is None else self.upper(highest),
             )
-        except (struct.error, ValueError):  # statistics that are no values of the type are no statistics
+        except (struct.error, ValueError):  # unusable: the statistics are not values of the type
             return None, None
 
     def _extreme(self, values: list[bytes | None], pick: Callable[..., bytes]) -> bytes | None:
-        known = [value for value in values if value is not None]
-        return pick(known, key=self.key) if known and len(known) == len(values) else None
+        present = [value for value in values if value is not None]
+        return pick(present, key=self.key) if present and len(present) == len(values) else None
 
     def _min(self, statistics: Statistics) -> bytes | None:
         if statistics.min_value is None and self.legacy:
@@ -63,10 +63,10 @@ class Bounds:
         return statistics.max_value
 
 
-def bounds_for(kind: str, physical: int, *, millis: bool) -> Bounds | None:
-    """The reader for an Iceberg type stored as this physical type; None where there are no usable statistics."""
+def find_bounds(kind: str, physical: int, *, millis: bool) -> Bounds | None:
+    """Find the converter of an Iceberg type stored as this physical type; None without usable statistics."""
     if physical == _INT96:
-        return None  # no order that writers agree on
+        return None  # writers do not agree on an order
     if kind.startswith("decimal"):
         if physical in (_BYTE_ARRAY, _FIXED):
             return Bounds(_big_endian, _shortest, _shortest, legacy=False)
@@ -93,7 +93,7 @@ def _floats(convert: Callable[[bytes], bytes], form: str) -> Bounds:
     def bound(raw: bytes, zero: float) -> bytes:
         return convert(struct.pack(form, zero) if key(raw) == 0 else raw)
 
-    # Zeros have two signs and writers do not agree which of them a statistic shows.
+    # Zero has two signs, and writers do not agree which one a statistic has.
     return Bounds(key, lambda raw: bound(raw, -0.0), lambda raw: bound(raw, 0.0), legacy=True)
 
 
@@ -130,7 +130,7 @@ def _shortest(raw: bytes) -> bytes:
 
 
 def _minimal(value: int) -> bytes:
-    """Two's complement, big endian, in as few bytes as it takes."""
+    """Encode in two's complement, big-endian, with as few bytes as possible."""
     return value.to_bytes(((value if value >= 0 else ~value).bit_length() + 8) // 8, "big", signed=True)
 
 
@@ -139,7 +139,7 @@ def _cut(raw: bytes) -> bytes:
 
 
 def _cut_up(raw: bytes) -> bytes | None:
-    """The shortest bytes of this length that nothing beginning so can exceed; None when all of them are 0xFF."""
+    """Cut bytes to an upper bound; None when all kept bytes are 0xFF."""
     if len(raw) <= BOUND_LENGTH:
         return raw
     kept = raw[:BOUND_LENGTH].rstrip(b"\xff")
@@ -147,7 +147,7 @@ def _cut_up(raw: bytes) -> bytes | None:
 
 
 def cut_text(lowest: bytes, highest: bytes) -> tuple[bytes, bytes | None]:
-    """Lower and upper bound of texts."""
+    """Cut texts to a lower and an upper bound."""
     return _cut_text(lowest), _cut_text_up(highest)
 
 
@@ -156,7 +156,7 @@ def _cut_text(raw: bytes) -> bytes:
 
 
 def _cut_text_up(raw: bytes) -> bytes | None:
-    """The same for text: the last character that has a successor is raised, surrogates left out."""
+    """Cut text to an upper bound by raising the last character that has a successor, without surrogates."""
     if len(raw) <= BOUND_LENGTH or len(text := raw.decode()) <= BOUND_LENGTH:
         return raw
     for at in reversed(range(BOUND_LENGTH)):

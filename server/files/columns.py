@@ -1,6 +1,6 @@
-"""Which column of an ORC or Avro file is which Iceberg field, and whether Iceberg's readers can read it as that.
+"""Matches the columns of ORC and Avro files to a table's fields, and checks that Iceberg readers can read them.
 
-Neither format has the table's field ids: readers go by the name mapping, letter by letter, so each spelling counts.
+Neither format has the table's field ids.  Readers use the name mapping, which is case-sensitive.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from server.files.layout import RowsAlone, WrongLayout
 
 @dataclass(frozen=True, slots=True)
 class FileColumn:
-    """A column as a file has it: `kind` is Iceberg's word for its type, or the file's own where Iceberg has none."""
+    """A column of a file; `kind` is its type in Iceberg's terms, or the file's own where Iceberg has none."""
 
     name: str
     kind: str
     children: tuple[FileColumn, ...] = ()
     number: int = -1
-    """In an ORC file, whose statistics go by it."""
+    """The number of the column in an ORC file, which is the index of its statistics."""
     nullable: bool = True
-    """False where the file's own schema leaves no room for nulls."""
+    """False where the file's own schema excludes nulls."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A field without parts and the file's column for it."""
+class MatchedField:
+    """A primitive field and the file's column for it."""
 
     field_id: int
     kind: str
@@ -37,9 +37,9 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What a file's columns are to a table: those that hold values, and the spellings that differ."""
+    """The result of matching a file's columns: the matched fields, and names that differ in spelling."""
 
-    found: tuple[Found, ...]
+    fields: tuple[MatchedField, ...]
     aliases: tuple[tuple[int, str], ...]
     lacking: frozenset[int]
     """Top-level fields that the file does not have."""
@@ -50,22 +50,22 @@ _NUMBERS = {"tinyint", "smallint", "int", "long", "float", "double", "decimal"}
 
 
 def match(schema: Mapping[str, Any], columns: Sequence[FileColumn], *, by_letter: bool = False) -> Match:
-    """Pair a table's fields with a file's columns, letter case aside; WrongLayout says which does not fit.
+    """Match a table's fields with a file's columns, ignoring case; WrongLayout for one that does not fit.
 
-    With `by_letter` one that the table spells otherwise does not fit either: Hive does not find it.
+    With `by_letter` a different spelling does not fit either, because Hive does not find such a column.
     """
     if by_letter:
         _check_letters(schema["fields"], columns, "")
-    found: list[Found] = []
+    matched: list[MatchedField] = []
     aliases: list[tuple[int, str]] = []
-    for field, column in _pairs(schema["fields"], columns, ""):
-        _pair(field, column, field["name"], found, aliases, is_top=True)
-    there = {one.name.lower() for one in columns}
-    lacking = frozenset(one["id"] for one in schema["fields"] if one["name"].lower() not in there)
-    return Match(tuple(found), tuple(aliases), lacking)
+    for field, column in _find_pairs(schema["fields"], columns, ""):
+        _match_field(field, column, field["name"], matched, aliases, is_top=True)
+    names = {column.name.lower() for column in columns}
+    lacking = frozenset(field["id"] for field in schema["fields"] if field["name"].lower() not in names)
+    return Match(tuple(matched), tuple(aliases), lacking)
 
 
-def _pairs(
+def _find_pairs(
     fields: Sequence[Mapping[str, Any]], columns: Sequence[FileColumn], path: str
 ) -> Iterator[tuple[Mapping[str, Any], FileColumn]]:
     for field in fields:
@@ -74,38 +74,38 @@ def _pairs(
             names = ", ".join(sorted(column.name for column in same))
             raise WrongLayout(
                 f"column {path + field['name']!r} could be any of {names} in the file",
-                hint="Names that differ only in letter case cannot be told apart; rewrite the file with one of them.",
+                hint="Names that differ only in case are ambiguous; rewrite the file with one of them.",
             )
         if same:
             yield field, same[0]
 
 
 def _check_letters(fields: Sequence[Mapping[str, Any]], columns: Sequence[FileColumn], path: str) -> None:
-    for field, column in _pairs(fields, columns, path):
+    for field, column in _find_pairs(fields, columns, path):
         if column.name not in (field["name"], field["name"].lower()):
             raise WrongLayout(
                 f"column {path + field['name']!r} is spelled {column.name!r} in the file, where Hive does not find it",
-                hint="Hive's Avro readers go letter by letter and show nulls; rewrite the file with the table's names.",
+                hint="Hive's Avro readers compare names exactly and show nulls; rewrite it with the table's names.",
             )
-        for kind, part in _inner(field["type"], column):
+        for kind, part in _find_inner_types(field["type"], column):
             if isinstance(kind, dict) and kind["type"] == "struct" and part.kind == "struct":
                 _check_letters(kind["fields"], part.children, f"{path}{field['name']}.")
 
 
-def _inner(kind: Any, column: FileColumn) -> Iterator[tuple[Any, FileColumn]]:
-    """The types below this one, itself included, through lists and maps up to the next struct."""
+def _find_inner_types(kind: Any, column: FileColumn) -> Iterator[tuple[Any, FileColumn]]:
+    """Find this type and the types inside its lists and maps, up to the next struct."""
     yield kind, column
     if isinstance(kind, dict) and kind["type"] == column.kind == "list":
-        yield from _inner(kind["element"], column.children[0])
+        yield from _find_inner_types(kind["element"], column.children[0])
     if isinstance(kind, dict) and kind["type"] == column.kind == "map":
-        yield from _inner(kind["value"], column.children[1])
+        yield from _find_inner_types(kind["value"], column.children[1])
 
 
-def _pair(
+def _match_field(
     field: Mapping[str, Any],
     column: FileColumn,
-    where: str,
-    found: list[Found],
+    path: str,
+    matched: list[MatchedField],
     aliases: list[tuple[int, str]],
     *,
     is_top: bool = False,
@@ -115,37 +115,37 @@ def _pair(
         aliases.append((field["id"], column.name))
     if isinstance(kind, str):
         if not _fits(kind, column.kind):
-            raise _mismatch(where, kind, column)
-        found.append(Found(field["id"], kind, column, is_top))
+            raise _describe_mismatch(path, kind, column)
+        matched.append(MatchedField(field["id"], kind, column, is_top))
         return
     if kind["type"] != column.kind:
-        raise _mismatch(where, kind["type"], column)
+        raise _describe_mismatch(path, kind["type"], column)
     if kind["type"] == "struct":
-        for inner, part in _pairs(kind["fields"], column.children, f"{where}."):
-            _pair(inner, part, f"{where}.{inner['name']}", found, aliases)
+        for inner, part in _find_pairs(kind["fields"], column.children, f"{path}."):
+            _match_field(inner, part, f"{path}.{inner['name']}", matched, aliases)
         return
     parts = ("element",) if kind["type"] == "list" else ("key", "value")
     for name, part in zip(parts, column.children, strict=True):
         inner = {"id": kind[f"{name}-id"], "name": name, "type": kind[name]}
-        _pair(inner, part, f"{where}.{name}", found, aliases)
+        _match_field(inner, part, f"{path}.{name}", matched, aliases)
 
 
-def _fits(kind: str, there: str) -> bool:
-    if kind.startswith("decimal") and there.startswith("decimal"):
-        (precision, scale), (precision_there, scale_there) = map(_decimal, (kind, there))
-        return scale == scale_there and precision_there <= precision
-    return there == kind or there in _READ_AS.get(kind, ())
+def _fits(kind: str, file_kind: str) -> bool:
+    if kind.startswith("decimal") and file_kind.startswith("decimal"):
+        (precision, scale), (file_precision, file_scale) = map(_parse_decimal, (kind, file_kind))
+        return scale == file_scale and file_precision <= precision
+    return file_kind == kind or file_kind in _READ_AS.get(kind, ())
 
 
-def _decimal(kind: str) -> tuple[int, int]:
+def _parse_decimal(kind: str) -> tuple[int, int]:
     precision, scale = kind[len("decimal(") : -1].split(",")
     return int(precision), int(scale)
 
 
-def _mismatch(where: str, kind: str, column: FileColumn) -> WrongLayout:
-    # Readers that go by Hive's rules make one number of another.
-    made = RowsAlone if {kind.partition("(")[0], column.kind.partition("(")[0]} <= _NUMBERS else WrongLayout
-    return made(
-        f"column {where!r} is a {kind} in the table and a {column.kind} in the file",
+def _describe_mismatch(path: str, kind: str, column: FileColumn) -> WrongLayout:
+    # Readers that follow Hive's rules convert between numeric types.
+    error = RowsAlone if {kind.partition("(")[0], column.kind.partition("(")[0]} <= _NUMBERS else WrongLayout
+    return error(
+        f"column {path!r} is a {kind} in the table and a {column.kind} in the file",
         hint="Correct the column's type in Hive, or rewrite the file with the table's type.",
     )

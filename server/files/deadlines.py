@@ -1,7 +1,7 @@
-"""Calls into a storage that may never answer, each in a thread that its caller can give up.
+"""Time-outs for calls to a storage that may never answer, each in a thread that its caller can abandon.
 
-Nothing can end a thread that waits for a network file system or for HDFS.  Its caller leaves it behind after a while,
-so that requests are answered; and where many are left behind, their store is not asked any more until some come back.
+Nothing can end a thread that waits for a network file system or for HDFS.  So its caller abandons it after a time-out
+and answers its request.  A store with too many abandoned threads gets no further calls until some of them return.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 MOST_HANGING = 16
-"""Threads that one store may keep."""
+"""The most abandoned threads of one store."""
 _MOST_IDLE = 64
 _names = itertools.count(1)
 T = TypeVar("T")
 
 
-def store_of(location: str) -> str:
-    """Whose time-outs count together: a bucket or name node that hangs says nothing of others."""
+def find_store(location: str) -> str:
+    """Get the store of a location, a bucket or name node; hanging calls count per store."""
     scheme, sign, rest = location.partition("://")
     return f"{scheme}://{rest.partition('/')[0]}" if sign else ""
 
@@ -36,7 +36,7 @@ class Deadlines:
         self._lock = threading.Lock()
 
     def run(self, store: str, call: Callable[[], T], *, seconds: float | None = None) -> T:
-        """What the call returns or raises; TimeoutError when it takes too long, or too many of its store's hang."""
+        """Return the call's result or raise its error; TimeoutError when it or too many calls of its store hang."""
         if self._hanging[store] >= self._most_hanging:
             raise TimeoutError(None, f"{self._hanging[store]} earlier calls got no answer")
         worker = self._worker()
@@ -48,9 +48,9 @@ class Deadlines:
                 if task.is_over:
                     task.done.acquire()
                 else:
-                    task.left_by = store
+                    task.abandoned_store = store
                     self._hanging[store] += 1
-        if task.left_by is not None:
+        if task.abandoned_store is not None:
             raise TimeoutError(None, f"no answer within {limit:g} s")
         if task.error is not None:
             raise task.error
@@ -64,11 +64,11 @@ class Deadlines:
             return _Worker(self._over)
 
     def _over(self, worker: _Worker, task: _Task) -> bool:
-        """Whether the worker stays for more."""
+        """Finish a task. Returns whether the worker continues."""
         with self._lock:
             task.is_over = True
-            if task.left_by is not None:
-                self._hanging[task.left_by] -= 1
+            if task.abandoned_store is not None:
+                self._hanging[task.abandoned_store] -= 1
             stays = len(self._idle) < _MOST_IDLE
             if stays:
                 self._idle.append(worker)
@@ -77,9 +77,9 @@ class Deadlines:
 
 
 class _Task:
-    """One call, and how it ended."""
+    """One call and its result or error."""
 
-    __slots__ = ("call", "done", "error", "is_over", "left_by", "result")
+    __slots__ = ("abandoned_store", "call", "done", "error", "is_over", "result")
 
     def __init__(self, call: Callable[[], Any]) -> None:
         self.call = call
@@ -88,11 +88,11 @@ class _Task:
         self.result: Any = None
         self.error: BaseException | None = None
         self.is_over = False
-        self.left_by: str | None = None
+        self.abandoned_store: str | None = None
 
 
 class _Worker:
-    """A thread that does one task after the other; a daemon, as one that hangs must not keep the process alive."""
+    """A thread that runs one task after the other; a daemon, because a hanging thread must not block the exit."""
 
     def __init__(self, over: Callable[[_Worker, _Task], bool]) -> None:
         self._over = over
@@ -102,7 +102,7 @@ class _Worker:
         threading.Thread(target=self._work, name=f"storage-{next(_names)}", daemon=True).start()
 
     def take(self, task: _Task) -> None:
-        """Begin with a task; the worker is free."""
+        """Start a task; the worker must be idle."""
         self._task = task
         self._ready.release()
 
@@ -111,10 +111,10 @@ class _Worker:
         while stays:
             self._ready.acquire()
             task, self._task = self._task, None
-            assert task is not None  # the lock is released with a task only
+            assert task is not None  # the lock is only released with a task
             try:
                 task.result = task.call()
             except BaseException as error:  # noqa: BLE001 - raised where the call came from
                 task.error = error
             stays = self._over(self, task)
-            del task  # a result that nobody takes is not kept until the next call
+            del task  # frees an unused result before the next call

@@ -1,7 +1,6 @@
-"""What a file is known again by when it was moved: a digest of its end, which holds its footer.
+"""Digests that identify a file after a move: of the file's end, which holds its footer.
 
-Where a file is small that is all of it. Of Avro files, which have no footers, the end holds a marker that each file has
-of its own.
+A small file counts in full. Avro files have no footer, but their end holds a marker that is unique to each file.
 """
 
 from __future__ import annotations
@@ -9,10 +8,10 @@ from __future__ import annotations
 import hashlib
 
 TAIL = 32 * 1024
-"""How many bytes of a file's end are read for its footer at first; most footers are in them."""
+"""Bytes at a file's end that the server reads first; they contain most footers."""
 _BYTES = 7
 
 
 def digest_of(tail: bytes) -> int:
-    """The digest of a file with this end; `tail` may be longer than what counts."""
+    """Compute the digest of a file from its last bytes; only the last TAIL bytes of `tail` count."""
     return int.from_bytes(hashlib.sha256(tail[-TAIL:]).digest()[:_BYTES])

@@ -1,4 +1,4 @@
-"""Data and delete files as the REST specification's JSON tells clients of them."""
+"""Data and delete files in the JSON of the REST specification."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from catalog.files.data_file import PartitionValue
 from catalog.iceberg.json import Json
 from server.files.manifests import Content
 from server.files.partitions import Spec
-from server.files.values import bound_json, value_json
+from server.files.values import encode_bound, encode_value
 
 _CONTENT = {
     Content.DATA: "data",
@@ -29,39 +29,44 @@ _OPTIONAL = (
 )
 
 
-def content_json(
+def encode_file(
     file: Mapping[str, Any], spec: Spec, partition: Sequence[PartitionValue], statistics: Mapping[int, str]
 ) -> Json:
-    """A file as its manifest describes it; `statistics` names the columns to tell of, with their types."""
-    made: Json = {
+    """Encode a file from its manifest entry; `statistics` has the columns whose statistics to include, by type."""
+    encoded: Json = {
         "spec-id": spec.spec_id,
         "content": _CONTENT[file["content"]],
         "file-path": file["file_path"],
         "file-format": file["file_format"].lower(),
-        "partition": [value_json(kind, value) for (_, _, kind), value in zip(spec.fields, partition, strict=True)],
+        "partition": [encode_value(kind, value) for (_, _, kind), value in zip(spec.fields, partition, strict=True)],
         "file-size-in-bytes": file["file_size_in_bytes"],
         "record-count": file["record_count"],
     }
     if file.get("key_metadata") is not None:
-        made["key-metadata"] = file["key_metadata"].hex().upper()
-    made |= {_wire(name): file[name] for name in _OPTIONAL if file.get(name) is not None}
+        encoded["key-metadata"] = file["key_metadata"].hex().upper()
+    encoded |= {_to_json_name(name): file[name] for name in _OPTIONAL if file.get(name) is not None}
     if statistics:
         for name in _COUNTS:
-            _put(made, name, file, {field_id: (file.get(name) or {}).get(field_id) for field_id in statistics})
+            _put(encoded, name, file, {field_id: (file.get(name) or {}).get(field_id) for field_id in statistics})
         for name in _BOUNDS:
             bounds = file.get(name) or {}
-            known = {field_id: kind for field_id, kind in statistics.items() if field_id in bounds}
-            _put(made, name, file, {field_id: bound_json(kind, bounds[field_id]) for field_id, kind in known.items()})
-    return made
+            kinds = {field_id: kind for field_id, kind in statistics.items() if field_id in bounds}
+            _put(
+                encoded,
+                name,
+                file,
+                {field_id: encode_bound(kind, bounds[field_id]) for field_id, kind in kinds.items()},
+            )
+    return encoded
 
 
-def _put(made: Json, name: str, file: Mapping[str, Any], values: Mapping[int, Any]) -> None:
-    """One statistic as parallel lists of columns and values, if the file has it at all."""
+def _put(encoded: Json, name: str, file: Mapping[str, Any], values: Mapping[int, Any]) -> None:
+    """Add one statistic as parallel lists of columns and values, if the file has it."""
     if file.get(name) is None:
         return
-    known = {field_id: value for field_id, value in values.items() if value is not None}
-    made[_wire(name)] = {"keys": list(known), "values": list(known.values())}
+    present = {field_id: value for field_id, value in values.items() if value is not None}
+    encoded[_to_json_name(name)] = {"keys": list(present), "values": list(present.values())}
 
 
-def _wire(name: str) -> str:
+def _to_json_name(name: str) -> str:
     return name.replace("_", "-")

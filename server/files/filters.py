@@ -1,8 +1,8 @@
-"""Filters applied to manifests, partitions and files, by PyIceberg's transforms and evaluators.
+"""Filters on manifests, partitions and files, with PyIceberg's transforms and evaluators.
 
-What they cannot judge (types that PyIceberg does not compare, transforms that are no partition's) counts as "may match"
-and stays in the residual.  Each predicate is bound to a schema of its own with that one column, optional even where it
-is required: a required field of a struct that is null is null.
+A predicate that they cannot evaluate (types that PyIceberg does not compare, transforms of no partition field) counts
+as "may match" and stays in the residual.  Each predicate is bound to a schema of its own with one column.  That column
+is optional even if the table requires it, because a required field of a null struct is null.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from catalog.scan.expression import (
     map_predicates,
     predicates,
 )
-from server.files.partitions import Spec, primitive_type, result_type
+from server.files.partitions import Spec, find_result_type, parse_primitive_type
 
 _OPAQUE = frozenset({"unknown", "variant", "geometry", "geography", "timestamp_ns", "timestamptz_ns"})
 _NUMBERS = frozenset({"int", "long", "float", "double"})
@@ -54,7 +54,7 @@ _WRITTEN_AS_TEXT = frozenset({"string", "uuid", "binary", "fixed"})
 _COLUMN = "value"
 _TRUE_ABOVE = frozenset({Op.LT, Op.LT_EQ, Op.NOT_EQ})
 _TRUE_BELOW = frozenset({Op.GT, Op.GT_EQ, Op.NOT_EQ})
-"""Comparisons that hold for each value of a column when the literal is beyond its type's limits."""
+"""Comparisons that are true for every value of a column when the literal exceeds the limits of its type."""
 _UNBOUND: Mapping[Op, Callable[..., py.BooleanExpression]] = {
     Op.IS_NULL: py.IsNull,
     Op.NOT_NULL: py.NotNull,
@@ -75,7 +75,7 @@ _UNBOUND: Mapping[Op, Callable[..., py.BooleanExpression]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """A file's statistics, or a manifest's over one partition field, under the names that PyIceberg asks for."""
+    """The statistics of a file, or of a manifest's partition field, with the names that PyIceberg expects."""
 
     record_count: int
     value_counts: Mapping[int, int] = field(default_factory=dict)
@@ -87,9 +87,9 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """What one partition field says of a predicate.
+    """One partition field's evaluation of a predicate.
 
-    `never` and `always` judge a value of the field: no row of the partition matches, or each one does.
+    `never` and `always` evaluate a value of the field: no row of the partition matches, or every row does.
     """
 
     position: int
@@ -104,29 +104,29 @@ class _Leaf:
     """A predicate in PyIceberg's terms."""
 
     def __init__(self, predicate: Predicate) -> None:
-        assert predicate.field is not None  # bound where the scan was made
+        assert predicate.field is not None  # the scan has bound it
         self.field = predicate.field
         self.transform = predicate.term.transform
         self.schema: Schema | None = None
         kind = self.field.type
         if not isinstance(kind, str) or self.field.root in _OPAQUE:
             return
-        source = primitive_type(kind)
+        source = parse_primitive_type(kind)
         if self.transform is not None:
             kind = self._result(predicate, source)
-        self.schema = _one_column(self.field.id, primitive_type(kind))
-        self.unbound = _unbound(predicate, kind)
+        self.schema = _build_schema(self.field.id, parse_primitive_type(kind))
+        self.unbound = _build_unbound(predicate, kind)
         self.bound = self.unbound.bind(self.schema) if isinstance(self.unbound, py.UnboundPredicate) else self.unbound
         self.metrics = None if self.transform else _InclusiveMetricsEvaluator(self.schema, self.unbound)
 
     def _result(self, predicate: Predicate, source: PrimitiveType) -> str:
-        known = _transform(str(self.transform))
-        if known is None or not known.can_transform(source):
+        transform = _parse_transform(str(self.transform))
+        if transform is None or not transform.can_transform(source):
             raise Invalid(f"invalid filter: {self.field.name}, a {self.field.type}, has no transform {self.transform}")
-        made = result_type(str(self.transform), str(self.field.type))
-        if predicate.op in PREFIXES and made != "string":
+        kind = find_result_type(str(self.transform), str(self.field.type))
+        if predicate.op in PREFIXES and kind != "string":
             raise Invalid(f"invalid filter: {self.transform} of {self.field.name} has no prefixes")
-        return made
+        return kind
 
     def may_match(self, statistics: Statistics) -> bool:
         if self.schema is None or self.metrics is None:
@@ -134,20 +134,20 @@ class _Leaf:
         return self.metrics.eval(cast("DataFile", statistics))
 
     def parts(self, spec: Spec) -> list[_Part]:
-        """What the fields of a spec say."""
+        """Evaluate the predicate for the fields of a spec."""
         if self.schema is None or not isinstance(self.bound, py.BoundPredicate):
             return []
-        made = (
+        parts = (
             self._part(position, field_id, kind, json_field["transform"])
             for position, ((field_id, _, kind), json_field) in enumerate(
                 zip(spec.fields, spec.json_fields, strict=True)
             )
             if json_field.get("source-id") == self.field.id
         )
-        return [part for part in made if part is not None]
+        return [part for part in parts if part is not None]
 
     def _part(self, position: int, field_id: int, kind: str, transform: str) -> _Part | None:
-        schema = _one_column(field_id, primitive_type(kind))
+        schema = _build_schema(field_id, parse_primitive_type(kind))
         if self.transform is not None:
             if self.transform != transform:
                 return None
@@ -155,24 +155,24 @@ class _Leaf:
             strict: py.BooleanExpression | None = self.unbound
         else:
             assert isinstance(self.bound, py.BoundPredicate)
-            known = _transform(transform)
-            if known is None:
+            parsed = _parse_transform(transform)
+            if parsed is None:
                 return None
-            inclusive = known.project(_COLUMN, self.bound)
-            strict = known.strict_project(_COLUMN, self.bound)
-        may = None if inclusive is None else expression_evaluator(schema, inclusive, case_sensitive=True)
+            inclusive = parsed.project(_COLUMN, self.bound)
+            strict = parsed.strict_project(_COLUMN, self.bound)
+        may_match = None if inclusive is None else expression_evaluator(schema, inclusive, case_sensitive=True)
         return _Part(
             position=position,
             field_id=field_id,
             kind=kind,
-            never=None if may is None else lambda record: not may(record),
+            never=None if may_match is None else lambda record: not may_match(record),
             always=None if strict is None else expression_evaluator(schema, strict, case_sensitive=True),
             summary=None if inclusive is None else _InclusiveMetricsEvaluator(schema, inclusive),
         )
 
 
 class Filter:
-    """One scan's filter; Invalid when a literal is no value of its column."""
+    """One scan's filter; Invalid when a literal does not have its column's type."""
 
     def __init__(self, expression: Expression) -> None:
         self._expression = expression
@@ -180,28 +180,33 @@ class Filter:
         self._parts: dict[tuple[Predicate, int], list[_Part]] = {}
         self._residuals: dict[tuple[int, tuple[Any, ...]], Expression] = {}
         self.columns = {leaf.field.id: str(leaf.field.type) for leaf in self._leaves.values() if leaf.schema}
-        """Columns, by id and with their types, whose statistics decide about files."""
+        """The types, by column id, of columns whose statistics select files."""
 
     def may_match_manifest(self, spec: Spec, summaries: Iterable[Mapping[str, Any]] | None) -> bool:
-        """Whether a manifest with these summaries of its partition fields may list a file that matches."""
-        known = list(summaries or ())
-        if len(known) != len(spec.fields):
+        """Whether a manifest with these summaries of its partition fields may list a matching file."""
+        by_field = list(summaries or ())
+        if len(by_field) != len(spec.fields):
             return True
-        return holds(self._expression, lambda one: all(_in_summary(part, known) for part in self._of(one, spec)))
+        return holds(
+            self._expression,
+            lambda predicate: all(_may_match_summary(part, by_field) for part in self._find_parts(predicate, spec)),
+        )
 
     def may_match_file(self, statistics: Statistics) -> bool:
-        """Whether a file with these statistics may hold a row that matches."""
-        return holds(self._expression, lambda one: self._leaves[one].may_match(statistics))
+        """Whether a file with these statistics may have a matching row."""
+        return holds(self._expression, lambda predicate: self._leaves[predicate].may_match(statistics))
 
     def residual(self, spec: Spec, partition: tuple[PartitionValue, ...]) -> Expression:
-        """What is left to ask of the rows of a partition; FALSE when none can match."""
+        """Compute the filter that remains for the rows of a partition; FALSE when none can match."""
         key = (spec.spec_id, partition)
         if key not in self._residuals:
-            self._residuals[key] = map_predicates(self._expression, lambda one: self._residual(one, spec, partition))
+            self._residuals[key] = map_predicates(
+                self._expression, lambda predicate: self._residual(predicate, spec, partition)
+            )
         return self._residuals[key]
 
     def _residual(self, predicate: Predicate, spec: Spec, partition: tuple[PartitionValue, ...]) -> Expression:
-        for part in self._of(predicate, spec):
+        for part in self._find_parts(predicate, spec):
             value = partition[part.position]
             if value != value:  # noqa: PLR0124 (NaN: engines do not agree on how it compares)
                 continue
@@ -212,15 +217,15 @@ class Filter:
                 return FALSE
         return predicate
 
-    def _of(self, predicate: Predicate, spec: Spec) -> list[_Part]:
+    def _find_parts(self, predicate: Predicate, spec: Spec) -> list[_Part]:
         key = (predicate, spec.spec_id)
         if key not in self._parts:
             self._parts[key] = self._leaves[predicate].parts(spec)
         return self._parts[key]
 
 
-def _in_summary(part: _Part, summaries: list[Mapping[str, Any]]) -> bool:
-    """Whether one of a manifest's partitions may match; partitions count as rows do in a file."""
+def _may_match_summary(part: _Part, summaries: list[Mapping[str, Any]]) -> bool:
+    """Whether one of a manifest's partitions may match; the evaluator treats partitions like rows of a file."""
     if part.summary is None:
         return True
     summary, field_id = summaries[part.position], part.field_id
@@ -240,64 +245,64 @@ def _in_summary(part: _Part, summaries: list[Mapping[str, Any]]) -> bool:
     return part.summary.eval(cast("DataFile", statistics))
 
 
-def _transform(name: str) -> Transform[Any, Any] | None:
-    """The transform of this name; None for one that PyIceberg does not know."""
+def _parse_transform(name: str) -> Transform[Any, Any] | None:
+    """Parse a transform; None for one that PyIceberg does not know."""
     try:
-        known = parse_transform(name)
+        transform = parse_transform(name)
     except (ValueError, pyiceberg.exceptions.ValidationError):
         return None
-    return None if isinstance(known, UnknownTransform) else known
+    return None if isinstance(transform, UnknownTransform) else transform
 
 
-def _one_column(field_id: int, kind: PrimitiveType) -> Schema:
+def _build_schema(field_id: int, kind: PrimitiveType) -> Schema:
     return Schema(NestedField(field_id, _COLUMN, kind, required=False))
 
 
-def _unbound(predicate: Predicate, kind: str) -> py.BooleanExpression:
+def _build_unbound(predicate: Predicate, kind: str) -> py.BooleanExpression:
     make = _UNBOUND[predicate.op]
     if predicate.op in UNARY:
         return make(_COLUMN)
-    values = [literal_of(kind, raw, predicate.term) for raw in predicate.literals]
+    values = [parse_literal(kind, raw, predicate.term) for raw in predicate.literals]
     if predicate.op in SETS:
-        # No value of the column is beyond its type's limits, so such literals make no difference.
+        # No value of the column exceeds the limits of its type, so such literals match nothing.
         return make(_COLUMN, [value for value in values if not isinstance(value, AboveMax | BelowMin)])
     if isinstance(values[0], AboveMax | BelowMin):
-        every = _TRUE_ABOVE if isinstance(values[0], AboveMax) else _TRUE_BELOW
-        return py.AlwaysTrue() if predicate.op in every else py.AlwaysFalse()
+        always_true = _TRUE_ABOVE if isinstance(values[0], AboveMax) else _TRUE_BELOW
+        return py.AlwaysTrue() if predicate.op in always_true else py.AlwaysFalse()
     return make(_COLUMN, values[0])
 
 
-def literal_of(kind: str, raw: Any, term: Term) -> Literal[Any]:
-    """A literal as a value of this type; Invalid when it is none.
+def parse_literal(kind: str, raw: Any, term: Term) -> Literal[Any]:
+    """Parse a literal as a value of a type; Invalid when it is not one.
 
-    Dates and times are also taken as numbers, as engines hold them.
+    Dates and times may also be numbers, as engines store them.
     """
-    wanted = primitive_type(kind)
+    expected = parse_primitive_type(kind)
     root = kind.partition("(")[0].partition("[")[0]
     try:
         _check_shape(root, raw)
         if root == "binary":
             return BinaryLiteral(bytes.fromhex(raw))
         if root == "fixed":
-            return FixedLiteral(_of_length(bytes.fromhex(raw), cast("FixedType", wanted)))
-        made = literal(raw).to(wanted)
+            return FixedLiteral(_check_length(bytes.fromhex(raw), cast("FixedType", expected)))
+        value = literal(raw).to(expected)
     except (ValueError, TypeError, ArithmeticError) as error:
         raise Invalid(f"Invalid value for conversion to type {kind}: {raw!r} ({term.name or term.field_id})") from error
-    if isinstance(made, FloatLiteral):  # compared as the column holds it, not as the client wrote it
-        return FloatLiteral(struct.unpack("<f", struct.pack("<f", made.value))[0])
-    return made
+    if isinstance(value, FloatLiteral):  # compared with the column's precision, not the client's
+        return FloatLiteral(struct.unpack("<f", struct.pack("<f", value.value))[0])
+    return value
 
 
 def _check_shape(root: str, raw: Any) -> None:
     if isinstance(raw, bool) is not (root == "boolean"):
-        raise TypeError("true and false are values of booleans alone")
+        raise TypeError("true and false are values only of booleans")
     if (root in _NUMBERS and isinstance(raw, str)) or (root in _WRITTEN_AS_TEXT and not isinstance(raw, str)):
-        raise TypeError(f"no {root}")
+        raise TypeError(f"not a {root}")
     if isinstance(raw, float) and root not in ("float", "double", "decimal"):
-        raise TypeError(f"no {root}")
+        raise TypeError(f"not a {root}")
 
 
-def _of_length(value: bytes, wanted: FixedType) -> bytes:
-    if len(value) != len(wanted):
-        raise ValueError(f"{len(value)} bytes instead of {len(wanted)}")
+def _check_length(value: bytes, kind: FixedType) -> bytes:
+    if len(value) != len(kind):
+        raise ValueError(f"{len(value)} bytes instead of {len(kind)}")
     return value

@@ -1,7 +1,7 @@
-"""Footers of many files, read at once.
+"""Footers of many files, read in parallel.
 
-Parquet and ORC files are never read beyond their tails; Avro has none, so the headers of its blocks are read.  Reading
-is done by threads, because an object store or a cold disk answers many at a time; decoding takes 0.1 ms a file.
+The server reads only the tails of Parquet and ORC files; Avro has no footer, so it reads the headers of all blocks.
+Threads read, because an object store or a cold disk serves many requests in parallel; decoding takes 0.1 ms a file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from catalog.files.data_file import FileFormat, FileStats, Unreadable
 from server.files import avro_files, orc_files
 from server.files.avro_files import AvroFiles
 from server.files.digests import TAIL, digest_of
-from server.files.julian_calendar import check_calendar, old_days
+from server.files.julian_calendar import check_calendar, find_old_days
 from server.files.layout import Column, Layout, Layouts, RowsAlone, WrongLayout
 from server.files.orc_files import OrcFiles
 from server.files.parquet import (
@@ -41,10 +41,10 @@ _DECODING = (TException, EOFError, AttributeError, TypeError, ValueError, IndexE
 
 
 class BadFile(Invalid):
-    """A file that cannot be registered: of another format, damaged, or of other columns than the table's."""
+    """A file that cannot be registered: it has another format or other columns than the table, or is damaged."""
 
     def __init__(self, message: str, *, hint: str | None = None, has_rows: bool = False) -> None:
-        """`has_rows` is whether its rows can be read nevertheless."""
+        """`has_rows` says whether engines can read its rows nevertheless."""
         super().__init__(message, hint=hint)
         self.has_rows = has_rows
 
@@ -55,9 +55,9 @@ class Footers:
     def __init__(
         self, storage: Storage, schema: Mapping[str, Any], *, threads: int = 4, nulls_of: Collection[int] = ()
     ) -> None:
-        """`schema` is the table's Iceberg schema as JSON; partition columns that the files lack do no harm.
+        """`schema` is the table's Iceberg schema as JSON; files may lack its partition columns.
 
-        Of the columns `nulls_of`, by field id, nulls are counted also where only the rows tell how many there are.
+        For the columns `nulls_of`, by field id, the server counts nulls even if that means reading rows.
         """
         self._storage = storage
         self._layouts = Layouts(schema, always=nulls_of)
@@ -68,17 +68,17 @@ class Footers:
     def read_all(
         self, locations: Iterable[str], formats: Mapping[str, FileFormat] | None = None
     ) -> Iterator[FileStats]:
-        """Statistics of these files, in their order; neither need all be in memory.
+        """Read the statistics of these files lazily, in their order.
 
-        `formats` names those that are not Parquet; it is asked for a file's once its location has been taken. Raises
-        BadFile, NotFound or Unavailable, naming the file, at the first that cannot be read.
+        `formats` has the formats of files other than Parquet; the server looks up a file's format when it reads the
+        file.  Raises BadFile, NotFound or Unavailable, naming the file, at the first file that it cannot read.
         """
         return self._in_threads(self.read, locations, formats)
 
     def examine_all(
         self, locations: Iterable[str], formats: Mapping[str, FileFormat] | None = None
     ) -> Iterator[FileStats | Unreadable]:
-        """The same, with files that cannot be read among the others; Unavailable when nothing can."""
+        """Read statistics like `read_all`, but yield unreadable files as such; Unavailable when the storage fails."""
         return self._in_threads(self._examine, locations, formats)
 
     def _in_threads(
@@ -89,7 +89,7 @@ class Footers:
     ) -> Iterator[R]:
         others = {} if formats is None else formats
         return run_in_threads(
-            lambda some: [read(location, others.get(location, FileFormat.PARQUET)) for location in some],
+            lambda batch: [read(location, others.get(location, FileFormat.PARQUET)) for location in batch],
             locations,
             threads=self._threads,
             at_once=_CHUNK,
@@ -100,18 +100,20 @@ class Footers:
         try:
             return self.read(location, form)
         except NotFound as error:
-            return Unreadable(location=location, reason=_whole(error), is_gone=True)
+            return Unreadable(location=location, reason=_write_line(error), is_gone=True)
         except BadFile as error:
-            return Unreadable(location=location, reason=self._whose(error, location), has_rows=error.has_rows)
+            return Unreadable(
+                location=location, reason=self._write_with_owner(error, location), has_rows=error.has_rows
+            )
         except Denied as error:
-            return Unreadable(location=location, reason=self._whose(error, location))
+            return Unreadable(location=location, reason=self._write_with_owner(error, location))
 
-    def _whose(self, error: CatalogError, location: str) -> str:
+    def _write_with_owner(self, error: CatalogError, location: str) -> str:
         owner = self._storage.owner(location)
-        return _whole(error) if owner is None else f"{_whole(error).rstrip('.')}. The file is {owner}'s"
+        return _write_line(error) if owner is None else f"{_write_line(error).rstrip('.')}. The file is {owner}'s"
 
     def read(self, location: str, form: FileFormat = FileFormat.PARQUET) -> FileStats:
-        """Statistics of one file."""
+        """Read the statistics of one file."""
         match form:
             case FileFormat.PARQUET:
                 return self._read_parquet(location)
@@ -124,25 +126,25 @@ class Footers:
         tail, size = self._storage.tail(location, TAIL)
         length = _footer_length(location, tail, size)
         if length + TRAILER > len(tail):
-            tail, size = self._storage.tail(location, self._bounded(location, length + TRAILER))
+            tail, size = self._storage.tail(location, self._check_length(location, length + TRAILER))
         try:
             data = tail[-TRAILER - length : -TRAILER]
             footer = decode_footer(data)
             layout = self._layouts.of(footer.schema)
-            stats = _stats(location, size, footer, layout, digest_of(tail))
-            if (column := old_days(stats, layout)) is not None:
+            stats = _collect_stats(location, size, footer, layout, digest_of(tail))
+            if (column := find_old_days(stats, layout)) is not None:
                 check_calendar(column, decode_marks(data))
             return stats
         except WrongLayout as error:
-            raise _unfit(location, error) from error
+            raise _describe_unfit(location, error) from error
         except _DECODING as error:
-            raise _damaged(location, "its footer cannot be decoded") from error
+            raise _describe_damage(location, "its footer cannot be decoded") from error
 
-    def _bounded(self, location: str, length: int) -> int:
+    def _check_length(self, location: str, length: int) -> int:
         most = self._storage.limits.footer_bytes
         if length > most:
-            hint = "If the file is sound, raise the server's setting reading.footer_bytes; see docs/settings.md."
-            raise BadFile(f"{location}: its footer is larger than the {most} bytes that are read", hint=hint)
+            hint = "If the file is valid, raise the server's setting reading.footer_bytes; see docs/settings.md."
+            raise BadFile(f"{location}: its footer is larger than the limit of {most} bytes", hint=hint)
         return length
 
     def _read_orc(self, location: str) -> FileStats:
@@ -150,14 +152,14 @@ class Footers:
         try:
             length = OrcFiles.length(tail)
             if length > size:
-                raise _damaged(location, "its footer is longer than the file", FileFormat.ORC)
+                raise _describe_damage(location, "its footer is longer than the file", FileFormat.ORC)
             if length > len(tail):
-                tail, size = self._storage.tail(location, self._bounded(location, length))
+                tail, size = self._storage.tail(location, self._check_length(location, length))
             return self._orc.stats(location, size, tail)
         except WrongLayout as error:
-            raise _unfit(location, error) from error
+            raise _describe_unfit(location, error) from error
         except orc_files.BROKEN as error:
-            raise _damaged(location, str(error) or "its footer cannot be decoded", FileFormat.ORC) from error
+            raise _describe_damage(location, str(error) or "its footer cannot be decoded", FileFormat.ORC) from error
 
     def _read_avro(self, location: str) -> FileStats:
         with self._storage.opened(location) as (file, size):
@@ -171,15 +173,15 @@ class Footers:
                 )
                 raise BadFile(f"{location}: {error}, which is not read from Avro", hint=hint) from error
             except avro_files.BROKEN as error:
-                raise _damaged(location, str(error) or "it cannot be decoded", FileFormat.AVRO) from error
+                raise _describe_damage(location, str(error) or "it cannot be decoded", FileFormat.AVRO) from error
 
 
-def _unfit(location: str, error: WrongLayout) -> BadFile:
+def _describe_unfit(location: str, error: WrongLayout) -> BadFile:
     return BadFile(f"{location}: {error.message}", hint=error.hint, has_rows=isinstance(error, RowsAlone))
 
 
-def _whole(error: CatalogError) -> str:
-    """All that is to be said, in one line."""
+def _write_line(error: CatalogError) -> str:
+    """Write message and hint of an error in one line."""
     return f"{error.message.rstrip('.')}. {error.hint}" if error.hint else error.message
 
 
@@ -187,22 +189,22 @@ def _footer_length(location: str, tail: bytes, size: int) -> int:
     if tail.endswith(ENCRYPTED_MAGIC):
         raise BadFile(f"{location} is an encrypted Parquet file, which cannot be registered")
     if size < len(MAGIC) + TRAILER or not tail.endswith(MAGIC):
-        raise _damaged(location, f"it does not end as a Parquet file does ({size} bytes)")
+        raise _describe_damage(location, f"it does not end as a Parquet file does ({size} bytes)")
     length = int.from_bytes(tail[-TRAILER:-4], "little")
     if length + TRAILER + len(MAGIC) > size:
-        raise _damaged(location, "its footer is longer than the file")
+        raise _describe_damage(location, "its footer is longer than the file")
     return length
 
 
-def _damaged(location: str, reason: str, form: FileFormat = FileFormat.PARQUET) -> BadFile:
-    named = {FileFormat.PARQUET: "Parquet", FileFormat.ORC: "ORC", FileFormat.AVRO: "Avro"}
+def _describe_damage(location: str, reason: str, form: FileFormat = FileFormat.PARQUET) -> BadFile:
+    names = {FileFormat.PARQUET: "Parquet", FileFormat.ORC: "ORC", FileFormat.AVRO: "Avro"}
     return BadFile(
-        f"{location} is not a readable {named[form]} file: {reason}",
-        hint="Remove the file or write it again; a file still being written needs a name that begins with _ or a dot.",
+        f"{location} is not a readable {names[form]} file: {reason}",
+        hint="Remove or rewrite the file; name an unfinished file so that it begins with _ or a dot.",
     )
 
 
-def _stats(location: str, size: int, footer: FileMetaData, layout: Layout, digest: int) -> FileStats:
+def _collect_stats(location: str, size: int, footer: FileMetaData, layout: Layout, digest: int) -> FileStats:
     groups = footer.row_groups
     facts = _Facts()
     for column in layout.columns:
@@ -211,7 +213,7 @@ def _stats(location: str, size: int, footer: FileMetaData, layout: Layout, diges
         location=location,
         size=size,
         record_count=footer.records,
-        split_offsets=tuple(sorted(map(_start, groups))),
+        split_offsets=tuple(sorted(map(_find_start, groups))),
         column_sizes=facts.sizes,
         value_counts=facts.values,
         null_counts=facts.nulls,
@@ -223,7 +225,7 @@ def _stats(location: str, size: int, footer: FileMetaData, layout: Layout, diges
 
 
 class _Facts:
-    """What the columns of one file say, by field id."""
+    """The statistics of the columns of one file, by field id."""
 
     __slots__ = ("lower", "nulls", "sizes", "upper", "values")
 
@@ -235,13 +237,13 @@ class _Facts:
         self.upper: dict[int, bytes] = {}
 
     def add(self, column: Column, chunks: Sequence[ColumnMetaData]) -> None:
-        """Take in one column's chunks, one of each row group; most files have one row group, so that goes fast."""
+        """Add the chunks of one column, one per row group; files with a single row group take a fast path."""
         field_id = column.field_id
         only = chunks[0] if len(chunks) == 1 else None
         self.sizes[field_id] = only.compressed_size if only else sum(chunk.compressed_size for chunk in chunks)
         self.values[field_id] = only.values if only else sum(chunk.values for chunk in chunks)
         statistics = [chunk.statistics or _NO_STATISTICS for chunk in chunks]
-        nulls = [one.null_count for one in statistics if one.null_count is not None]
+        nulls = [chunk.null_count for chunk in statistics if chunk.null_count is not None]
         if len(nulls) == len(chunks):
             self.nulls[field_id] = sum(nulls)
         if column.bounds is None:
@@ -254,7 +256,7 @@ class _Facts:
             self.upper[field_id] = upper
 
 
-def _start(group: RowGroup) -> int:
-    """Where a row group begins; old writers leave a zero for a dictionary page that is not there."""
+def _find_start(group: RowGroup) -> int:
+    """Get the offset of a row group; old writers store zero for a missing dictionary page."""
     first = group.columns[0].meta
     return min(first.data_page, first.dictionary_page or first.data_page)

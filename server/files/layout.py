@@ -1,6 +1,6 @@
-"""Which column of a Parquet file is which Iceberg field, and how its statistics become Iceberg's bounds.
+"""Matches the columns of Parquet files to a table's fields, and their statistics to Iceberg's bounds.
 
-Files of one table mostly share one schema, so this is worked out once per schema and applied to many footers.
+Most files of a table share one schema, so a layout is computed once per schema and applied to many footers.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog.errors import Invalid
-from server.files.bounds import Bounds, bounds_for
+from server.files.bounds import Bounds, find_bounds
 from server.files.parquet import SchemaElement
 
 REPEATED = 2
@@ -22,16 +22,16 @@ _NAMES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY",
 
 
 class WrongLayout(Invalid):
-    """A file whose columns cannot be read as the table's."""
+    """A file whose columns do not fit the table."""
 
 
 class RowsAlone(WrongLayout):
-    """One that cannot be registered, but whose rows may be readable to engines that go by Hive's rules."""
+    """A file that cannot be registered, but whose rows engines that follow Hive's rules may read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column chunk's place in each row group, the field it holds, and the reader of its bounds."""
+    """The position of a column chunk in each row group, its field, and the reader of its bounds."""
 
     position: int
     field_id: int
@@ -42,7 +42,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What a file's schema means for a table."""
+    """The columns of a file that match fields of the table, and their different spellings."""
 
     columns: tuple[Column, ...]
     aliases: tuple[tuple[int, str], ...]
@@ -50,7 +50,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An element of a Parquet schema with what is below it; leaves are numbered as in the row groups."""
+    """An element of a Parquet schema with its children; leaves have their position in the row groups."""
 
     element: SchemaElement
     children: tuple[Node, ...]
@@ -58,39 +58,39 @@ class Node:
 
 
 class Layouts:
-    """Layouts of a table's files, worked out on first sight of each file schema."""
+    """Layouts of a table's files, computed once per file schema."""
 
     def __init__(self, schema: Mapping[str, Any], *, metrics_columns: int = 100, always: Collection[int] = ()) -> None:
-        """`schema` is Iceberg's JSON; facts are taken of the first `metrics_columns` columns of a file.
+        """`schema` is Iceberg's JSON.
 
-        And of those that are `always` wanted, by field id.
+        Statistics cover the first `metrics_columns` columns of a file, and the columns `always`, by field id.
         """
         self._fields: Sequence[Mapping[str, Any]] = schema["fields"]
         self._always = frozenset(always)
         self._limit = metrics_columns
-        self._known: dict[tuple[Any, ...], Layout] = {}
+        self._layouts: dict[tuple[Any, ...], Layout] = {}
 
     def of(self, elements: Sequence[SchemaElement]) -> Layout:
-        """The layout of a file with this schema; WrongLayout says which column does not fit."""
+        """Get the layout of a file with this schema; WrongLayout names the column that does not fit."""
         key = tuple(
             (e.name, e.type, e.converted, e.children, e.repetition, e.field_id, e.precision, e.scale, _unit(e))
             for e in elements
         )
-        if key not in self._known:
-            self._known[key] = self._work_out(elements)
-        return self._known[key]
+        if key not in self._layouts:
+            self._layouts[key] = self._compute(elements)
+        return self._layouts[key]
 
-    def _work_out(self, elements: Sequence[SchemaElement]) -> Layout:
+    def _compute(self, elements: Sequence[SchemaElement]) -> Layout:
         columns: list[Column] = []
         aliases: list[tuple[int, str]] = []
         _match(self._fields, _tree(elements).children, "", columns, aliases)
         columns.sort(key=lambda column: column.position)
-        wanted = [one for at, one in enumerate(columns) if at < self._limit or one.field_id in self._always]
-        return Layout(tuple(wanted), tuple(aliases))
+        kept = [column for at, column in enumerate(columns) if at < self._limit or column.field_id in self._always]
+        return Layout(tuple(kept), tuple(aliases))
 
 
 def _tree(elements: Sequence[SchemaElement]) -> Node:
-    """The flat list of a footer, which is the tree in depth-first order, as a tree."""
+    """Build the tree of a footer's flat list, which is in depth-first order."""
     at = iter(elements)
     leaves = iter(range(len(elements)))
 
@@ -110,63 +110,64 @@ def _match(
     columns: list[Column],
     aliases: list[tuple[int, str]],
 ) -> None:
-    """Pair the fields of one struct with a file's columns by name, letter case aside, as Hive and Spark do."""
+    """Match the fields of one struct with a file's columns by name, ignoring case like Hive and Spark."""
     by_name: dict[str, list[Node]] = {}
     for node in nodes:
         by_name.setdefault(node.element.name.lower(), []).append(node)
     for field in fields:
-        found = by_name.get(field["name"].lower(), [])
-        if not found:
+        candidates = by_name.get(field["name"].lower(), [])
+        if not candidates:
             continue
-        where = f"{path}{field['name']}"
-        node = _the_one(found, where)
+        column_path = f"{path}{field['name']}"
+        node = _get_only(candidates, column_path)
         if node.element.name != field["name"]:
             aliases.append((field["id"], node.element.name))
-        _check_id(node.element, field, where)
+        _check_id(node.element, field, column_path)
         kind = field["type"]
         if isinstance(kind, str):
-            columns.append(Column(node.position, field["id"], _bounds(kind, node, where), where, kind == "date"))
+            bounds = _find_bounds(kind, node, column_path)
+            columns.append(Column(node.position, field["id"], bounds, column_path, kind == "date"))
         elif not node.children:
             raise WrongLayout(
-                f"column {where!r} is a {kind['type']} in the table and a {_said(node.element)} in the file"
+                f"column {column_path!r} is a {kind['type']} in the table and a {_name_type(node.element)} in the file"
             )
         elif kind["type"] == "struct" and node.element.repetition != REPEATED:
-            _match(kind["fields"], node.children, f"{where}.", columns, aliases)
+            _match(kind["fields"], node.children, f"{column_path}.", columns, aliases)
 
 
-def _the_one(found: Sequence[Node], where: str) -> Node:
-    if len(found) == 1:
-        return found[0]
-    names = ", ".join(sorted(node.element.name for node in found))
+def _get_only(candidates: Sequence[Node], path: str) -> Node:
+    if len(candidates) == 1:
+        return candidates[0]
+    names = ", ".join(sorted(node.element.name for node in candidates))
     raise WrongLayout(
-        f"column {where!r} could be any of {names} in the file",
-        hint="Names that differ only in letter case cannot be told apart; rewrite the file with one of them.",
+        f"column {path!r} could be any of {names} in the file",
+        hint="Names that differ only in case are ambiguous; rewrite the file with one of them.",
     )
 
 
-def _check_id(element: SchemaElement, field: Mapping[str, Any], where: str) -> None:
-    """Readers that find field ids in a file go by them and not by names."""
+def _check_id(element: SchemaElement, field: Mapping[str, Any], path: str) -> None:
+    """Check the field id in the file, if any, because readers prefer field ids to names; RowsAlone."""
     if element.field_id is not None and element.field_id != field["id"]:
         raise RowsAlone(
-            f"column {where!r} carries field id {element.field_id} in the file, in the table it is {field['id']}",
+            f"column {path!r} carries field id {element.field_id} in the file, in the table it is {field['id']}",
             hint="Iceberg readers would mix up the columns; rewrite the file without field ids.",
         )
 
 
-def _bounds(kind: str, node: Node, where: str) -> Bounds | None:
-    """How to read this column's bounds; WrongLayout when its values cannot be read as the table's type."""
+def _find_bounds(kind: str, node: Node, path: str) -> Bounds | None:
+    """Find the reader of a column's bounds; WrongLayout when its values do not fit the table's type."""
     element = node.element
     fits = _FITS.get(kind.partition("(")[0])
     if node.children or element.type is None or fits is None or not fits(kind, element):
-        raise _mismatch(where, kind, element)
+        raise _describe_mismatch(path, kind, element)
     if element.repetition == REPEATED:
         return None
-    return bounds_for(kind, element.type, millis=element.converted == _TIMESTAMP_MILLIS or _unit(element) == "millis")
+    return find_bounds(kind, element.type, millis=element.converted == _TIMESTAMP_MILLIS or _unit(element) == "millis")
 
 
-def _mismatch(where: str, kind: str, element: SchemaElement) -> WrongLayout:
+def _describe_mismatch(path: str, kind: str, element: SchemaElement) -> WrongLayout:
     return WrongLayout(
-        f"column {where!r} is a {kind} in the table and a {_said(element)} in the file",
+        f"column {path!r} is a {kind} in the table and a {_name_type(element)} in the file",
         hint="Correct the column's type in Hive, or rewrite the file with the table's type.",
     )
 
@@ -186,12 +187,12 @@ def _integer(*physical: int) -> Callable[[str, SchemaElement], bool]:
 
 def _decimal(kind: str, element: SchemaElement) -> bool:
     precision, scale = (int(number) for number in kind[len("decimal(") : -1].split(","))
-    said = element.logical.decimal if element.logical and element.logical.decimal else element
+    decimal = element.logical.decimal if element.logical and element.logical.decimal else element
     return (
         element.type in (INT32, INT64, BYTE_ARRAY, FIXED)
-        and said.precision is not None
-        and (said.scale or 0) == scale
-        and said.precision <= precision
+        and decimal.precision is not None
+        and (decimal.scale or 0) == scale
+        and decimal.precision <= precision
     )
 
 
@@ -223,8 +224,8 @@ def _unit(element: SchemaElement) -> str | None:
     return "millis" if unit.millis else "micros" if unit.micros else "nanos"
 
 
-def _said(element: SchemaElement) -> str:
-    """The file's type in the words of Parquet."""
+def _name_type(element: SchemaElement) -> str:
+    """Name the file's type in Parquet's terms."""
     if element.children:
         return "group"
     name = _NAMES[element.type] if element.type is not None else "group"

@@ -1,8 +1,7 @@
-"""What a partition's directory holds.
+"""Listings of partition directories.
 
-Hive reads the files of the directory itself.  Files in directories below it are read by some engines and refused by
-others, so they are never taken silently: a listing names those directories, and `recursive` looks into them, at every
-level but below hidden names.
+Hive reads the files of the directory itself.  Some engines read files in subdirectories, others refuse them.  So a
+listing names the subdirectories, and only `recursive` lists their files, at every level except below hidden names.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from catalog.hive.unfinished_writes import is_unfinished_work, may_be_going_on
 from server.files.arrow import RemoteDirectories, RemoteEntry, has_times
 from server.files.deadlines import Deadlines
 from server.files.locations import local_path
-from server.files.storage import told
+from server.files.storage import translate_errors
 from server.prefetch import run_in_threads
 
 _CHUNK = 16
 _TRIES = 3
 _SKEW_NS = 10 * 10**9
-"""How far the clock of another machine may be behind: a listing of its files counts as begun so much earlier."""
+"""How far another machine's clock may lag: a remote listing counts as started this much earlier."""
 
 
 class Listings:
@@ -38,9 +37,9 @@ class Listings:
         self._threads = threads
 
     def list_all(self, locations: Sequence[str], *, recursive: bool = False) -> Iterator[Listing]:
-        """Listings of these directories, in their order; Unavailable at the first that cannot be listed."""
+        """List directories, in their order; Unavailable at the first that cannot be listed."""
         return run_in_threads(
-            lambda some: [self.list(one, recursive=recursive) for one in some],
+            lambda batch: [self.list(location, recursive=recursive) for location in batch],
             locations,
             threads=self._threads,
             at_once=_CHUNK,
@@ -48,39 +47,34 @@ class Listings:
         )
 
     def list_all_or_why(self, locations: Sequence[str], *, recursive: bool = False) -> Iterator[Listing | Denied]:
-        """The same, with directories that may not be listed among the others."""
+        """List directories like `list_all`, but yield Denied for one that the server may not list."""
         return run_in_threads(
-            lambda some: [self._list_or_why(one, recursive=recursive) for one in some],
+            lambda batch: [self._list_or_denied(location, recursive=recursive) for location in batch],
             locations,
             threads=self._threads,
             at_once=_CHUNK,
             name="listing",
         )
 
-    def _list_or_why(self, location: str, *, recursive: bool) -> Listing | Denied:
+    def _list_or_denied(self, location: str, *, recursive: bool) -> Listing | Denied:
         try:
             return self.list(location, recursive=recursive)
         except Denied as error:
             return error
 
     def list(self, location: str, *, recursive: bool = False) -> Listing:
-        """Data files in a directory, and with `recursive` in all below it.
+        """List the data files in a directory, and with `recursive` in all subdirectories.
 
-        A directory that does not exist holds none, as in Hive.  One below it that goes while it is looked into may
-        have been renamed, with its files: they are looked for again.
+        As in Hive, a missing directory has no files.  If a subdirectory disappears during the listing, it may have
+        been renamed with its files, so the server lists again.
         """
         for _ in range(_TRIES):
             try:
                 return self._listed(location, recursive=recursive)
             except NotFound:
                 if not recursive or not self._is_there(location):
-                    is_told = keeps_times(location)
-                    gone = NO_DIRECTORY_NS if is_told else None
-                    began_ns, keeps = time.time_ns(), keeps_times(location)
-                    return Listing(
-                        location=location, files=(), began_ns=began_ns, directory_mtime_ns=gone, keeps_times=keeps
-                    )
-        raise Unavailable(f"cannot list {location}: directories below it go while they are looked into")
+                    return _list_missing(location)
+        raise Unavailable(f"cannot list {location}: its subdirectories change during the listing")
 
     def _is_there(self, location: str) -> bool:
         try:
@@ -91,19 +85,19 @@ class Listings:
 
     def _listed(self, location: str, *, recursive: bool) -> Listing:
         path = local_path(location)
-        with told("list", location):
+        with translate_errors("list", location):
             if path is None:
                 return self._list_remote(location, recursive=recursive)
             return self._list_local(location, path, recursive=recursive)
 
     def modified_ns(self, location: str) -> int | None:
-        """When a directory last had a file added, removed or renamed; None where its storage does not say.
+        """Get when a file of a directory was last added, removed or renamed; None if the storage does not record it.
 
-        NO_DIRECTORY_NS where there is none.
+        NO_DIRECTORY_NS if the directory does not exist.
         """
         path = local_path(location)
         try:
-            with told("list", location):
+            with translate_errors("list", location):
                 if path is None:
                     return self._remote.modified_ns(location)
                 return os.stat(path).st_mtime_ns  # noqa: PTH116 - called once per partition and sync
@@ -115,31 +109,31 @@ class Listings:
         files: list[ListedFile] = []
         unread: list[str] = []
         below: list[Subdirectory] = []
-        pending, seen = [""], set[tuple[int, int]]()
+        pending, visited = [""], set[tuple[int, int]]()
         unfinished: list[int] = []
         while pending:
             prefix = pending.pop()
             if recursive:
-                below += _entered(location, path, prefix, seen)
+                below += _enter(location, path, prefix, visited)
             with os.scandir(os.path.join(path, prefix)) as entries:  # noqa: PTH118 - a Path per file is slow
                 for entry in entries:
                     if is_hidden(entry.name):
-                        unfinished += _times_of_work(entry)
+                        unfinished += _list_work_times(entry)
                     elif entry.is_dir():
                         (pending if recursive else unread).append(f"{prefix}{entry.name}/")
-                    elif found := _local_file(entry, prefix):
-                        if found.size:
-                            files.append(found)
+                    elif file := _stat_file(entry, prefix):
+                        if file.size:
+                            files.append(file)
                         else:
-                            unfinished.append(found.mtime_ns)
+                            unfinished.append(file.mtime_ns)
         return Listing(
             location=location,
             files=tuple(sorted(files, key=lambda file: file.path)),
             began_ns=began_ns,
             subdirectories=tuple(sorted(name.rstrip("/") for name in unread)),
-            below=tuple(sorted(below, key=lambda one: one.path)),
+            below=tuple(sorted(below, key=lambda directory: directory.path)),
             directory_mtime_ns=modified_ns,
-            is_being_written=any(may_be_going_on(one, began_ns) for one in unfinished),
+            is_being_written=any(may_be_going_on(mtime_ns, began_ns) for mtime_ns in unfinished),
         )
 
     def _list_remote(self, location: str, *, recursive: bool) -> Listing:
@@ -157,21 +151,23 @@ class Listings:
                 files.append(ListedFile(path=entry.path, size=entry.size, mtime_ns=entry.mtime_ns or began_ns))
             else:
                 unfinished.append(entry.mtime_ns)
-        below.sort(key=lambda one: one.path)
+        below.sort(key=lambda directory: directory.path)
         return Listing(
             location=location,
             files=tuple(sorted(files, key=lambda file: file.path)),
             began_ns=began_ns,
-            subdirectories=() if recursive else tuple(one.path for one in below),
+            subdirectories=() if recursive else tuple(directory.path for directory in below),
             below=tuple(below) if recursive else (),
             directory_mtime_ns=modified_ns,
-            is_being_written=any(may_be_going_on(one, began_ns) for one in unfinished),
+            is_being_written=any(may_be_going_on(mtime_ns, began_ns) for mtime_ns in unfinished),
             keeps_times=has_times(location),
         )
 
     def _entries(self, location: str, *, recursive: bool) -> Iterator[RemoteEntry]:
-        """Object stores list all keys below a prefix at once.  Where there are real directories, hidden ones are never
-        looked into: they come and go with every job.
+        """List the entries of a remote directory.
+
+        Object stores list all keys below a prefix at once.  With real directories the server never lists hidden ones,
+        because they appear and disappear with every job.
         """
         if not recursive or not has_times(location):
             yield from self._remote.entries(location, recursive=recursive)
@@ -180,28 +176,39 @@ class Listings:
         while pending:
             prefix = pending.pop()
             for entry in self._remote.entries(f"{location.rstrip('/')}/{prefix}", recursive=False):
-                found = replace(entry, path=f"{prefix}{entry.path}")
-                pending += [f"{found.path}/"] if found.is_directory and not is_hidden(entry.path) else []
-                yield found
+                relative = replace(entry, path=f"{prefix}{entry.path}")
+                pending += [f"{relative.path}/"] if entry.is_directory and not is_hidden(entry.path) else []
+                yield relative
 
 
-def _entered(location: str, path: str, prefix: str, seen: set[tuple[int, int]]) -> Iterator[Subdirectory]:
-    """A directory that is looked into next; Unavailable when a link leads to one that was: rows would come twice."""
+def _list_missing(location: str) -> Listing:
+    keeps = keeps_times(location)
+    return Listing(
+        location=location,
+        files=(),
+        began_ns=time.time_ns(),
+        directory_mtime_ns=NO_DIRECTORY_NS if keeps else None,
+        keeps_times=keeps,
+    )
+
+
+def _enter(location: str, path: str, prefix: str, visited: set[tuple[int, int]]) -> Iterator[Subdirectory]:
+    """Visit a subdirectory; Unavailable when a link leads to a visited one, because its rows would appear twice."""
     stat = os.stat(os.path.join(path, prefix))  # noqa: PTH116, PTH118 - as above
-    if (stat.st_dev, stat.st_ino) in seen:
-        raise Unavailable(f"cannot list {location}: {prefix} leads to a directory that it holds already")
-    seen.add((stat.st_dev, stat.st_ino))
+    if (stat.st_dev, stat.st_ino) in visited:
+        raise Unavailable(f"cannot list {location}: {prefix} links to a directory that is listed already")
+    visited.add((stat.st_dev, stat.st_ino))
     if prefix:
         yield Subdirectory(prefix.rstrip("/"), stat.st_mtime_ns)
 
 
 def keeps_times(location: str) -> bool:
-    """Whether files there keep their times when they are moved, and directories have any."""
+    """Whether files keep their times when they are moved, and directories have times."""
     return local_path(location) is not None or has_times(location)
 
 
-def _times_of_work(entry: os.DirEntry[str]) -> list[int]:
-    """When somebody last did unfinished work of this name; none for other hidden names."""
+def _list_work_times(entry: os.DirEntry[str]) -> list[int]:
+    """Get the time of the last change to unfinished work; empty for other hidden names."""
     if not is_unfinished_work(entry.name):
         return []
     try:
@@ -210,8 +217,8 @@ def _times_of_work(entry: os.DirEntry[str]) -> list[int]:
         return []
 
 
-def _local_file(entry: os.DirEntry[str], prefix: str) -> ListedFile | None:
-    """None for a file that went while the directory was read."""
+def _stat_file(entry: os.DirEntry[str], prefix: str) -> ListedFile | None:
+    """Describe a file; None if it disappeared during the listing."""
     try:
         stat = entry.stat()
     except FileNotFoundError:

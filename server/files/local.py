@@ -1,7 +1,7 @@
-"""Files of this machine.
+"""Local files.
 
-A location may name anything: a pipe whose reading never ends, a device, a directory, a link.  So a file is opened,
-without waiting, and then judged by its descriptor, which nobody can exchange meanwhile.
+A location can name anything: an endless pipe, a device, a directory, a link.  So the server opens a file without
+waiting and then checks its descriptor, which nobody can replace.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from server.files.read_limits import NotRegular, TooLarge
 
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _NO_FILE = {errno.ENXIO, errno.ENODEV}
-"""What opening a socket, or a device without a driver, comes to."""
+"""The errors of opening a socket, or a device without a driver."""
 STORE = "file"
 T = TypeVar("T")
 
 
 class LocalFiles:
-    """Files of this machine.  Once `write_new` has returned, the file survives a power cut."""
+    """Local files.  After `write_new` returns, the file survives a power cut."""
 
     def __init__(self, deadlines: Deadlines, mounts: Mounts | None = None) -> None:
         self._deadlines = deadlines
@@ -40,44 +40,44 @@ class LocalFiles:
         self.rule: FileRule | None = None
 
     def confined(self, rule: FileRule) -> LocalFiles:
-        """The same, for what this rule lets a table's metadata name. Its caller has judged the locations already."""
-        made = copy.copy(self)
-        made.rule = rule
-        return made
+        """Return a view that checks links against a rule. The caller has already checked the locations."""
+        view = copy.copy(self)
+        view.rule = rule
+        return view
 
     def read(self, location: str, at_most: int) -> bytes:
         return self._timed(location, lambda path: _read(location, path, at_most, self.rule))
 
     def write_new(self, location: str, data: bytes) -> None:
-        path = Path(_local(location))
+        path = Path(_parse_local(location))
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Hidden, so that neither Hive nor Iceberg takes a left-over for data if the process ends here.
-        unfinished = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.tmp")
-        named = False
+        # The name is hidden, so Hive and Iceberg do not read a leftover as data if the process dies here.
+        temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.tmp")
+        linked = False
         try:
-            with unfinished.open("xb") as file:
+            with temporary.open("xb") as file:
                 file.write(data)
                 file.flush()
-                os.link(unfinished, path)  # unlike rename, refuses a name that is taken
-                named = True
-                # Linked first: a journalling file system that makes the file durable makes its names durable with it,
-                # and nobody is told the name before that. Syncing the directory too would take as long again.
+                os.link(temporary, path)  # unlike rename, link refuses an existing name
+                linked = True
+                # The link comes before the sync: a journalling file system makes a file's names durable together with
+                # the file, and the caller learns the name only afterwards. Syncing the directory would double the time.
                 os.fsync(file.fileno())
         except OSError:
-            if named:
+            if linked:
                 path.unlink()
             raise
         finally:
-            unfinished.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
     def delete(self, location: str) -> None:
         if self.rule is None:
-            Path(_local(location)).unlink()
+            Path(_parse_local(location)).unlink()
         else:
-            _delete_own(location, _local(location), self.rule)
+            _delete_own(location, _parse_local(location), self.rule)
 
     def delete_directory(self, location: str) -> None:
-        shutil.rmtree(_local(location))
+        shutil.rmtree(_parse_local(location))
 
     def size(self, location: str) -> int:
         return self._timed(location, lambda path: os.stat(path).st_size)  # noqa: PTH116 - once per request
@@ -89,22 +89,22 @@ class LocalFiles:
         return self._timed(location, lambda path: _stream(location, path, self.rule))
 
     def _timed(self, location: str, call: Callable[[str], T]) -> T:
-        path = _local(location)
+        path = _parse_local(location)
         if not self._mounts.may_hang(path):
             return call(path)
 
-        def learning() -> T:
+        def call_and_learn() -> T:
             result = call(path)
             self._mounts.learn(path)
             return result
 
-        return self._deadlines.run(STORE, learning)
+        return self._deadlines.run(STORE, call_and_learn)
 
 
 def open_regular(location: str, path: str, rule: FileRule | None = None) -> tuple[int, int]:
-    """A descriptor of a regular file, which the caller closes, and the file's size; NotRegular for anything else.
+    """Open a regular file; returns the descriptor, which the caller closes, and the size. NotRegular for others.
 
-    With a rule, LocationRefused when a link has led to a file that the table may not name.
+    With a rule, LocationRefused when a link leads to a file that the table may not name.
     """
     try:
         handle = os.open(path, _FLAGS)
@@ -123,35 +123,35 @@ def open_regular(location: str, path: str, rule: FileRule | None = None) -> tupl
 
 
 def _regular_size(location: str, handle: int) -> int:
-    seen = os.fstat(handle)
-    if not stat.S_ISREG(seen.st_mode):
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
         raise NotRegular(location)
-    return seen.st_size
+    return status.st_size
 
 
 def _real_path(handle: int, path: str) -> str:
-    """Where an open file or directory is, whatever its name leads to by now."""
+    """Get the real path of an open file or directory, whatever its name refers to now."""
     try:
         return os.readlink(f"/proc/self/fd/{handle}")  # noqa: PTH115 - once per read
     except OSError:
-        return os.path.realpath(path)  # a system that does not tell
+        return os.path.realpath(path)  # a system without /proc
 
 
 def _delete_own(location: str, path: str, rule: FileRule) -> None:
-    """Remove a name from the directory that was judged, even if a link is put in its place meanwhile."""
+    """Delete a name from the checked directory, even if somebody replaces the directory by a link."""
     directory, name = os.path.split(path)
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         real = _real_path(handle, directory)
         if real != directory and not rule.deletable([f"{real}/{name}"]):
-            raise LocationRefused(f"{location} is not deleted: it does not lie in the table's own directories")
+            raise LocationRefused(f"{location} is not deleted, because it is outside the table's own directories")
         os.unlink(name, dir_fd=handle)
     finally:
         os.close(handle)
 
 
 def _read(location: str, path: str, at_most: int, rule: FileRule | None) -> bytes:
-    """As many bytes as the file said that it has: those of /proc say none, and may go on for ever."""
+    """Read the bytes of the file's reported size: files of /proc report none and can be endless."""
     handle, size = open_regular(location, path, rule)
     try:
         if size > at_most:
@@ -180,7 +180,7 @@ def _stream(location: str, path: str, rule: FileRule | None) -> BinaryIO:
 
 
 def _pread(handle: int, length: int, offset: int) -> bytes:
-    """Mostly one call; a system may give less at once than it was asked for."""
+    """Read bytes, usually with one call; a system may return fewer than requested."""
     first = os.pread(handle, length, offset)
     if len(first) in (length, 0):
         return first
@@ -190,8 +190,8 @@ def _pread(handle: int, length: int, offset: int) -> bytes:
     return b"".join(parts)
 
 
-def _local(location: str) -> str:
+def _parse_local(location: str) -> str:
     path = local_path(location)
     if path is None:
-        raise Invalid(f"{location} does not lie on this machine")
+        raise Invalid(f"{location} is not a local file")
     return path

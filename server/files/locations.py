@@ -1,4 +1,4 @@
-"""What a location string means, without touching a file system."""
+"""Locations of local files, parsed without access to a file system."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ _FILE_SCHEME = "file:"
 
 
 def local_path(location: str) -> str | None:
-    """The path on this machine that a location names, or None when it lies elsewhere.
+    """Parse the local path of a location; None for a remote one, Invalid for another host or a relative path.
 
-    Hadoop writes `file:/a`, Java `file:///a`, people `/a`; all are the same file.  Nothing is percent-decoded.
+    Hadoop writes `file:/a`, Java `file:///a`, people `/a`: all name the same file.  Percent signs stay literal.
     """
     if location.startswith(_FILE_SCHEME):
         path = location[len(_FILE_SCHEME) :]

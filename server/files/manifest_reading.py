@@ -1,4 +1,4 @@
-"""Manifests for dry runs."""
+"""Manifest reader of the dry runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from catalog.iceberg.reading import current_schema
 from catalog.locations.location_rule import FileRule
 from server.files.manifests import Content, Manifests
 from server.files.storage import Storage
-from server.files.values import decoded
+from server.files.values import decode_bound
 
 _FILE_PATH = 2147483546
 """The reserved field of a position delete's file path."""
@@ -29,20 +29,20 @@ class StoredManifests:
     def lines(self, metadata: Json, snapshot: Json) -> Sequence[ManifestFile]:
         return [
             ManifestFile(
-                location=one["manifest_path"],
-                length=int(one.get("manifest_length") or 0),
-                files=_live(one),
-                listed=one,
-                has_deletes=bool(one.get("content")),
+                location=line["manifest_path"],
+                length=int(line.get("manifest_length") or 0),
+                files=_count_live(line),
+                listed=line,
+                has_deletes=bool(line.get("content")),
             )
-            for one in Manifests(self._storage, metadata).of_snapshot(snapshot)
+            for line in Manifests(self._storage, metadata).of_snapshot(snapshot)
         ]
 
     def files(self, metadata: Json, line: ManifestFile, *, bounds_of: int | None = None) -> Iterator[ManifestEntry]:
         manifests = Manifests(self._storage, metadata)
         spec = manifests.spec(line.listed["partition_spec_id"])
         kinds = {field["id"]: field["type"] for field in current_schema(metadata)["fields"]}
-        for entry in manifests.entries(dict(line.listed), whole=bounds_of is not None):
+        for entry in manifests.entries(dict(line.listed), with_maps=bounds_of is not None):
             file = entry["data_file"]
             yield ManifestEntry(
                 location=file["file_path"],
@@ -52,34 +52,34 @@ class StoredManifests:
                 partition=spec.values(file["partition"], entry["names"]),
                 spec_id=spec.spec_id,
                 sequence_number=entry["sequence_number"],
-                lower=_bound(file, "lower_bounds", bounds_of, kinds),
-                upper=_bound(file, "upper_bounds", bounds_of, kinds),
-                of=_named_file(file),
+                lower=_read_bound(file, "lower_bounds", bounds_of, kinds),
+                upper=_read_bound(file, "upper_bounds", bounds_of, kinds),
+                of=_find_data_file(file),
                 is_vector=str(file.get("file_format")).upper() == "PUFFIN",
             )
 
 
-def _named_file(file: Mapping[str, Any]) -> str | None:
-    """The one data file that a file of position deletes is for: it says so, or its bounds are one path."""
+def _find_data_file(file: Mapping[str, Any]) -> str | None:
+    """Find the single data file of position deletes: the referenced one, or the one that equals both path bounds."""
     named: str | None = file.get("referenced_data_file")
     if named is not None or file["content"] != Content.POSITION_DELETES:
         return named
-    lower, upper = (_of_path(file.get(which)) for which in ("lower_bounds", "upper_bounds"))
+    lower, upper = (_path_bound(file.get(name)) for name in ("lower_bounds", "upper_bounds"))
     return lower.decode() if lower is not None and lower == upper else None
 
 
-def _of_path(bounds: Any) -> bytes | None:
-    """The bound of the paths in a file of position deletes; maps of columns may still be lists of pairs."""
-    pairs = bounds.items() if isinstance(bounds, Mapping) else ((one["key"], one["value"]) for one in bounds or ())
+def _path_bound(bounds: Any) -> bytes | None:
+    """Get the bound of the paths in a position delete file; its maps of columns may still be lists of pairs."""
+    pairs = bounds.items() if isinstance(bounds, Mapping) else ((pair["key"], pair["value"]) for pair in bounds or ())
     return next((value for field_id, value in pairs if field_id == _FILE_PATH), None)
 
 
-def _live(listed: Mapping[str, Any]) -> int | None:
-    added, existing = listed.get("added_files_count"), listed.get("existing_files_count")
+def _count_live(line: Mapping[str, Any]) -> int | None:
+    added, existing = line.get("added_files_count"), line.get("existing_files_count")
     return None if added is None or existing is None else int(added) + int(existing)
 
 
-def _bound(file: Mapping[str, Any], which: str, field_id: int | None, kinds: Mapping[int, Any]) -> int | None:
-    raw = None if field_id is None else (file.get(which) or {}).get(field_id)
-    value = None if raw is None or field_id is None else decoded(kinds[field_id], raw)
+def _read_bound(file: Mapping[str, Any], name: str, field_id: int | None, kinds: Mapping[int, Any]) -> int | None:
+    raw = None if field_id is None else (file.get(name) or {}).get(field_id)
+    value = None if raw is None or field_id is None else decode_bound(kinds[field_id], raw)
     return value if isinstance(value, int) else None

@@ -1,7 +1,7 @@
-"""The records of manifests and manifest lists, whoever has written them.
+"""The records of manifests and manifest lists of any writer.
 
-A user may have committed any file under a manifest's name: what is wrong with it is an error of the catalog's, and
-costs neither the process nor its memory.
+A user can commit any file as a manifest.  So each defect becomes an error of the catalog, and none can crash the
+process or exhaust its memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import fastavro
 from fastavro.schema import SchemaParseException
 
 from catalog.errors import Invalid, Unavailable
-from server.files.avro_container import BadContainer, Most, TooMuch, plain, read_header
+from server.files.avro_container import BadContainer, Limits, TooMuch, read_header, unpack_container
 from server.files.read_limits import LISTED_MANIFESTS
 from server.files.storage import Storage
 
@@ -27,68 +27,70 @@ MALFORMED = (
     *(ValueError, TypeError, AttributeError, LookupError, ArithmeticError, EOFError, RecursionError),
     *(struct.error, zlib.error, SchemaParseException),
 )
-"""What reading comes to in a file that is no manifest, or lacks what a manifest must say."""
+"""The errors of reading a file that is not a manifest, or lacks required fields."""
 
 
 class Damaged(Unavailable):
-    """The file is there and is not what it is named as."""
+    """The file exists but is not a manifest or manifest list."""
 
 
 def read_manifest_list(storage: Storage, location: str) -> Records:
-    """The lines of a manifest list, as they are decoded."""
+    """Read the lines of a manifest list lazily."""
     data = storage.read(location, storage.limits.manifest_bytes)
-    return avro_records(location, data, Most(bytes=storage.limits.unpacked_manifest_bytes, records=LISTED_MANIFESTS))
+    return decode_records(
+        location, data, Limits(bytes=storage.limits.unpacked_manifest_bytes, records=LISTED_MANIFESTS)
+    )
 
 
 def read_manifest(storage: Storage, location: str) -> Records:
-    """The entries of a manifest, as they are decoded."""
+    """Read the entries of a manifest lazily."""
     data = storage.read(location, storage.limits.manifest_bytes)
-    return avro_records(location, data, Most(bytes=storage.limits.unpacked_manifest_bytes))
+    return decode_records(location, data, Limits(bytes=storage.limits.unpacked_manifest_bytes))
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The records of an Avro file that somebody has written: Damaged where they are none, TooLarge where too many."""
+    """The records of an untrusted Avro file. Iterating raises Damaged, or Invalid when there are too many."""
 
     location: str
     reader: Any
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        """Of a record."""
+        """The schema of a record."""
         schema: Mapping[str, Any] = self.reader.writer_schema
         return schema
 
     @property
     def metadata(self) -> Mapping[str, str]:
-        """What the file says of itself."""
-        told: Mapping[str, str] = self.reader.metadata
-        return told
+        """The key-value metadata of the file."""
+        metadata: Mapping[str, str] = self.reader.metadata
+        return metadata
 
     def __iter__(self) -> Iterator[Entry]:
-        with damaged(self.location):
+        with report_damage(self.location):
             for record in self.reader:
                 if not isinstance(record, dict):
-                    raise BadContainer("its records are no records of Iceberg")
+                    raise BadContainer("its entries are not records")
                 yield record
 
 
-def avro_records(location: str, data: bytes, most: Most) -> Records:
-    """The same of a file that has been read."""
-    with damaged(location):
+def decode_records(location: str, data: bytes, limits: Limits) -> Records:
+    """Decode the records of a file that the caller has read."""
+    with report_damage(location):
         file = io.BytesIO(data)
-        return Records(location, fastavro.reader(plain(file, read_header(file), most=most)))
+        return Records(location, fastavro.reader(unpack_container(file, read_header(file), limits=limits)))
 
 
 @contextmanager
-def damaged(location: str) -> Iterator[None]:
-    """What decoding comes to in a file that is no manifest, as the catalog's own errors."""
+def report_damage(location: str) -> Iterator[None]:
+    """Turn the errors of decoding a bad manifest into errors of the catalog: Damaged, or Invalid for a large one."""
     try:
         yield
     except TooMuch as error:
         raise Invalid(
             f"{location} is not read: {error}",
-            hint="If the file is sound, raise the server's setting reading.manifest_bytes; see docs/settings.md.",
+            hint="If the file is valid, raise the server's setting reading.manifest_bytes; see docs/settings.md.",
         ) from error
     except MALFORMED as error:
         raise Damaged(
@@ -97,19 +99,19 @@ def damaged(location: str) -> Iterator[None]:
 
 
 def check_types(location: str, record: Mapping[str, Any], types: Mapping[str, type]) -> None:
-    """Damaged when a record lacks one of these fields, or has another type's value in it."""
+    """Check the fields of a record: Damaged when one is missing or has another type."""
     for name, kind in types.items():
         if not isinstance(record.get(name), kind):
             raise Damaged(
-                f"{location} is damaged: a record of it has no {name}",
+                f"{location} is damaged: one of its records has no {name}",
                 hint="Restore the file; without it the snapshot is lost.",
             )
 
 
-def named_manifests(storage: Storage, manifest_list: str) -> list[str]:
-    """The manifests that a manifest list names."""
-    found = []
+def list_manifests(storage: Storage, manifest_list: str) -> list[str]:
+    """List the locations of the manifests in a manifest list."""
+    locations = []
     for line in read_manifest_list(storage, manifest_list):
         check_types(manifest_list, line, {"manifest_path": str})
-        found.append(line["manifest_path"])
-    return found
+        locations.append(line["manifest_path"])
+    return locations

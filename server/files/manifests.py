@@ -14,8 +14,8 @@ from catalog.files.data_file import DataFileEntry, LiveFile
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema, unlisted_manifests
 from server.files.avro import manifest_list_schema, manifest_schema
-from server.files.avro_writer import container
-from server.files.manifest_records import Damaged, Entry, check_types, damaged, read_manifest, read_manifest_list
+from server.files.avro_writer import encode_container
+from server.files.manifest_records import Damaged, Entry, check_types, read_manifest, read_manifest_list, report_damage
 from server.files.partitions import Spec
 from server.files.storage import Storage
 
@@ -28,7 +28,7 @@ _MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts"
 
 
 class Status(IntEnum):
-    """Of an entry in a manifest."""
+    """The status of an entry in a manifest."""
 
     EXISTING = 0
     ADDED = 1
@@ -36,15 +36,15 @@ class Status(IntEnum):
 
 
 class Content(IntEnum):
-    """Of a file."""
+    """The content of a file."""
 
     DATA = 0
     POSITION_DELETES = 1
     EQUALITY_DELETES = 2
 
 
-def new_entry(entry: DataFileEntry, spec: Spec, snapshot_id: int) -> Entry:
-    """The manifest entry of a data file that this snapshot adds; its sequence number is inherited."""
+def build_entry(entry: DataFileEntry, spec: Spec, snapshot_id: int) -> Entry:
+    """Build the manifest entry of a data file that this snapshot adds; it inherits its sequence number."""
     stats = entry.stats
     return {
         "status": Status.ADDED,
@@ -67,7 +67,7 @@ def new_entry(entry: DataFileEntry, spec: Spec, snapshot_id: int) -> Entry:
 
 
 class Manifests:
-    """Manifests of one table, read with its metadata at hand."""
+    """Reads and writes the manifests of one table."""
 
     def __init__(self, storage: Storage, metadata: Json) -> None:
         self._storage = storage
@@ -80,11 +80,11 @@ class Manifests:
             try:
                 self._specs[spec_id] = Spec.of(self._metadata, spec_id)
             except StopIteration as error:
-                raise Damaged(f"a manifest is of partition spec {spec_id}, which the table does not have") from error
+                raise Damaged(f"a manifest has partition spec {spec_id}, which the table does not have") from error
         return self._specs[spec_id]
 
     def of_snapshot(self, snapshot: Mapping[str, Any]) -> list[ManifestFile]:
-        """The manifests that a snapshot lists; those of format v1 with what they lack."""
+        """List the manifests of a snapshot, with defaults for fields that format v1 lacks."""
         if snapshot.get("manifest-list") is None:
             return [self._unlisted(location, snapshot) for location in unlisted_manifests(snapshot)]
         location = snapshot["manifest-list"]
@@ -100,8 +100,8 @@ class Manifests:
         return manifests
 
     def _unlisted(self, location: str, snapshot: Mapping[str, Any]) -> ManifestFile:
-        """A manifest of the oldest tables, whose snapshots name them without a list."""
-        with damaged(location):
+        """Describe a manifest of the oldest tables, whose snapshots have no manifest list."""
+        with report_damage(location):
             spec_id = int(read_manifest(self._storage, location).metadata.get("partition-spec-id", 0))
         return {
             "manifest_path": location,
@@ -114,10 +114,10 @@ class Manifests:
         }
 
     def live_files(self, snapshot: Mapping[str, Any]) -> Iterator[LiveFile]:
-        """All files of a snapshot, data and deletes."""
+        """List all data and delete files of a snapshot."""
         for manifest in self.of_snapshot(snapshot):
             spec = self.spec(manifest["partition_spec_id"])
-            for entry in self.entries(manifest, whole=False):
+            for entry in self.entries(manifest, with_maps=False):
                 file = entry["data_file"]
                 yield LiveFile(
                     location=file["file_path"],
@@ -130,15 +130,15 @@ class Manifests:
                     manifest=manifest["manifest_path"],
                 )
 
-    def entries(self, manifest: ManifestFile, *, whole: bool = True) -> Iterator[Entry]:
-        """Live entries of a manifest with everything that they inherit filled in.
+    def entries(self, manifest: ManifestFile, *, with_maps: bool = True) -> Iterator[Entry]:
+        """Read the live entries of a manifest, including the values that they inherit.
 
-        `names` in an entry are the partition record's field names by field id.  Without `whole` the maps of columns are
-        left as Avro has them.
+        `names` in an entry has the field names of the partition record by field id.  Without `with_maps` the maps of
+        columns stay lists of pairs.
         """
         location = manifest["manifest_path"]
         records = read_manifest(self._storage, location)
-        names = _partition_names(location, records.schema)
+        names = _read_partition_names(location, records.schema)
         next_row_id = manifest.get("first_row_id")
         for entry in records:
             check_types(location, entry, _OF_ENTRY)
@@ -155,8 +155,8 @@ class Manifests:
             if next_row_id is not None and file.get("first_row_id") is None and file["content"] == Content.DATA:
                 file["first_row_id"] = next_row_id
                 next_row_id += file["record_count"]
-            if whole:
-                with damaged(location):
+            if with_maps:
+                with report_damage(location):
                     unfold_maps(file)
             entry["names"] = names
             yield entry
@@ -164,38 +164,38 @@ class Manifests:
     def write(
         self, location: str, entries: Sequence[Entry], spec: Spec, content: Content, snapshot_id: int
     ) -> ManifestFile:
-        """Write a manifest; its line for the manifest list comes back.  Unavailable, and no file, when it cannot."""
-        data = container(manifest_schema(self.version, spec.fields), entries, self._header(spec, content))
+        """Write a manifest and return its line for the manifest list; Unavailable, without a file, if that fails."""
+        data = encode_container(manifest_schema(self.version, spec.fields), entries, self._header(spec, content))
         self._storage.write_new(location, data)
-        known = [
-            e["sequence_number"]
-            for e in entries
-            if e.get("sequence_number") is not None and e["status"] != Status.DELETED
+        numbers = [
+            entry["sequence_number"]
+            for entry in entries
+            if entry.get("sequence_number") is not None and entry["status"] != Status.DELETED
         ]
-        made: ManifestFile = {
+        line: ManifestFile = {
             "manifest_path": location,
             "manifest_length": len(data),
             "partition_spec_id": spec.spec_id,
             "content": min(content, 1),
             "sequence_number": None,
-            "min_sequence_number": min(known) if len(known) == len(entries) else None,
+            "min_sequence_number": min(numbers) if len(numbers) == len(entries) else None,
             "added_snapshot_id": snapshot_id,
             "partitions": spec.summaries([list(entry["data_file"]["partition"].values()) for entry in entries]),
         }
         for status in Status:
-            of_status = [entry["data_file"]["record_count"] for entry in entries if entry["status"] == status]
-            made[f"{status.name.lower()}_files_count"] = len(of_status)
-            made[f"{status.name.lower()}_rows_count"] = sum(of_status)
-        return made
+            rows = [entry["data_file"]["record_count"] for entry in entries if entry["status"] == status]
+            line[f"{status.name.lower()}_files_count"] = len(rows)
+            line[f"{status.name.lower()}_rows_count"] = sum(rows)
+        return line
 
     def write_list(self, location: str, manifests: Sequence[ManifestFile], header: Mapping[str, str]) -> None:
         """Write a manifest list."""
-        self._storage.write_new(location, self.list_file(manifests, header))
+        self._storage.write_new(location, self.encode_list(manifests, header))
 
-    def list_file(self, manifests: Sequence[ManifestFile], header: Mapping[str, str]) -> bytes:
-        """What the file of a manifest list holds."""
+    def encode_list(self, manifests: Sequence[ManifestFile], header: Mapping[str, str]) -> bytes:
+        """Encode the content of a manifest list."""
         header = {**header, "format-version": str(self.version)}
-        return container(manifest_list_schema(self.version), manifests, header)
+        return encode_container(manifest_list_schema(self.version), manifests, header)
 
     def _header(self, spec: Spec, content: Content) -> dict[str, str]:
         schema = current_schema(self._metadata)
@@ -209,25 +209,25 @@ class Manifests:
         }
 
 
-def give_row_ids(manifests: Sequence[ManifestFile], first: int) -> int:
-    """Give row ids from `first` on to the manifests of data that have none yet; how many were given."""
-    given = 0
+def assign_row_ids(manifests: Sequence[ManifestFile], first: int) -> int:
+    """Assign row ids from `first` on to data manifests without; returns the number of assigned ids."""
+    assigned = 0
     for manifest in manifests:
         if manifest["content"] == Content.DATA and manifest.get("first_row_id") is None:
-            manifest["first_row_id"] = first + given
-            given += manifest["added_rows_count"] + manifest["existing_rows_count"]
-    return given
+            manifest["first_row_id"] = first + assigned
+            assigned += manifest["added_rows_count"] + manifest["existing_rows_count"]
+    return assigned
 
 
-def _partition_names(location: str, schema: Mapping[str, Any]) -> dict[int, str]:
-    with damaged(location):
+def _read_partition_names(location: str, schema: Mapping[str, Any]) -> dict[int, str]:
+    with report_damage(location):
         fields = {field["name"]: field["type"] for field in schema["fields"]}
         partition = {field["name"]: field["type"] for field in fields["data_file"]["fields"]}["partition"]
         return {field["field-id"]: field["name"] for field in partition["fields"]}
 
 
 def unfold_maps(file: dict[str, Any]) -> None:
-    """Avro's lists of pairs as mappings, in place."""
+    """Convert Avro's lists of pairs to mappings, in place."""
     for name in _MAPS:
         if pairs := file.get(name):
             file[name] = {pair["key"]: pair["value"] for pair in pairs}

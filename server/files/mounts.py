@@ -1,4 +1,4 @@
-"""Which local paths lie on file systems that may stop to answer: those behind a network or another process."""
+"""Mounted file systems that can stop responding: those behind a network or another process."""
 
 from __future__ import annotations
 
@@ -14,54 +14,54 @@ _MOUNTS = Path("/proc/self/mountinfo")
 _MAY_HANG = re.compile(
     r"nfs\d*|cifs|smb\d*|smbfs|9p|ceph|glusterfs|lustre|gpfs|beegfs|afs|ncpfs|virtiofs|fuse(blk|\..*)?"
 )
-_LOOK_SECONDS = 10.0
-_KNOWN = 10_000
-_KNOWN_SECONDS = 600
+_REFRESH_SECONDS = 10.0
+_CACHE_SIZE = 10_000
+_CACHE_SECONDS = 600
 
 
 class Mounts:
-    """What is mounted on this machine.  Safe to share between threads; nothing here waits for a file system."""
+    """The mounts of this machine.  Safe to share between threads; only `learn` waits for a file system."""
 
     def __init__(self, mounts: Path = _MOUNTS) -> None:
         self._mounts = mounts
         self._points: tuple[str, ...] = ()
-        self._looked = float("-inf")
-        self._answering: TTLCache[str, bool] = TTLCache(_KNOWN, _KNOWN_SECONDS)
+        self._refreshed_at = float("-inf")
+        self._responding: TTLCache[str, bool] = TTLCache(_CACHE_SIZE, _CACHE_SECONDS)
         self._lock = threading.Lock()
 
     def may_hang(self, path: str) -> bool:
-        """Whether a call for this file may never return; of a directory that is not known yet, too: of links."""
+        """Whether a call for this file may never return; true also for unknown directories, which may be links."""
         points = self._hanging_points()
         if not points:
             return False
         with self._lock:
-            return os.path.dirname(path) not in self._answering  # noqa: PTH120 - once per read
+            return os.path.dirname(path) not in self._responding  # noqa: PTH120 - once per read
 
     def learn(self, path: str) -> None:
-        """Look where a file is, links followed. This may hang itself: call it where that is fine."""
+        """Resolve the directory of a file and remember it if it responds. This call itself may hang."""
         directory = os.path.dirname(path)  # noqa: PTH120 - as above
         real = os.path.realpath(directory)
         if not any(real == point or real.startswith(f"{point}/") for point in self._hanging_points()):
             with self._lock:
-                self._answering[directory] = True
+                self._responding[directory] = True
 
     def _hanging_points(self) -> tuple[str, ...]:
         now = time.monotonic()
-        if now - self._looked > _LOOK_SECONDS:
-            self._points = _points(self._mounts)
-            self._looked = now
+        if now - self._refreshed_at > _REFRESH_SECONDS:
+            self._points = _read_mount_points(self._mounts)
+            self._refreshed_at = now
         return self._points
 
 
-def _points(mounts: Path) -> tuple[str, ...]:
-    """Mount points of file systems that may hang. Where the system does not tell, all of it may."""
+def _read_mount_points(mounts: Path) -> tuple[str, ...]:
+    """Read the mount points of file systems that may hang: the root if the system does not list its mounts."""
     try:
         lines = mounts.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
         return ("",)
-    found = []
+    points = []
     for line in lines:
         before, _, after = line.partition(" - ")
         if _MAY_HANG.fullmatch(after.partition(" ")[0]):
-            found.append(before.split(" ")[4].replace("\\040", " ").rstrip("/"))
-    return tuple(found)
+            points.append(before.split(" ")[4].replace("\\040", " ").rstrip("/"))
+    return tuple(points)

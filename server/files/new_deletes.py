@@ -1,4 +1,4 @@
-"""The delete files that a snapshot adds, found in its manifests: a summary may say anything."""
+"""The delete files that a snapshot adds, read from its manifests because a summary can be wrong."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from server.files.manifests import Content, ManifestFile, Manifests, Status
 from server.files.storage import Storage
 
 
-def new_deletes(storage: Storage, metadata: Json, snapshot: Json) -> NewDeletes:
-    """Invalid for files outside of the table, NotFound for missing ones, Damaged or MALFORMED for others."""
+def find_new_deletes(storage: Storage, metadata: Json, snapshot: Json) -> NewDeletes:
+    """Find the kinds of delete files that a snapshot adds.
+
+    Invalid for manifests outside the table, NotFound for missing ones, Damaged or one of MALFORMED for broken ones.
+    """
     manifests = Manifests(storage, metadata)
-    lines = [line for line in _lines(manifests, metadata, snapshot) if line.get("content")]
+    lines = [line for line in _read_lines(manifests, metadata, snapshot) if line.get("content")]
     if not lines:
         return NewDeletes()
     parent = snapshot_by_id(metadata, snapshot.get("parent-snapshot-id") or -1)
@@ -24,8 +27,8 @@ def new_deletes(storage: Storage, metadata: Json, snapshot: Json) -> NewDeletes:
     contents = {
         entry["data_file"]["content"]
         for line in lines
-        if line["manifest_path"] not in inherited and _is_inside(metadata, line["manifest_path"])
-        for entry in manifests.entries(line, whole=False)
+        if line["manifest_path"] not in inherited and _check_inside(metadata, line["manifest_path"])
+        for entry in manifests.entries(line, with_maps=False)
         if entry["status"] == Status.ADDED
     }
     return NewDeletes(
@@ -34,17 +37,18 @@ def new_deletes(storage: Storage, metadata: Json, snapshot: Json) -> NewDeletes:
     )
 
 
-def _lines(manifests: Manifests, metadata: Json, snapshot: Json) -> Sequence[ManifestFile]:
-    """Read with the server's rights, so only where the table has its metadata."""
+def _read_lines(manifests: Manifests, metadata: Json, snapshot: Json) -> Sequence[ManifestFile]:
+    """Read the manifest list, only from the table's own directories, because the server uses its own permissions."""
     listed = snapshot.get("manifest-list")
     for location in unlisted_manifests(snapshot) if listed is None else [listed]:
-        _is_inside(metadata, location)
+        _check_inside(metadata, location)
     return manifests.of_snapshot(snapshot)
 
 
-def _is_inside(metadata: Json, location: str) -> bool:
-    """True; Invalid when it is not."""
-    own = [metadata["location"], (metadata.get("properties") or {}).get("write.metadata.path")]
-    if not any(place and lies_in(normalize_location(location), normalize_location(place)) for place in own):
-        raise Invalid(f"{location} lies outside of the table's directory", hint="write metadata below its location")
+def _check_inside(metadata: Json, location: str) -> bool:
+    """Check that a location is inside the table's directories: True, or Invalid."""
+    directories = [metadata["location"], (metadata.get("properties") or {}).get("write.metadata.path")]
+    normalized = normalize_location(location)
+    if not any(directory and lies_in(normalized, normalize_location(directory)) for directory in directories):
+        raise Invalid(f"{location} is outside the table's directory", hint="write metadata below its location")
     return True

@@ -1,7 +1,7 @@
-"""The parts of an ORC file's tail that registering it needs: how many rows of which columns, and what is known of them.
+"""Decodes the parts of an ORC file's tail that registration needs: columns, number of rows and statistics.
 
-A tail is one protocol buffer in compressed chunks. PyArrow reads it too, but says nothing of field ids, of the length
-of strings or of statistics.
+A tail is a protocol buffer in compressed chunks. PyArrow reads it too, but exposes no field ids, string lengths or
+statistics.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ MAGIC = b"ORC"
 _NONE, _ZLIB, _SNAPPY, _LZO, _LZ4, _ZSTD = range(6)
 _STRUCT = 12
 _LARGEST_CHUNK = 1 << 23
-"""A chunk says its length in 23 bits."""
+"""The length of a chunk has 23 bits."""
 
 Fields = dict[int, list[int | bytes]]
-"""A message: the values of each field number, numbers as they stand and everything else as bytes."""
+"""A message: the values by field number, numbers as int and everything else as bytes."""
 
 
 class NotOrc(ValueError):
-    """Bytes that are no ORC tail, in words."""
+    """Bytes that are not an ORC tail; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrcType:
-    """A column; columns are numbered in depth-first order, the row itself is column 0."""
+    """A column. Columns are numbered in depth-first order; the row is column 0."""
 
     kind: int
     children: tuple[int, ...]
@@ -41,96 +41,98 @@ class OrcType:
 
 @dataclass(frozen=True, slots=True)
 class OrcStatistics:
-    """Of one column of a file; None where the file does not say. Numbers are in the order of their values."""
+    """The statistics of one column; None where the file has none. Each pair is minimum and maximum."""
 
     values: int
     numbers: tuple[int, int] | None
     texts: tuple[bytes, bytes] | None
     days: tuple[int, int] | None
-    moments: tuple[int, int] | None
-    """Milliseconds."""
+    timestamps: tuple[int, int] | None
+    """In milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrcFooter:
-    """What the footer says; `statistics` is empty where the writer kept none."""
+    """The decoded footer; `statistics` is empty if the writer kept none."""
 
     rows: int
     types: tuple[OrcType, ...]
     stripes: tuple[int, ...]
     statistics: tuple[OrcStatistics, ...]
     is_proleptic: bool
-    """Whether days before 1582 are counted as everybody does today."""
+    """Whether days before 1582 are in the proleptic Gregorian calendar."""
 
 
 def tail_length(tail: bytes) -> int:
-    """How many bytes of the file's end hold postscript and footer; NotOrc when it does not end as an ORC file does."""
+    """Get the length of postscript and footer in bytes; NotOrc when the file does not end like an ORC file."""
     if len(tail) < len(MAGIC) + 1:
         raise NotOrc("it is too short")
     length = tail[-1]
     postscript = tail[-1 - length : -1]
     if len(postscript) < length or not postscript.endswith(MAGIC):
         raise NotOrc("it does not end as an ORC file does")
-    return _number(_message(postscript), 1) + length + 1
+    return _get_number(_decode_message(postscript), 1) + length + 1
 
 
 def decode_tail(tail: bytes, most: int = FOOTER_BYTES) -> OrcFooter:
-    """The footer in a tail of the length that `tail_length` says, unpacked to at most so many bytes.
+    """Decode the footer of a tail of the length from `tail_length`, unpacked to at most `most` bytes.
 
-    Broken bytes raise ValueError or what zlib raises.
+    Broken bytes raise ValueError or zlib.error.
     """
     length = tail[-1]
-    postscript = _message(tail[-1 - length : -1])
+    postscript = _decode_message(tail[-1 - length : -1])
     at = len(tail) - 1 - length
-    packed = tail[at - _number(postscript, 1) : at]
-    footer = _message(_unpacked(packed, _number(postscript, 2), _number(postscript, 3, 1 << 18), most))
+    packed = tail[at - _get_number(postscript, 1) : at]
+    footer = _decode_message(_unpack(packed, _get_number(postscript, 2), _get_number(postscript, 3, 1 << 18), most))
     if 10 in footer:
         raise NotOrc("it is encrypted")
     return OrcFooter(
-        rows=_number(footer, 6),
-        types=tuple(_type(_message(one)) for one in _messages(footer, 4)),
-        stripes=tuple(_number(_message(one), 1) for one in _messages(footer, 3)),
-        statistics=tuple(_statistics(_message(one)) for one in _messages(footer, 7)),
-        is_proleptic=_number(footer, 11) == 2,
+        rows=_get_number(footer, 6),
+        types=tuple(_decode_type(_decode_message(data)) for data in _get_messages(footer, 4)),
+        stripes=tuple(_get_number(_decode_message(data), 1) for data in _get_messages(footer, 3)),
+        statistics=tuple(_decode_statistics(_decode_message(data)) for data in _get_messages(footer, 7)),
+        is_proleptic=_get_number(footer, 11) == 2,
     )
 
 
-def _type(fields: Fields) -> OrcType:
-    kind = _number(fields, 1)
+def _decode_type(fields: Fields) -> OrcType:
+    kind = _get_number(fields, 1)
     return OrcType(
         kind=kind,
-        children=tuple(_packed_numbers(fields, 2)),
-        names=tuple(one.decode() for one in _messages(fields, 3)),
-        precision=_number(fields, 5),
-        scale=_number(fields, 6),
-        has_field_id=any(_messages(_message(one), 1) == [b"iceberg.id"] for one in _messages(fields, 7)),
+        children=tuple(_decode_packed(fields, 2)),
+        names=tuple(name.decode() for name in _get_messages(fields, 3)),
+        precision=_get_number(fields, 5),
+        scale=_get_number(fields, 6),
+        has_field_id=any(
+            _get_messages(_decode_message(attribute), 1) == [b"iceberg.id"] for attribute in _get_messages(fields, 7)
+        ),
     )
 
 
-def _statistics(fields: Fields) -> OrcStatistics:
-    texts = _message(next(iter(_messages(fields, 4)), b""))
-    lowest, highest = _messages(texts, 1), _messages(texts, 2)
+def _decode_statistics(fields: Fields) -> OrcStatistics:
+    texts = _decode_message(next(iter(_get_messages(fields, 4)), b""))
+    lowest, highest = _get_messages(texts, 1), _get_messages(texts, 2)
     return OrcStatistics(
-        values=_number(fields, 1),
-        numbers=_extremes(fields, 2),
+        values=_get_number(fields, 1),
+        numbers=_decode_extremes(fields, 2),
         texts=(lowest[0], highest[0]) if lowest and highest else None,
-        days=_extremes(fields, 7),
-        moments=_extremes(fields, 9, 3) or _extremes(fields, 9),
+        days=_decode_extremes(fields, 7),
+        timestamps=_decode_extremes(fields, 9, 3) or _decode_extremes(fields, 9),
     )
 
 
-def _extremes(fields: Fields, number: int, first: int = 1) -> tuple[int, int] | None:
-    """Two numbers of a message beside each other, which are its minimum and maximum, signed by zigzag."""
-    of_kind = _message(next(iter(_messages(fields, number)), b""))
+def _decode_extremes(fields: Fields, number: int, first: int = 1) -> tuple[int, int] | None:
+    """Decode minimum and maximum: two adjacent zigzag numbers of a message."""
+    of_kind = _decode_message(next(iter(_get_messages(fields, number)), b""))
     if first not in of_kind or first + 1 not in of_kind:
         return None
-    return _signed(_number(of_kind, first)), _signed(_number(of_kind, first + 1))
+    return _decode_zigzag(_get_number(of_kind, first)), _decode_zigzag(_get_number(of_kind, first + 1))
 
 
-def _unpacked(data: bytes, kind: int, block_size: int, most: int) -> bytes:
-    """A compressed stream; NotOrc where it is longer than `most`."""
+def _unpack(data: bytes, kind: int, block_size: int, most: int) -> bytes:
+    """Unpack a compressed stream; NotOrc where it is longer than `most`."""
     parts, size = [], 0
-    for part in _chunks(data, kind, min(block_size, _LARGEST_CHUNK)):
+    for part in _unpack_chunks(data, kind, min(block_size, _LARGEST_CHUNK)):
         parts.append(part)
         size += len(part)
         if size > most:
@@ -138,8 +140,8 @@ def _unpacked(data: bytes, kind: int, block_size: int, most: int) -> bytes:
     return b"".join(parts)
 
 
-def _chunks(data: bytes, kind: int, block_size: int) -> Iterator[bytes]:
-    """The chunks of a compressed stream: three bytes with the length and whether it is stored as it is."""
+def _unpack_chunks(data: bytes, kind: int, block_size: int) -> Iterator[bytes]:
+    """Unpack the chunks of a stream: three bytes hold the length and whether the chunk is uncompressed."""
     if kind == _NONE:
         yield data
         return
@@ -149,12 +151,12 @@ def _chunks(data: bytes, kind: int, block_size: int) -> Iterator[bytes]:
         chunk = data[at + 3 : at + 3 + (header >> 1)]
         if len(chunk) != header >> 1:
             raise NotOrc("its footer is cut off")
-        yield chunk if header & 1 else _decompressed(chunk, kind, block_size)
+        yield chunk if header & 1 else _decompress(chunk, kind, block_size)
         at += 3 + len(chunk)
 
 
-def _decompressed(chunk: bytes, kind: int, block_size: int) -> bytes:
-    """One chunk; no writer packs more than a block into it."""
+def _decompress(chunk: bytes, kind: int, block_size: int) -> bytes:
+    """Unpack one chunk, which holds at most one block."""
     if kind == _ZLIB:
         unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
         data = unpacker.decompress(chunk, block_size + 1)
@@ -164,7 +166,7 @@ def _decompressed(chunk: bytes, kind: int, block_size: int) -> bytes:
     import pyarrow as pa  # noqa: PLC0415 - importing it takes a second, and most servers never need it
 
     if kind == _SNAPPY:
-        size, _ = _varint(chunk, 0)
+        size, _ = _decode_varint(chunk, 0)
         if size > block_size:
             raise NotOrc("its footer cannot be unpacked")
         return bytes(pa.Codec("snappy").decompress(chunk, size, asbytes=True))
@@ -178,20 +180,20 @@ def _decompressed(chunk: bytes, kind: int, block_size: int) -> bytes:
     raise NotOrc("it is compressed by LZO" if kind == _LZO else f"it is compressed in an unknown way ({kind})")
 
 
-def _message(data: bytes) -> Fields:
-    """A message's fields by number."""
-    found: Fields = defaultdict(list)
+def _decode_message(data: bytes) -> Fields:
+    """Decode a message's fields by number."""
+    fields: Fields = defaultdict(list)
     at = 0
     while at < len(data):
-        tag, at = _varint(data, at)
+        tag, at = _decode_varint(data, at)
         value: int | bytes
         match tag & 7:
             case 0:
-                value, at = _varint(data, at)
+                value, at = _decode_varint(data, at)
             case 1:
                 value, at = data[at : at + 8], at + 8
             case 2:
-                length, at = _varint(data, at)
+                length, at = _decode_varint(data, at)
                 value, at = data[at : at + length], at + length
             case 5:
                 value, at = data[at : at + 4], at + 4
@@ -199,12 +201,12 @@ def _message(data: bytes) -> Fields:
                 raise NotOrc("its footer cannot be decoded")
         if at > len(data):
             raise NotOrc("its footer cannot be decoded")
-        found[tag >> 3].append(value)
-    return dict(found)
+        fields[tag >> 3].append(value)
+    return dict(fields)
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number and where it ends."""
+def _decode_varint(data: bytes, at: int) -> tuple[int, int]:
+    """Decode a number; returns it and the offset of its end."""
     value = shift = 0
     while True:
         if at >= len(data) or shift > 63:
@@ -216,38 +218,38 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
             return value, at
 
 
-def _number(fields: Fields, number: int, default: int = 0) -> int:
-    found = fields.get(number, [default])[-1]
-    if not isinstance(found, int):
+def _get_number(fields: Fields, number: int, default: int = 0) -> int:
+    value = fields.get(number, [default])[-1]
+    if not isinstance(value, int):
         raise NotOrc("its footer cannot be decoded")
-    return found
+    return value
 
 
-def _messages(fields: Fields, number: int) -> list[bytes]:
-    found = fields.get(number, [])
-    if not all(isinstance(one, bytes) for one in found):
+def _get_messages(fields: Fields, number: int) -> list[bytes]:
+    values = fields.get(number, [])
+    if not all(isinstance(value, bytes) for value in values):
         raise NotOrc("its footer cannot be decoded")
-    return [one for one in found if isinstance(one, bytes)]
+    return [value for value in values if isinstance(value, bytes)]
 
 
-def _packed_numbers(fields: Fields, number: int) -> Iterator[int]:
-    """Repeated numbers, packed into bytes or one by one."""
-    for one in fields.get(number, []):
-        if isinstance(one, int):
-            yield one
+def _decode_packed(fields: Fields, number: int) -> Iterator[int]:
+    """Decode repeated numbers, packed into bytes or single."""
+    for field in fields.get(number, []):
+        if isinstance(field, int):
+            yield field
             continue
         at = 0
-        while at < len(one):
-            value, at = _varint(one, at)
+        while at < len(field):
+            value, at = _decode_varint(field, at)
             yield value
 
 
-def _signed(value: int) -> int:
+def _decode_zigzag(value: int) -> int:
     return (value >> 1) ^ -(value & 1)
 
 
 def row_columns(footer: OrcFooter) -> Sequence[int]:
-    """The numbers of the top-level columns; NotOrc for a file whose rows are no structs."""
+    """Get the numbers of the top-level columns; NotOrc for a file whose rows are not structs."""
     if not footer.types or footer.types[0].kind != _STRUCT:
-        raise NotOrc("its rows are no structs")
+        raise NotOrc("its rows are not structs")
     return footer.types[0].children

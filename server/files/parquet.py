@@ -1,7 +1,7 @@
-"""The parts of a Parquet footer that registering a file needs, decoded by thrift's C extension.
+"""Decodes the parts of a Parquet footer that registration needs, with thrift's C extension.
 
-A footer is one thrift struct.  Decoding the wanted fields and skipping the rest in C takes 0.04 ms for 20 columns; the
-same facts cost three times as much as PyArrow's metadata objects, which are built one by one.
+A footer is one thrift struct.  Decoding the needed fields in C takes 0.04 ms for 20 columns; PyArrow's metadata
+objects, which it builds one by one, take three times as long.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Spec = tuple[Any, ...]
 
 
 def _spec(*fields: tuple[Any, ...]) -> Spec:
-    """Thrift's table of fields: the one with id n stands at position n, what is not wanted is skipped."""
-    wanted = {one[0]: one for one in fields}
-    return tuple(wanted.get(n) for n in range(max(wanted) + 1))
+    """Build thrift's table of fields, with field id n at position n; thrift skips the other fields."""
+    by_id = {field[0]: field for field in fields}
+    return tuple(by_id.get(n) for n in range(max(by_id) + 1))
 
 
 class _Struct(TBase):  # type: ignore[misc]
@@ -40,7 +40,7 @@ class DecimalType(_Struct):
 
 
 class Empty(_Struct):
-    """Says by being there."""
+    """A struct without fields; its presence is the value."""
 
 
 class TimeUnit(_Struct):

@@ -1,4 +1,4 @@
-"""Partition specs of a table, as manifests need them."""
+"""Partition specs of a table, with the conversions that manifests need."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _INT_RESULTS = ("bucket", "year", "month", "hour")
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """One partition spec with the types of its fields' values."""
+    """One partition spec with the types of its fields."""
 
     spec_id: int
     json_fields: tuple[Mapping[str, Any], ...]
@@ -33,80 +33,80 @@ class Spec:
 
     @classmethod
     def of(cls, metadata: Json, spec_id: int) -> Spec:
-        """The spec of this id in a table's metadata."""
-        found = next(spec for spec in metadata["partition-specs"] if spec["spec-id"] == spec_id)
-        types = _types(metadata)
+        """Find the spec by its id in a table's metadata; StopIteration if it does not exist."""
+        spec = next(candidate for candidate in metadata["partition-specs"] if candidate["spec-id"] == spec_id)
+        types = _collect_types(metadata)
         fields = [
-            (f["field-id"], f["name"], result_type(f["transform"], types.get(f.get("source-id"), "unknown")))
-            for f in found["fields"]
+            (f["field-id"], f["name"], find_result_type(f["transform"], types.get(f.get("source-id"), "unknown")))
+            for f in spec["fields"]
         ]
-        return cls(spec_id, tuple(found["fields"]), tuple(fields))
+        return cls(spec_id, tuple(spec["fields"]), tuple(fields))
 
     def record(self, values: Sequence[PartitionValue]) -> dict[str, PartitionValue]:
-        """Values in the spec's order as Avro's record."""
+        """Build the Avro record of values in the spec's order."""
         return {avro_name(name): value for (_, name, _), value in zip(self.fields, values, strict=True)}
 
     @property
     def is_unpartitioned(self) -> bool:
-        """Whether all rows are in one partition, void fields apart."""
+        """Whether all rows are in one partition, ignoring void fields."""
         return all(field["transform"] == "void" for field in self.json_fields)
 
     def values(self, record: Mapping[str, Any], names: Mapping[int, str]) -> tuple[PartitionValue, ...]:
-        """Values in the spec's order out of a record that calls its fields `names` (by field id)."""
-        return tuple(_plain(record[names[field_id]]) for field_id, _, _ in self.fields)
+        """Read the values in the spec's order from a record with the field names `names`, by field id."""
+        return tuple(_to_plain(record[names[field_id]]) for field_id, _, _ in self.fields)
 
     def summaries(self, partitions: Sequence[Sequence[PartitionValue]]) -> list[dict[str, Any]]:
-        """What a manifest list says of a manifest with these partitions, one summary a field."""
+        """Summarize the partitions of a manifest for the manifest list, one summary per field."""
         columns = zip(*partitions, strict=True)
-        return [_summary(kind, set(column)) for (_, _, kind), column in zip(self.fields, columns, strict=False)]
+        return [_summarize(kind, set(column)) for (_, _, kind), column in zip(self.fields, columns, strict=False)]
 
 
-def _summary(kind: str, values: set[PartitionValue]) -> dict[str, Any]:
-    known: list[Any] = [v for v in values if v is not None and not (isinstance(v, float) and math.isnan(v))]
-    as_bytes = primitive_type(kind)
+def _summarize(kind: str, values: set[PartitionValue]) -> dict[str, Any]:
+    ordered: list[Any] = [v for v in values if v is not None and not (isinstance(v, float) and math.isnan(v))]
+    as_bytes = parse_primitive_type(kind)
     return {
         "contains_null": None in values,
         "contains_nan": any(isinstance(v, float) and math.isnan(v) for v in values),
-        "lower_bound": to_bytes(as_bytes, min(known)) if known else None,
-        "upper_bound": to_bytes(as_bytes, max(known)) if known else None,
+        "lower_bound": to_bytes(as_bytes, min(ordered)) if ordered else None,
+        "upper_bound": to_bytes(as_bytes, max(ordered)) if ordered else None,
     }
 
 
-def _types(metadata: Json) -> dict[int, str]:
-    """Types of all primitive fields that a spec may take its values from; the current schema's win."""
-    found: dict[int, str] = {}
+def _collect_types(metadata: Json) -> dict[int, str]:
+    """Collect the types of all possible source fields, by id; the current schema wins."""
+    types: dict[int, str] = {}
 
     def walk(fields: Sequence[Mapping[str, Any]]) -> None:
         for field in fields:
             kind = field["type"]
             if isinstance(kind, str):
-                found[field["id"]] = kind
+                types[field["id"]] = kind
             elif kind["type"] == "struct":
                 walk(kind["fields"])
 
     for schema in metadata["schemas"]:
         walk(schema["fields"])
     walk(current_schema(metadata)["fields"])
-    return found
+    return types
 
 
-def result_type(transform: str, source: str) -> str:
-    """The Iceberg type that a transform makes of this one."""
+def find_result_type(transform: str, source: str) -> str:
+    """Find the result type of a transform."""
     if transform == "day":
         return "date"
     return "int" if transform.partition("[")[0] in _INT_RESULTS else source
 
 
 @cache
-def primitive_type(kind: str) -> PrimitiveType:
-    """PyIceberg's type of this name; TypeError for one that is not primitive."""
-    made = NestedField.model_validate({"id": 1, "name": "v", "required": False, "type": kind}).field_type
-    if not isinstance(made, PrimitiveType):
-        raise TypeError(f"{kind} is no type of a partition value")
-    return made
+def parse_primitive_type(kind: str) -> PrimitiveType:
+    """Parse PyIceberg's type of this name; TypeError for one that is not primitive."""
+    parsed = NestedField.model_validate({"id": 1, "name": "v", "required": False, "type": kind}).field_type
+    if not isinstance(parsed, PrimitiveType):
+        raise TypeError(f"{kind} is not a type of a partition value")
+    return parsed
 
 
-def _plain(value: Any) -> PartitionValue:
+def _to_plain(value: Any) -> PartitionValue:
     if isinstance(value, datetime):
         aware = value if value.tzinfo else value.replace(tzinfo=UTC)
         passed = aware - _EPOCH

@@ -1,4 +1,4 @@
-"""Files that are looked at and moved aside, where their store can rename: on this machine's disks and in HDFS."""
+"""Quarantine of files in stores that can rename: local disks and HDFS."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from catalog.removal.orphan_files import SeenFile
 from firn.protocol.locations import normalize_location
 from server.files.arrow import RemoteDirectories
 from server.files.locations import local_path
-from server.files.storage import Storage, told
+from server.files.storage import Storage, translate_errors
 
 _THREADS = 16
 _RENAMING = ("hdfs://", "viewfs://")
-"""Schemes whose stores rename a file at once. Object stores copy it instead, and are killed half way."""
+"""Schemes whose stores rename a file atomically. Object stores copy it, which a crash can interrupt."""
 
 
 class QuarantineFiles:
@@ -45,13 +45,13 @@ class QuarantineFiles:
         probe = f"{directory.rstrip('/')}/{uuid4().hex}.clock"
         self._storage.write_new(probe, b"what time is it?")
         try:
-            seen = self._look(probe)
+            file = self._look(probe)
         finally:
             self._storage.delete(probe)
-        return None if seen is None else seen.modified_at
+        return None if file is None else file.modified_at
 
     def names(self, directory: str) -> list[str]:
-        with told("list", directory):
+        with translate_errors("list", directory):
             path = local_path(directory)
             if path is not None:
                 if not Path(path).is_dir():
@@ -60,26 +60,26 @@ class QuarantineFiles:
             from pyarrow import fs  # noqa: PLC0415 - see server.files.arrow
 
             store, inside = self._remote.file_system(directory)
-            found = store.get_file_info(fs.FileSelector(inside.rstrip("/"), allow_not_found=True))
-            files = (one.path for one in found if one.type is fs.FileType.File)
-            return [f"{directory.rstrip('/')}/{one.rpartition('/')[2]}" for one in files]
+            entries = store.get_file_info(fs.FileSelector(inside.rstrip("/"), allow_not_found=True))
+            paths = (entry.path for entry in entries if entry.type is fs.FileType.File)
+            return [f"{directory.rstrip('/')}/{path.rpartition('/')[2]}" for path in paths]
 
     def can_move(self, location: str, directory: str) -> bool:
         here, there = local_path(location), local_path(directory)
         if here is not None and there is not None:
-            with told("look at", directory):
+            with translate_errors("look at", directory):
                 Path(there).mkdir(parents=True, exist_ok=True)
                 try:
                     return Path(here).stat().st_dev == Path(there).stat().st_dev
-                except FileNotFoundError:  # gone meanwhile: there is nothing to move
+                except FileNotFoundError:  # deleted in the meantime: nothing to move
                     return True
-        one, other = normalize_location(location), normalize_location(directory)
-        return one.startswith(_RENAMING) and one.split("/")[:3] == other.split("/")[:3]
+        source, target = normalize_location(location), normalize_location(directory)
+        return source.startswith(_RENAMING) and source.split("/")[:3] == target.split("/")[:3]
 
     def move(self, location: str, to: str) -> None:
-        """On this machine by a second name: unlike a rename it never replaces anything."""
+        """Move a file; a local one by a hard link, which unlike a rename never replaces a file."""
         here, there = local_path(location), local_path(to)
-        with told("move", location):
+        with translate_errors("move", location):
             if here is not None and there is not None:
                 Path(there).parent.mkdir(parents=True, exist_ok=True)
                 os.link(here, there)
@@ -89,10 +89,10 @@ class QuarantineFiles:
 
             store, inside = self._remote.file_system(location)
             _, target = self._remote.file_system(to)
-            source, taken = store.get_file_info([inside, target])
+            source, existing = store.get_file_info([inside, target])
             if source.type is fs.FileType.NotFound:
                 raise NotFound(f"{location} does not exist")
-            if taken.type is not fs.FileType.NotFound:
+            if existing.type is not fs.FileType.NotFound:
                 raise AlreadyExists(f"{to} exists already")
             store.create_dir(target.rpartition("/")[0], recursive=True)
             store.move(inside, target)
@@ -101,7 +101,7 @@ class QuarantineFiles:
         here, there = local_path(location), local_path(to)
         if here is None or there is None:
             return self._look(to) is not None and self._look(location) is None
-        with told("look at", to):
+        with translate_errors("look at", to):
             if not Path(there).exists():
                 return False
             if not Path(here).exists():
@@ -112,27 +112,27 @@ class QuarantineFiles:
 
     def _look(self, location: str) -> SeenFile | None:
         try:
-            with told("look at", location):
+            with translate_errors("look at", location):
                 path = local_path(location)
                 if path is not None:
-                    return _local(location, path)
+                    return _describe_local(location, path)
                 store, inside = self._remote.file_system(location)
                 info = store.get_file_info(inside)
                 if not info.is_file:
                     return None
-                return SeenFile(location, info.size, _moment(info.mtime_ns))
+                return SeenFile(location, info.size, _parse_time(info.mtime_ns))
         except NotFound:
             return None
 
 
-def _local(location: str, path: str) -> SeenFile | None:
-    """None for what is no file: a link is somebody's arrangement, and not what engines write."""
+def _describe_local(location: str, path: str) -> SeenFile | None:
+    """Describe a regular file; None for others, also for a link, since engines write none."""
     stat = os.lstat(path)
     if not os.path.isfile(path) or os.path.islink(path):  # noqa: PTH113, PTH114 - likewise
         return None
-    return SeenFile(location, stat.st_size, _moment(stat.st_mtime_ns))
+    return SeenFile(location, stat.st_size, _parse_time(stat.st_mtime_ns))
 
 
-def _moment(ns: int | None) -> datetime | None:
-    """Zero and less is what stores say that do not know."""
+def _parse_time(ns: int | None) -> datetime | None:
+    """Convert a time; None for zero or less, which stores report for an unknown time."""
     return None if ns is None or ns <= 0 else datetime.fromtimestamp(ns / 1e9, UTC)

@@ -1,4 +1,4 @@
-"""The files that table metadata leads to, one level at a time; and their removal, many at a time."""
+"""The files that table metadata references, read level by level, and their deletion in parallel."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from catalog.locations.location_rule import FileRule
-from server.files.manifest_records import check_types, named_manifests, read_manifest
+from server.files.manifest_records import check_types, list_manifests, read_manifest
 from server.files.manifests import Status
 from server.files.storage import Storage
 
 _THREADS = 16
-"""An object store answers each of these requests after some 20 ms, however many there are."""
+"""An object store answers each request after about 20 ms, also many in parallel."""
 _WORTH_THREADS = 8
 
 
@@ -25,7 +25,7 @@ class Reachable:
         return Reachable(self._storage.confined(rule))
 
     def manifests(self, manifest_list: str) -> list[str]:
-        return named_manifests(self._storage, manifest_list)
+        return list_manifests(self._storage, manifest_list)
 
     def files(self, manifest: str) -> list[str]:
         return [path for path, status in self._entries(manifest) if status != Status.DELETED]
@@ -44,8 +44,8 @@ class Reachable:
         if len(locations) < _WORTH_THREADS:
             return [location for location in locations if not self._storage.exists(location)]
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="look") as pool:
-            found = list(pool.map(self._storage.exists, locations))
-        return [location for location, is_there in zip(locations, found, strict=True) if not is_there]
+            exists = list(pool.map(self._storage.exists, locations))
+        return [location for location, is_there in zip(locations, exists, strict=True) if not is_there]
 
     def delete(self, locations: Sequence[str]) -> None:
         if len(locations) < _WORTH_THREADS:

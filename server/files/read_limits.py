@@ -1,4 +1,4 @@
-"""How much is read of one file, and for how long: a path that somebody has written into metadata may name anything."""
+"""Limits on the size and time of reading one file, because a path in metadata can name any file."""
 
 from __future__ import annotations
 
@@ -12,50 +12,50 @@ MANIFEST_BYTES = 128 * MIB
 FOOTER_BYTES = 128 * MIB
 READ_SECONDS = 60.0
 LISTING_SECONDS = 900.0
-"""For one directory, or in an object store for all keys below a prefix: a listing of millions takes minutes."""
+"""For one directory, or for all keys below a prefix of an object store: listing millions takes minutes."""
 RATIO = 8
-"""A manifest may unpack to so many times the bytes that it may have; statistics of many columns pack well."""
+"""The most that a manifest may unpack to, as a multiple of its own limit; statistics of many columns compress well."""
 BLOCK_BYTES = 64 * MIB
-"""Of one unpacked Avro block. Engines close a block after some 64 KiB."""
+"""The most bytes of one unpacked Avro block. Engines close a block after about 64 KiB."""
 LISTED_MANIFESTS = 500_000
-"""Manifests that one manifest list may name: all of them are held in memory."""
+"""The most manifests of one manifest list, because the server keeps all of them in memory."""
 PIECE_BYTES = 8 * MIB
-"""Of a large remote file that is read in pieces."""
+"""The size of one piece when the server reads a large remote file in pieces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadLimits:
-    """What operators may set; see docs/settings.md, `reading`."""
+    """The limits that operators can set; see docs/settings.md, `reading`."""
 
     metadata_bytes: int = METADATA_BYTES
-    """Of a metadata file, as it is stored and unpacked."""
+    """For a metadata file, both stored and unpacked."""
     manifest_bytes: int = MANIFEST_BYTES
-    """Of a manifest or manifest list, as it is stored."""
+    """For a stored manifest or manifest list."""
     footer_bytes: int = FOOTER_BYTES
-    """Of the end of a Parquet or ORC file."""
+    """For the footer of a Parquet or ORC file."""
     seconds: float = READ_SECONDS
 
     @property
     def unpacked_manifest_bytes(self) -> int:
-        """Of a manifest or manifest list, unpacked."""
+        """The limit for an unpacked manifest or manifest list."""
         return self.manifest_bytes * RATIO
 
 
 class TooLarge(Invalid):
-    """A file that is larger than the server reads."""
+    """A file that exceeds the size limit of the server."""
 
     def __init__(self, location: str, at_most: int, *, setting: str | None = None) -> None:
-        hint = "The file is not what it is named as, or was damaged."
+        hint = "The file is damaged, or its name belongs to a file of another kind."
         if setting is not None:
-            hint = f"If the file is sound, raise the server's setting {setting}; see docs/settings.md."
-        super().__init__(f"{location} is larger than the {at_most} bytes that the server reads of it", hint=hint)
+            hint = f"If the file is valid, raise the server's setting {setting}; see docs/settings.md."
+        super().__init__(f"{location} is larger than the server's limit of {at_most} bytes", hint=hint)
 
 
 class NotRegular(Invalid):
-    """A name that leads to a device, a pipe, a socket or a directory."""
+    """A location of a device, a pipe, a socket or a directory."""
 
     def __init__(self, location: str) -> None:
         super().__init__(
             f"{location} is not a regular file, so the server does not read it",
-            hint="Only files are read: no pipe, device, socket or directory.",
+            hint="The server reads only files, and no pipe, device, socket or directory.",
         )

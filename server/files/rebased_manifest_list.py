@@ -1,7 +1,7 @@
-"""The manifest list of an append that is put onto a newer snapshot: its own manifests over those of the new parent.
+"""Rebases an append onto a newer snapshot: writes a manifest list of the append's and the new parent's manifests.
 
-What a client has written is not believed: its manifests are read, and anything in them that a plain append does not
-bring makes the append one that cannot be rebased.
+The server does not trust the client's summary but reads the client's manifests.  An append with anything but new data
+files cannot be rebased.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.reading import sequence_number
 from catalog.iceberg.structure import FIRST_VERSION_WITH_ROW_LINEAGE
 from firn.protocol.locations import lies_in, normalize_location
-from server.files.avro_container import Most
-from server.files.manifest_records import MALFORMED, Damaged, avro_records, named_manifests
-from server.files.manifests import Content, ManifestFile, Manifests, Status, give_row_ids
-from server.files.new_deletes import new_deletes
+from server.files.avro_container import Limits
+from server.files.manifest_records import MALFORMED, Damaged, decode_records, list_manifests
+from server.files.manifests import Content, ManifestFile, Manifests, Status, assign_row_ids
+from server.files.new_deletes import find_new_deletes
 from server.files.storage import Storage
 
 
 class _NotPlainError(Exception):
-    """What the client has written is more, or less, than a plain append."""
+    """The client's snapshot is not a plain append."""
 
 
 class ManifestLists:
@@ -35,28 +35,28 @@ class ManifestLists:
 
     def named(self, manifest_list: str) -> list[str]:
         try:
-            return named_manifests(self._storage, manifest_list)
+            return list_manifests(self._storage, manifest_list)
         except NotFound:
             return []
         except Damaged as error:
-            raise Invalid(f"{manifest_list} is no manifest list: {error.message}") from error
+            raise Invalid(f"{manifest_list} is not a manifest list: {error.message}") from error
 
     def joined(self, metadata: Json, append: OvertakenAppend) -> RebasedManifestList | None:
         try:
-            return _Join(self._storage, metadata, append).joined()
+            return _Rebase(self._storage, metadata, append).joined()
         except (_NotPlainError, NotFound, Invalid, Damaged, *MALFORMED):
             return None
 
     def new_deletes(self, metadata: Json, snapshot: Json) -> NewDeletes:
         try:
-            return new_deletes(self._storage, metadata, snapshot)
+            return find_new_deletes(self._storage, metadata, snapshot)
         except NotFound:  # nobody can read such a snapshot
             return NewDeletes()
         except (Damaged, *MALFORMED) as error:
             raise Invalid(f"snapshot {snapshot['snapshot-id']} cannot be read: {error}") from error
 
 
-class _Join:
+class _Rebase:
     def __init__(self, storage: Storage, metadata: Json, append: OvertakenAppend) -> None:
         self._storage = storage
         self._metadata = metadata
@@ -75,8 +75,8 @@ class _Join:
         lines = [{**line, "first_row_id": None} for line in mine] + kept
         row_ids = 0
         if self._manifests.version >= FIRST_VERSION_WITH_ROW_LINEAGE:
-            row_ids = give_row_ids(lines, self._metadata["next-row-id"])
-        data = self._manifests.list_file(lines, self._header(number))
+            row_ids = assign_row_ids(lines, self._metadata["next-row-id"])
+        data = self._manifests.encode_list(lines, self._header(number))
         return RebasedManifestList(location=self._location(), data=data, kept=len(kept), row_ids=row_ids)
 
     def _lines(self, snapshot: Json | None) -> list[ManifestFile]:
@@ -85,11 +85,11 @@ class _Join:
         encrypted, unlisted = snapshot.get("key-id") is not None, snapshot.get("manifest-list") is None
         if encrypted or unlisted:
             raise _NotPlainError
-        self._check_place(snapshot["manifest-list"])
+        self._check_location(snapshot["manifest-list"])
         return self._manifests.of_snapshot(snapshot)
 
     def _added(self) -> list[ManifestFile]:
-        """The client's manifests beside its parent's, all of which it must have kept: merged ones hold old files."""
+        """List the client's own manifests. It must have kept all of the parent's, since merged ones hold old files."""
         lines, parents = self._lines(self._append.snapshot), self._lines(self._append.parent)
         listed, inherited = {_path(line) for line in lines}, {_path(line) for line in parents}
         if not {_path(line) for line in parents if _is_live(line)} <= listed or len(listed) < len(lines):
@@ -97,15 +97,15 @@ class _Join:
         return [line for line in lines if _path(line) not in inherited]
 
     def _check(self, line: ManifestFile) -> None:
-        """Refuse a manifest that holds anything but new data files, or whose numbers are not inherited from the list.
+        """Refuse a manifest with anything but new data files, or with numbers that it does not inherit from the list.
 
-        Row ids are given by the list's count of rows: one that is too low would give the same ids to other rows.
+        The list's count of rows assigns the row ids, so a count that is too low would assign ids twice.
         """
-        self._check_place(line["manifest_path"])
+        self._check_location(line["manifest_path"])
         snapshot_id = self._append.snapshot["snapshot-id"]
         limits = self._storage.limits
         data = self._storage.read(line["manifest_path"], limits.manifest_bytes)
-        entries = list(avro_records(line["manifest_path"], data, Most(bytes=limits.unpacked_manifest_bytes)))
+        entries = list(decode_records(line["manifest_path"], data, Limits(bytes=limits.unpacked_manifest_bytes)))
         expected = {
             "content": Content.DATA,
             "added_snapshot_id": snapshot_id,
@@ -125,17 +125,17 @@ class _Join:
         ):
             raise _NotPlainError
 
-    def _check_place(self, location: str) -> None:
-        """The server reads for the client here, with rights that the client may not have elsewhere."""
+    def _check_location(self, location: str) -> None:
+        """Refuse files outside the table, because the server reads them with its own permissions, not the client's."""
         if not lies_in(normalize_location(location), self._root):
             raise _NotPlainError
 
     def _location(self) -> str:
-        """Beside the metadata, under a name that no client's attempts are counted by."""
+        """Choose a location beside the metadata, with a name that no client's retry uses."""
         properties = self._metadata.get("properties", {})
-        place = properties.get("write.metadata.path", f"{self._metadata['location']}/metadata").rstrip("/")
-        location = f"{place}/snap-{self._append.snapshot['snapshot-id']}-0-{uuid4()}.avro"
-        self._check_place(location)
+        directory = properties.get("write.metadata.path", f"{self._metadata['location']}/metadata").rstrip("/")
+        location = f"{directory}/snap-{self._append.snapshot['snapshot-id']}-0-{uuid4()}.avro"
+        self._check_location(location)
         return location
 
     def _header(self, number: int) -> dict[str, str]:
@@ -155,7 +155,7 @@ def _path(line: ManifestFile) -> str:
 
 
 def _is_live(line: ManifestFile) -> bool:
-    """Others only told their own snapshot what it had removed; engines drop them. The oldest lists do not count."""
+    """Whether a manifest has live files; engines drop others. The lists of the oldest tables have no counts."""
     return (line["added_files_count"], line["existing_files_count"]) != (0, 0)
 
 

@@ -1,4 +1,4 @@
-"""Files of object stores and HDFS, through PyIceberg's FileIO, with a time-out around each reading."""
+"""Files of object stores and HDFS, through PyIceberg's FileIO, with a time-out for each read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 from pyiceberg.io import FileIO
 
 from server.files.arrow import RemoteDirectories
-from server.files.deadlines import Deadlines, store_of
+from server.files.deadlines import Deadlines, find_store
 from server.files.read_limits import PIECE_BYTES, TooLarge
 
 
@@ -27,21 +27,21 @@ class RemoteFiles:
                     raise TooLarge(location, at_most)
                 return bytes(stream.read(size))
 
-        return self._deadlines.run(store_of(location), read)
+        return self._deadlines.run(find_store(location), read)
 
     def write_new(self, location: str, data: bytes) -> None:
         with self._io.new_output(location).create(overwrite=False) as stream:
             stream.write(data)
 
     def delete(self, location: str) -> None:
-        # Without a time-out: a deletion that was given up could still happen when nobody has the right to it any more.
+        # Without a time-out: an abandoned deletion could still run after the server has lost the right to delete.
         self._io.delete(location)
 
     def delete_directory(self, location: str) -> None:
         RemoteDirectories(self._io.properties).delete(location)
 
     def size(self, location: str) -> int:
-        return self._deadlines.run(store_of(location), lambda: len(self._io.new_input(location)))
+        return self._deadlines.run(find_store(location), lambda: len(self._io.new_input(location)))
 
     def tail(self, location: str, length: int) -> tuple[bytes, int]:
         def read() -> tuple[bytes, int]:
@@ -52,11 +52,11 @@ class RemoteFiles:
                 stream.seek(start)
                 return bytes(stream.read(size - start)), size
 
-        return self._deadlines.run(store_of(location), read)
+        return self._deadlines.run(find_store(location), read)
 
     def opened(self, location: str) -> BinaryIO:
-        """In large pieces: a request for each, however often somebody moves about in one."""
-        store = store_of(location)
+        """Open a file for reads in large pieces; seeks within one piece need no further request."""
+        store = find_store(location)
         stream = self._deadlines.run(store, lambda: self._io.new_input(location).open())
         return io.BufferedReader(_Timed(stream, self._deadlines, store), PIECE_BYTES)
 
@@ -94,7 +94,7 @@ class _Timed(io.RawIOBase):
 
 
 def _size(stream: Any) -> int:
-    """The length of an opened file, which its store has told with the opening."""
+    """Get the length of an opened file, which the store reported when it was opened."""
     stream.seek(0, io.SEEK_END)
     size = int(stream.tell())
     stream.seek(0)

@@ -1,4 +1,4 @@
-"""Manifests read for scans: which of them matter, which of their files do, and what is deleted from these."""
+"""Scan planning on manifests: selects manifests and data files, and the deletes that apply to them."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from catalog.scan.deletes import Column, DataFile, DeleteFile, DeleteIndex, Dele
 from catalog.scan.expression import FALSE
 from catalog.scan.plan import ManifestSize, Slice, Task
 from catalog.scan.scan import Scan
-from server.files.file_json import content_json
+from server.files.file_json import encode_file
 from server.files.filters import Filter, Statistics
 from server.files.manifest_records import Entry
 from server.files.manifests import Content, ManifestFile, Manifests, Status
 from server.files.storage import Storage
-from server.files.values import decoded
+from server.files.values import decode_bound
 
 CACHED_MANIFESTS = 50_000
 CACHED_DELETES = 100_000
-"""Lines of manifest lists and delete files that are kept in memory, of all tables: a plan's tasks all need the same."""
+"""Cached manifest list lines and delete files of all tables; all tasks of one plan use the same ones."""
 _ODD = re.compile(r"[%?#\\\x00-\x1f\x7f]|/\.*$")
 CHECKED_TOGETHER = 500
-"""Files whose places are judged at once."""
+"""Number of files whose locations are checked with one call."""
 T = TypeVar("T")
 _PATH_ID = 2147483546
 """The column of position deletes that names the data file."""
@@ -45,16 +45,18 @@ class ManifestScans:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._lists: LRUCache[str, list[ManifestFile]] = LRUCache(CACHED_MANIFESTS, getsizeof=lambda one: len(one) + 1)
-        self._deletes: LRUCache[str, DeleteIndex] = LRUCache(CACHED_DELETES, getsizeof=lambda one: one.size + 1)
+        self._lists: LRUCache[str, list[ManifestFile]] = LRUCache(
+            CACHED_MANIFESTS, getsizeof=lambda lines: len(lines) + 1
+        )
+        self._deletes: LRUCache[str, DeleteIndex] = LRUCache(CACHED_DELETES, getsizeof=lambda deletes: deletes.size + 1)
         self._lock = threading.Lock()
 
     def sizes(self, scan: Scan, rule: FileRule) -> list[ManifestSize]:
         reading = self._reading(scan, rule)
         return [
-            ManifestSize(at=at, files=_live(manifest))
+            ManifestSize(at=at, files=_count_live(manifest))
             for at, manifest in enumerate(reading.data_manifests())
-            if _live(manifest) != 0
+            if _count_live(manifest) != 0
             and reading.filter.may_match_manifest(
                 reading.manifests.spec(manifest["partition_spec_id"]), manifest.get("partitions")
             )
@@ -66,64 +68,68 @@ class ManifestScans:
         reading = self._reading(scan, rule)
         manifests = reading.data_manifests()
         deletes = self._index(reading)
-        found = (one for piece in task for one in reading.files(manifests[piece.manifest], piece, deletes))
-        judged: set[str] = set()
-        while some := list(islice(found, CHECKED_TOGETHER)):
-            _check(rule, some, judged)
-            yield from some
+        files = (file for piece in task for file in reading.files(manifests[piece.manifest], piece, deletes))
+        checked: set[str] = set()
+        while batch := list(islice(files, CHECKED_TOGETHER)):
+            _check_locations(rule, batch, checked)
+            yield from batch
 
     def _reading(self, scan: Scan, rule: FileRule) -> _Reading:
-        # Before anything is looked up: what another table's scan has left in memory is its alone.
-        rule.check(one["manifest-list"] for one in scan.snapshots if one.get("manifest-list") is not None)
+        # Checked before the cache lookup, because the cache also has files that only other tables may name.
+        rule.check(
+            snapshot["manifest-list"] for snapshot in scan.snapshots if snapshot.get("manifest-list") is not None
+        )
         manifests = Manifests(self._storage.confined(rule), scan.metadata)
         listed = [
             (
-                one["snapshot-id"],
-                self._kept(self._lists, one.get("manifest-list"), partial(manifests.of_snapshot, one)),
+                snapshot["snapshot-id"],
+                self._read_cached(self._lists, snapshot.get("manifest-list"), partial(manifests.of_snapshot, snapshot)),
             )
-            for one in scan.snapshots
+            for snapshot in scan.snapshots
         ]
         return _Reading(scan, manifests, listed)
 
     def _index(self, reading: _Reading) -> DeleteIndex:
-        """The deletes of the scan's snapshot; an append brings none."""
+        """Load the deletes of the scan's snapshot; an incremental scan has none."""
         listed = reading.delete_manifests()
         if not listed:
             return DeleteIndex(())
-        return self._kept(
+        return self._read_cached(
             self._deletes,
             reading.scan.snapshots[0]["manifest-list"],
-            lambda: DeleteIndex(one for manifest in listed for one in reading.deletes(manifest)),
+            lambda: DeleteIndex(delete for manifest in listed for delete in reading.deletes(manifest)),
         )
 
-    def _kept(self, cache: LRUCache[str, T], location: str | None, read: Callable[[], T]) -> T:
-        """What an immutable file says, remembered by its location; the oldest snapshots have no such file."""
+    def _read_cached(self, cache: LRUCache[str, T], location: str | None, read: Callable[[], T]) -> T:
+        """Read an immutable file through the cache, by its location; the oldest snapshots have no such file."""
         if location is None:
             return read()
         with self._lock:
-            found = cache.get(location)
-        if found is None:
-            found = read()
-            with self._lock, contextlib.suppress(ValueError):  # larger than the whole cache
-                cache[location] = found
-        return found
+            content = cache.get(location)
+        if content is None:
+            content = read()
+            with self._lock, contextlib.suppress(ValueError):  # larger than the cache
+                cache[location] = content
+        return content
 
 
-def _check(rule: FileRule, tasks: Sequence[FileTask], judged: set[str]) -> None:
-    """LocationRefused where one of these may not be named. The server opens none of them: directories are judged, once
-    each, and files by themselves only where a program may read their names in another way.
+def _check_locations(rule: FileRule, tasks: Sequence[FileTask], checked: set[str]) -> None:
+    """Check the files of tasks: LocationRefused when the table may not name one of them.
+
+    The server opens none of these files.  So it checks each directory once, and single files only if a program might
+    interpret their names in another way.
     """
-    locations = [str(one.content["file-path"]) for one in tasks]
-    locations += {str(delete.content["file-path"]) for one in tasks for delete in one.deletes}
-    wanted = []
+    locations = [str(task.content["file-path"]) for task in tasks]
+    locations += {str(delete.content["file-path"]) for task in tasks for delete in task.deletes}
+    unchecked = []
     for location in locations:
         directory = location.rpartition("/")[0]
-        if directory not in judged:
-            judged.add(directory)
-            wanted.append(location)
+        if directory not in checked:
+            checked.add(directory)
+            unchecked.append(location)
         elif _ODD.search(location) is not None:
-            wanted.append(location)
-    rule.check(wanted)
+            unchecked.append(location)
+    rule.check(unchecked)
 
 
 class _Reading:
@@ -133,11 +139,11 @@ class _Reading:
         self.scan = scan
         self.manifests = manifests
         self.filter = Filter(scan.filter)
-        self._kinds = _kinds(scan.metadata)
+        self._kinds = _collect_kinds(scan.metadata)
         self._listed = listed
 
     def data_manifests(self) -> list[ManifestFile]:
-        """All that list data files; an append's own alone when the scan is incremental. Always in the same order."""
+        """List the data manifests, always in the same order; for an incremental scan only those that appends added."""
         return [
             manifest
             for snapshot_id, listed in self._listed
@@ -149,21 +155,24 @@ class _Reading:
         if self.scan.incremental:
             return []
         return [
-            manifest for _, listed in self._listed for manifest in listed if manifest["content"] and _live(manifest)
+            manifest
+            for _, listed in self._listed
+            for manifest in listed
+            if manifest["content"] and _count_live(manifest)
         ]
 
     def files(self, manifest: ManifestFile, piece: Slice, deletes: DeleteIndex) -> Iterator[FileTask]:
-        """What a slice of a manifest has for the scan."""
+        """Read the matching files of a slice of a manifest."""
         spec = self.manifests.spec(manifest["partition_spec_id"])
-        whole = bool(self.filter.columns or self.scan.stats or deletes.equality_ids)
-        entries = self.manifests.entries(manifest, whole=whole)
+        with_statistics = bool(self.filter.columns or self.scan.stats or deletes.equality_ids)
+        entries = self.manifests.entries(manifest, with_maps=with_statistics)
         for entry in islice(entries, piece.start, piece.stop):
             if self.scan.incremental and not self._appended(entry):
                 continue
             file = entry["data_file"]
             partition = spec.values(file["partition"], entry["names"])
             residual = self.filter.residual(spec, partition)
-            if residual == FALSE or (whole and not self.filter.may_match_file(self._statistics(file))):
+            if residual == FALSE or (with_statistics and not self.filter.may_match_file(self._statistics(file))):
                 continue
             applying = deletes.of(
                 DataFile(
@@ -175,21 +184,21 @@ class _Reading:
                 )
             )
             yield FileTask(
-                content=content_json(file, spec, partition, self._wanted()),
+                content=encode_file(file, spec, partition, self._requested_statistics()),
                 rows=file["record_count"],
                 deletes=applying,
                 residual=residual,
             )
 
     def deletes(self, manifest: ManifestFile) -> Iterator[DeleteFile]:
-        """The delete files that a manifest lists."""
+        """Read the delete files of a manifest."""
         spec = self.manifests.spec(manifest["partition_spec_id"])
         for entry in self.manifests.entries(manifest):
             file = entry["data_file"]
             partition = spec.values(file["partition"], entry["names"])
-            kind, named = _kind_of(file), _referenced(file)
+            kind, named = _classify_delete(file), _find_data_file(file)
             equality_ids = file.get("equality_ids") or () if kind is DeleteKind.EQUALITY else ()
-            content = content_json(file, spec, partition, {})
+            content = encode_file(file, spec, partition, {})
             yield DeleteFile(
                 kind=kind,
                 spec_id=spec.spec_id,
@@ -204,13 +213,13 @@ class _Reading:
     def _appended(self, entry: Entry) -> bool:
         return entry["status"] == Status.ADDED and entry["snapshot_id"] in self.scan.appended_ids
 
-    def _wanted(self) -> Mapping[int, str]:
+    def _requested_statistics(self) -> Mapping[int, str]:
         return {field_id: self._kinds[field_id] for field_id in sorted(self.scan.stats) if field_id in self._kinds}
 
     def _statistics(self, file: Mapping[str, Any]) -> Statistics:
-        """As the filter's evaluators can read them: without bounds that are no values of the column's present type."""
+        """Build the statistics for the evaluators, without bounds that the current type cannot hold."""
         counts = [file.get(name) or {} for name in _STATISTICS]
-        lower, upper = (self._sound(file.get(name) or {}) for name in ("lower_bounds", "upper_bounds"))
+        lower, upper = (self._valid_bounds(file.get(name) or {}) for name in ("lower_bounds", "upper_bounds"))
         return Statistics(
             record_count=file["record_count"],
             value_counts=counts[0],
@@ -220,11 +229,11 @@ class _Reading:
             upper_bounds=upper,
         )
 
-    def _sound(self, bounds: Mapping[int, bytes]) -> dict[int, bytes]:
+    def _valid_bounds(self, bounds: Mapping[int, bytes]) -> dict[int, bytes]:
         return {
             field_id: bounds[field_id]
             for field_id, kind in self.filter.columns.items()
-            if field_id in bounds and decoded(kind, bounds[field_id]) is not None
+            if field_id in bounds and decode_bound(kind, bounds[field_id]) is not None
         }
 
     def _columns(self, file: Mapping[str, Any], field_ids: Any) -> dict[int, Column]:
@@ -239,32 +248,32 @@ class _Reading:
         return Column(
             values=values,
             nulls=nulls,
-            lower=None if lower is None else decoded(kind, lower),
-            upper=None if upper is None else decoded(kind, upper),
+            lower=None if lower is None else decode_bound(kind, lower),
+            upper=None if upper is None else decode_bound(kind, upper),
         )
 
 
-def _kinds(metadata: Json) -> dict[int, str]:
-    """The types of all primitive columns that the table has or had, by id; the current ones win."""
-    found: dict[int, str] = {}
+def _collect_kinds(metadata: Json) -> dict[int, str]:
+    """Collect the types of all current and former primitive columns, by id; current types win."""
+    kinds: dict[int, str] = {}
     for schema in [*metadata["schemas"], current_schema(metadata)]:
-        found |= {one.id: one.type for one in index(schema).by_id.values() if isinstance(one.type, str)}
-    return found
+        kinds |= {field.id: field.type for field in index(schema).by_id.values() if isinstance(field.type, str)}
+    return kinds
 
 
-def _live(manifest: ManifestFile) -> int | None:
+def _count_live(manifest: ManifestFile) -> int | None:
     added, existing = manifest.get("added_files_count"), manifest.get("existing_files_count")
     return None if added is None or existing is None else added + existing
 
 
-def _kind_of(file: Mapping[str, Any]) -> DeleteKind:
+def _classify_delete(file: Mapping[str, Any]) -> DeleteKind:
     if file["content"] == Content.EQUALITY_DELETES:
         return DeleteKind.EQUALITY
     return DeleteKind.VECTOR if file["file_format"].upper() == "PUFFIN" else DeleteKind.POSITIONS
 
 
-def _referenced(file: Mapping[str, Any]) -> str | None:
-    """The one data file that position deletes are for: named, or the only one between the bounds of their paths."""
+def _find_data_file(file: Mapping[str, Any]) -> str | None:
+    """Find the single data file of position deletes: the referenced one, or the one that equals both path bounds."""
     if file["content"] == Content.EQUALITY_DELETES:
         return None
     named: str | None = file.get("referenced_data_file")

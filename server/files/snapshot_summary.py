@@ -1,4 +1,4 @@
-"""The summary of a snapshot: what it changes, and the totals after it."""
+"""The summary of a snapshot: its changes, and the totals after it."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from catalog.iceberg.json import Json
 
 @dataclass(slots=True)
 class Changes:
-    """Counts over the files that a snapshot adds and removes, under their names in the summary."""
+    """Counts of the files that a snapshot adds and removes, by their names in the summary."""
 
     counts: dict[str, int] = field(default_factory=dict)
     partitions: set[tuple[Any, ...]] = field(default_factory=set)
 
     def add(self, file: Mapping[str, Any]) -> None:
-        """A data file comes in."""
+        """Count an added data file."""
         self._count("added-data-files", 1)
         self._count("added-records", file["record_count"])
         self._count("added-files-size", file["file_size_in_bytes"])
         self.partitions.add(tuple(file["partition"].values()))
 
     def remove(self, file: Mapping[str, Any]) -> None:
-        """A data file goes, or a position delete file with it."""
+        """Count a removed data file or delete file."""
         if file["content"]:
             self._count("removed-delete-files", 1)
             self._count("removed-dvs" if file["file_format"] == "PUFFIN" else "removed-position-delete-files", 1)
@@ -38,7 +38,7 @@ class Changes:
 
     @property
     def operation(self) -> str:
-        """Iceberg's word for what the snapshot does."""
+        """The operation of the snapshot in Iceberg's terms."""
         if "deleted-data-files" not in self.counts:
             return "append"
         return "overwrite" if "added-data-files" in self.counts else "delete"
@@ -47,8 +47,8 @@ class Changes:
         self.counts[name] = self.counts.get(name, 0) + by
 
 
-def summary(changes: Changes, parent: Json | None) -> dict[str, str]:
-    """The summary after `parent`; a total that the parent does not know stays unknown."""
+def build_summary(changes: Changes, parent: Json | None) -> dict[str, str]:
+    """Build the summary of a snapshot after `parent`; totals that the parent lacks stay absent."""
     counts = {name: str(count) for name, count in changes.counts.items()}
     partitions = {"changed-partition-count": str(len(changes.partitions))}
     return {"operation": changes.operation, **counts, **partitions, **add_totals(counts, parent)}

@@ -1,7 +1,7 @@
 """Snapshots that register and remove existing files.
 
-Nothing but manifests is written: new ones for what is added, rewritten ones where something is removed; all others are
-carried over from the parent.
+Writing such a snapshot writes only manifests: new ones for added files and rewritten ones without removed files.  The
+snapshot inherits all other manifests from its parent.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from catalog.files.data_file import AddSnapshot, DataFileEntry, order_partition
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot
 from server.files.manifest_records import Entry
-from server.files.manifests import Content, ManifestFile, Manifests, Status, give_row_ids, new_entry, unfold_maps
+from server.files.manifests import Content, ManifestFile, Manifests, Status, assign_row_ids, build_entry, unfold_maps
 from server.files.partitions import Spec
-from server.files.snapshot_summary import Changes, summary
+from server.files.snapshot_summary import Changes, build_summary
 from server.files.storage import Storage
 
 ENTRIES_PER_MANIFEST = 5_000
@@ -35,12 +35,12 @@ def write_snapshot(
     now_ms: int,
     summary_extra: Mapping[str, str] | None = None,
 ) -> AddSnapshot:
-    """Write the manifests of a child of main's head with these files added and those (by location) removed.
+    """Write the manifests of a child of main's head that adds files and removes others by location.
 
-    `added` is taken a manifest at a time, so that not all need be in memory; what it raises ends the snapshot.  Its
-    order is best that of the partitions: neighbours in a manifest are to be neighbours in the table.
-    A location may be among both: the file was replaced under its name.  Raises RequirementFailed when a file to remove
-    is not there any more.  When this raises, or the commit is refused, the files in `written` belong to nobody.
+    The function reads `added` lazily, one manifest at a time; its errors propagate.  It should be in the order of the
+    partitions, so that neighbours in a manifest are neighbours in the table.  A location in both arguments is a file
+    that was replaced under its name.  Raises RequirementFailed when a file to remove is no longer in the table.  If
+    the commit of the result is refused, the caller deletes the files in `written`.
     """
     writer = _SnapshotWriter(storage, metadata, snapshot_id)
     try:
@@ -56,7 +56,7 @@ def write_snapshot(
         "timestamp-ms": max(now_ms, metadata["last-updated-ms"]),
         "manifest-list": manifest_list,
         "schema-id": metadata["current-schema-id"],
-        "summary": {**summary(writer.changes, parent), **(summary_extra or {})},
+        "summary": {**build_summary(writer.changes, parent), **(summary_extra or {})},
     }
     if parent is not None:
         snapshot["parent-snapshot-id"] = parent["snapshot-id"]
@@ -77,19 +77,19 @@ class _SnapshotWriter:
         self._snapshot_id = snapshot_id
         self._commit = uuid4()
         properties = metadata.get("properties", {})
-        self._place = properties.get("write.metadata.path", f"{metadata['location']}/metadata").rstrip("/")
+        self._directory = properties.get("write.metadata.path", f"{metadata['location']}/metadata").rstrip("/")
 
     def manifests(self, added: Iterable[DataFileEntry], removed: frozenset[str]) -> list[ManifestFile]:
-        """All manifests of the new snapshot, new ones first."""
+        """Write the new manifests and list all manifests of the snapshot, new ones first."""
         parents = self._manifests.of_snapshot(self.parent) if self.parent else []
-        # The others only told the parent what it had removed.
-        inherited = [one for one in parents if one["added_files_count"] + one["existing_files_count"]]
+        # Manifests without live files only recorded the removals of the parent.
+        inherited = [line for line in parents if line["added_files_count"] + line["existing_files_count"]]
         if removed:
             inherited = self._without(inherited, removed)
         return self._adding(added) + inherited
 
     def write_list(self, manifests: Sequence[ManifestFile]) -> str:
-        """Write the manifest list; new manifests get the snapshot's sequence number, in v3 all get row ids."""
+        """Write the manifest list. New manifests get the snapshot's sequence number; in v3 all get row ids."""
         sequence_number = self._metadata["last-sequence-number"] + 1
         for manifest in manifests:
             if manifest["sequence_number"] is None:
@@ -97,8 +97,8 @@ class _SnapshotWriter:
                 if manifest["min_sequence_number"] is None:
                     manifest["min_sequence_number"] = sequence_number
         if self._manifests.version >= _FIRST_WITH_ROW_IDS:
-            self.row_ids = give_row_ids(manifests, self._metadata["next-row-id"])
-        location = f"{self._place}/snap-{self._snapshot_id}-1-{self._commit}.avro"
+            self.row_ids = assign_row_ids(manifests, self._metadata["next-row-id"])
+        location = f"{self._directory}/snap-{self._snapshot_id}-1-{self._commit}.avro"
         header = {"snapshot-id": str(self._snapshot_id), "sequence-number": str(sequence_number)}
         if self.parent is not None:
             header["parent-snapshot-id"] = str(self.parent["snapshot-id"])
@@ -109,36 +109,38 @@ class _SnapshotWriter:
         return location
 
     def clean_up(self) -> None:
-        """Nothing will ever refer to what was written."""
+        """Delete the written files, which nothing references."""
         for location in self.written:
             self._storage.delete(location)
 
     def _adding(self, added: Iterable[DataFileEntry]) -> list[ManifestFile]:
         spec = self._manifests.spec(self._metadata["default-spec-id"])
-        left, made = iter(added), list[ManifestFile]()
-        while some := list(islice(left, ENTRIES_PER_MANIFEST)):
-            some.sort(key=lambda entry: order_partition(entry.partition))
-            entries = [new_entry(entry, spec, self._snapshot_id) for entry in some]
+        remaining, manifests = iter(added), list[ManifestFile]()
+        while batch := list(islice(remaining, ENTRIES_PER_MANIFEST)):
+            batch.sort(key=lambda entry: order_partition(entry.partition))
+            entries = [build_entry(entry, spec, self._snapshot_id) for entry in batch]
             for entry in entries:
                 self.changes.add(entry["data_file"])
-            made.append(self._write(entries, spec, Content.DATA))
-        return made
+            manifests.append(self._write(entries, spec, Content.DATA))
+        return manifests
 
     def _without(self, manifests: Sequence[ManifestFile], removed: frozenset[str]) -> list[ManifestFile]:
         kept: list[ManifestFile] = []
         missing = set(removed)
         for manifest in manifests:
-            gone = _deletes(removed) if manifest["content"] else _data(removed)
-            entries = list(self._manifests.entries(manifest, whole=False))
-            found = [gone(entry) for entry in entries]
-            missing -= {one["data_file"]["file_path"] for one, is_gone in zip(entries, found, strict=True) if is_gone}
-            kept.append(self._write_again(manifest, entries, found) if any(found) else manifest)
+            is_removed = _match_deletes(removed) if manifest["content"] else _match_data(removed)
+            entries = list(self._manifests.entries(manifest, with_maps=False))
+            flags = [is_removed(entry) for entry in entries]
+            missing -= {entry["data_file"]["file_path"] for entry, flag in zip(entries, flags, strict=True) if flag}
+            kept.append(self._rewrite(manifest, entries, flags) if any(flags) else manifest)
         if missing:
-            raise RequirementFailed(f"{len(missing)} files to remove are not in the table, for example {min(missing)}")
+            raise RequirementFailed(
+                f"the table no longer has {len(missing)} of the files to remove, for example {min(missing)}"
+            )
         return kept
 
-    def _write_again(self, manifest: ManifestFile, entries: Sequence[Entry], gone: Sequence[bool]) -> ManifestFile:
-        """The same manifest with some of its entries marked as removed: several vectors may share a file's name."""
+    def _rewrite(self, manifest: ManifestFile, entries: Sequence[Entry], gone: Sequence[bool]) -> ManifestFile:
+        """Rewrite a manifest with the flagged entries removed; flags, since several vectors may share a file's name."""
         spec = self._manifests.spec(manifest["partition_spec_id"])
         for entry, is_gone in zip(entries, gone, strict=True):
             file = entry["data_file"]
@@ -150,22 +152,22 @@ class _SnapshotWriter:
                 self.changes.remove(file)
         made = self._write(entries, spec, Content.POSITION_DELETES if manifest["content"] else Content.DATA)
         if manifest.get("first_row_id") is not None:
-            made["first_row_id"] = manifest["first_row_id"]  # its entries name their row ids themselves
+            made["first_row_id"] = manifest["first_row_id"]  # its entries have explicit row ids
         return made
 
     def _write(self, entries: Sequence[Entry], spec: Spec, content: Content) -> ManifestFile:
-        location = f"{self._place}/{self._commit}-m{len(self.written)}.avro"
+        location = f"{self._directory}/{self._commit}-m{len(self.written)}.avro"
         made = self._manifests.write(location, entries, spec, content, self._snapshot_id)
         self.written.append(location)
         return made
 
 
-def _data(removed: frozenset[str]) -> Callable[[Entry], bool]:
+def _match_data(removed: frozenset[str]) -> Callable[[Entry], bool]:
     return lambda entry: entry["data_file"]["file_path"] in removed
 
 
-def _deletes(removed: frozenset[str]) -> Callable[[Entry], bool]:
-    """Deletion vectors and position deletes of a removed file go with it: its name may be taken again."""
+def _match_deletes(removed: frozenset[str]) -> Callable[[Entry], bool]:
+    """Match also the deletion vectors and position deletes of a removed file, since its name can be reused."""
     return lambda entry: (
         entry["data_file"].get("referenced_data_file") in removed or entry["data_file"]["file_path"] in removed
     )

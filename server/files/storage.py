@@ -1,8 +1,8 @@
-"""Whole files by location: read, write once, delete.
+"""Files by location: read, write once, delete.
 
-Every failure leaves as a catalog error that names the location: NotFound for a missing file, AlreadyExists for a name
-that is taken, Unavailable for everything that is the storage's fault (a full disk, a refused permission, no network).
-A write that fails leaves nothing under the name it was meant for.
+Each failure becomes a catalog error that names the location: NotFound for a missing file, AlreadyExists for an existing
+one, Denied or Unavailable for a failure of the storage (a full disk, a missing permission, no network).  A failed write
+leaves no file at its location.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ DEFAULT_LIMITS = ReadLimits()
 SEEN_FILES = 100_000
 SEEN_SECONDS = 60
 SCHEMES = frozenset(SCHEMA_TO_FILE_IO) - {"hf"}
-"""What locations may begin with. Hugging Face's hub is no place for tables: PyIceberg cannot write there."""
+"""The supported schemes of locations. PyIceberg cannot write to Hugging Face's hub, so it is excluded."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 _HINTS = {
     errno.ENOSPC: "The disk is full: free some space and try again.",
     errno.EDQUOT: "The disk quota is used up: free some space and try again.",
-    errno.EACCES: "The server's user may not do this there: check owner and mode.",
-    errno.EPERM: "The server's user may not do this there: check owner and mode.",
+    errno.EACCES: "The server's user lacks the permission: check owner and mode.",
+    errno.EPERM: "The server's user lacks the permission: check owner and mode.",
     errno.EIO: "The disk cannot read it: restore it from a copy.",
     errno.EROFS: "The file system is mounted read-only.",
     errno.EMFILE: "The server has too many open files: raise its limit (ulimit -n).",
@@ -50,29 +50,29 @@ class Files(Protocol):
     """One kind of storage.  Raises OSError as the operating system would; `Storage` turns it into catalog errors."""
 
     def read(self, location: str, at_most: int) -> bytes:
-        """All bytes of the file; TooLarge, and nothing is read, when there are more than that."""
+        """Read all bytes of the file; TooLarge, without reading, when it has more than `at_most`."""
 
     def write_new(self, location: str, data: bytes) -> None:
-        """Create the file with all of `data`, or leave nothing; FileExistsError if the name is taken."""
+        """Create the file with all of `data` or not at all; FileExistsError if it exists."""
 
     def delete(self, location: str) -> None:
-        """Remove the file; FileNotFoundError if there is none."""
+        """Delete the file; FileNotFoundError if it does not exist."""
 
     def delete_directory(self, location: str) -> None:
-        """Remove a directory and all in it; FileNotFoundError if there is none."""
+        """Delete a directory with its content; FileNotFoundError if it does not exist."""
 
     def size(self, location: str) -> int:
-        """Its length in bytes."""
+        """Get the size of the file in bytes."""
 
     def tail(self, location: str, length: int) -> tuple[bytes, int]:
-        """The last bytes of the file, at most `length`, and its size."""
+        """Read the last bytes of the file, at most `length`, and its size."""
 
     def opened(self, location: str) -> BinaryIO:
-        """The file's bytes, to be read from anywhere in it; whoever asks closes it."""
+        """Open the file for random access; the caller closes it."""
 
 
 class Storage:
-    """Files by location, wherever they are.  Safe to share between threads."""
+    """Files by location, local or remote.  Safe to share between threads."""
 
     def __init__(
         self,
@@ -91,40 +91,40 @@ class Storage:
         self._lock = threading.Lock()
 
     def confined(self, rule: FileRule) -> Storage:
-        """The same storage for the files that one table's metadata names: LocationRefused for all that it may not.
+        """Return a view that only opens files that one table may name; LocationRefused for others.
 
-        Links are judged before a file is opened and, where somebody may have exchanged one meanwhile, after it.
+        It checks links before it opens a file, and again afterwards where somebody could have replaced one.
         """
-        made = copy.copy(self)
-        made.rule = rule
-        made.local = self.local.confined(rule)
-        return made
+        view = copy.copy(self)
+        view.rule = rule
+        view.local = self.local.confined(rule)
+        return view
 
     def read(self, location: str, at_most: int | None = None) -> bytes:
-        """A whole file, of no more bytes than metadata may have unless another limit is given."""
+        """Read a file of at most `at_most` bytes, by default the limit for metadata; TooLarge."""
         self._admit(location)
-        with told("read", location):
+        with translate_errors("read", location):
             return self._files(location).read(location, self.limits.metadata_bytes if at_most is None else at_most)
 
     def write_new(self, location: str, data: bytes) -> None:
-        """Write a file that does not exist yet, whole or not at all."""
-        with told("write", location):
+        """Create a file with all of `data` or not at all; AlreadyExists."""
+        with translate_errors("write", location):
             self._files(location).write_new(location, data)
 
     def make_directory(self, location: str) -> None:
-        """Make a directory of this machine; object stores have none, HDFS makes them with their first file."""
-        with told("write", location):
+        """Create a local directory; object stores have none, and HDFS creates them with the first file."""
+        with translate_errors("write", location):
             if (path := local_path(location)) is not None:
                 Path(path).mkdir(parents=True, exist_ok=True)
 
     def delete(self, location: str) -> None:
-        """Remove a file; one that is gone already is fine. Of many, the caller has asked the rule at once."""
-        with contextlib.suppress(NotFound), told("delete", location):
+        """Delete a file if it exists. The caller has checked the rule, for many files at once."""
+        with contextlib.suppress(NotFound), translate_errors("delete", location):
             self._files(location).delete(location)
 
     def delete_directory(self, location: str) -> None:
-        """Remove a directory and all in it; one that is gone already is fine."""
-        with contextlib.suppress(NotFound), told("delete", location):
+        """Delete a directory with its content if it exists."""
+        with contextlib.suppress(NotFound), translate_errors("delete", location):
             self._files(location).delete_directory(location)
 
     def exists(self, location: str) -> bool:
@@ -135,7 +135,7 @@ class Storage:
         return True
 
     def was_there_lately(self, location: str) -> bool:
-        """A local file is looked at each time; in an object store that is a request, and made once a minute."""
+        """Whether a file exists: checked each time for a local file, once a minute in an object store."""
         if local_path(location) is not None:
             return self.exists(location)
         with self._lock:
@@ -149,13 +149,13 @@ class Storage:
 
     def size(self, location: str) -> int:
         self._admit(location)
-        with told("look at", location):
+        with translate_errors("look at", location):
             return self._files(location).size(location)
 
     def tail(self, location: str, length: int) -> tuple[bytes, int]:
-        """The last bytes of a file, at most `length`, and its size at that moment."""
+        """Read the last bytes of a file, at most `length`, and its current size."""
         self._admit(location)
-        with told("read", location):
+        with translate_errors("read", location):
             return self._files(location).tail(location, length)
 
     def real_path(self, path: str) -> str:
@@ -167,7 +167,7 @@ class Storage:
         return os.path.islink(path)  # noqa: PTH114 (asked for each file of a scan)
 
     def owner(self, location: str) -> str | None:
-        """Whose file it is, where this machine knows."""
+        """Get the owner of a local file; None if it is unknown."""
         path = local_path(location)
         try:
             return None if path is None else Path(path).owner()
@@ -176,9 +176,9 @@ class Storage:
 
     @contextlib.contextmanager
     def opened(self, location: str) -> Iterator[tuple[BinaryIO, int]]:
-        """A file's bytes, to be read from anywhere in it, and its size."""
+        """Open a file for random access; yields the file and its size."""
         self._admit(location)
-        with told("read", location), self._files(location).opened(location) as file:
+        with translate_errors("read", location), self._files(location).opened(location) as file:
             size = file.seek(0, io.SEEK_END)
             file.seek(0)
             yield file, size
@@ -192,7 +192,9 @@ class Storage:
             return self.local
         scheme = location.split("://", 1)[0]
         if not _SCHEME.fullmatch(scheme):
-            raise Invalid(f"{location!r} is no location: its scheme is {scheme!r}", hint="Give a full path or a URI.")
+            raise Invalid(
+                f"{location!r} is not a location: its scheme is {scheme!r}", hint="Give a full path or a URI."
+            )
         if scheme not in SCHEMES:
             raise Invalid(
                 f"{location!r}: there is no storage for {scheme}", hint=f"Known are {', '.join(sorted(SCHEMES))}."
@@ -203,7 +205,7 @@ class Storage:
 
 
 @contextlib.contextmanager
-def told(verb: str, location: str) -> Iterator[None]:
+def translate_errors(verb: str, location: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:

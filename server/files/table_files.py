@@ -62,7 +62,7 @@ class TableFiles:
 
     def digests(self, locations: Sequence[str]) -> Iterator[int | None]:
         return run_in_threads(
-            lambda some: [self._digest(one) for one in some],
+            lambda batch: [self._digest(location) for location in batch],
             locations,
             threads=self._footer_threads,
             at_once=_CHUNK,

@@ -1,4 +1,4 @@
-"""Single values: out of the bytes of bounds, and into the JSON of the specification."""
+"""Single values: decoded from the bytes of bounds, and encoded as the JSON of the specification."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyiceberg.exceptions
 from pyiceberg.conversions import from_bytes
 
 from catalog.iceberg.schema import type_root
-from server.files.partitions import primitive_type
+from server.files.partitions import parse_primitive_type
 
 _DAY_0 = date(1970, 1, 1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -22,33 +22,36 @@ COMPARABLE = frozenset(
     {"boolean", "int", "long", "float", "double", "decimal", "date", "time", "timestamp", "timestamptz"}
     | {"string", "uuid", "fixed", "binary", "timestamp_ns", "timestamptz_ns"}
 )
-"""Types whose bounds are values in the order of the type; those of the others are of their own making."""
+"""Types whose bounds are values in the order of the type; other types encode bounds in their own way."""
 
 
-def decoded(kind: str, bound: bytes) -> Any:
-    """The value of a bound; None when it is none of this type, as after some promotions, or the type has no order."""
+def decode_bound(kind: str, bound: bytes) -> Any:
+    """Decode a bound; None when it is not of this type, as after some promotions, or the type has no order."""
     if type_root(kind) not in COMPARABLE:
         return None
     try:
-        value: Any = from_bytes(primitive_type(kind), bound)
+        value: Any = from_bytes(parse_primitive_type(kind), bound)
     except (struct.error, ValueError, TypeError, pydantic.ValidationError, pyiceberg.exceptions.ValidationError):
         return None
     return value
 
 
-def bound_json(kind: str, bound: bytes) -> Any:
-    """A bound as JSON; None where JSON, or a calendar of four-digit years, cannot say it: no bound is always right."""
-    value = decoded(kind, bound)
+def encode_bound(kind: str, bound: bytes) -> Any:
+    """Encode a bound as JSON.
+
+    None when JSON or a four-digit year cannot express it: a missing bound is always correct.
+    """
+    value = decode_bound(kind, bound)
     if isinstance(value, float) and not _is_finite(value):
         return None
     try:
-        return value_json(kind, value)
+        return encode_value(kind, value)
     except OverflowError:
         return None
 
 
-def value_json(kind: str, value: Any) -> Any:
-    """A value, as partition records hold it, in the specification's single-value serialization."""
+def encode_value(kind: str, value: Any) -> Any:
+    """Encode a value of a partition record in the specification's single-value serialization."""
     write = _WRITTEN.get(type_root(kind))
     return value if value is None or write is None else write(value)
 
@@ -71,7 +74,7 @@ def _is_finite(value: float) -> bool:
 
 
 def _number(value: float) -> float | str:
-    """Those that JSON does not have are written as Java's JSON writer does: null would be another partition."""
+    """Encode a number; NaN and infinity as Java's JSON writer does, because null would be another partition."""
     if _is_finite(value):
         return value
     if value != value:  # noqa: PLR0124 (NaN alone differs from itself)

@@ -1,4 +1,4 @@
-"""The database: sessions, rows, and the one place where a row becomes a domain value.
+"""The database: sessions, rows, and the conversions between rows and domain values.
 
-Only session.py commits.  Nothing here decides about tables or jobs; it answers queries and refuses lost races.
+Only session.py commits.  The package makes no decisions; it answers queries and detects lost races.
 """

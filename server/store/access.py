@@ -38,40 +38,40 @@ class SqlPrincipals:
     session: ReadSession
 
     def add(self, principal: Principal) -> None:
-        """AlreadyExists when the name or the subject is taken."""
+        """Add a principal; AlreadyExists when the name or the subject exists."""
         try:
             with self.session.begin_nested():
                 self.session.add(PrincipalRow(id=principal.id, **_principal_values(principal)))
         except IntegrityError as error:
-            raise AlreadyExists(f"{principal.name!r} already exists, or its subject is another's") from error
+            raise AlreadyExists(f"{principal.name!r} already exists, or another user has its subject") from error
 
     def put(self, principal: Principal) -> None:
-        """Replace it."""
+        """Replace a principal."""
         self.session.execute(
             update(PrincipalRow).where(PrincipalRow.id == principal.id).values(**_principal_values(principal))
         )
 
     def get(self, name: str) -> Principal:
-        """NotFound when there is none."""
+        """Get a principal by name; NotFound."""
         row = self.session.scalar(select(PrincipalRow).where(PrincipalRow.name == name))
         if row is None:
             raise NotFound(f"there is no user or service {name!r}")
         return _principal(row)
 
     def find(self, principal_id: PrincipalId) -> Principal | None:
-        """By id."""
+        """Find a principal by id."""
         row = self.session.get(PrincipalRow, principal_id)
         return None if row is None else _principal(row)
 
     def find_subject(self, issuer: str, subject: str) -> Principal | None:
-        """The person that an issuer means."""
+        """Find the user with an issuer's subject."""
         row = self.session.scalar(
             select(PrincipalRow).where(PrincipalRow.issuer == issuer, PrincipalRow.subject == subject)
         )
         return None if row is None else _principal(row)
 
     def list(self, kind: PrincipalKind, *, limit: int, cursor: str | None = None) -> Page[Principal]:
-        """By name."""
+        """List principals by name."""
         query = select(PrincipalRow).where(PrincipalRow.kind == kind)
         if cursor is not None:
             query = query.where(PrincipalRow.name > cursors.decode_texts(cursor, 1)[0])
@@ -80,12 +80,12 @@ class SqlPrincipals:
         return Page([_principal(row) for row in rows[:limit]], more)
 
     def names(self, ids: Collection[PrincipalId]) -> Mapping[PrincipalId, str]:
-        """Those that exist."""
+        """Get the names of existing principals."""
         rows = self.session.execute(select(PrincipalRow.id, PrincipalRow.name).where(PrincipalRow.id.in_(ids)))
         return {PrincipalId(row.id): row.name for row in rows}
 
     def remove(self, principal_id: PrincipalId) -> None:
-        """With its roles and tokens."""
+        """Remove a principal with its roles and tokens."""
         self.session.execute(delete(TokenRow).where(TokenRow.owner == principal_id))
         self.session.execute(delete(RoleMemberRow).where(RoleMemberRow.principal_id == principal_id))
         self.session.execute(delete(PrincipalRow).where(PrincipalRow.id == principal_id))
@@ -117,7 +117,7 @@ class SqlRoles:
     session: ReadSession
 
     def add(self, role: Role) -> None:
-        """AlreadyExists when the name is taken."""
+        """Add a role; AlreadyExists when the name exists."""
         try:
             with self.session.begin_nested():
                 self.session.add(RoleRow(name=role.name, description=role.description, created_at=role.created_at))
@@ -127,58 +127,58 @@ class SqlRoles:
             self.grant(role.name, grant)
 
     def get(self, name: RoleName) -> Role:
-        """NotFound when there is none."""
+        """Get a role by name; NotFound."""
         row = self.session.get(RoleRow, name)
         if row is None:
-            raise NotFound(f"there is no role {name!r}", hint="see the roles with `firn role list`")
+            raise NotFound(f"role {name!r} does not exist", hint="see the roles with `firn role list`")
         return _role(row, self.grants_of([name]).get(name, frozenset()))
 
     def list(self) -> Sequence[Role]:
-        """All, by name: there are few."""
+        """List all roles by name, without pages since there are few."""
         rows = self.session.scalars(select(RoleRow).order_by(RoleRow.name)).all()
         grants = self.grants_of([RoleName(row.name) for row in rows])
         return [_role(row, grants.get(RoleName(row.name), frozenset())) for row in rows]
 
     def grants_of(self, names: Collection[RoleName]) -> Mapping[RoleName, frozenset[Grant]]:
-        """The grants of several roles, in one query."""
-        found: dict[RoleName, set[Grant]] = {}
+        """Get the grants of several roles, in one query."""
+        grants: dict[RoleName, set[Grant]] = {}
         for row in self.session.scalars(select(RoleGrantRow).where(RoleGrantRow.role.in_(names))):
-            found.setdefault(RoleName(row.role), set()).add(Grant(_securable(row), Privilege(row.privilege)))
-        return {name: frozenset(grants) for name, grants in found.items()}
+            grants.setdefault(RoleName(row.role), set()).add(Grant(_securable(row), Privilege(row.privilege)))
+        return {name: frozenset(of_role) for name, of_role in grants.items()}
 
     def remove(self, name: RoleName) -> None:
-        """With its grants and members."""
+        """Remove a role with its grants and members."""
         self.session.execute(delete(RoleGrantRow).where(RoleGrantRow.role == name))
         self.session.execute(delete(RoleMemberRow).where(RoleMemberRow.role == name))
         self.session.execute(delete(RoleRow).where(RoleRow.name == name))
         self.session.expunge_all()
 
     def grant(self, name: RoleName, grant: Grant) -> None:
-        """Nothing changes for one that the role has."""
+        """Add a grant unless the role has it."""
         insert_unless_taken(self.session, RoleGrantRow, _grant_key(name, grant))
 
     def revoke(self, name: RoleName, grant: Grant) -> None:
-        """Nothing changes for one that the role has not."""
+        """Remove a grant if the role has it."""
         key = [getattr(RoleGrantRow, column) == value for column, value in _grant_key(name, grant).items()]
         self.session.execute(delete(RoleGrantRow).where(*key))
 
     def members(self, name: RoleName) -> Sequence[PrincipalId]:
-        """Who has the role."""
+        """List the principals with the role."""
         query = select(RoleMemberRow.principal_id).where(RoleMemberRow.role == name).distinct()
-        return [PrincipalId(found) for found in self.session.scalars(query)]
+        return [PrincipalId(principal_id) for principal_id in self.session.scalars(query)]
 
     def of(self, principal_id: PrincipalId) -> Sequence[Membership]:
-        """The roles of a principal, by name."""
+        """List the roles of a principal by name."""
         query = select(RoleMemberRow).where(RoleMemberRow.principal_id == principal_id).order_by(RoleMemberRow.role)
         return [Membership(role=RoleName(row.role), by_claim=row.by_claim) for row in self.session.scalars(query)]
 
     def assign(self, principal_id: PrincipalId, membership: Membership) -> None:
-        """Nothing changes for one that there is."""
+        """Add a membership unless it exists."""
         values = {"principal_id": principal_id, "role": membership.role, "by_claim": membership.by_claim}
         insert_unless_taken(self.session, RoleMemberRow, values)
 
     def unassign(self, principal_id: PrincipalId, membership: Membership) -> None:
-        """Nothing changes for one that there is not."""
+        """Remove a membership if it exists."""
         self.session.execute(
             delete(RoleMemberRow).where(
                 RoleMemberRow.principal_id == principal_id,
@@ -217,24 +217,24 @@ class SqlTokens:
     session: ReadSession
 
     def add(self, token: Token) -> None:
-        """Keep a new one."""
+        """Add a token."""
         self.session.add(TokenRow(**{name: _plain(getattr(token, name)) for name in Token.__slots__}))
         self.session.flush()
 
     def find(self, token_id: str) -> Token | None:
-        """By id."""
+        """Find a token by id."""
         row = self.session.get(TokenRow, token_id)
         return None if row is None else _token(row)
 
     def find_parent(self, token_id: str) -> Token | None:
-        """By id, and held: a revocation waits, and then finds the child too."""
+        """Find a token by id and lock it, so that a concurrent revocation waits and then also revokes the child."""
         row = self.session.get(TokenRow, token_id, with_for_update={"read": True})
         return None if row is None else _token(row)
 
     def list(
         self, owner: PrincipalId | None, kind: TokenKind | None, *, limit: int, cursor: str | None = None
     ) -> Page[Token]:
-        """By id; `owner` None means everybody's."""
+        """List tokens by id; with `owner` None, the tokens of all owners."""
         query = select(TokenRow)
         if owner is not None:
             query = query.where(TokenRow.owner == owner)
@@ -247,35 +247,35 @@ class SqlTokens:
         return Page([_token(row) for row in rows[:limit]], more)
 
     def revoke(self, token_id: str, now: datetime) -> None:
-        """With all that come from it.
+        """Revoke a token and all its descendants.
 
-        Until none is left: where writers run side by side, a token that was exchanged while this waited for its parent
-        is seen by the next statement only.
+        The statement repeats until it finds none.  With concurrent writers, only the next statement sees a token that
+        was exchanged while this one waited for its parent.
         """
         family = select(TokenRow.id).where(TokenRow.id == token_id).cte("family", recursive=True)
         family = family.union(select(TokenRow.id).join(family, TokenRow.origin == family.c.id))
-        which = TokenRow.id.in_(select(family.c.id)), TokenRow.revoked_at.is_(None)
-        query = update(TokenRow).where(*which).values(revoked_at=now).returning(TokenRow.id)
+        active = TokenRow.id.in_(select(family.c.id)), TokenRow.revoked_at.is_(None)
+        query = update(TokenRow).where(*active).values(revoked_at=now).returning(TokenRow.id)
         while self.session.execute(query, execution_options={"synchronize_session": False}).all():
             pass
 
     def revoke_all(self, owner: PrincipalId, kind: TokenKind | None, now: datetime) -> None:
-        """All of one owner, or all of a kind."""
+        """Revoke all tokens of an owner, or those of one kind."""
         query = update(TokenRow).where(TokenRow.owner == owner, TokenRow.revoked_at.is_(None))
         if kind is not None:
             query = query.where(TokenRow.kind == kind)
         self.session.execute(query.values(revoked_at=now))
 
     def used(self, at: Mapping[str, datetime]) -> None:
-        """Note when tokens were used last."""
-        for token_id, moment in at.items():
-            self.session.execute(update(TokenRow).where(TokenRow.id == token_id).values(last_used_at=moment))
+        """Record when tokens were last used."""
+        for token_id, used_at in at.items():
+            self.session.execute(update(TokenRow).where(TokenRow.id == token_id).values(last_used_at=used_at))
 
     def remove_dead(self, bearer: datetime, access: datetime) -> int:
-        """Forget what expired or was revoked before these moments, by kind; how many they were."""
+        """Remove tokens that expired or were revoked before a time per kind; returns their number."""
         gone = 0
         for kind, before in ((TokenKind.BEARER, bearer), (TokenKind.ACCESS, access)):
-            # What was exchanged for a token is found by it: it stays until its chain is over.
+            # A token leads to the tokens exchanged for it, so it stays until its chain has ended.
             over = or_(TokenRow.renewable_until.is_(None), TokenRow.renewable_until < before)
             dead = or_(and_(TokenRow.expires_at < before, over), TokenRow.revoked_at < before)
             query = delete(TokenRow).where(TokenRow.kind == kind, dead)

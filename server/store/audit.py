@@ -37,9 +37,9 @@ class SqlAudit:
         for entry_id, status in statuses.items():
             self.session.execute(update(AuditRow).where(AuditRow.id == entry_id).values(status=status))
 
-    def list(self, wanted: AuditFilter, *, limit: int, cursor: str | None = None) -> Page[AuditEntry]:
+    def list(self, audit_filter: AuditFilter, *, limit: int, cursor: str | None = None) -> Page[AuditEntry]:
         """Newest first."""
-        query = _filtered(select(AuditRow), wanted)
+        query = _filtered(select(AuditRow), audit_filter)
         if cursor is not None:
             query = query.where(AuditRow.id < cursors.decode_number(cursor))
         rows = self.session.scalars(query.order_by(AuditRow.id.desc()).limit(limit + 1)).all()
@@ -52,20 +52,20 @@ class SqlAudit:
         return len(gone.all())
 
 
-def _filtered(query: Select[AuditRow], wanted: AuditFilter) -> Select[AuditRow]:
+def _filtered(query: Select[AuditRow], audit_filter: AuditFilter) -> Select[AuditRow]:
     for name in ("principal", "catalog", "verdict", "changes"):
-        value = getattr(wanted, name)
+        value = getattr(audit_filter, name)
         if value is not None:
             query = query.where(getattr(AuditRow, name) == value)
-    if wanted.notable:
+    if audit_filter.notable:
         query = query.where(or_(AuditRow.changes, AuditRow.verdict != Verdict.ALLOWED))
-    if wanted.target is not None:
-        inside = func.substr(AuditRow.target, 1, len(wanted.target) + 1) == f"{wanted.target}."
-        query = query.where(or_(AuditRow.target == wanted.target, inside))
-    if wanted.since is not None:
-        query = query.where(AuditRow.at >= wanted.since)
-    if wanted.until is not None:
-        query = query.where(AuditRow.at < wanted.until)
+    if audit_filter.target is not None:
+        inside = func.substr(AuditRow.target, 1, len(audit_filter.target) + 1) == f"{audit_filter.target}."
+        query = query.where(or_(AuditRow.target == audit_filter.target, inside))
+    if audit_filter.since is not None:
+        query = query.where(AuditRow.at >= audit_filter.since)
+    if audit_filter.until is not None:
+        query = query.where(AuditRow.at < audit_filter.until)
     return query
 
 

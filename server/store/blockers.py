@@ -23,27 +23,27 @@ class SqlBlockers:
     session: ReadSession
 
     def add(self, blocker: Blocker) -> None:
-        """Store a new one."""
+        """Add a blocker."""
         values = {name: getattr(blocker, name) for name in Blocker.__slots__}
         self.session.add(BlockerRow(**values | {"kinds": sorted(blocker.kinds)}))
 
     def of(self, relation_ids: Collection[RelationId], now: datetime) -> Mapping[RelationId, Sequence[Blocker]]:
-        """Those that have not ended, by table and in the order in which they were set."""
+        """Get the current blockers by table, in the order of their creation."""
         query = select(BlockerRow).where(BlockerRow.relation_id.in_(relation_ids), BlockerRow.until > now)
-        found: dict[RelationId, list[Blocker]] = defaultdict(list)
+        blockers: dict[RelationId, list[Blocker]] = defaultdict(list)
         for row in self.session.scalars(query.order_by(BlockerRow.created_at, BlockerRow.id)):
-            found[RelationId(row.relation_id)].append(_blocker(row))
-        return found
+            blockers[RelationId(row.relation_id)].append(_blocker(row))
+        return blockers
 
     def remove(self, relation_id: RelationId, blocker_id: BlockerId | None = None) -> int:
-        """This one of a table, or all of them; how many there were."""
+        """Remove one blocker of a table, or all of them; returns their number."""
         statement = delete(BlockerRow).where(BlockerRow.relation_id == relation_id)
         if blocker_id is not None:
             statement = statement.where(BlockerRow.id == blocker_id)
         return len(self.session.execute(statement.returning(BlockerRow.id)).all())
 
     def remove_before(self, moment: datetime) -> int:
-        """Forget those that ended before; how many."""
+        """Remove blockers that ended before a time; returns their number."""
         ended = delete(BlockerRow).where(BlockerRow.until < moment).returning(BlockerRow.id)
         return len(self.session.execute(ended).all())
 

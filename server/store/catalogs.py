@@ -44,7 +44,7 @@ class SqlCatalogs:
     session: ReadSession
 
     def add(self, catalog: Catalog) -> None:
-        """AlreadyExists when the name is taken."""
+        """Add a catalog; AlreadyExists when the name exists."""
         row = CatalogRow(
             name=catalog.name,
             normalized=normalize_name(catalog.name),
@@ -62,18 +62,18 @@ class SqlCatalogs:
             raise AlreadyExists(f"catalog {catalog.name!r} already exists", hint=hint) from error
 
     def get(self, name: CatalogName) -> Catalog:
-        """NoSuchCatalog when there is none."""
+        """Get a catalog by name; NoSuchCatalog."""
         row = _GET.first(self.session, {"name": name})
         if row is None:
             raise NoSuchCatalog(f"catalog {name!r} does not exist", hint="see the catalogs with `firn catalog list`")
         return _catalog(row)
 
     def list(self) -> Sequence[Catalog]:
-        """All, by name: there are few."""
+        """List all catalogs by name, without pages since there are few."""
         return [_catalog(row) for row in self.session.scalars(select(CatalogRow).order_by(CatalogRow.name))]
 
     def change_properties(self, name: CatalogName, *, updates: Mapping[str, str], removals: Collection[str]) -> Catalog:
-        """Set and remove; of two requests at once the second sees what the first has done."""
+        """Set and remove properties; of two concurrent requests the second sees the changes of the first."""
         self.session.execute(select(CatalogRow.name).where(CatalogRow.name == name).with_for_update())
         now = self.get(name)
         after = {key: value for key, value in now.properties.items() if key not in removals} | dict(updates)
@@ -81,34 +81,34 @@ class SqlCatalogs:
         return replace(now, properties=after)
 
     def hold(self, name: CatalogName) -> None:
-        """Keep it until this transaction ends (SQLite's writers are alone anyway)."""
+        """Lock a catalog against removal until the transaction ends (SQLite has one writer at a time)."""
         query = select(CatalogRow.name).where(CatalogRow.name == name).with_for_update(read=True, key_share=True)
         if self.session.scalar(query) is None:
             raise NoSuchCatalog(f"catalog {name!r} does not exist", hint="see the catalogs with `firn catalog list`")
 
     def note_metastore_down(self, name: CatalogName, reason: str | None, now: datetime) -> None:
-        """Since the first time, with the newest words."""
+        """Record that the metastore does not answer: the time of the first failure, and the newest reason."""
         since = None if reason is None else func.coalesce(CatalogRow.metastore_down_since, now)
         stays = CatalogRow.metastore_down_reason.is_not_distinct_from(reason)
-        told = update(CatalogRow).where(CatalogRow.name == name, ~stays)
-        self.session.execute(told.values(metastore_down_since=since, metastore_down_reason=reason))
+        statement = update(CatalogRow).where(CatalogRow.name == name, ~stays)
+        self.session.execute(statement.values(metastore_down_since=since, metastore_down_reason=reason))
 
     def hold_all(self) -> None:
-        """Wait for those that hold one, and keep others from it until this transaction ends."""
+        """Lock all catalogs until the transaction ends."""
         self.session.execute(select(CatalogRow.name).order_by(CatalogRow.name).with_for_update()).all()
 
     def remove(self, name: CatalogName) -> None:
-        """Conflict while it holds namespaces."""
+        """Remove a catalog; Conflict while it has namespaces."""
         self.get(name)
         if self.session.scalar(select(NamespaceRow.path).where(NamespaceRow.catalog == name).limit(1)) is not None:
-            raise Conflict(f"catalog {name!r} still holds namespaces", hint="drop its tables and namespaces first")
+            raise Conflict(f"catalog {name!r} still has namespaces", hint="drop its tables and namespaces first")
         self.session.execute(delete(CatalogRow).where(CatalogRow.name == name))
 
 
 def unique_name(session: ReadSession, catalog: CatalogName, name: str) -> str:
-    """What no second name in the same place may share with this one: see Catalog.unique.
+    """Get the unique form of a name in a catalog: see Catalog.unique.
 
-    The name itself where there is no such catalog; whether there is one has been asked before anything is added to it.
+    For a missing catalog it is the name itself; callers check the catalog before they add anything to it.
     """
     row = _GET.first(session, {"name": catalog})
     return name if row is None else _catalog(row).unique(name)
@@ -134,7 +134,7 @@ class SqlNamespaces:
     session: ReadSession
 
     def add(self, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None:
-        """AlreadyExists when the name is taken."""
+        """Add a namespace; AlreadyExists when the name exists."""
         path = encode_namespace(namespace)
         row = NamespaceRow(
             catalog=catalog,
@@ -151,7 +151,7 @@ class SqlNamespaces:
             raise AlreadyExists(f"Namespace already exists: {join_name(namespace)}", hint=hint) from error
 
     def holder(self, catalog: CatalogName, namespace: Namespace) -> Namespace | None:
-        """What keeps a second namespace from having this name: the one that has it, or one like it but for case."""
+        """Find the namespace with this name, or with one that differs only in case if the catalog ignores case."""
         unique = unique_name(self.session, catalog, encode_namespace(namespace))
         path = self.session.scalar(
             select(NamespaceRow.path).where(NamespaceRow.catalog == catalog, NamespaceRow.folded == unique)
@@ -159,9 +159,9 @@ class SqlNamespaces:
         return None if path is None else decode_namespace(path)
 
     def exists(self, catalog: CatalogName, namespace: Namespace) -> bool:
-        """Whether it was created; the namespace of a keyed table's stores is not.
+        """Whether somebody created the namespace, unlike the namespace of a keyed table's stores.
 
-        To a writer: and stays until its transaction ends, so that what it adds there is not left without a namespace.
+        For a writer this also locks the namespace until the transaction ends, so that additions never lose theirs.
         """
         query = _HOLD if is_writing(self.session) else _EXISTS
         return (
@@ -169,11 +169,11 @@ class SqlNamespaces:
         )
 
     def properties(self, catalog: CatalogName, namespace: Namespace) -> dict[str, str]:
-        """Its properties; NoSuchNamespace when there is none."""
+        """Get the properties of a namespace; NoSuchNamespace."""
         return dict(self._get(catalog, namespace).properties)
 
     def lock_properties(self, catalog: CatalogName, namespace: Namespace) -> dict[str, str]:
-        """The same, kept from changing until this transaction ends (SQLite's writers are alone anyway)."""
+        """Get the properties and lock them until the transaction ends (SQLite has one writer at a time)."""
         query = select(NamespaceRow).where(
             NamespaceRow.catalog == catalog, NamespaceRow.path == encode_namespace(namespace)
         )
@@ -183,7 +183,7 @@ class SqlNamespaces:
         return dict(row.properties)
 
     def set_properties(self, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None:
-        """Replace them."""
+        """Replace the properties of a namespace; NoSuchNamespace."""
         self._get(catalog, namespace)
         self.session.execute(
             update(NamespaceRow)
@@ -194,14 +194,14 @@ class SqlNamespaces:
     def children(
         self, catalog: CatalogName, parent: Namespace, *, limit: int, cursor: str | None = None
     ) -> Page[Namespace]:
-        """The namespaces directly under `parent`, by name."""
+        """List the namespaces directly under `parent`, by name."""
         prefix = encode_namespace(parent) + SEPARATOR if parent else ""
         rest = func.substr(NamespaceRow.path, len(prefix) + 1)
         query = select(NamespaceRow.path).where(
             NamespaceRow.catalog == catalog, ~rest.contains(SEPARATOR, autoescape=True)
         )
         if prefix:
-            query = query.where(begins(NamespaceRow.path, prefix))
+            query = query.where(starts_with(NamespaceRow.path, prefix))
         if cursor is not None:
             query = query.where(NamespaceRow.path > cursors.decode_texts(cursor, 1)[0])
         paths = self.session.scalars(query.order_by(NamespaceRow.path).limit(limit + 1)).all()
@@ -209,24 +209,25 @@ class SqlNamespaces:
         return Page([decode_namespace(path) for path in paths[:limit]], more)
 
     def below(self, catalog: CatalogName, namespace: Namespace) -> Sequence[Namespace]:
-        """The namespace and all below it, parents first."""
+        """List the namespace and all namespaces below it, parents first."""
         path = encode_namespace(namespace)
         query = select(NamespaceRow.path).where(
             NamespaceRow.catalog == catalog,
-            or_(NamespaceRow.path == path, begins(NamespaceRow.path, path + SEPARATOR)),
+            or_(NamespaceRow.path == path, starts_with(NamespaceRow.path, path + SEPARATOR)),
         )
-        return sorted((decode_namespace(one) for one in self.session.scalars(query)), key=lambda one: (len(one), one))
+        namespaces = (decode_namespace(text) for text in self.session.scalars(query))
+        return sorted(namespaces, key=lambda below: (len(below), below))
 
     def remove(self, catalog: CatalogName, namespace: Namespace) -> None:
-        """NamespaceNotEmpty while it holds namespaces or relations, also those that a transaction is adding."""
+        """Remove a namespace; NamespaceNotEmpty while it has content, also of an uncommitted transaction."""
         self.lock_properties(catalog, namespace)
         path = encode_namespace(namespace)
         below = select(NamespaceRow.path).where(
-            NamespaceRow.catalog == catalog, begins(NamespaceRow.path, path + SEPARATOR)
+            NamespaceRow.catalog == catalog, starts_with(NamespaceRow.path, path + SEPARATOR)
         )
         inside = select(RelationRow.name).where(
             RelationRow.catalog == catalog,
-            or_(RelationRow.namespace == path, begins(RelationRow.namespace, path + SEPARATOR)),
+            or_(RelationRow.namespace == path, starts_with(RelationRow.namespace, path + SEPARATOR)),
         )
         for query in (below, inside):
             if self.session.scalar(query.limit(1)) is not None:
@@ -243,6 +244,6 @@ class SqlNamespaces:
         return row
 
 
-def begins(column: InstrumentedAttribute[str], prefix: str) -> ColumnElement[bool]:
-    """By code points: SQLite's LIKE takes `Sales` and `sales` for the same."""
+def starts_with(column: InstrumentedAttribute[str], prefix: str) -> ColumnElement[bool]:
+    """Build a case-sensitive prefix condition; SQLite's LIKE ignores case."""
     return func.substr(column, 1, len(prefix)) == prefix

@@ -1,6 +1,6 @@
-"""Turns of whole servers: those that race for one table would write and throw away metadata until one starves.
+"""A lock between servers that commit to the same table; without it, racing servers write and discard metadata.
 
-A courtesy and no fence: nothing is wrong without it, so whoever cannot have a turn in time goes on without.
+The lock only prevents starvation.  Commits are correct without it, so a server that waits too long commits without.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 LONGEST_WAIT_SECONDS = 10
-"""A server that has a turn may be frozen, or wait for its storage."""
-_LOOK_SECONDS = 0.002
-_PATIENCE = text(f"SET LOCAL lock_timeout = '{LONGEST_WAIT_SECONDS}s'")
+"""The longest wait, because the holder may be frozen or wait for its storage."""
+_POLL_SECONDS = 0.002
+_SET_TIMEOUT = text(f"SET LOCAL lock_timeout = '{LONGEST_WAIT_SECONDS}s'")
 _LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended(:of, 0))")
 
 
 class CommitLock(Protocol):
-    """Where servers queue."""
+    """The lock that servers hold while they commit."""
 
     def of(self, tables: Collection[str]) -> AbstractContextManager[None]:
-        """Wait for a turn at all of the tables, and have it until the block ends."""
+        """Lock all of the tables until the block ends."""
 
 
 class FileCommitLock:
-    """For the processes of one machine: a lock on a file beside the database."""
+    """The lock for processes on one machine: a lock on a file beside the database."""
 
     def __init__(self, database: str, longest_wait_seconds: float = LONGEST_WAIT_SECONDS) -> None:
         self._path = f"{database}-turns"
@@ -39,59 +39,59 @@ class FileCommitLock:
 
     @contextmanager
     def of(self, tables: Collection[str]) -> Iterator[None]:
-        """One queue for all tables: SQLite's writers are alone anyway."""
+        """Take one lock for all tables, since SQLite has one writer at a time."""
         del tables
-        held = self._opened()
+        descriptor = self._open_locked()
         try:
             yield
         finally:
-            if held is not None:
-                os.close(held)
+            if descriptor is not None:
+                os.close(descriptor)
 
-    def _opened(self) -> int | None:
-        """A descriptor of its own, which keeps threads apart too; with the lock, or the wait was long enough."""
+    def _open_locked(self) -> int | None:
+        """Open and lock the file; unlocked after the longest wait. Own descriptors also separate threads."""
         try:
-            held = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError:
             return None
         until = time.monotonic() + self._longest
         while time.monotonic() < until:
             with suppress(OSError):
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
-            time.sleep(_LOOK_SECONDS)
-        return held
+            time.sleep(_POLL_SECONDS)
+        return descriptor
 
 
 class AdvisoryCommitLock:
-    """For servers anywhere: PostgreSQL's advisory locks, one for each table, until a transaction ends."""
+    """The lock for servers anywhere: PostgreSQL's advisory locks, one per table, until a transaction ends."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     @contextmanager
     def of(self, tables: Collection[str]) -> Iterator[None]:
-        """In one order for all, or two who want the same two would wait for each other."""
-        connection = self._locking(sorted(set(tables)))
+        """Lock the tables in one order for all servers, which avoids deadlocks."""
+        connection = self._lock_in_connection(sorted(set(tables)))
         try:
             yield
         finally:
             if connection is not None:
-                with suppress(DBAPIError):  # it broke, which has ended the locks
+                with suppress(DBAPIError):  # the connection broke, which released the locks
                     connection.rollback()
                 connection.close()
 
-    def _locking(self, tables: Collection[str]) -> Connection | None:
+    def _lock_in_connection(self, tables: Collection[str]) -> Connection | None:
         with suppress(DBAPIError, PoolTimeout):
             connection = self._engine.connect()
             with suppress(DBAPIError):
-                connection.execute(_PATIENCE)
+                connection.execute(_SET_TIMEOUT)
                 for table in tables:
                     connection.execute(_LOCK, {"of": table})
             return connection
         return None
 
 
-def commit_lock_for(engine: Engine) -> CommitLock:
-    """The queue that fits the database."""
+def create_commit_lock(engine: Engine) -> CommitLock:
+    """Create the lock for the database of an engine."""
     return FileCommitLock(str(engine.url.database)) if engine.dialect.name == "sqlite" else AdvisoryCommitLock(engine)

@@ -1,4 +1,4 @@
-"""What was dropped, in the database."""
+"""Dropped tables, views and namespaces in the database."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from server.store import cursor as cursors
 from server.store.file_layouts import SqlFileLayouts
 from server.store.hive import SqlBaselines
 from server.store.job_rows import JobRow
-from server.store.overlaps import find_overlaps, stored_relation
+from server.store.overlaps import find_overlaps, load_stored_relation
 from server.store.relations import SqlKeyedTables, to_relation, to_values
 from server.store.rows import DroppedRelationRow, DroppedRow, HiveLinkRow, RelationRow, TableStatsRow, TableStatusRow
 from server.store.session import ReadSession
@@ -38,17 +38,17 @@ class SqlDropped:
     session: ReadSession
 
     def take(self, relation_id: RelationId) -> Relation:
-        """What the DELETE itself has seen: a commit may have landed since the relation was read."""
+        """Delete a relation and return the deleted row, since a commit may have changed it after the last read."""
         gone = delete(RelationRow).where(RelationRow.id == relation_id).returning(*_COLUMNS)
         values = self.session.execute(gone, execution_options={"synchronize_session": False}).mappings().one_or_none()
         self.session.expunge_all()
         if values is None:
-            raise NoSuchTable(f"table {relation_id} does not exist any more")
-        self._forget_standing(relation_id)
+            raise NoSuchTable(f"table {relation_id} no longer exists")
+        self._remove_status(relation_id)
         return to_relation(RelationRow(**values))
 
     def add(self, entry: Dropped, relations: Sequence[Relation]) -> None:
-        """List it."""
+        """Add an entry with its relations."""
         values: dict[str, Any] = {name: getattr(entry, name) for name in _PLAIN}
         namespaces = {path: dict(properties) for path, properties in entry.namespaces.items()}
         values |= {"path": SEPARATOR.join(entry.path), "namespaces": namespaces, "progress": asdict(entry.progress)}
@@ -57,24 +57,24 @@ class SqlDropped:
         self.session.flush()
 
     def get(self, catalog: CatalogName, entry_id: UUID) -> Dropped:
-        """NotFound when it is not listed."""
+        """Get an entry; NotFound."""
         query = select(DroppedRow).where(DroppedRow.id == entry_id, DroppedRow.catalog == catalog)
         row = self.session.scalar(query)
         if row is None:
             raise NotFound(
-                f"nothing that was dropped from {catalog} is listed under the id {entry_id}",
-                hint="it was brought back, purged or forgotten already, or never was; see `firn table list --dropped`",
+                f"catalog {catalog} has no dropped table with the id {entry_id}",
+                hint="it may have been restored, purged or forgotten; see `firn table list --dropped`",
             )
         return _entry(row)
 
     def relations_of(self, entry_id: UUID) -> Sequence[Relation]:
-        """The table itself first."""
+        """Get the relations of an entry, the table before its stores."""
         rows = self.session.scalars(select(DroppedRelationRow).where(DroppedRelationRow.dropped_id == entry_id))
-        found = [stored_relation(row) for row in rows]
-        return sorted(found, key=lambda one: (one.owner_id is not None, one.kind))
+        relations = [load_stored_relation(row) for row in rows]
+        return sorted(relations, key=lambda relation: (relation.owner_id is not None, relation.kind))
 
     def within(self, entry_id: UUID) -> Sequence[Dropped]:
-        """By name."""
+        """List the entries of a dropped namespace by name."""
         rows = self.session.scalars(
             select(DroppedRow).where(DroppedRow.parent_id == entry_id).order_by(DroppedRow.path)
         )
@@ -83,7 +83,7 @@ class SqlDropped:
     def list(
         self, catalog: CatalogName, *, name: str | None = None, limit: int, cursor: str | None = None
     ) -> Page[Dropped]:
-        """Newest first."""
+        """List entries, newest first."""
         query = select(DroppedRow).where(DroppedRow.catalog == catalog)
         if name is not None:
             query = query.where(func.replace(DroppedRow.path, SEPARATOR, ".") == name)
@@ -94,11 +94,11 @@ class SqlDropped:
         return Page([_entry(row) for row in rows[:limit]], more)
 
     def count(self, catalog: CatalogName) -> int:
-        """Entries of a catalog."""
+        """Count the entries of a catalog."""
         return self.session.scalar(select(func.count()).where(DroppedRow.catalog == catalog)) or 0
 
     def take_back(self, entry: Dropped) -> Sequence[Relation] | None:
-        """Of two requests that saw the same entry, one gets it."""
+        """Remove an entry and return its relations; None if a concurrent request was faster."""
         gone = delete(DroppedRow).where(*_same(entry, DroppedState.DROPPED)).returning(DroppedRow.number)
         if self.session.execute(gone).scalar_one_or_none() is None:
             return None
@@ -107,19 +107,19 @@ class SqlDropped:
         return relations
 
     def begin_purge(self, entry: Dropped) -> bool:
-        """The same race: an entry is either brought back or purged."""
+        """Start a purge; False if a concurrent request restored or purged the entry."""
         begun = update(DroppedRow).where(*_same(entry, DroppedState.DROPPED))
         begun = begun.values(state=DroppedState.PURGING, purge=True)
         return self.session.execute(begun.returning(DroppedRow.number)).scalar_one_or_none() is not None
 
     def note(self, entry_id: UUID, progress: PurgeProgress, error: str | None) -> bool:
-        """Where the next run begins."""
+        """Record the progress of a purge; False if the entry no longer exists."""
         mine = (DroppedRow.id == entry_id, DroppedRow.state == DroppedState.PURGING)
         noted = update(DroppedRow).where(*mine).values(progress=asdict(progress), error=error)
         return self.session.execute(noted.returning(DroppedRow.number)).scalar_one_or_none() is not None
 
     def forget(self, entry: Dropped) -> bool:
-        """Its history stays."""
+        """Remove an entry and the state of its tables, but not their history; False if it no longer exists."""
         gone = self.session.execute(delete(DroppedRow).where(*_same(entry, entry.state)).returning(DroppedRow.number))
         if gone.scalar_one_or_none() is None:
             return False
@@ -129,37 +129,37 @@ class SqlDropped:
         return True
 
     def forget_books(self, relation_id: RelationId) -> None:
-        """Statistics, versions and ground; jobs of a table that is gone are kept no longer than others that are old."""
+        """Remove statistics, versions and baselines of a table, and mark its jobs for removal once they are old."""
         self.session.execute(delete(TableStatsRow).where(TableStatsRow.relation_id == relation_id))
-        self._forget_standing(relation_id)
+        self._remove_status(relation_id)
         SqlFileLayouts(self.session).forget(relation_id)
         self.session.execute(update(JobRow).where(JobRow.relation_id == relation_id).values(superseded=True))
         SqlKeyedTables(self.session).remove(relation_id)
         SqlBaselines(self.session).forget(relation_id)
 
-    def _forget_standing(self, relation_id: RelationId) -> None:
-        """Once the relation's row is gone nobody brings it back: see SqlRelations.held."""
+    def _remove_status(self, relation_id: RelationId) -> None:
+        """Remove the planner's assessment, which nobody adds again once the relation is gone: see SqlRelations.held."""
         self.session.execute(delete(TableStatusRow).where(TableStatusRow.relation_id == relation_id))
 
     def overdue(self, now: datetime, *, limit: int) -> Sequence[Dropped]:
-        """Oldest first."""
+        """List entries whose retention has ended, oldest first."""
         query = select(DroppedRow).where(DroppedRow.state == DroppedState.DROPPED, DroppedRow.keep_until <= now)
         return [_entry(row) for row in self.session.scalars(query.order_by(DroppedRow.keep_until).limit(limit))]
 
     def purging(self) -> Sequence[Dropped]:
-        """Oldest first."""
+        """List running purges, oldest first."""
         query = select(DroppedRow).where(DroppedRow.state == DroppedState.PURGING).order_by(DroppedRow.number)
         return [_entry(row) for row in self.session.scalars(query)]
 
     def over_hive(self) -> Sequence[tuple[Dropped, Relation]]:
-        """By the links that they keep until they are forgotten."""
+        """List dropped tables that still have a link to a Hive table."""
         query = (
             select(DroppedRow, DroppedRelationRow)
             .join(DroppedRelationRow, DroppedRelationRow.dropped_id == DroppedRow.id)
             .join(HiveLinkRow, HiveLinkRow.relation_id == DroppedRelationRow.id)
         )
         rows = self.session.execute(query.order_by(DroppedRow.number))
-        return [(_entry(row), stored_relation(kept)) for row, kept in rows]
+        return [(_entry(row), load_stored_relation(kept)) for row, kept in rows]
 
     def find_overlaps(
         self,
@@ -183,14 +183,14 @@ class SqlDropped:
         )
 
     def kept_at(self, catalog: CatalogName) -> Sequence[tuple[UUID, str]]:
-        """Without what is being purged."""
+        """List the ids and locations of dropped relations, without running purges."""
         query = select(DroppedRelationRow.id, DroppedRelationRow.location)
         query = query.join(DroppedRow, DroppedRow.id == DroppedRelationRow.dropped_id)
         query = query.where(DroppedRow.catalog == catalog, DroppedRow.state == DroppedState.DROPPED)
         return [(relation_id, location) for relation_id, location in self.session.execute(query)]
 
     def find_purging_locations(self) -> Sequence[UsedLocation]:
-        """Few: purges end."""
+        """List the locations of running purges."""
         query = select(DroppedRow.path, DroppedRelationRow.location).join(
             DroppedRelationRow, DroppedRelationRow.dropped_id == DroppedRow.id
         )

@@ -23,7 +23,7 @@ from server.store.upsert import insert_unless_taken
 
 _PLAIN = tuple(f.name for f in fields(CommitEvent) if f.name not in ("table", "id", "summary", "changes"))
 _AT_ONCE = 1_000
-"""Databases take only so many values in one statement."""
+"""The number of values in one statement, which databases limit."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class SqlEvents:
     session: ReadSession
 
     def add(self, event: CommitEvent) -> None:
-        """DuplicateBatch when the same writer's batch is on this relation already."""
+        """Add a commit; DuplicateBatch when the relation already has this batch of the writer."""
         values: dict[str, Any] = {name: getattr(event, name) for name in _PLAIN}
         values |= {
             "namespace": encode_namespace(event.table.namespace),
@@ -44,13 +44,13 @@ class SqlEvents:
         }
         if insert_unless_taken(self.session, CommitEventRow, values):
             return
-        # An event has no other key that could be taken.
+        # The batch is the only unique key of an event.
         writer, batch = str(event.writer_id), str(event.batch_id)
-        found = self.find_batch(event.relation_id, writer, batch)
-        raise DuplicateBatch(writer, batch, (found and found.snapshot_id) or 0)
+        earlier = self.find_batch(event.relation_id, writer, batch)
+        raise DuplicateBatch(writer, batch, (earlier and earlier.snapshot_id) or 0)
 
     def find_batch(self, relation_id: RelationId, writer_id: str, batch_id: str) -> CommitEvent | None:
-        """The commit that brought this batch."""
+        """Find the commit with this batch."""
         row = self.session.scalar(
             select(CommitEventRow).where(
                 CommitEventRow.relation_id == relation_id,
@@ -61,11 +61,11 @@ class SqlEvents:
         return None if row is None else _event(row)
 
     def pending(self, change_id: RelationId, *, above: int) -> tuple[int, int, int, datetime | None]:
-        """Rows, bytes, commits and the oldest time of appends above a sequence number."""
+        """Sum rows, bytes and commits of appends above a sequence number, with the oldest time."""
         return self._pending(CommitEventRow.relation_id == change_id, CommitEventRow.sequence_number > above)
 
     def pending_of_writers(self, change_id: RelationId, *, above: int) -> tuple[int, int, int, datetime | None]:
-        """The same, without what sync jobs appended."""
+        """Sum appends like `pending`, without those of sync jobs."""
         by_no_job = CommitEventRow.job_id.is_(None)
         return self._pending(CommitEventRow.relation_id == change_id, CommitEventRow.sequence_number > above, by_no_job)
 
@@ -81,7 +81,7 @@ class SqlEvents:
         return int(row[0]), int(row[1]), int(row[2]), row[3]
 
     def newest_before(self, relation_id: RelationId, moment: datetime) -> int:
-        """The highest sequence number that a commit before that moment was given; 0 for none."""
+        """Find the highest sequence number of commits before a time; 0 for none."""
         query = select(CommitEventRow.sequence_number).where(
             CommitEventRow.relation_id == relation_id,
             CommitEventRow.committed_at < moment,
@@ -152,9 +152,9 @@ class SqlEvents:
         cursor: str | None = None,
         topics: Collection[Topic] = (),
     ) -> Page[CommitEvent]:
-        """Newest first."""
+        """List commits, newest first."""
         query = select(CommitEventRow)
-        if topics:  # no topic is part of another's name
+        if topics:  # no topic's name contains another's
             query = query.where(or_(*(CommitEventRow.topics.contains(topic) for topic in topics)))
         if catalog is not None:
             query = query.where(CommitEventRow.catalog == catalog)
@@ -167,7 +167,7 @@ class SqlEvents:
         return Page([_event(row) for row in rows[:limit]], more)
 
     def last_id(self) -> int:
-        """Rises with every commit: a cheap ETag for pages."""
+        """Get the last event id, which grows with every commit: a cheap ETag for pages."""
         return self.session.scalar(select(func.coalesce(func.max(CommitEventRow.id), 0))) or 0
 
 

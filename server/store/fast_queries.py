@@ -1,4 +1,4 @@
-"""The query behind every load of a table: prepared, and in no transaction, of which a single query has no need."""
+"""The query behind every load of a table: prepared, and without a transaction, since it is a single query."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ _LOCATE = PreparedStatement(
 
 
 class FastQueries:
-    """Prepared for one engine; safe to share between threads."""
+    """Queries prepared for one engine; safe to share between threads."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._locate = _LOCATE.on(engine.dialect)
 
     def locate(self, catalog: CatalogName, name: TableName) -> LocatedRelation | None:
-        """What the name stands for and where its metadata lies; Unavailable when the database does not answer."""
-        given = {"catalog": catalog, "namespace": encode_namespace(name.namespace), "name": name.name}
-        row = self._one(self._locate, given)
+        """Find the kind and metadata location of a name; Unavailable when the database does not answer."""
+        values = {"catalog": catalog, "namespace": encode_namespace(name.namespace), "name": name.name}
+        row = self._fetch_row(self._locate, values)
         if row is None:
             return None
         kind, metadata_location = row
         return LocatedRelation(RelationKind(kind), metadata_location)
 
-    def _one(self, query: Compiled, values: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    def _fetch_row(self, query: Compiled, values: Mapping[str, Any]) -> tuple[Any, ...] | None:
         connection = self._engine.raw_connection()
         try:
             cursor = connection.cursor()
-            cursor.execute(query.sql, query.given(values))
+            cursor.execute(query.sql, query.bind(values))
             return next(iter(query.rows(cursor)), None)
         except self._engine.dialect.loaded_dbapi.Error as error:
             connection.invalidate(error)

@@ -1,10 +1,10 @@
-"""Group commit for SQLite: writers that wait for each other anyway share one transaction, and one wait for the disk.
+"""Group commit for SQLite: concurrent writers share one transaction and one wait for the disk.
 
-SQLite has one writer at a time, and a commit lasts as long as the disk needs. So whoever is first begins a transaction;
-each of those who came meanwhile does its work in a savepoint of it, in the order of arrival; the last of them commits
-for all. Nobody goes on before that commit has ended, and all are told alike how it ended. One that fails undoes its
-savepoint alone; as it may have failed by what another has done, it waits too. The first needs no savepoint: when it
-fails there is nothing else to keep, and the transaction ends with it. PostgreSQL does the same by itself.
+SQLite has one writer at a time, and each commit waits for the disk.  So the first writer begins a transaction.  Writers
+that arrive in the meantime work in savepoints of it, in the order of arrival, and the last one commits for all.  Every
+writer waits for that commit and gets its outcome.  A failed writer rolls back only its savepoint, but also waits,
+because it may have failed on uncommitted changes of another.  The first writer needs no savepoint: if it fails, the
+transaction has nothing else and ends.  PostgreSQL has its own group commit.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from catalog.errors import CommitUnknown, Unavailable
 _Within = Literal["create_savepoint", "rollback_only"]
 
 LARGEST_GROUP = 64
-"""Writers in one transaction: the first of them waits for the last."""
+"""The most writers in one transaction, because the first waits for the last."""
 
 
 @dataclass(slots=True)
 class _Group:
-    """One transaction and those who wait for its end; `outcome` is what they raise."""
+    """One transaction with its writers; all of them raise `outcome` if it is an error."""
 
     connection: Connection
     members: int = 0
@@ -44,7 +44,7 @@ class _Group:
 
 @dataclass(slots=True)
 class _Turn:
-    """A writer's place in the queue: when it comes, with a group to join, or None to begin one."""
+    """A writer's place in the queue; its turn comes with a group to join, or None to begin one."""
 
     comes: threading.Event = field(default_factory=threading.Event)
     group: _Group | None = None
@@ -53,9 +53,9 @@ class _Turn:
 class GroupCommit:
     """The queue of this process's writers; processes queue at a lock on a file beside the database.
 
-    SQLite has a lock of its own, but who waits for that sleeps longer each time, and may find it taken for ever.
+    SQLite's own lock is not fair: a waiting writer sleeps longer each time and can starve.
 
-    `failed` tells what an error of COMMIT means.
+    `failed` classifies an error of COMMIT.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class GroupCommit:
 
     @contextmanager
     def session(self) -> Iterator[Session]:
-        """A session whose work is committed, with that of others, when the block has ended."""
+        """Open a session; when the block ends, it waits for the commit of its group and raises a failure."""
         group = self._join()
         within: _Within = "create_savepoint" if group.members else "rollback_only"
         try:
@@ -81,17 +81,17 @@ class GroupCommit:
                 session.commit()  # releases the savepoint; without one it only flushes
                 group.members += 1
         except DBAPIError as error:
-            if not _in_transaction(group.connection):  # SQLite has undone all of it, as it does when the disk is full
-                group.outcome = Unavailable(f"the database has undone the transaction: {first_line(error)}")
+            if not _in_transaction(group.connection):  # SQLite rolled back everything, for example on a full disk
+                group.outcome = Unavailable(f"the database rolled back the transaction: {get_first_line(error)}")
             raise
         finally:
             self._leave(group)
-            group.ended.wait()  # also for who fails: what it has seen of those before it may still be undone
+            group.ended.wait()  # also after a failure: the changes that it saw may still be rolled back
             if group.outcome is not None:
                 raise group.outcome
 
     def _join(self) -> _Group:
-        """Wait for this writer's turn; then the open group, or a new one."""
+        """Wait for this writer's turn; returns the open group or a new one."""
         turn = _Turn()
         with self._lock:
             first, self._taken = not self._taken, True
@@ -119,9 +119,9 @@ class GroupCommit:
         return _Group(connection)
 
     def _leave(self, group: _Group) -> None:
-        """Hand the transaction on, or end it when nobody waits."""
+        """Pass the transaction to the next writer, or end it if nobody waits."""
         if group.outcome is None and not _in_transaction(group.connection):
-            group.outcome = Unavailable("the database has undone the transaction", hint="look at the server's log")
+            group.outcome = Unavailable("the database rolled back the transaction", hint="see the server's log")
         if group.outcome is None and 0 < group.members < LARGEST_GROUP and self._call_next(group):
             return
         try:
@@ -130,7 +130,7 @@ class GroupCommit:
             self._call_next(None)
 
     def _call_next(self, group: _Group | None) -> bool:
-        """Give the turn to who waits longest; False when nobody does."""
+        """Give the turn to the writer that waits longest; False when nobody waits."""
         with self._lock:
             turn = self._queue.popleft() if self._queue else None
             if turn is None:
@@ -146,9 +146,11 @@ class GroupCommit:
                 group.connection.commit()
         except DBAPIError as error:
             group.outcome = self._failed(error)
-            group.connection.invalidate(error)  # it may still be in the transaction, and nobody may go on in that
+            group.connection.invalidate(
+                error
+            )  # the connection may still be in the transaction, which nobody must continue
         except BaseException as error:
-            group.outcome = CommitUnknown(f"the commit broke off: {error!r}")
+            group.outcome = CommitUnknown(f"the commit was interrupted: {error!r}")
             group.connection.invalidate()
             raise
         finally:
@@ -164,12 +166,12 @@ def _in_transaction(connection: Connection) -> bool:
         return False
     try:
         return bool(connection.connection.dbapi_connection.in_transaction)  # type: ignore[union-attr]  # sqlite3's
-    except sqlite3.ProgrammingError:  # it is closed
+    except sqlite3.ProgrammingError:  # the connection is closed
         return False
 
 
-def first_line(error: DBAPIError) -> str:
-    """What went wrong first: after it SQLite has rolled back, and undoing a savepoint fails too."""
+def get_first_line(error: DBAPIError) -> str:
+    """Get the first line of the original error: after SQLite's rollback, releasing a savepoint fails too."""
     first, before = error, error.__context__
     while before is not None:
         first = before if isinstance(before, DBAPIError) else first

@@ -24,34 +24,34 @@ class SqlGroups:
     session: ReadSession
 
     def add(self, group: Group) -> None:
-        """AlreadyExists when there is one of this name."""
+        """Add a group; AlreadyExists when the name exists."""
         if group.name == DEFAULT_GROUP or not insert_unless_taken(self.session, GroupRow, _values(group)):
             raise AlreadyExists(f"group {group.name} already exists")
 
     def get(self, name: GroupName) -> Group:
-        """NotFound when nobody has made it; the default group is always there."""
+        """Get a group; NotFound. The default group always exists."""
         row = self.session.get(GroupRow, name)
         if row is None and name != DEFAULT_GROUP:
             raise NotFound(f"group {name} does not exist", hint="see the groups with `firn group list`")
         return Group(name=DEFAULT_GROUP) if row is None else _group(row)
 
     def settings_of(self, name: GroupName) -> Group:
-        """What holds for a group, made or not."""
+        """Get the settings of a group, with defaults if nobody has created it."""
         row = self.session.get(GroupRow, name)
         return Group(name=name) if row is None else _group(row)
 
     def list(self) -> Sequence[Group]:
-        """By name."""
+        """List groups by name, with the default group."""
         rows = self.session.scalars(select(GroupRow))
-        found = {DEFAULT_GROUP: Group(name=DEFAULT_GROUP)} | {GroupName(row.name): _group(row) for row in rows}
-        return [found[name] for name in sorted(found)]
+        groups = {DEFAULT_GROUP: Group(name=DEFAULT_GROUP)} | {GroupName(row.name): _group(row) for row in rows}
+        return [groups[name] for name in sorted(groups)]
 
     def put(self, group: Group) -> None:
-        """Replace what is set."""
+        """Insert or replace a group."""
         upsert(self.session, GroupRow, _values(group))
 
     def remove(self, name: GroupName) -> None:
-        """Forget it."""
+        """Remove a group."""
         self.session.execute(delete(GroupRow).where(GroupRow.name == name))
 
 

@@ -1,4 +1,4 @@
-"""The index of Hive's tables and the ground of linked ones in the database."""
+"""The index of Hive tables, and the baselines and links of upgraded tables, in the database."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from catalog.names import CatalogName, RelationId
 from catalog.ports.page import Page
 from firn.protocol.operations import OperationKind, OperationStatus
 from server.store import cursor as cursors
-from server.store.catalogs import begins
+from server.store.catalogs import starts_with
 from server.store.job_rows import OperationRow
 from server.store.rows import (
     HiveEventRow,
@@ -34,8 +34,8 @@ from server.store.rows import (
 from server.store.session import ReadSession
 
 EVENTS_KEPT = 2_000
-"""Of each table."""
-_EVENT = tuple(one.name for one in fields(HiveEvent))
+"""The number of events that the server keeps per table."""
+_EVENT = tuple(field.name for field in fields(HiveEvent))
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class SqlHiveTables:
     session: ReadSession
 
     def replace(self, catalog: CatalogName, database: str, tables: Sequence[IndexedTable]) -> int:
-        """Make the index of one database these tables."""
+        """Replace the index of one database; returns the number of changed tables."""
         mine = (HiveTableRow.catalog == catalog, HiveTableRow.database == database)
         old = {row.name: row for row in self.session.scalars(select(HiveTableRow).where(*mine))}
         gone = old.keys() - {table.name for table in tables}
@@ -59,13 +59,13 @@ class SqlHiveTables:
         return changed
 
     def keep_databases(self, catalog: CatalogName, databases: Collection[str]) -> None:
-        """Forget the tables of databases that are gone."""
+        """Remove the tables of other databases from the index."""
         self.session.execute(
             delete(HiveTableRow).where(HiveTableRow.catalog == catalog, HiveTableRow.database.not_in(databases))
         )
 
     def find(self, catalog: CatalogName, database: str, name: str) -> IndexedTable | None:
-        """By its name."""
+        """Find a table by name."""
         row = self.session.get(HiveTableRow, (catalog, database, name))
         return None if row is None else _table(row)
 
@@ -80,7 +80,7 @@ class SqlHiveTables:
         limit: int,
         cursor: str | None = None,
     ) -> Page[IndexedTable]:
-        """By database and name; `search` is a part of both with their dot."""
+        """List tables by database and name; `search` is a part of DATABASE.TABLE."""
         query = select(HiveTableRow).where(HiveTableRow.catalog == catalog)
         if state is not None:
             query = query.where(*_in_state(state))
@@ -99,7 +99,7 @@ class SqlHiveTables:
         return Page([_table(row) for row in rows[:limit]], more)
 
     def databases(self, catalog: CatalogName) -> Sequence[DatabaseCounts]:
-        """Counted by the database: there may be 100,000 tables."""
+        """Count the tables of each Hive database, in SQL since there may be 100,000 tables."""
         query = (
             select(
                 HiveTableRow.database,
@@ -140,7 +140,7 @@ _UNDER_WAY = (
 
 
 def _in_state(state: HiveTableState) -> Sequence[ColumnElement[bool]]:
-    """As it is told of one table: what is under way goes first, then what is upgraded."""
+    """Build the conditions of a state: running operations take precedence, then upgraded tables."""
     is_linked = _LINKED.exists()
     upgrading = _UNDER_WAY.where(OperationRow.kind == OperationKind.UPGRADE).exists()
     downgrading = _UNDER_WAY.where(OperationRow.kind == OperationKind.DOWNGRADE).exists()
@@ -187,51 +187,54 @@ def _table(row: HiveTableRow) -> IndexedTable:
 
 @dataclass(frozen=True)
 class SqlBaselines:
-    """See catalog.ports.hive.Grounds. Long listings are packed: there may be 100,000 partitions."""
+    """See catalog.ports.hive.Baselines. Long baselines are compressed, since a table may have 100,000 partitions."""
 
     session: ReadSession
 
     def of(self, relation_id: RelationId) -> Mapping[str, Json]:
-        """By partition name."""
+        """Get the baselines by partition name."""
         rows = self.session.execute(
             select(PartitionBaselineRow.partition, PartitionBaselineRow.baseline).where(
                 PartitionBaselineRow.relation_id == relation_id
             )
         )
-        return {partition: _unpacked(baseline) for partition, baseline in rows}
+        return {partition: _decompress(baseline) for partition, baseline in rows}
 
     def elsewhere(self, relation_id: RelationId, directories: Collection[str]) -> Sequence[str]:
-        """Most partitions lie in their table's directory, and are not fetched."""
+        """List the partition locations outside these directories; most partitions are inside and are not fetched."""
         query = select(PartitionBaselineRow.location).where(PartitionBaselineRow.relation_id == relation_id)
-        inside = [begins(PartitionBaselineRow.location, f"{one.rstrip('/')}/") for one in directories]
+        inside = [starts_with(PartitionBaselineRow.location, f"{directory.rstrip('/')}/") for directory in directories]
         return self.session.scalars(query.where(not_(or_(false(), *inside))).distinct()).all()
 
     def put(self, relation_id: RelationId, baselines: Mapping[str, Json]) -> None:
-        """Insert or replace."""
+        """Insert or replace baselines."""
         self.remove(relation_id, baselines.keys())
         self.session.add_all(
             PartitionBaselineRow(
-                relation_id=relation_id, partition=partition, location=baseline["location"], baseline=_packed(baseline)
+                relation_id=relation_id,
+                partition=partition,
+                location=baseline["location"],
+                baseline=_compress(baseline),
             )
             for partition, baseline in baselines.items()
         )
         self.session.flush()
 
     def remove(self, relation_id: RelationId, partitions: Collection[str]) -> None:
-        """Forget partitions."""
+        """Remove the baselines of partitions."""
         names = list(partitions)
         for start in range(0, len(names), 500):
-            some = names[start : start + 500]
-            mine = (PartitionBaselineRow.relation_id == relation_id, PartitionBaselineRow.partition.in_(some))
+            batch = names[start : start + 500]
+            mine = (PartitionBaselineRow.relation_id == relation_id, PartitionBaselineRow.partition.in_(batch))
             self.session.execute(delete(PartitionBaselineRow).where(*mine))
 
     def link(self, relation_id: RelationId) -> HiveLink | None:
-        """What the last sync and publish left."""
+        """Get the link as of the last sync or publish; None for a table that is not linked."""
         row = self.session.get(HiveLinkRow, relation_id, populate_existing=True)
         return None if row is None else HiveLink.from_json(row.link, row.synced_at)
 
     def put_link(self, relation_id: RelationId, link: HiveLink) -> None:
-        """Insert or replace."""
+        """Insert or replace a link."""
         row, differs = self.session.get(HiveLinkRow, relation_id), link.drift is not None
         if row is None:
             values = {"link": link.to_json(), "differs": differs, "synced_at": link.synced_at}
@@ -241,21 +244,23 @@ class SqlBaselines:
         self.session.flush()
 
     def give_back(self, relation_id: RelationId, operation_id: OperationId | None) -> None:
-        """By this operation, or not any more."""
+        """Set or clear the operation that downgrades the table."""
         mine = update(HiveLinkRow).where(HiveLinkRow.relation_id == relation_id)
         self.session.execute(mine.values(given_back_by=operation_id))
 
     def given_back_by(self, relation_id: RelationId) -> OperationId | None:
-        """The operation, which takes one small query to know."""
-        found = self.session.scalar(select(HiveLinkRow.given_back_by).where(HiveLinkRow.relation_id == relation_id))
-        return None if found is None else OperationId(found)
+        """Get the operation that downgrades the table, with one small query."""
+        operation_id = self.session.scalar(
+            select(HiveLinkRow.given_back_by).where(HiveLinkRow.relation_id == relation_id)
+        )
+        return None if operation_id is None else OperationId(operation_id)
 
     def summaries(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, LinkSummary]:
-        """Without the lists of files that a link holds."""
+        """Get summaries of links, without their lists of files."""
         link = HiveLinkRow.link
         names = ("drift", "drift_kind", "drift_since", "likely_author", "published_at")
-        told = [link[name].as_string() for name in names]
-        query = select(HiveLinkRow.relation_id, *told, HiveLinkRow.synced_at)
+        columns = [link[name].as_string() for name in names]
+        query = select(HiveLinkRow.relation_id, *columns, HiveLinkRow.synced_at)
         rows = self.session.execute(query.where(HiveLinkRow.relation_id.in_(relation_ids)))
         return {
             RelationId(relation_id): LinkSummary(**dict(zip(names, rest, strict=True)), synced_at=synced_at)
@@ -263,11 +268,13 @@ class SqlBaselines:
         }
 
     def remember(self, relation_id: RelationId, events: Sequence[HiveEvent], now: datetime) -> None:
-        """The oldest of a table's events go when there are more than are kept."""
+        """Add events, and remove the oldest of the table above EVENTS_KEPT."""
         if not events:
             return
-        values = [{**asdict(one), "relation_id": relation_id, "at": now} for one in events]
-        self.session.execute(insert(HiveEventRow), [{k: v for k, v in one.items() if k != "id"} for one in values])
+        values = [{**asdict(event), "relation_id": relation_id, "at": now} for event in events]
+        for row in values:
+            del row["id"]  # the database numbers events
+        self.session.execute(insert(HiveEventRow), values)
         mine = HiveEventRow.relation_id == relation_id
         newest = select(HiveEventRow.id).where(mine).order_by(HiveEventRow.id.desc())
         last = self.session.scalar(newest.offset(EVENTS_KEPT - 1).limit(1))
@@ -277,7 +284,7 @@ class SqlBaselines:
     def events(
         self, relation_id: RelationId, *, partition: str | None = None, limit: int, cursor: str | None = None
     ) -> Page[HiveEvent]:
-        """Newest first."""
+        """List events, newest first."""
         query = select(HiveEventRow).where(HiveEventRow.relation_id == relation_id)
         if partition is not None:
             query = query.where(HiveEventRow.partition == partition)
@@ -288,20 +295,20 @@ class SqlBaselines:
         return Page([_event(row) for row in rows[:limit]], more)
 
     def forget(self, relation_id: RelationId) -> None:
-        """The table is no longer linked."""
+        """Remove the link, baselines and events of a table that is no longer linked."""
         self.session.execute(delete(PartitionBaselineRow).where(PartitionBaselineRow.relation_id == relation_id))
         self.session.execute(delete(HiveLinkRow).where(HiveLinkRow.relation_id == relation_id))
         self.session.execute(delete(HiveEventRow).where(HiveEventRow.relation_id == relation_id))
 
     def stage(self, job_id: JobId, plan: SyncPlan | PublishPlan) -> None:
-        """Keep what a job's commit will make true."""
-        self.session.merge(StagedBaselinesRow(job_id=job_id, staged=_packed(plan.to_json())))
+        """Store the plan that a job's commit will apply."""
+        self.session.merge(StagedBaselinesRow(job_id=job_id, staged=_compress(plan.to_json())))
         self.session.flush()
 
     def staged(self, job_id: JobId) -> SyncPlan | PublishPlan | None:
-        """What a job's commit will make true."""
+        """Get the plan that a job's commit will apply."""
         row = self.session.get(StagedBaselinesRow, job_id)
-        return None if row is None else plan_from_json(_unpacked(row.staged))
+        return None if row is None else plan_from_json(_decompress(row.staged))
 
 
 def _event(row: HiveEventRow) -> HiveEvent:
@@ -310,14 +317,14 @@ def _event(row: HiveEventRow) -> HiveEvent:
 
 
 _SHORT = 1024
-"""Bytes that are kept as they are: most partitions have few files, and packing these costs more than it saves."""
+"""Values up to this many bytes stay uncompressed: most partitions have few files, and compression would not pay."""
 
 
-def _packed(value: Json) -> bytes:
+def _compress(value: Json) -> bytes:
     plain = orjson.dumps(value)
     return plain if len(plain) <= _SHORT else zlib.compress(plain)
 
 
-def _unpacked(packed: bytes) -> Json:
+def _decompress(packed: bytes) -> Json:
     value: Json = orjson.loads(packed if packed.startswith(b"{") else zlib.decompress(packed))
     return value

@@ -1,4 +1,4 @@
-"""Idempotency keys, with the response that each of them stands for, in the database."""
+"""Idempotency keys with their stored responses in the database."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SqlIdempotencyKeys:
     session: ReadSession
 
     def find(self, key: str) -> StoredResponse | None:
-        """What was answered under this key."""
+        """Find the stored response of a key."""
         row = self.session.get(IdempotencyKeyRow, key)
         if row is None:
             return None
@@ -30,13 +30,13 @@ class SqlIdempotencyKeys:
         )
 
     def add(self, answer: StoredResponse) -> None:
-        """Conflict when a request with the same key was just applied: asking again finds the answer."""
+        """Store a response; Conflict when a concurrent request has the same key, and a retry finds its response."""
         values = {name: getattr(answer, name) for name in StoredResponse.__slots__}
         if not insert_unless_taken(self.session, IdempotencyKeyRow, values):
             raise Conflict(f"a request with idempotency key {answer.key} is being applied")
 
     def remove_before(self, moment: datetime) -> int:
-        """Forget old answers; how many."""
+        """Remove old responses; returns their number."""
         gone = self.session.execute(
             delete(IdempotencyKeyRow).where(IdempotencyKeyRow.created_at < moment).returning(IdempotencyKeyRow.key)
         )

@@ -31,38 +31,38 @@ class SqlImportEntries:
     session: ReadSession
 
     def add(self, entries: Sequence[Entry]) -> None:
-        """Store new ones."""
+        """Add entries."""
         self.session.add_all(ImportEntryRow(**_values(entry)) for entry in entries)
         self.session.flush()
 
     def put(self, entry: Entry) -> None:
-        """Replace one."""
+        """Replace an entry."""
         key = (ImportEntryRow.operation_id == entry.operation_id, ImportEntryRow.number == entry.number)
         self.session.execute(update(ImportEntryRow).where(*key).values(**_values(entry)))
 
     def clear(self, operation_id: OperationId) -> None:
-        """Forget what was found."""
+        """Remove all entries of an import."""
         self.session.execute(delete(ImportEntryRow).where(ImportEntryRow.operation_id == operation_id))
 
     def waiting(self, operation_id: OperationId, *, limit: int) -> Sequence[Entry]:
-        """Those that nothing has become of yet, in order."""
+        """List the unprocessed entries in order."""
         query = select(ImportEntryRow).where(
             ImportEntryRow.operation_id == operation_id, ImportEntryRow.state == EntryState.FOUND
         )
         return [_entry(row) for row in self.session.scalars(query.order_by(ImportEntryRow.number).limit(limit))]
 
     def earlier(self, entry: Entry) -> Entry | None:
-        """One before it that claims the same name or location."""
+        """Find an earlier entry with the same name or location."""
         same_name = (ImportEntryRow.namespace == encode_namespace(entry.namespace)) & (
             ImportEntryRow.name == entry.name
         )
-        same_place = ImportEntryRow.location.in_(sorted(list_spellings(entry.location or "")))
+        same_location = ImportEntryRow.location.in_(sorted(list_spellings(entry.location or "")))
         query = select(ImportEntryRow).where(
             ImportEntryRow.operation_id == entry.operation_id,
             ImportEntryRow.state.in_(_CLAIMING),
             ImportEntryRow.number < entry.number,
             ImportEntryRow.kind != EntryKind.NAMESPACE,
-            or_(same_name, same_place),
+            or_(same_name, same_location),
         )
         row = self.session.scalar(query.order_by(ImportEntryRow.number).limit(1))
         return None if row is None else _entry(row)
@@ -75,7 +75,7 @@ class SqlImportEntries:
         limit: int,
         cursor: str | None = None,
     ) -> Page[Entry]:
-        """In the order found."""
+        """List entries in the order of their discovery."""
         query = select(ImportEntryRow).where(ImportEntryRow.operation_id == operation_id)
         if states:
             query = query.where(ImportEntryRow.state.in_(list(states)))
@@ -86,22 +86,22 @@ class SqlImportEntries:
         return Page([_entry(row) for row in rows[:limit]], more)
 
     def remove_ended_before(self, moment: datetime) -> int:
-        """How many were forgotten."""
+        """Remove the entries of imports that ended before a time; returns their number."""
         ended = select(OperationRow.id).where(OperationRow.kind == OperationKind.IMPORT, OperationRow.ended_at < moment)
         gone = delete(ImportEntryRow).where(ImportEntryRow.operation_id.in_(ended)).returning(ImportEntryRow.number)
         return len(self.session.execute(gone, execution_options={"synchronize_session": False}).all())
 
     def keep_secrets(self, operation_id: OperationId, sealed: str) -> None:
-        """Insert or replace."""
+        """Insert or replace the encrypted secrets of an operation."""
         upsert(self.session, OperationSecretRow, {"operation_id": operation_id, "sealed": sealed})
 
     def secrets(self, operation_id: OperationId) -> str | None:
-        """As they were kept."""
+        """Get the encrypted secrets of an operation."""
         row = self.session.get(OperationSecretRow, operation_id)
         return None if row is None else row.sealed
 
     def forget_secrets(self, operation_id: OperationId) -> None:
-        """The operation has ended. SQLite leaves deleted rows in its file unless it is told to overwrite them."""
+        """Delete the secrets of an ended operation; SQLite overwrites deleted rows only with secure_delete."""
         connection = self.session.connection()
         is_sqlite = connection.dialect.name == "sqlite"
         if is_sqlite:

@@ -1,4 +1,4 @@
-"""The tables of long work: jobs and their optimizers, and the server's own operations."""
+"""The tables of background work: jobs and their optimizers, and the server's own operations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SUPERSEDED_JOB = text("superseded")
 class JobRow(Row):
     """A background job; the partial unique index allows one active job per table.
 
-    `superseded`: its table has had so many of its kind since that nobody looks back on it. It goes when it is old.
+    `superseded` marks a job with enough newer jobs of its kind on the table; the server removes it once it is old.
     """
 
     __tablename__ = "job"
@@ -69,7 +69,7 @@ class JobRow(Row):
 
 
 class BlockerRow(Row):
-    """Until when somebody keeps jobs from a table; no kinds means all of them."""
+    """A blocker keeps jobs of some kinds from a table until a time; an empty list means all kinds."""
 
     __tablename__ = "blocker"
     __table_args__ = (Index("ix_blocker_relation", "relation_id"), Index("ix_blocker_until", "until"))
@@ -83,7 +83,7 @@ class BlockerRow(Row):
 
 
 class JobCommitRow(Row):
-    """What a job has committed: each commit on a relation under its own number."""
+    """A commit of a job; the commits on one relation are numbered."""
 
     __tablename__ = "job_commit"
     job_id: Mapped[UUID] = mapped_column(primary_key=True)
@@ -95,7 +95,7 @@ class JobCommitRow(Row):
 
 
 class JobLogRow(Row):
-    """Lines that a job's optimizer has written for people."""
+    """A log line of a job's optimizer for people."""
 
     __tablename__ = "job_log"
     __table_args__ = (Index("ix_job_log_job", "job_id", "id"),)
@@ -106,7 +106,7 @@ class JobLogRow(Row):
 
 
 class GroupRow(Row):
-    """What was set for a group of optimizers."""
+    """The settings of a group of optimizers."""
 
     __tablename__ = "optimizer_group"
     name: Mapped[str] = mapped_column(String(50), primary_key=True)
@@ -117,7 +117,7 @@ class GroupRow(Row):
 
 
 class OrphanBatchRow(Row):
-    """Files that a job has taken for orphans: how many, and where the report lies that names them."""
+    """Orphan files that a job removed: their number, and the location of the report that lists them."""
 
     __tablename__ = "orphan_batch"
     __table_args__ = (
@@ -141,7 +141,7 @@ class OrphanBatchRow(Row):
 
 
 class GroupLaunchRow(Row):
-    """How the optimizers of a group are started."""
+    """The launch settings of a group."""
 
     __tablename__ = "group_launch"
     group_name: Mapped[str] = mapped_column(String(50), primary_key=True)
@@ -150,7 +150,7 @@ class GroupLaunchRow(Row):
 
 
 class LaunchRow(Row):
-    """One optimizer that a server has started, or tried to."""
+    """One start of an optimizer by a server, which may have failed."""
 
     __tablename__ = "launch"
     __table_args__ = (Index("ix_launch_status", "status"), Index("ix_launch_group", "group_name", "started_at"))
@@ -187,7 +187,7 @@ class OptimizerRow(Row):
 
 
 class OperationRow(Row):
-    """Long work of the server's own, with its journal."""
+    """A long task of the server, with its journal."""
 
     __tablename__ = "operation"
     __table_args__ = (
@@ -219,7 +219,7 @@ class OperationRow(Row):
 
 
 class ImportEntryRow(Row):
-    """One thing that an import has found, and what became of it."""
+    """One namespace, table or view of an import, and its result."""
 
     __tablename__ = "import_entry"
     __table_args__ = (
@@ -244,7 +244,7 @@ class ImportEntryRow(Row):
 
 
 class OperationSecretRow(Row):
-    """What a running operation needs to be let in elsewhere, encrypted; gone when it ends, and never shown."""
+    """The encrypted secrets of a running operation for another system; deleted at its end, and never shown."""
 
     __tablename__ = "operation_secret"
     operation_id: Mapped[UUID] = mapped_column(primary_key=True)

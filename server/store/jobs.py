@@ -54,7 +54,7 @@ _TABLE = cast("Table", JobRow.__table__)
 
 
 def _last_of(kind: JobKind) -> Select[tuple[int]]:
-    """The numbers of a table's newest jobs of one kind, by an index."""
+    """Build the query for the numbers of a table's newest jobs of one kind, which uses an index."""
     of = (_TABLE.c.relation_id == bindparam("relation_id"), _TABLE.c.kind == kind, ~_TABLE.c.withdrawn)
     newest = select(_TABLE.c.number).where(*of).order_by(_TABLE.c.number.desc()).limit(bindparam("most", type_=Integer))
     return select(newest.subquery().c.number)
@@ -84,56 +84,56 @@ class SqlJobs:
     session: ReadSession
 
     def add(self, job: Job) -> bool:
-        """False when the table has an active job already."""
+        """Add a job; False when the table already has an active job."""
         return insert_unless_taken(self.session, JobRow, _values(job) | {"superseded": False})
 
     def get(self, job_id: JobId) -> Job:
-        """NotFound when there is none."""
-        return self._found(job_id, self.session.scalar(select(JobRow).where(JobRow.id == job_id)))
+        """Get a job; NotFound."""
+        return self._convert(job_id, self.session.scalar(select(JobRow).where(JobRow.id == job_id)))
 
     def lock(self, job_id: JobId) -> Job:
-        """Its current row, kept from changing until this transaction ends (SQLite's writers are alone anyway)."""
+        """Get a job and lock it until the transaction ends (SQLite has one writer at a time); NotFound."""
         query = select(JobRow).where(JobRow.id == job_id).with_for_update().execution_options(populate_existing=True)
-        return self._found(job_id, self.session.scalar(query))
+        return self._convert(job_id, self.session.scalar(query))
 
     @staticmethod
-    def _found(job_id: JobId, row: JobRow | None) -> Job:
+    def _convert(job_id: JobId, row: JobRow | None) -> Job:
         if row is None:
             raise NotFound(f"job {job_id} does not exist")
         return to_job(row)
 
     def put(self, job: Job) -> None:
-        """Replace it. What nobody has begun is not remembered; another one that ends takes the oldest one's place."""
+        """Replace a job. A withdrawn job, or the oldest beyond the remembered ones, becomes superseded."""
         values = _values(job) | ({"superseded": True} if job.was_withdrawn else {})
         self.session.execute(update(JobRow).where(JobRow.id == job.id).values(**values))
         if not (job.status.is_active or job.was_withdrawn):
             self.session.execute(_SUPERSEDE, {"of": job.relation_id, "which": job.kind})
 
     def active_of(self, relation_id: RelationId) -> Job | None:
-        """The one active job of a table."""
+        """Find the active job of a table."""
         row = self.session.scalar(select(JobRow).where(JobRow.relation_id == relation_id, JobRow.status.in_(_ACTIVE)))
         return None if row is None else to_job(row)
 
     def active_of_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, Job]:
-        """By table, in one query."""
+        """Find the active jobs by table, in one query."""
         query = select(JobRow).where(JobRow.relation_id.in_(relation_ids), JobRow.status.in_(_ACTIVE))
         return {RelationId(row.relation_id): to_job(row) for row in self.session.scalars(query)}
 
     def last_of(self, relation_id: RelationId, kind: JobKind) -> Job | None:
-        """Withdrawn or not, by an index."""
+        """Find the newest job of a kind, withdrawn or not."""
         query = select(JobRow).where(JobRow.relation_id == relation_id, JobRow.kind == kind)
         row = self.session.scalar(query.order_by(JobRow.number.desc()).limit(1))
         return None if row is None else to_job(row)
 
     def last_of_each_kind(self, relation_id: RelationId, *, limit: int) -> Sequence[Job]:
-        """Newest first. Each kind is looked up: a table has had many merges since its last look for orphans."""
-        given = {"relation_id": relation_id, "most": limit}
-        return [to_job(row) for row in self.session.execute(_LAST_OF_EACH_KIND, given)]
+        """List the last jobs of each kind, newest first. Each kind has its own query, since some kinds are rare."""
+        values = {"relation_id": relation_id, "most": limit}
+        return [to_job(row) for row in self.session.execute(_LAST_OF_EACH_KIND, values)]
 
     def next_pending(
         self, group: str, kinds: Collection[JobKind], *, asked: bool, long: bool = True, lock: bool
     ) -> Job | None:
-        """By the index of the queue."""
+        """Find the next pending job by the index of the queue."""
         query = select(JobRow).where(
             JobRow.status == JobStatus.PENDING, JobRow.group_name == group, JobRow.kind.in_(kinds)
         )
@@ -145,20 +145,20 @@ class SqlJobs:
         return None if row is None else to_job(row)
 
     def with_status(self, statuses: Collection[JobStatus]) -> Sequence[Job]:
-        """Oldest first."""
+        """List jobs with these statuses, oldest first."""
         return [
             to_job(row)
             for row in self.session.scalars(select(JobRow).where(JobRow.status.in_(statuses)).order_by(JobRow.number))
         ]
 
     def counts(self) -> Mapping[JobStatus, int]:
-        """By an index, however many have ended."""
+        """Count active jobs by status, by an index that ended jobs do not slow down."""
         query = select(JobRow.status, func.count()).where(JobRow.status.in_(_ACTIVE)).group_by(JobRow.status)
         return {JobStatus(status): count for status, count in self.session.execute(query)}
 
     def list(self, which: JobFilter | None = None, *, limit: int, cursor: str | None = None) -> Page[Job]:
-        """By the index of the table, if it is one, or by number."""
-        query = _filtered(select(JobRow), which or JobFilter())
+        """List jobs, newest first, by the index of the table or by number."""
+        query = _filter(select(JobRow), which or JobFilter())
         if cursor is not None:
             query = query.where(JobRow.number < cursors.decode_number(cursor))
         rows = self.session.scalars(query.order_by(JobRow.number.desc()).limit(limit + 1)).all()
@@ -166,7 +166,7 @@ class SqlJobs:
         return Page([to_job(row) for row in rows[:limit]], more)
 
     def record_commit(self, job_id: JobId, relation_id: RelationId, record: CommitRecord) -> None:
-        """Note the job's commit on this relation; Conflict when its number is noted already."""
+        """Record a commit of the job on a relation; Conflict when its number is recorded already."""
         try:
             with self.session.begin_nested():
                 self.session.add(
@@ -180,10 +180,10 @@ class SqlJobs:
                     )
                 )
         except IntegrityError as error:
-            raise Conflict(f"job {job_id} has committed to this table already") from error
+            raise Conflict(f"job {job_id} has already committed to this table") from error
 
     def recorded_commits(self, job_id: JobId, relation_id: RelationId) -> Sequence[CommitRecord]:
-        """The job's commits on this relation, by number."""
+        """List the job's commits on a relation by number."""
         query = select(JobCommitRow).where(JobCommitRow.job_id == job_id, JobCommitRow.relation_id == relation_id)
         return [
             CommitRecord(token=LeaseToken(row.token), snapshot_id=row.snapshot_id, digest=row.digest, number=row.number)
@@ -191,29 +191,29 @@ class SqlJobs:
         ]
 
     def add_log(self, job_id: JobId, lines: Sequence[str], now: datetime) -> None:
-        """Append lines."""
+        """Append lines to the job's log."""
         self.session.add_all(JobLogRow(job_id=job_id, at=now, line=line) for line in lines)
         self.session.flush()
 
     def log(self, job_id: JobId) -> Sequence[tuple[datetime, str]]:
-        """All lines, oldest first."""
+        """Get all log lines, oldest first."""
         query = select(JobLogRow.at, JobLogRow.line).where(JobLogRow.job_id == job_id).order_by(JobLogRow.id)
         return [(at, line) for at, line in self.session.execute(query)]
 
     def remove_ended(self, before: datetime, *, limit: int) -> int:
-        """By an index of those that may go."""
+        """Remove superseded jobs that ended before a time, by an index; returns their number."""
         query = select(JobRow.id).where(JobRow.superseded, JobRow.ended_at < before, *_NO_ORPHANS_LEFT)
         ids = self.session.scalars(query.order_by(JobRow.ended_at).limit(limit)).all()
         batches = select(OrphanBatchRow.id, OrphanBatchRow.kept).where(OrphanBatchRow.deleted_by.in_(ids))
-        over = [batch for batch, kept in self.session.execute(batches) if not kept]  # what was put back stays known
-        self.session.execute(delete(OrphanBatchRow).where(OrphanBatchRow.id.in_(over)))
+        finished = [batch for batch, kept in self.session.execute(batches) if not kept]  # restored files stay recorded
+        self.session.execute(delete(OrphanBatchRow).where(OrphanBatchRow.id.in_(finished)))
         for row in (JobLogRow, JobCommitRow, StagedBaselinesRow):
             self.session.execute(delete(row).where(row.job_id.in_(ids)))
         self.session.execute(delete(JobRow).where(JobRow.id.in_(ids)))
         return len(ids)
 
 
-def _filtered(query: Select[JobRow], which: JobFilter) -> Select[JobRow]:
+def _filter(query: Select[JobRow], which: JobFilter) -> Select[JobRow]:
     if which.catalog is not None:
         query = query.where(JobRow.catalog == which.catalog)
     if which.relation_id is not None:
@@ -233,7 +233,7 @@ def _filtered(query: Select[JobRow], which: JobFilter) -> Select[JobRow]:
 def _values(job: Job) -> dict[str, Any]:
     values = {name: getattr(job, name) for name in _SAME}
     values |= {"requested": job.was_requested, "withdrawn": job.was_withdrawn}
-    values["attempts"] = [one.as_json() for one in job.attempts]
+    values["attempts"] = [attempt.as_json() for attempt in job.attempts]
     moved = {"bytes_rewritten": count_bytes_rewritten(job.result), "bytes_freed": count_bytes_freed(job.result)}
     named = {"namespace": encode_namespace(job.table.namespace), "name": job.table.name, "group_name": job.group}
     return values | named | moved
@@ -242,5 +242,5 @@ def _values(job: Job) -> dict[str, Any]:
 def to_job(row: Any) -> Job:
     values = {name: getattr(row, name) for name in _SAME}
     values |= {"kind": JobKind(row.kind), "status": JobStatus(row.status), "group": row.group_name}
-    values["attempts"] = tuple(Attempt.from_json(one) for one in row.attempts)
+    values["attempts"] = tuple(Attempt.from_json(attempt) for attempt in row.attempts)
     return Job(**values, table=TableName(decode_namespace(row.namespace), row.name))

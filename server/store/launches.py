@@ -28,7 +28,7 @@ class SqlLaunches:
     session: ReadSession
 
     def settings(self) -> Sequence[GroupLaunch]:
-        """By group."""
+        """List the launch settings by group."""
         rows = self.session.scalars(select(GroupLaunchRow).order_by(GroupLaunchRow.group_name))
         return [
             GroupLaunch(group=GroupName(row.group_name), launch=_launch(row.settings), changed_at=row.changed_at)
@@ -36,16 +36,16 @@ class SqlLaunches:
         ]
 
     def set(self, settings: GroupLaunch) -> None:
-        """Insert or replace."""
+        """Insert or replace launch settings."""
         values = {"group_name": settings.group, "settings": asdict(settings.launch), "changed_at": settings.changed_at}
         upsert(self.session, GroupLaunchRow, values)
 
     def unset(self, group: GroupName) -> None:
-        """As if nothing had been set."""
+        """Remove the launch settings of a group."""
         self.session.execute(delete(GroupLaunchRow).where(GroupLaunchRow.group_name == group))
 
     def put(self, launched: LaunchRecord) -> None:
-        """Insert or replace."""
+        """Insert or replace a launch."""
         process = launched.process
         values = {name: getattr(launched, name) for name in _SAME}
         values |= {"id": launched.id, "group_name": launched.group, "kind": launched.kind.value}
@@ -53,24 +53,24 @@ class SqlLaunches:
         upsert(self.session, LaunchRow, values)
 
     def unfinished(self) -> Sequence[LaunchRecord]:
-        """Oldest first."""
+        """List unfinished launches, oldest first."""
         query = select(LaunchRow).where(LaunchRow.status.not_in(_OVER)).order_by(LaunchRow.started_at, LaunchRow.id)
         return [_launched(row) for row in self.session.scalars(query)]
 
     def newest(self, group: GroupName, limit: int) -> Sequence[LaunchRecord]:
-        """Newest first."""
+        """List the newest launches of a group, newest first."""
         query = (
             select(LaunchRow).where(LaunchRow.group_name == group).order_by(LaunchRow.started_at.desc(), LaunchRow.id)
         )
         return [_launched(row) for row in self.session.scalars(query.limit(limit))]
 
     def find(self, launch_id: LaunchId) -> LaunchRecord | None:
-        """By its id."""
+        """Find a launch by id."""
         row = self.session.get(LaunchRow, launch_id)
         return None if row is None else _launched(row)
 
     def remove_ended_before(self, moment: datetime) -> int:
-        """How many there were."""
+        """Remove launches that ended before a time; returns their number."""
         old = delete(LaunchRow).where(LaunchRow.ended_at < moment).returning(LaunchRow.id)
         return len(self.session.execute(old).all())
 

@@ -25,11 +25,11 @@ class SqlMetrics:
     session: ReadSession
 
     def add(self, reports: Sequence[MetricsReport]) -> None:
-        """Store them in their order."""
+        """Add reports in their order."""
         rows = [
-            {name: getattr(one, name) for name in _PLAIN}
-            | {"namespace": encode_namespace(one.table.namespace), "name": one.table.name}
-            for one in reports
+            {name: getattr(report, name) for name in _PLAIN}
+            | {"namespace": encode_namespace(report.table.namespace), "name": report.table.name}
+            for report in reports
         ]
         self.session.execute(insert(MetricsReportRow), rows)
 
@@ -41,7 +41,7 @@ class SqlMetrics:
         limit: int,
         cursor: str | None = None,
     ) -> Page[MetricsReport]:
-        """Newest first."""
+        """List reports, newest first."""
         query = select(MetricsReportRow).where(MetricsReportRow.relation_id.in_(relation_ids))
         if kind is not None:
             query = query.where(MetricsReportRow.kind == kind)
@@ -52,7 +52,7 @@ class SqlMetrics:
         return Page([_report(row) for row in rows[:limit]], more)
 
     def remove_before(self, moment: datetime) -> int:
-        """Forget old ones; how many."""
+        """Remove old reports; returns their number."""
         gone = delete(MetricsReportRow).where(MetricsReportRow.at < moment).returning(MetricsReportRow.id)
         return len(self.session.execute(gone).all())
 

@@ -29,37 +29,39 @@ class SqlOperations:
     session: ReadSession
 
     def add(self, operation: Operation) -> None:
-        """Store a new one."""
+        """Add an operation."""
         self.session.add(OperationRow(**_operation_values(operation)))
         self.session.flush()
 
     def get(self, operation_id: OperationId) -> Operation:
-        """NotFound when there is none."""
-        return self._one(select(OperationRow).where(OperationRow.id == operation_id), operation_id)
+        """Get an operation; NotFound."""
+        return self._get_row(select(OperationRow).where(OperationRow.id == operation_id), operation_id)
 
     def lock(self, operation_id: OperationId) -> Operation:
-        """The same, as nobody else can change it before this transaction ends."""
-        return self._one(select(OperationRow).where(OperationRow.id == operation_id).with_for_update(), operation_id)
+        """Get an operation and lock it until the transaction ends; NotFound."""
+        return self._get_row(
+            select(OperationRow).where(OperationRow.id == operation_id).with_for_update(), operation_id
+        )
 
-    def _one(self, query: Select[OperationRow], operation_id: OperationId) -> Operation:
+    def _get_row(self, query: Select[OperationRow], operation_id: OperationId) -> Operation:
         row = self.session.scalar(query.execution_options(populate_existing=True))
         if row is None:
             raise NotFound(f"operation {operation_id} does not exist")
         return _operation(row)
 
     def put(self, operation: Operation) -> None:
-        """Replace it."""
+        """Replace an operation."""
         values = _operation_values(operation)
         self.session.execute(update(OperationRow).where(OperationRow.id == operation.id).values(**values))
 
     def unfinished(self) -> Sequence[Operation]:
-        """Those that still run, ran when their server died, or are paused; oldest first."""
+        """List operations that run, ran when their server died, or are paused; oldest first."""
         query = select(OperationRow).where(OperationRow.status.in_(_UNFINISHED)).order_by(OperationRow.number)
         return [_operation(row) for row in self.session.scalars(query)]
 
     def working_on(self, catalog: CatalogName, targets: Collection[str]) -> Mapping[str, Operation]:
-        """Unfinished upgrades and downgrades of these tables."""
-        names, found = list(targets), dict[str, Operation]()
+        """Find unfinished upgrades and downgrades of these tables."""
+        names, operations = list(targets), dict[str, Operation]()
         for start in range(0, len(names), 500):
             query = select(OperationRow).where(
                 OperationRow.catalog == catalog,
@@ -67,13 +69,13 @@ class SqlOperations:
                 OperationRow.status.in_(_UNFINISHED),
                 OperationRow.kind.in_([OperationKind.UPGRADE, OperationKind.DOWNGRADE]),
             )
-            found |= {row.target: _operation(row) for row in self.session.scalars(query)}
-        return found
+            operations |= {row.target: _operation(row) for row in self.session.scalars(query)}
+        return operations
 
     def next(
         self, kinds: Collection[OperationKind], *, but_for: Collection[OperationId], limit: int
     ) -> Sequence[Operation]:
-        """Those to carry out: what is to be canceled, then what was asked for alone, then batches; oldest first."""
+        """List the next operations: cancellations, then single operations, then batches; oldest first."""
         query = select(OperationRow).where(
             OperationRow.status == OperationStatus.RUNNING,
             OperationRow.kind.in_(kinds),
@@ -92,7 +94,7 @@ class SqlOperations:
         limit: int,
         cursor: str | None = None,
     ) -> Page[Operation]:
-        """Newest first, those of a batch as they come."""
+        """List operations, newest first; those of a batch in the order of execution."""
         query = select(OperationRow)
         if catalog is not None:
             query = query.where(OperationRow.catalog == catalog)
@@ -110,18 +112,18 @@ class SqlOperations:
         return Page([_operation(row) for row in rows[:limit]], more)
 
     def add_all(self, operations: Collection[Operation]) -> None:
-        """Store new ones; there may be thousands."""
+        """Add operations, possibly thousands."""
         if operations:
-            self.session.execute(insert(OperationRow), [_operation_values(one) for one in operations])
+            self.session.execute(insert(OperationRow), [_operation_values(operation) for operation in operations])
 
     def tally(self, batch: BatchId) -> Tally:
-        """Counted by the database: a batch may have thousands."""
-        where = (OperationRow.status, OperationRow.phase)
+        """Count the operations of a batch by outcome, in SQL since there may be thousands; NotFound."""
+        state = (OperationRow.status, OperationRow.phase)
         same = (OperationRow.catalog, OperationRow.kind, OperationRow.created_at)
-        query = select(*where, func.count(), *same).where(OperationRow.batch == batch).group_by(*where, *same)
+        query = select(*state, func.count(), *same).where(OperationRow.batch == batch).group_by(*state, *same)
         rows = self.session.execute(query).all()
         if not rows:
-            raise NotFound(f"there is no batch {batch} of operations")
+            raise NotFound(f"batch {batch} does not exist")
         first = rows[0]
         kind, outcomes = OperationKind(first.kind), dict[str, int]()
         for status, phase, count, *_ in rows:
@@ -130,24 +132,24 @@ class SqlOperations:
         return Tally(catalog=CatalogName(first.catalog), kind=kind, outcomes=outcomes, created_at=first.created_at)
 
     def targets(self, batch: BatchId) -> Sequence[tuple[CatalogName, str]]:
-        """What the operations of a batch work on."""
+        """List the tables of a batch's operations."""
         rows = self.session.execute(
             select(OperationRow.catalog, OperationRow.target).where(OperationRow.batch == batch)
         )
         return [(CatalogName(catalog), target) for catalog, target in rows]
 
     def pause_all(self, batch: BatchId, now: datetime) -> int:
-        """Those that run and are not to be canceled."""
+        """Pause the running operations of a batch, without those that somebody canceled."""
         running = (OperationRow.status == OperationStatus.RUNNING, OperationRow.cancel_requested.is_(False))
         return self._move(batch, running, status=OperationStatus.PAUSED, updated_at=now)
 
     def resume_all(self, batch: BatchId, now: datetime) -> int:
-        """Those that are paused."""
+        """Resume the paused operations of a batch."""
         paused = (OperationRow.status == OperationStatus.PAUSED,)
         return self._move(batch, paused, status=OperationStatus.RUNNING, updated_at=now)
 
     def cancel_all(self, batch: BatchId, now: datetime) -> int:
-        """What has not begun ends at once; the rest runs to clear away what it has left."""
+        """Cancel a batch: waiting operations end at once, others continue in order to clean up."""
         waiting = (OperationRow.status.in_(_UNFINISHED), OperationRow.phase == WAITING)
         ended = {"status": OperationStatus.CANCELED, "error": "canceled", "ended_at": now, "updated_at": now}
         count = self._move(batch, waiting, cancel_requested=True, **ended)
@@ -155,12 +157,12 @@ class SqlOperations:
         return count + self._move(batch, begun, cancel_requested=True, status=OperationStatus.RUNNING)
 
     def forget_checks(self, before: datetime) -> int:
-        """Of a whole database there may be thousands, each time that somebody asks."""
+        """Remove old checks; one request can add thousands."""
         old = delete(OperationRow).where(OperationRow.kind == OperationKind.CHECK, OperationRow.ended_at < before)
         return len(self.session.execute(old.returning(OperationRow.number)).all())
 
-    def _move(self, batch: BatchId, those: Sequence[ColumnElement[bool]], **values: Any) -> int:
-        moved = update(OperationRow).where(OperationRow.batch == batch, *those).values(**values)
+    def _move(self, batch: BatchId, conditions: Sequence[ColumnElement[bool]], **values: Any) -> int:
+        moved = update(OperationRow).where(OperationRow.batch == batch, *conditions).values(**values)
         return len(self.session.execute(moved.returning(OperationRow.number)).all())
 
 

@@ -1,4 +1,4 @@
-"""Optimizers in the database. What each hears and says changes columns of its own: none undoes another."""
+"""Optimizers in the database. Heartbeats and requests change different columns, so none overwrites another."""
 
 from __future__ import annotations
 
@@ -23,37 +23,37 @@ class SqlOptimizers:
     session: ReadSession
 
     def put(self, optimizer: Optimizer) -> None:
-        """Insert or replace."""
+        """Insert or replace an optimizer."""
         values = {name: getattr(optimizer, name) for name in Optimizer.__slots__}
         upsert(self.session, OptimizerRow, {"group_name": values.pop("group"), **values})
 
     def find(self, optimizer_id: str) -> Optimizer | None:
-        """By its id."""
+        """Find an optimizer by id."""
         row = self.session.get(OptimizerRow, optimizer_id)
         return None if row is None else _optimizer(row)
 
     def saw(self, optimizer_id: str, now: datetime, memory: Mapping[str, int]) -> Optimizer | None:
-        """Note that it was heard; None when it is not registered."""
+        """Record a heartbeat; None when the optimizer is not registered."""
         values = {"last_seen_at": now, **({"memory": dict(memory)} if memory else {})}
-        return self._changed(optimizer_id, values)
+        return self._update(optimizer_id, values)
 
     def ask(self, optimizer_id: str, *, draining: bool, stopping: bool, reason: str | None) -> Optimizer | None:
-        """Note what it is asked to do; None when it is not registered."""
-        return self._changed(optimizer_id, {"draining": draining, "stopping": stopping, "reason": reason})
+        """Record a request to drain or stop; None when the optimizer is not registered."""
+        return self._update(optimizer_id, {"draining": draining, "stopping": stopping, "reason": reason})
 
-    def _changed(self, optimizer_id: str, values: Mapping[str, Any]) -> Optimizer | None:
+    def _update(self, optimizer_id: str, values: Mapping[str, Any]) -> Optimizer | None:
         changing = update(OptimizerRow).where(OptimizerRow.id == optimizer_id).values(**values)
         returning = changing.returning(OptimizerRow).execution_options(populate_existing=True)
         row = self.session.scalar(returning)
         return None if row is None else _optimizer(row)
 
     def list(self) -> Sequence[Optimizer]:
-        """All, by group and id."""
+        """List all optimizers by group and id."""
         query = select(OptimizerRow).order_by(OptimizerRow.group_name, OptimizerRow.id)
         return [_optimizer(row) for row in self.session.scalars(query)]
 
     def remove(self, optimizer_id: str) -> None:
-        """Forget it."""
+        """Remove an optimizer."""
         self.session.execute(delete(OptimizerRow).where(OptimizerRow.id == optimizer_id))
 
 

@@ -1,4 +1,4 @@
-"""Places that meet others: which tables' files lie in or around some locations."""
+"""Overlapping locations: finds tables whose files are inside or around given locations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from catalog.removal.purge import UsedLocation
 from catalog.tables.relation import Relation
 from firn.protocol.dropped import DroppedState
 from firn.protocol.locations import list_spellings, overlaps
-from server.store.catalogs import begins
+from server.store.catalogs import starts_with
 from server.store.relations import to_relation
 from server.store.rows import (
     CatalogRow,
@@ -41,116 +41,130 @@ def find_overlaps(
     but_for_hive_of: Relation | None = None,
     only_tables: bool = False,
 ) -> Iterator[UsedLocation]:
-    """Places of live, dropped and Hive tables that overlap one of these, however either is written.
+    """Find locations of live, dropped and Hive tables that overlap one of `locations`, in any spelling.
 
-    The database finds what may, by how locations are usually written, and all that are written oddly; the comparison
-    of all their readings decides.
+    The database selects candidates by the usual spellings, and all unusual ones.  A comparison of all interpretations
+    then decides.
     """
-    wanted = {reading for location in locations for reading in list_readings(location)}
-    for place in (
-        *_live(session, wanted, but_for),
-        *_dropped(session, wanted, but_for, in_purge=in_purge),
-        *(() if only_tables else _hive(session, wanted, but_for_hive_of)),
-        *(() if only_tables else _baselines(session, wanted, but_for_hive_of)),
+    requested = {reading for location in locations for reading in list_readings(location)}
+    for used in (
+        *_find_live(session, requested, but_for),
+        *_find_dropped(session, requested, but_for, in_purge=in_purge),
+        *(() if only_tables else _find_hive(session, requested, but_for_hive_of)),
+        *(() if only_tables else _find_baselines(session, requested, but_for_hive_of)),
     ):
-        if any(overlaps(one, other) for one in list_readings(place.location) for other in wanted):
-            yield place
+        if any(overlaps(reading, other) for reading in list_readings(used.location) for other in requested):
+            yield used
 
 
-def _live(session: ReadSession, wanted: Collection[str], but_for: Collection[UUID]) -> Iterator[UsedLocation]:
+def _find_live(session: ReadSession, requested: Collection[str], but_for: Collection[UUID]) -> Iterator[UsedLocation]:
     query = select(RelationRow).where(
         RelationRow.id.not_in(but_for),
         or_(RelationRow.owner_id.is_(None), RelationRow.owner_id.not_in(but_for)),
         or_(
-            _near(RelationRow.location, wanted),
-            _near(RelationRow.metadata_location, wanted),
+            _may_overlap(RelationRow.location, requested),
+            _may_overlap(RelationRow.metadata_location, requested),
             cast(RelationRow.former_locations, Text) != "[]",
         ),
     )
     for relation in map(to_relation, session.scalars(query)):
-        yield from _places_of(f"{relation.catalog}.{relation.name}", relation)
+        yield from _list_locations(f"{relation.catalog}.{relation.name}", relation)
 
 
-def _dropped(
-    session: ReadSession, wanted: Collection[str], but_for: Collection[UUID], *, in_purge: bool
+def _find_dropped(
+    session: ReadSession, requested: Collection[str], but_for: Collection[UUID], *, in_purge: bool
 ) -> Iterator[UsedLocation]:
     query = select(DroppedRelationRow).where(
         DroppedRelationRow.id.not_in(but_for),
         or_(
-            _near(DroppedRelationRow.location, wanted),
-            _near(DroppedRelationRow.metadata_location, wanted),
+            _may_overlap(DroppedRelationRow.location, requested),
+            _may_overlap(DroppedRelationRow.metadata_location, requested),
             cast(DroppedRelationRow.relation, Text).not_like(_NO_FORMER),
         ),
     )
     if not in_purge:
         query = query.join(DroppedRow, DroppedRow.id == DroppedRelationRow.dropped_id)
         query = query.where(DroppedRow.state == DroppedState.DROPPED)
-    for relation in map(stored_relation, session.scalars(query)):
+    for relation in map(load_stored_relation, session.scalars(query)):
         if relation.owner_id not in but_for:
-            yield from _places_of(f"{relation.catalog}.{relation.name}, which was dropped,", relation)
+            yield from _list_locations(f"{relation.catalog}.{relation.name}, which was dropped,", relation)
 
 
-def _hive(session: ReadSession, wanted: Collection[str], but_for: Relation | None) -> Iterator[UsedLocation]:
-    """Hive tables, but for the one that this relation is linked to, also where another catalog lists it."""
-    own = set() if but_for is None else set(_beside(session, but_for))
+def _find_hive(session: ReadSession, requested: Collection[str], but_for: Relation | None) -> Iterator[UsedLocation]:
+    """Find Hive tables, without the one that this relation is linked to, in any catalog."""
+    own = set() if but_for is None else set(_find_metastore_catalogs(session, but_for))
     query = select(HiveTableRow.catalog, HiveTableRow.database, HiveTableRow.name, HiveTableRow.location)
-    for catalog, database, name, location in session.execute(query.where(_near(HiveTableRow.location, wanted))):
+    for catalog, database, name, location in session.execute(
+        query.where(_may_overlap(HiveTableRow.location, requested))
+    ):
         if but_for is None or catalog not in own or f"{database}.{name}" != but_for.hive_name:
             yield UsedLocation(f"the Hive table {database}.{name}", location)
 
 
-def _beside(session: ReadSession, relation: Relation) -> Iterator[str]:
-    """Catalogs of the same metastore."""
+def _find_metastore_catalogs(session: ReadSession, relation: Relation) -> Iterator[str]:
+    """List the catalogs of the same metastore."""
     own = select(CatalogRow.metastore_uri).where(CatalogRow.name == relation.catalog).scalar_subquery()
     yield from session.scalars(select(CatalogRow.name).where(CatalogRow.metastore_uri == own))
 
 
-def _baselines(session: ReadSession, wanted: Collection[str], but_for: Relation | None) -> Iterator[UsedLocation]:
-    """Partitions of linked tables, dropped ones too: they may lie anywhere, and Hive reads them."""
+def _find_baselines(
+    session: ReadSession, requested: Collection[str], but_for: Relation | None
+) -> Iterator[UsedLocation]:
+    """Find partitions of linked tables, also of dropped ones: they can be anywhere, and Hive reads them."""
     query = select(RelationRow.hive_name, PartitionBaselineRow.location)
     query = query.outerjoin_from(PartitionBaselineRow, RelationRow, RelationRow.id == PartitionBaselineRow.relation_id)
     if but_for is not None:
         query = query.where(PartitionBaselineRow.relation_id != but_for.id)
-    for name, location in session.execute(query.where(_near(PartitionBaselineRow.location, wanted))):
+    for name, location in session.execute(query.where(_may_overlap(PartitionBaselineRow.location, requested))):
         yield UsedLocation(f"the Hive table {name or 'of a dropped table'}", location)
 
 
-def _places_of(used_by: str, relation: Relation) -> Iterator[UsedLocation]:
+def _list_locations(used_by: str, relation: Relation) -> Iterator[UsedLocation]:
     for location in (relation.location, relation.metadata_location, *relation.former_locations):
         if location is not None:
             yield UsedLocation(used_by, location)
 
 
-def _near(column: InstrumentedAttribute[Any], wanted: Collection[str]) -> ColumnElement[bool]:
-    """Whether what the column names may hold or lie in one of these places."""
-    inside = [begins(column, one) for place in wanted for one in list_spellings(place) if one.endswith("/")]
-    around = {one for place in wanted for above in lineage(place) for one in list_spellings(above)}
-    anywhere = [one for place in wanted if place.startswith(ANY_HOST) for one in _on_any_host(column, place)]
+def _may_overlap(column: InstrumentedAttribute[Any], requested: Collection[str]) -> ColumnElement[bool]:
+    """Build the condition that a column's location may contain, or be inside, one of these locations."""
+    inside = [
+        starts_with(column, spelling)
+        for location in requested
+        for spelling in list_spellings(location)
+        if spelling.endswith("/")
+    ]
+    around = {spelling for location in requested for parent in lineage(location) for spelling in list_spellings(parent)}
+    anywhere = [
+        condition
+        for location in requested
+        if location.startswith(ANY_HOST)
+        for condition in _match_any_host(column, location)
+    ]
     return or_(column.in_(sorted(around)), *inside, *anywhere, _is_odd(column))
 
 
-def _on_any_host(column: InstrumentedAttribute[Any], place: str) -> Iterator[ColumnElement[bool]]:
-    path = place.removeprefix(ANY_HOST)
+def _match_any_host(column: InstrumentedAttribute[Any], location: str) -> Iterator[ColumnElement[bool]]:
+    path = location.removeprefix(ANY_HOST)
     yield column.contains(f"{path}/", autoescape=True)
-    for above in (*lineage(path), ""):
-        yield column.endswith(above, autoescape=True) if above else column.not_like("%://%/_%")
-        yield column.endswith(f"{above}/", autoescape=True)
+    for parent in (*lineage(path), ""):
+        yield column.endswith(parent, autoescape=True) if parent else column.not_like("%://%/_%")
+        yield column.endswith(f"{parent}/", autoescape=True)
 
 
 def _is_odd(column: InstrumentedAttribute[Any]) -> ColumnElement[bool]:
-    """Read by some programs as another path than is written: those are compared in Python."""
+    """Build the condition for unusual spellings, which programs interpret differently; Python compares these."""
     doubled = (column.like(pattern) for pattern in ("%//%//%", "/%//%", "file:/_%//%"))
     dotted = (column.like(pattern) for pattern in ("%/./%", "%/../%", "%/.", "%/..", "%?%", "%#%"))
     return or_(column.contains("%", autoescape=True), *doubled, *dotted)
 
 
-def stored_relation(row: DroppedRelationRow) -> Relation:
-    """A relation as it was when it was dropped: JSON as the columns' own types."""
-    made: dict[str, Any] = dict(row.relation)
+def load_stored_relation(row: DroppedRelationRow) -> Relation:
+    """Load a relation as of its drop, converting JSON to the types of the columns."""
+    values: dict[str, Any] = dict(row.relation)
     for column in _COLUMNS:
-        text = made.get(column.key)
+        text = values.get(column.key)
         if text is not None and isinstance(column.type, Uuid):
-            made[column.key] = UUID(text)
+            values[column.key] = UUID(text)
         elif text is not None and isinstance(column.type, UtcDateTime):
-            made[column.key] = datetime.fromisoformat(text)
-    return to_relation(RelationRow(**made))
+            values[column.key] = datetime.fromisoformat(text)
+    return to_relation(RelationRow(**values))

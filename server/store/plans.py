@@ -19,7 +19,7 @@ class SqlPlans:
     session: ReadSession
 
     def add(self, plan: ScanPlan) -> None:
-        """Store a new one."""
+        """Add a plan."""
         row = ScanPlanRow(
             id=plan.id,
             table_uuid=plan.table_uuid,
@@ -33,16 +33,16 @@ class SqlPlans:
         self.session.add(row)
 
     def find(self, plan_id: PlanId) -> ScanPlan | None:
-        """The plan, also one that has expired or is cancelled; None when there is none."""
+        """Find a plan, also an expired or cancelled one; None when it does not exist."""
         row = self.session.get(ScanPlanRow, plan_id)
         return None if row is None else _plan(row)
 
     def cancel(self, plan_id: PlanId) -> None:
-        """Mark it as no longer wanted."""
+        """Mark a plan as cancelled."""
         self.session.execute(update(ScanPlanRow).where(ScanPlanRow.id == plan_id).values(cancelled=True))
 
     def remove_expired(self, now: datetime) -> int:
-        """Forget what nobody may fetch any more; how many."""
+        """Remove expired plans; returns their number."""
         gone = self.session.execute(delete(ScanPlanRow).where(ScanPlanRow.expires_at < now).returning(ScanPlanRow.id))
         return len(gone.all())
 

@@ -1,7 +1,7 @@
-"""Statements of the hot paths: compiled once, run on the bare connection of a transaction.
+"""Statements of the hot paths, compiled once and executed on the raw connection of a transaction.
 
-SQLAlchemy builds the statement, converts the values and names the errors, as ever. What is left out is its execution,
-which takes ten times as long as SQLite's for a statement that touches one row.
+SQLAlchemy still builds the statement, converts the values and classifies the errors.  Only its execution is skipped,
+which takes ten times as long as SQLite's for a statement on one row.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Processor = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class _Bind:
-    """One value of a statement: its name, what it is when nobody gives it, and how the database takes it."""
+    """One value of a statement: its name, its default, and its conversion for the database."""
 
     name: str
     default: Any
@@ -35,7 +35,7 @@ class _Bind:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A statement for one database."""
+    """A statement compiled for one database."""
 
     sql: str
     binds: Sequence[_Bind]
@@ -43,59 +43,59 @@ class Compiled:
     row: Any
     """A class of named tuples."""
     columns: Sequence[tuple[int, Processor]]
-    """Where values have to be made into something else, and by what."""
+    """The positions of values that need a conversion, with the conversions."""
 
-    def given(self, values: Mapping[str, Any]) -> Any:
-        """The values as the driver takes them; KeyError when one is missing."""
+    def bind(self, values: Mapping[str, Any]) -> Any:
+        """Convert the values for the driver; KeyError when one is missing."""
         if self.positional:
             return tuple(bind.of(values) for bind in self.binds)
         return {bind.name: bind.of(values) for bind in self.binds}
 
     def rows(self, cursor: Any) -> list[tuple[Any, ...]]:
-        """What was found or returned, with the types of the columns."""
+        """Fetch the rows, with the types of the columns."""
         if cursor.description is None:
             return []
-        found: list[tuple[Any, ...]] = cursor.fetchall()
-        return [self._processed(values) for values in found] if self.columns else found
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+        return [self._convert(values) for values in rows] if self.columns else rows
 
-    def _processed(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        made = list(values)
-        for place, process in self.columns:
-            made[place] = process(made[place])
-        return tuple(made)
+    def _convert(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        converted = list(values)
+        for position, process in self.columns:
+            converted[position] = process(converted[position])
+        return tuple(converted)
 
 
 class PreparedStatement:
-    """A statement with named values, none of which expands; ValueError where SQLAlchemy would fill in more."""
+    """A statement with named values, none of which expands; ValueError where SQLAlchemy would add values."""
 
     def __init__(self, statement: Any) -> None:
         self._statement = statement
         self._compiled: dict[str, Compiled] = {}
 
     def first(self, session: ReadSession, values: Mapping[str, Any]) -> Any:
-        """The first row with its columns as attributes, or None; errors as from the session itself."""
+        """Fetch the first row with its columns as attributes, or None; raises the errors of the session."""
         compiled, rows = self._run(session, values)
         return compiled.row._make(rows[0]) if rows else None
 
     def all(self, session: ReadSession, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        """All rows, the values of each in the order of its columns; the session's transaction is the statement's."""
+        """Fetch all rows, with values in the order of the columns, in the session's transaction."""
         return self._run(session, values)[1]
 
     def _run(self, session: ReadSession, values: Mapping[str, Any]) -> tuple[Compiled, list[tuple[Any, ...]]]:
         connection = session.connection()
         compiled = self.on(connection.dialect)
-        given = compiled.given(values)
+        bound = compiled.bind(values)
         cursor = connection.connection.cursor()
         try:
-            cursor.execute(compiled.sql, given)
-            found = compiled.rows(cursor)
+            cursor.execute(compiled.sql, bound)
+            rows = compiled.rows(cursor)
             cursor.close()
         except connection.dialect.loaded_dbapi.Error as error:
-            raise _as_ever(connection, cursor, compiled.sql, values, error) from error
-        return compiled, found
+            raise _build_error(connection, cursor, compiled.sql, values, error) from error
+        return compiled, rows
 
     def on(self, dialect: Dialect) -> Compiled:
-        """The statement for this database."""
+        """Compile the statement for a database."""
         compiled = self._compiled.get(dialect.name)
         if compiled is None:
             compiled = self._compiled[dialect.name] = _compile(self._statement, dialect)
@@ -105,7 +105,7 @@ class PreparedStatement:
 def _compile(statement: Any, dialect: Dialect) -> Compiled:
     compiled = statement.compile(dialect=dialect)
     if getattr(compiled, "prefetch", None):
-        raise ValueError(f"SQLAlchemy would fill in {[column.name for column in compiled.prefetch]}")
+        raise ValueError(f"SQLAlchemy would add values for {[column.name for column in compiled.prefetch]}")
     columns = list(statement.exported_columns)
     processors = [column.type.dialect_impl(dialect).result_processor(dialect, None) for column in columns]
     names = compiled.positiontup or list(compiled.binds)
@@ -113,8 +113,8 @@ def _compile(statement: Any, dialect: Dialect) -> Compiled:
         sql=str(compiled),
         binds=[_bind(compiled.binds[name], dialect) for name in names],
         positional=bool(compiled.positiontup),
-        row=namedtuple("Found", [column.name for column in columns]),  # noqa: PYI024 (its columns come with the statement)
-        columns=[(place, process) for place, process in enumerate(processors) if process is not None],
+        row=namedtuple("FetchedRow", [column.name for column in columns]),  # noqa: PYI024 (the statement defines the columns)
+        columns=[(position, process) for position, process in enumerate(processors) if process is not None],
     )
 
 
@@ -122,13 +122,13 @@ def _bind(bind: Any, dialect: Dialect) -> _Bind:
     return _Bind(bind.key, bind.effective_value, bind.required, bind.type.dialect_impl(dialect).bind_processor(dialect))
 
 
-def _as_ever(connection: Connection, cursor: Any, sql: str, values: Mapping[str, Any], error: Any) -> Exception:
-    """The exception that SQLAlchemy would have raised, after it has thrown away a connection that is gone."""
+def _build_error(connection: Connection, cursor: Any, sql: str, values: Mapping[str, Any], error: Any) -> Exception:
+    """Build the exception that SQLAlchemy would raise, after discarding a lost connection."""
     dialect = connection.dialect
-    gone = dialect.is_disconnect(error, connection.connection, cursor)
-    if gone:
+    is_lost = dialect.is_disconnect(error, connection.connection, cursor)
+    if is_lost:
         connection.invalidate(error)
     raised: Exception = DBAPIError.instance(
-        sql, dict(values), error, dialect.loaded_dbapi.Error, connection_invalidated=gone, dialect=dialect
+        sql, dict(values), error, dialect.loaded_dbapi.Error, connection_invalidated=is_lost, dialect=dialect
     )
     return raised

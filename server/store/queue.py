@@ -1,4 +1,4 @@
-"""The queue of jobs as a whole, in the database."""
+"""Statistics and locks of the job queue in the database."""
 
 from __future__ import annotations
 
@@ -32,40 +32,40 @@ class SqlQueue:
     session: ReadSession
 
     def hold(self, group: GroupName) -> None:
-        """SQLite's writers are alone anyway."""
+        """Lock the queue of a group until the transaction ends (SQLite has one writer at a time)."""
         if self.session.get_bind().dialect.name != "sqlite":
             self.session.execute(_HOLD, {"group": group})
 
     def long_leased(self, group: GroupName) -> int:
-        """By the index of the queue."""
+        """Count leased long jobs, by the index of the queue."""
         long = (JobRow.group_name == group, JobRow.status.in_(_LEASED), JobRow.is_long)
         return self.session.scalar(select(func.count()).select_from(JobRow).where(*long)) or 0
 
     def ran_since(self, group: GroupName, since: datetime) -> Sequence[SlotRun]:
-        """Those that have ended by one index, those that have not by another."""
+        """List the slot use of jobs since a time: ended jobs by one index, running ones by another."""
         columns = select(JobRow.catalog, JobRow.relation_id, JobRow.leased_at, JobRow.ended_at)
         had_a_slot = columns.where(JobRow.group_name == group, JobRow.leased_at.is_not(None))
         ended = self.session.execute(had_a_slot.where(JobRow.ended_at >= since)).all()
         leased = self.session.execute(had_a_slot.where(JobRow.status.in_(_LEASED))).all()
         return [
-            SlotRun(catalog=CatalogName(catalog), table=RelationId(table), since=begun, until=until)
-            for catalog, table, begun, until in (*ended, *leased)
-            if begun is not None
+            SlotRun(catalog=CatalogName(catalog), table=RelationId(table), since=started, until=until)
+            for catalog, table, started, until in (*ended, *leased)
+            if started is not None
         ]
 
     def pending_seconds(self, group: GroupName) -> Mapping[CatalogName, float]:
-        """By the index of the queue."""
+        """Sum the predicted seconds of pending jobs by catalog, by the index of the queue."""
         query = select(JobRow.catalog, func.sum(JobRow.predicted_seconds)).where(JobRow.group_name == group, _PENDING)
         rows = self.session.execute(query.group_by(JobRow.catalog))
         return {CatalogName(catalog): seconds for catalog, seconds in rows}
 
     def last_was_asked(self, group: GroupName) -> bool:
-        """By an index of when jobs were leased."""
+        """Whether somebody requested the last leased job, by the index on lease times."""
         query = select(JobRow.requested).where(JobRow.group_name == group, JobRow.leased_at.is_not(None))
         return bool(self.session.scalar(query.order_by(JobRow.leased_at.desc()).limit(1)))
 
     def waiting(self) -> Sequence[QueuedJobs]:
-        """By group, kind and priority."""
+        """Count pending jobs by group, kind and priority."""
         by = (JobRow.group_name, JobRow.kind, JobRow.priority)
         query = select(*by, func.count(), func.min(JobRow.created_at), func.min(JobRow.deadline))
         return [
@@ -78,13 +78,13 @@ class SqlQueue:
         ]
 
     def leased(self) -> Mapping[tuple[GroupName, JobKind], int]:
-        """By group and kind."""
+        """Count leased jobs by group and kind."""
         query = select(JobRow.group_name, JobRow.kind, func.count()).where(JobRow.status.in_(_LEASED))
         rows = self.session.execute(query.group_by(JobRow.group_name, JobRow.kind))
         return {(GroupName(group), JobKind(kind)): count for group, kind, count in rows}
 
     def done(self, since: datetime) -> Sequence[FinishedJobs]:
-        """By kind and how they ended."""
+        """Count ended jobs by kind and status."""
         query = select(
             JobRow.kind,
             JobRow.status,
@@ -109,24 +109,24 @@ class SqlQueue:
         ]
 
     def done_by_hour(self, since: datetime) -> Sequence[FinishedInHour]:
-        """By the index of when jobs ended."""
+        """Count ended jobs by hour, by the index on end times."""
         seconds = func.round(extract("epoch", JobRow.ended_at) - 0.5)  # a cast alone rounds on PostgreSQL
         hour = (cast(seconds, BigInteger) // _HOUR).label("hour")
         query = select(hour, JobRow.status, func.count(), func.coalesce(func.sum(JobRow.bytes_freed), 0))
-        found: dict[int, FinishedInHour] = {}
+        hours: dict[int, FinishedInHour] = {}
         for number, status, jobs, freed in self.session.execute(
             query.where(JobRow.ended_at >= since).group_by(hour, JobRow.status).order_by(hour)
         ):
-            one = found.get(number, FinishedInHour(begins=datetime.fromtimestamp(number * _HOUR, UTC)))
-            counts: dict[str, Any] = {str(JobStatus(status)): jobs, "bytes_freed": one.bytes_freed + int(freed)}
-            found[number] = replace(one, **counts)
-        return list(found.values())
+            current = hours.get(number, FinishedInHour(begins=datetime.fromtimestamp(number * _HOUR, UTC)))
+            counts: dict[str, Any] = {str(JobStatus(status)): jobs, "bytes_freed": current.bytes_freed + int(freed)}
+            hours[number] = replace(current, **counts)
+        return list(hours.values())
 
     def overdue(self, now: datetime, *, limit: int) -> Sequence[Job]:
-        """The most overdue first."""
+        """List pending jobs after their deadline, the most overdue first."""
         query = select(JobRow).where(_PENDING, JobRow.deadline < now)
         return [to_job(row) for row in self.session.scalars(query.order_by(JobRow.deadline).limit(limit))]
 
     def count_due(self, now: datetime) -> int:
-        """By their partial index."""
+        """Count tables that the planner has to assess, by a partial index."""
         return self.session.scalar(select(func.count()).where(TableStatsRow.plan_after <= now)) or 0

@@ -26,7 +26,7 @@ from catalog.names import (
 from catalog.ports.page import Page
 from catalog.tables.relation import ListedRelation, Pointer, Relation, RelationKind
 from server.store import cursor as cursors
-from server.store.catalogs import begins, unique_name
+from server.store.catalogs import starts_with, unique_name
 from server.store.prepared_statements import PreparedStatement
 from server.store.rows import KeyedTableRow, RelationRow, VersionRow
 from server.store.session import ReadSession
@@ -70,12 +70,12 @@ class SqlRelations:
     session: ReadSession
 
     def add(self, relation: Relation) -> None:
-        """AlreadyExists when the name is taken, whatever holds it."""
+        """Add a relation; AlreadyExists when any relation has the name."""
         values = to_values(relation) | {"folded": unique_name(self.session, relation.catalog, relation.name.name)}
         if not insert_unless_taken(self.session, RelationRow, values):
-            raise self._taken(relation)
+            raise self._describe_conflict(relation)
 
-    def _taken(self, relation: Relation) -> AlreadyExists:
+    def _describe_conflict(self, relation: Relation) -> AlreadyExists:
         holder = self.holder(relation.catalog, relation.name)
         holds_view = holder is not None and holder.kind in (RelationKind.VIEW, RelationKind.KEYED)
         wants_view = relation.kind in (RelationKind.VIEW, RelationKind.KEYED)
@@ -86,41 +86,41 @@ class SqlRelations:
         )
 
     def get(self, relation_id: RelationId) -> Relation:
-        """NoSuchTable when it is gone."""
+        """Get a relation; NoSuchTable."""
         row = _GET.first(self.session, {"id": relation_id})
         if row is None:
-            raise NoSuchTable(f"table {relation_id} does not exist any more")
+            raise NoSuchTable(f"table {relation_id} no longer exists")
         return to_relation(row)
 
     def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, Relation]:
-        """Those that exist, in one query."""
+        """Get existing relations, in one query."""
         rows = self.session.scalars(select(RelationRow).where(RelationRow.id.in_(relation_ids)))
         return {RelationId(row.id): to_relation(row) for row in rows}
 
     def held(self, relation_ids: Collection[RelationId]) -> Collection[RelationId]:
-        """A shared lock on the key, which commits do not meet (SQLite's writers are alone anyway)."""
+        """Lock relations against removal and return them, without those being removed; commits can continue."""
         query = select(RelationRow.id).where(RelationRow.id.in_(relation_ids))
         shared = query.with_for_update(read=True, key_share=True, skip_locked=True)
-        return {RelationId(one) for one in self.session.scalars(shared)}
+        return {RelationId(key) for key in self.session.scalars(shared)}
 
     def find(self, catalog: CatalogName, name: TableName) -> Relation | None:
-        """By its full name."""
-        given = {"catalog": catalog, "namespace": encode_namespace(name.namespace), "name": name.name}
-        row = _FIND.first(self.session, given)
+        """Find a relation by its full name."""
+        values = {"catalog": catalog, "namespace": encode_namespace(name.namespace), "name": name.name}
+        row = _FIND.first(self.session, values)
         return None if row is None else to_relation(row)
 
     def holder(self, catalog: CatalogName, name: TableName) -> Relation | None:
-        """What keeps a second relation from having this name: the one that has it, or one like it but for case."""
-        given = {
+        """Find the relation with this name, or with one that differs only in case if the catalog ignores case."""
+        values = {
             "catalog": catalog,
             "namespace": encode_namespace(name.namespace),
             "folded": unique_name(self.session, catalog, name.name),
         }
-        row = _HOLDER.first(self.session, given)
+        row = _HOLDER.first(self.session, values)
         return None if row is None else to_relation(row)
 
     def stores_of(self, owner_id: RelationId) -> Sequence[Relation]:
-        """A keyed table's stores."""
+        """List a keyed table's stores."""
         return [to_relation(row) for row in self.session.execute(_STORES, {"owner_id": owner_id})]
 
     def list(
@@ -133,7 +133,7 @@ class SqlRelations:
         cursor: str | None = None,
         search: str | None = None,
     ) -> Page[Relation]:
-        """By namespace and name; `search` is a part of a full name, dots included."""
+        """List relations by namespace and name; `search` is a part of a full name, dots included."""
         query = select(RelationRow).where(RelationRow.catalog == catalog, RelationRow.kind.in_(kinds))
         if namespace is not None:
             query = query.where(RelationRow.namespace == encode_namespace(namespace))
@@ -156,51 +156,51 @@ class SqlRelations:
         limit: int,
         cursor: str | None = None,
     ) -> Page[ListedRelation]:
-        """What is in a namespace, by name, without the rest of each row."""
+        """List the names and kinds of relations in a namespace, by name, without the other columns."""
         path = encode_namespace(namespace)
         _, after = ("", "") if cursor is None else cursors.decode_texts(cursor, 2)  # no name is empty
-        given = {"catalog": catalog, "namespace": path, "after": after, "most": limit + 1}
-        rows = _NAMES.all(self.session, given | dict(zip(_KIND_BINDS, cycle(kinds), strict=False)))
+        values = {"catalog": catalog, "namespace": path, "after": after, "most": limit + 1}
+        rows = _NAMES.all(self.session, values | dict(zip(_KIND_BINDS, cycle(kinds), strict=False)))
         more = cursors.encode(path, rows[limit - 1][0]) if len(rows) > limit else None
         return Page([ListedRelation(name, _KINDS[kind]) for name, kind in rows[:limit]], more)
 
     def below(self, catalog: CatalogName, namespace: Namespace, *, limit: int) -> Sequence[Relation]:
-        """In a namespace and in all below it, by name; no stores."""
+        """List the relations in a namespace and all namespaces below, by name, without stores."""
         path = encode_namespace(namespace)
         query = select(RelationRow).where(
             RelationRow.catalog == catalog,
             RelationRow.owner_id.is_(None),
-            or_(RelationRow.namespace == path, begins(RelationRow.namespace, path + SEPARATOR)),
+            or_(RelationRow.namespace == path, starts_with(RelationRow.namespace, path + SEPARATOR)),
         )
         rows = self.session.scalars(query.order_by(RelationRow.namespace, RelationRow.name).limit(limit))
         return [to_relation(row) for row in rows]
 
     def linked_to_hive(self, catalog: CatalogName) -> Sequence[Relation]:
-        """Relations that were upgraded from Hive tables and are still linked."""
+        """List the relations that are linked to Hive tables."""
         query = select(RelationRow).where(RelationRow.catalog == catalog, RelationRow.hive_name.is_not(None))
         return [to_relation(row) for row in self.session.scalars(query.order_by(RelationRow.hive_name))]
 
     def of_hives(self, catalog: CatalogName, hive_names: Collection[str]) -> Mapping[str, Relation]:
-        """What some of these Hive tables were upgraded to."""
+        """Find the relations that some of these Hive tables were upgraded to."""
         query = select(RelationRow).where(RelationRow.catalog == catalog, RelationRow.hive_name.in_(hive_names))
-        found = [to_relation(row) for row in self.session.scalars(query)]
-        return {one.hive_name: one for one in found if one.hive_name is not None}
+        relations = [to_relation(row) for row in self.session.scalars(query)]
+        return {relation.hive_name: relation for relation in relations if relation.hive_name is not None}
 
     def of_hive(self, catalog: CatalogName, hive_name: str) -> Relation | None:
-        """What a Hive table was upgraded to."""
+        """Find the relation that a Hive table was upgraded to."""
         query = select(RelationRow).where(RelationRow.catalog == catalog, RelationRow.hive_name == hive_name)
         row = self.session.scalars(query).first()
         return None if row is None else to_relation(row)
 
     def over(self, locations: Collection[str]) -> Sequence[Relation]:
-        """Relations over one of these locations, of all catalogs."""
+        """List the relations of all catalogs at one of these locations."""
         query = select(RelationRow).where(RelationRow.location.in_(sorted(locations))).order_by(RelationRow.id)
         return [to_relation(row) for row in self.session.scalars(query)]
 
     def move_pointer(self, relation: Relation, to: Pointer, now: datetime) -> bool:
-        """Compare-and-set by version; a location that it leaves is remembered, its older files stay there."""
-        left = () if to.location == relation.location else (relation.location,)
-        former = dict.fromkeys((*relation.former_locations, *left, *to.also_at))
+        """Move the metadata pointer, compare-and-set by version; remembers an old location, where older files stay."""
+        previous = () if to.location == relation.location else (relation.location,)
+        former = dict.fromkeys((*relation.former_locations, *previous, *to.also_at))
         moved = _MOVE.first(
             self.session,
             {
@@ -216,28 +216,28 @@ class SqlRelations:
         return moved is not None
 
     def rename(self, relation: Relation, to: TableName) -> None:
-        """AlreadyExists when the new name is taken. Nothing but the name is written: a commit may just have landed."""
+        """Rename a relation; AlreadyExists. Writes only the name, because a commit may have changed other columns."""
         renamed = update(RelationRow).where(RelationRow.id == relation.id).returning(RelationRow.id)
         unique = unique_name(self.session, relation.catalog, to.name)
         names = {"namespace": encode_namespace(to.namespace), "name": to.name, "folded": unique}
         try:
             with self.session.begin_nested():
-                done = self.session.execute(renamed.values(**names))
-                if done.scalar_one_or_none() is None:
+                result = self.session.execute(renamed.values(**names))
+                if result.scalar_one_or_none() is None:
                     raise NoSuchTable(f"Table does not exist: {relation.name}")
         except IntegrityError as error:
-            raise self._taken(replace(relation, name=to)) from error
+            raise self._describe_conflict(replace(relation, name=to)) from error
 
 
 def to_values(relation: Relation) -> dict[str, Any]:
-    """As the columns of the table hold it, but for what only the table knows."""
+    """Convert a relation to column values, without the columns that only the table has."""
     values = {name: getattr(relation, name) for name in _PLAIN}
     named = {"namespace": encode_namespace(relation.name.namespace), "name": relation.name.name}
     return values | named | {"former_locations": list(relation.former_locations)}
 
 
 def to_relation(row: Any) -> Relation:
-    """Out of a row of the table, or an object that stands for one."""
+    """Convert a row, or an object with the same attributes, to a relation."""
     return Relation(
         id=RelationId(row.id),
         catalog=CatalogName(row.catalog),

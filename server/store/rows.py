@@ -1,4 +1,4 @@
-"""The database's tables. Conversions to and from domain values stand beside the queries of each noun."""
+"""The tables of the catalog. The module with a table's queries converts its rows to domain values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
 
 BigKey = BigInteger().with_variant(Integer, "sqlite")
-"""SQLite numbers rows by itself only in a column of type INTEGER."""
+"""SQLite numbers rows automatically only in a column of type INTEGER."""
 
 
 TO_PLAN = text("plan_after IS NOT NULL")
@@ -32,29 +32,29 @@ TO_COUNT = text("wanted_at IS NOT NULL")
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """Moments in UTC: PostgreSQL keeps the zone, SQLite does not."""
+    """Times in UTC: PostgreSQL stores the zone, SQLite does not."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Refuse a moment without a zone: it could mean anything."""
+        """Convert to UTC; ValueError for a time without a zone, which is ambiguous."""
         if value is None:
             return None
         if value.tzinfo is None:
             raise ValueError(f"{value} has no time zone")
-        moment = value.astimezone(UTC)
-        return moment.replace(tzinfo=None) if dialect.name == "sqlite" else moment
+        in_utc = value.astimezone(UTC)
+        return in_utc.replace(tzinfo=None) if dialect.name == "sqlite" else in_utc
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 (SQLAlchemy's signature)
-        """Say UTC where the database could not."""
+        """Add the zone UTC where the database has none."""
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 class Row(DeclarativeBase):
-    """What all tables share: names of constraints, and how Python types are stored."""
+    """The base of all tables: names of constraints, and column types for Python types."""
 
     metadata = MetaData(
         naming_convention={
@@ -75,7 +75,7 @@ class Row(DeclarativeBase):
 
 
 class CatalogRow(Row):
-    """A named warehouse; no second one may share `normalized` (catalog.names.normalized)."""
+    """A named warehouse; `normalized` is unique (catalog.names.normalize_name)."""
 
     __tablename__ = "catalog"
     __table_args__ = (UniqueConstraint("normalized"),)
@@ -90,7 +90,7 @@ class CatalogRow(Row):
 
 
 class NamespaceRow(Row):
-    """A namespace; `path` is its parts joined by 0x1F, `folded` what no second one may share (Catalog.unique)."""
+    """A namespace; `path` is its parts joined by 0x1F, `folded` is unique in its catalog (Catalog.unique)."""
 
     __tablename__ = "namespace"
     __table_args__ = (UniqueConstraint("catalog", "folded"),)
@@ -109,7 +109,7 @@ class RelationRow(Row):
         UniqueConstraint("catalog", "namespace", "folded"),
         Index("ix_relation_owner", "owner_id"),
         Index("ix_relation_hive", "catalog", "hive_name"),
-        # A location may be longer than what PostgreSQL takes into an ordered index.
+        # A location can exceed the limit of PostgreSQL's ordered indexes.
         Index("ix_relation_location", "location", postgresql_using="hash"),
     )
     id: Mapped[UUID] = mapped_column(primary_key=True)
@@ -129,7 +129,7 @@ class RelationRow(Row):
 
 
 class TableStatsRow(Row):
-    """Counters of one table, advanced by each commit."""
+    """Counters of one table, which each commit updates."""
 
     __tablename__ = "table_stats"
     __table_args__ = (Index("ix_table_stats_plan_after", "plan_after", sqlite_where=TO_PLAN, postgresql_where=TO_PLAN),)
@@ -157,7 +157,7 @@ class TableStatsRow(Row):
 
 
 class FileLayoutRow(Row):
-    """How a table's files lay when they were counted last, and whether they are to be counted again."""
+    """The file layout of a table at the last count, and whether the server must count again."""
 
     __tablename__ = "file_layout"
     __table_args__ = (Index("ix_file_layout_wanted_at", "wanted_at", sqlite_where=TO_COUNT, postgresql_where=TO_COUNT),)
@@ -168,7 +168,7 @@ class FileLayoutRow(Row):
 
 
 class TableStatusRow(Row):
-    """How a table stood when the planner last looked; an index for each order of the list of tables."""
+    """The planner's last assessment of a table, with an index for each order of the list of tables."""
 
     __tablename__ = "table_status"
     __table_args__ = (
@@ -214,7 +214,7 @@ class KeyedTableRow(Row):
 
 
 class VersionRow(Row):
-    """A pair of store heads that readers have been offered."""
+    """A pair of snapshots, one per store, that readers of a keyed table can read together."""
 
     __tablename__ = "version"
     relation_id: Mapped[UUID] = mapped_column(primary_key=True)
@@ -225,7 +225,7 @@ class VersionRow(Row):
 
 
 class CommitEventRow(Row):
-    """One applied commit. A writer's batch is unique per relation, which makes a repeated delivery harmless."""
+    """One applied commit. A writer's batch is unique per relation, so a repeated delivery has no effect."""
 
     __tablename__ = "commit_event"
     __table_args__ = (
@@ -262,7 +262,7 @@ class CommitEventRow(Row):
 
 
 class PolicyRow(Row):
-    """Properties of a catalog (namespace '') or namespace that its tables inherit."""
+    """Properties of a catalog (with namespace '') or namespace, which its tables inherit."""
 
     __tablename__ = "policy"
     catalog: Mapped[str] = mapped_column(String(255), primary_key=True)
@@ -271,7 +271,7 @@ class PolicyRow(Row):
 
 
 class IdempotencyKeyRow(Row):
-    """What a request was answered under its idempotency key."""
+    """The answer to a request with an idempotency key."""
 
     __tablename__ = "idempotency_key"
     key: Mapped[str] = mapped_column(String(255), primary_key=True)
@@ -282,7 +282,7 @@ class IdempotencyKeyRow(Row):
 
 
 class LeaderRow(Row):
-    """Which server does the background work, until when; `term` counts how often that has changed."""
+    """The server that runs the background work, until when; `term` increases when another server takes over."""
 
     __tablename__ = "leader"
     name: Mapped[str] = mapped_column(String(64), primary_key=True)
@@ -292,7 +292,7 @@ class LeaderRow(Row):
 
 
 class HiveTableRow(Row):
-    """A table of a linked metastore, as the last listing saw it: pages are served from here, never live."""
+    """A table of a linked metastore as of the last listing; pages come from this table, never from the metastore."""
 
     __tablename__ = "hive_table"
     catalog: Mapped[str] = mapped_column(String(255), primary_key=True)
@@ -305,13 +305,14 @@ class HiveTableRow(Row):
     ddl_time: Mapped[int | None]
     blockers: Mapped[list[dict[str, Any]]]
     blocked: Mapped[bool]
-    """Whether there are any: counted for whole databases."""
+    """Whether there are blockers, for the counts of databases."""
     seen_at: Mapped[datetime]
 
 
 class PartitionBaselineRow(Row):
-    """One partition of a linked table as it was last synced (docs/protocols.md#hive-sync-and-publish); `partition`
-    '' is the whole table.
+    """The baseline of one partition of a linked table (docs/protocols.md#hive-sync-and-publish).
+
+    An unpartitioned table has one row with the partition ''.
     """
 
     __tablename__ = "hive_baseline"
@@ -322,19 +323,19 @@ class PartitionBaselineRow(Row):
 
 
 class HiveLinkRow(Row):
-    """A linked table's last sync: what the metastore said of the table then, and what differs since."""
+    """The state of a linked table after its last sync and publish."""
 
     __tablename__ = "hive_link"
     relation_id: Mapped[UUID] = mapped_column(primary_key=True)
     link: Mapped[dict[str, Any]]
     differs: Mapped[bool]
-    """Whether the link says so: counted for whole databases."""
+    """Whether the link has drift, for the counts of databases."""
     synced_at: Mapped[datetime]
     given_back_by: Mapped[UUID | None]
 
 
 class HiveEventRow(Row):
-    """What one sync or publish did to one partition of a linked table; the newest of each table are kept."""
+    """The effect of one sync or publish on one partition of a linked table; only the newest of a table are kept."""
 
     __tablename__ = "hive_event"
     __table_args__ = (Index("ix_hive_event_relation", "relation_id", "id"),)
@@ -350,7 +351,7 @@ class HiveEventRow(Row):
 
 
 class StagedBaselinesRow(Row):
-    """What a sync job's commit will make the ground: taken over in that commit's own transaction."""
+    """The plan that a sync or publish job's commit applies to the baselines, in the transaction of the commit."""
 
     __tablename__ = "hive_staged_baseline"
     job_id: Mapped[UUID] = mapped_column(primary_key=True)
@@ -358,7 +359,7 @@ class StagedBaselinesRow(Row):
 
 
 class MetricsReportRow(Row):
-    """What an engine has reported of a scan or commit."""
+    """An engine's report of a scan or commit."""
 
     __tablename__ = "metrics_report"
     __table_args__ = (Index("ix_metrics_report_relation", "relation_id", "id"),)
@@ -375,7 +376,7 @@ class MetricsReportRow(Row):
 
 
 class ScanPlanRow(Row):
-    """A planned scan that clients fetch task by task; `tasks` are lists of (manifest, start, stop)."""
+    """A scan plan that clients fetch task by task; a task is a list of (manifest, start, stop)."""
 
     __tablename__ = "scan_plan"
     __table_args__ = (Index("ix_scan_plan_expires", "expires_at"),)
@@ -390,7 +391,7 @@ class ScanPlanRow(Row):
 
 
 class DroppedRow(Row):
-    """Something that was dropped and is still kept, or whose files are being deleted."""
+    """A dropped table, view or namespace during its retention, or while a purge deletes its files."""
 
     __tablename__ = "dropped"
     __table_args__ = (
@@ -413,7 +414,7 @@ class DroppedRow(Row):
 
 
 class DroppedRelationRow(Row):
-    """A relation's row as it was when it was dropped."""
+    """A relation's row at the time of the drop."""
 
     __tablename__ = "dropped_relation"
     id: Mapped[UUID] = mapped_column(primary_key=True)

@@ -1,4 +1,4 @@
-"""The database's schema: made and upgraded by the migrations, never by hand."""
+"""The schema of the database, which only the migrations create and upgrade."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import migrations
 from catalog.errors import Invalid, Unavailable
 
 _LOCK = 7_203_114_529
-"""PostgreSQL advisory lock: of several servers that start at once, one migrates."""
+"""The key of the PostgreSQL advisory lock that lets only one of several starting servers migrate."""
 _ONE_AT_A_TIME = threading.Lock()
-"""Alembic keeps what it works on in variables of the process."""
+"""Alembic keeps its state in global variables of the process."""
 
 
 def upgrade_schema(engine: Engine) -> None:
-    """Bring the schema up to date; Unavailable when the database cannot be reached, Invalid when it is not ours."""
-    config = alembic_config()
+    """Upgrade the schema; Unavailable when the database cannot be opened, Invalid for a schema of another version."""
+    config = build_alembic_config()
     try:
         with _ONE_AT_A_TIME, engine.execution_options(firn_writes=True).begin() as connection:
             if engine.dialect.name == "postgresql":
@@ -33,13 +33,13 @@ def upgrade_schema(engine: Engine) -> None:
         raise Unavailable(f"the database cannot be opened: {reason}", hint="check FIRN_DATABASE_URL") from error
     except CommandError as error:
         raise Invalid(
-            f"the database's schema is not one of this version of Firn ({error})",
-            hint="start the newer version that has made it, or name another database",
+            f"the schema of the database does not belong to this version of Firn ({error})",
+            hint="start the newer version that created it, or use another database",
         ) from error
 
 
-def alembic_config() -> Config:
-    """Alembic's configuration, wherever the package is installed."""
+def build_alembic_config() -> Config:
+    """Build Alembic's configuration for the installed package."""
     config = Config()
     config.set_main_option("script_location", str(Path(migrations.__file__).parent))
     return config

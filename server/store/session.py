@@ -1,4 +1,4 @@
-"""The engine, and the only place where a transaction begins and commits."""
+"""The database engine, and the sessions that begin and commit all transactions."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session, sessionmaker
 
 from catalog.errors import CommitUnknown, Invalid, Unavailable
-from server.store.group_commit import GroupCommit, first_line
+from server.store.group_commit import GroupCommit, get_first_line
 
 ReadSession = NewType("ReadSession", Session)
 WriteSession = NewType("WriteSession", ReadSession)  # a writer may read; a reader may not write
 
 BUSY_SECONDS = 30
 OTHERS = 0o077
-"""Bits of a file's mode that let others than its owner in."""
+"""Bits of a file's mode that give others than its owner access."""
 CHECKPOINT_MILLISECONDS = 500
 _DATABASES = "write sqlite:////PATH or postgresql+psycopg://USER:PASSWORD@HOST/DATABASE"
 
 
 def open_engine(url: str) -> Engine:
-    """An engine for SQLite (WAL, writers queue) or PostgreSQL (repeatable reads for readers); Invalid for others."""
+    """Open SQLite (WAL, queued writers) or PostgreSQL (repeatable reads for readers); Invalid for others."""
     try:
         backend = make_url(url).get_backend_name()
         if backend == "sqlite":
@@ -37,7 +37,7 @@ def open_engine(url: str) -> Engine:
             return create_engine(url, pool_size=32, max_overflow=64, pool_pre_ping=True)
     except (ArgumentError, ModuleNotFoundError, ValueError) as error:
         raise Invalid(f"the database URL cannot be used: {error}", hint=_DATABASES) from error
-    raise Invalid(f"the database URL names {backend}", hint=_DATABASES)
+    raise Invalid(f"the database URL names {backend}, which Firn does not support", hint=_DATABASES)
 
 
 def _open_sqlite(url: str) -> Engine:
@@ -51,7 +51,7 @@ def _open_sqlite(url: str) -> Engine:
 
 
 def _keep_private(path: str | None) -> None:
-    """The file is for its owner alone; SQLite gives its log the same mode. What else is wrong with it SQLite tells."""
+    """Restrict the file to its owner; SQLite's log gets the same mode. SQLite itself reports other problems."""
     if not path or path == ":memory:" or path.startswith("file:"):
         return
     with suppress(OSError):
@@ -59,14 +59,16 @@ def _keep_private(path: str | None) -> None:
         try:
             if stat.S_IMODE(os.fstat(descriptor).st_mode) & OTHERS:
                 for file in (path, f"{path}-wal", f"{path}-shm"):
-                    with suppress(OSError):  # it is somebody else's, or there is none
+                    with suppress(OSError):  # another user owns it, or it does not exist
                         Path(file).chmod(0o600)
         finally:
             os.close(descriptor)
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
-    connection.isolation_level = None  # the driver's own BEGIN is deferred: two readers that turn writers deadlock
+    connection.isolation_level = (
+        None  # the driver's BEGIN is deferred, so two readers that start writing would deadlock
+    )
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", f"busy_timeout={BUSY_SECONDS * 1000}"):
         connection.execute(f"PRAGMA {pragma}")
 
@@ -78,17 +80,17 @@ def _begin_sqlite(connection: Connection) -> None:
 
 _SESSION: dict[str, Any] = {
     "expire_on_commit": False,
-    "execution_options": {"populate_existing": True},  # a query shows the row as it is, not as it was read before
+    "execution_options": {"populate_existing": True},  # a query returns the current row, not an earlier state
 }
 
 
 def is_writing(session: ReadSession) -> bool:
-    """Whether its transaction is one for writing."""
+    """Whether the session's transaction can write."""
     return bool(session.connection().get_execution_options().get("firn_writes", False))
 
 
 class Sessions:
-    """Transactions over one engine."""
+    """Opens the transactions of one engine."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -96,20 +98,22 @@ class Sessions:
         self._reading = sessionmaker(engine.execution_options(**isolation), **_SESSION)
         writers = engine.execution_options(firn_writes=True)
         self._writing = sessionmaker(writers, **_SESSION)
-        self._group = GroupCommit(writers, self._writing, _failed_commit) if engine.dialect.name == "sqlite" else None
+        self._group = (
+            GroupCommit(writers, self._writing, _classify_commit_error) if engine.dialect.name == "sqlite" else None
+        )
 
     @contextmanager
     def reading(self) -> Iterator[ReadSession]:
-        """A snapshot to read from; nothing that is written here stays."""
-        with answering(), self._reading() as session:
+        """Open a snapshot for reading; the session discards writes."""
+        with translate_errors(), self._reading() as session:
             yield ReadSession(session)
 
     def truncate_log(self) -> bool:
-        """See catalog.ports.store.Database. Writers wait meanwhile, so readers are waited for only briefly."""
+        """See catalog.ports.store.Database. Waits only briefly for readers, because writers wait during the call."""
         if self.engine.dialect.name != "sqlite":
             return True
-        with answering():
-            connection = self.engine.raw_connection()  # outside of a transaction, which SQLAlchemy would begin
+        with translate_errors():
+            connection = self.engine.raw_connection()  # a raw connection, because SQLAlchemy would begin a transaction
         try:
             cursor = connection.cursor()
             cursor.execute(f"PRAGMA busy_timeout={CHECKPOINT_MILLISECONDS}")
@@ -121,8 +125,8 @@ class Sessions:
 
     @contextmanager
     def writing(self) -> Iterator[WriteSession]:
-        """A transaction; see catalog.ports.store.Database.writing for its three outcomes."""
-        with answering():
+        """Open a transaction; see catalog.ports.store.Database.writing for its three outcomes."""
+        with translate_errors():
             if self._group is not None:
                 with self._group.session() as session:
                     yield WriteSession(ReadSession(session))
@@ -133,35 +137,35 @@ class Sessions:
                 try:
                     session.commit()
                 except DBAPIError as error:
-                    raise _failed_commit(error) from error
+                    raise _classify_commit_error(error) from error
 
 
 @contextmanager
-def answering() -> Iterator[None]:
-    """Before its commit a transaction that fails has changed nothing."""
+def translate_errors() -> Iterator[None]:
+    """Translate database errors before the commit into Unavailable or Invalid: the transaction changed nothing."""
     try:
         yield
     except PoolTimeout as error:
         raise Unavailable("every connection to the database is in use", hint="try again") from error
     except DataError as error:
-        raise Invalid(f"the database cannot hold a value: {first_line(error)}") from error
+        raise Invalid(f"the database cannot store a value: {get_first_line(error)}") from error
     except DBAPIError as error:
         if error.connection_invalidated or _is_operational(error):
             raise Unavailable(
-                f"the database does not answer: {first_line(error)}", hint="check the database, then try again"
+                f"the database does not answer: {get_first_line(error)}", hint="check the database, then try again"
             ) from error
         raise
 
 
-def _failed_commit(error: DBAPIError) -> Exception:
-    """A refused COMMIT is known to have changed nothing; one whose answer is missing is not."""
+def _classify_commit_error(error: DBAPIError) -> Exception:
+    """Classify an error of COMMIT: a refusal changed nothing; without an answer the outcome is unknown."""
     code = getattr(error.orig, "sqlite_errorname", None)
     if code in ("SQLITE_BUSY", "SQLITE_FULL", "SQLITE_READONLY", "SQLITE_CONSTRAINT"):
-        return Unavailable(f"the database refused the commit: {first_line(error)}")
+        return Unavailable(f"the database refused the commit: {get_first_line(error)}")
     sqlstate = getattr(error.orig, "sqlstate", None)
     if sqlstate is not None and not sqlstate.startswith(("08", "57")):
-        return Unavailable(f"the database refused the commit: {first_line(error)}")
-    return CommitUnknown(f"the database did not say whether it committed: {first_line(error)}")
+        return Unavailable(f"the database refused the commit: {get_first_line(error)}")
+    return CommitUnknown(f"the database did not say whether it committed: {get_first_line(error)}")
 
 
 def _is_operational(error: DBAPIError) -> bool:

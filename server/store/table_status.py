@@ -1,4 +1,4 @@
-"""How tables stand, in the database: put by the planner, listed in every order by an index."""
+"""The planner's assessments of tables in the database, with an index for each list order."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from server.store.session import ReadSession
 
 _FIELDS = tuple(TableStatus.__slots__)
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
-"""Instead of no commit at all: databases do not agree on where NULL comes in an order."""
+"""Stands for no commit, because databases order NULL differently."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """A column that lists are sorted by, and how its values stand in a cursor."""
+    """A sort column of lists, and the encoding of its values in a cursor."""
 
     column: Any
     descending: bool
@@ -40,85 +40,90 @@ class _Order:
     from_text: Callable[[str], Any]
 
 
-def _count(text: str) -> int:
-    found = int(text)
-    if not 0 <= found < 2**63:
+def _parse_count(text: str) -> int:
+    count = int(text)
+    if not 0 <= count < 2**63:
         raise ValueError(text)
-    return found
+    return count
 
 
-def _moment(text: str) -> datetime:
-    found = datetime.fromisoformat(text)
-    if found.tzinfo is None:
+def _parse_time(text: str) -> datetime:
+    time = datetime.fromisoformat(text)
+    if time.tzinfo is None:
         raise ValueError(text)
-    return found
+    return time
 
 
 _ORDERS: Mapping[Sort, _Order] = {
-    Sort.HEALTH: _Order(TableStatusRow.health, descending=False, to_text=str, from_text=_count),
-    Sort.SIZE: _Order(TableStatusRow.bytes, descending=True, to_text=str, from_text=_count),
-    Sort.FILES: _Order(TableStatusRow.data_files, descending=True, to_text=str, from_text=_count),
-    Sort.PENDING: _Order(TableStatusRow.pending_rows, descending=True, to_text=str, from_text=_count),
+    Sort.HEALTH: _Order(TableStatusRow.health, descending=False, to_text=str, from_text=_parse_count),
+    Sort.SIZE: _Order(TableStatusRow.bytes, descending=True, to_text=str, from_text=_parse_count),
+    Sort.FILES: _Order(TableStatusRow.data_files, descending=True, to_text=str, from_text=_parse_count),
+    Sort.PENDING: _Order(TableStatusRow.pending_rows, descending=True, to_text=str, from_text=_parse_count),
     Sort.LAST_COMMIT: _Order(
-        TableStatusRow.last_commit_at, descending=True, to_text=datetime.isoformat, from_text=_moment
+        TableStatusRow.last_commit_at, descending=True, to_text=datetime.isoformat, from_text=_parse_time
     ),
 }
 
 
 @dataclass(frozen=True)
 class SqlTableStatuses:
-    """See catalog.ports.work.Standings."""
+    """See catalog.ports.work.TableStatuses."""
 
     session: ReadSession
 
     def put(self, table_statuses: Sequence[TableStatus]) -> None:
-        """Insert or replace."""
-        given = [_values(one) for one in sorted(table_statuses, key=lambda one: one.relation_id)]
-        if given:
-            self.session.connection().execute(_putting(self.session.get_bind().dialect.name), given)
+        """Insert or replace assessments."""
+        rows = [_values(status) for status in sorted(table_statuses, key=lambda status: status.relation_id)]
+        if rows:
+            self.session.connection().execute(_build_upsert(self.session.get_bind().dialect.name), rows)
 
     def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, TableStatus]:
-        """Those that exist, in one query."""
+        """Get existing assessments, in one query."""
         rows = self.session.scalars(select(TableStatusRow).where(TableStatusRow.relation_id.in_(relation_ids)))
         return {RelationId(row.relation_id): _table_status(row) for row in rows}
 
     def remove(self, relation_ids: Collection[RelationId]) -> None:
-        """Forget them."""
+        """Remove assessments."""
         self.session.execute(delete(TableStatusRow).where(TableStatusRow.relation_id.in_(relation_ids)))
 
     def long_ago(self, before: datetime, now: datetime, *, limit: int) -> Sequence[RelationId]:
-        """Seen last before then, or after now: the clock was set back since. One question would go through all."""
-        found: list[RelationId] = []
-        for when in (TableStatusRow.looked_at < before, TableStatusRow.looked_at > now):
+        """Find tables assessed before a time, or in the future after the clock was set back.
+
+        Two queries, because one would scan all rows.
+        """
+        relation_ids: list[RelationId] = []
+        for condition in (TableStatusRow.looked_at < before, TableStatusRow.looked_at > now):
             query = (
                 select(TableStatusRow.relation_id)
-                .where(when)
+                .where(condition)
                 .order_by(TableStatusRow.looked_at)
-                .limit(limit - len(found))
+                .limit(limit - len(relation_ids))
             )
-            found += map(RelationId, self.session.scalars(query))
-        return found
+            relation_ids += map(RelationId, self.session.scalars(query))
+        return relation_ids
 
     def list(self, catalog: CatalogName, listing: Listing, *, limit: int, cursor: str | None = None) -> Page[Relation]:
-        """By one index from where the page before has ended."""
+        """List one page, by one index from the end of the previous page."""
         query: Any = select(RelationRow, TableStatusRow).join(
             TableStatusRow, TableStatusRow.relation_id == RelationRow.id
         )
-        query = _filtered(query.where(TableStatusRow.catalog == catalog, RelationRow.catalog == catalog), listing)
-        query, cursor_of = _by_name(query, cursor) if listing.sort is Sort.NAME else _by(query, listing.sort, cursor)
+        query = _filter(query.where(TableStatusRow.catalog == catalog, RelationRow.catalog == catalog), listing)
+        query, cursor_of = (
+            _order_by_name(query, cursor) if listing.sort is Sort.NAME else _order_by(query, listing.sort, cursor)
+        )
         rows = self.session.execute(query.limit(limit + 1)).all()
         more = cursor_of(*rows[limit - 1]) if len(rows) > limit else None
         return Page([to_relation(relation) for relation, _ in rows[:limit]], more)
 
     def worst(self, *, limit: int) -> Sequence[tuple[Relation, TableStatus]]:
-        """The least healthy of all catalogs."""
+        """List the least healthy tables of all catalogs."""
         query = select(RelationRow, TableStatusRow).join(TableStatusRow, TableStatusRow.relation_id == RelationRow.id)
         query = query.order_by(TableStatusRow.health, TableStatusRow.relation_id).limit(limit)
         return [(to_relation(relation), _table_status(row)) for relation, row in self.session.execute(query)]
 
     def by_health(self, grades: Mapping[str, int]) -> Mapping[str, int]:
-        """How many tables there are of each grade, which is named with the least health that it takes."""
-        highest_first = sorted(grades.items(), key=lambda one: one[1], reverse=True)
+        """Count tables by grade; `grades` has the lowest health of each grade."""
+        highest_first = sorted(grades.items(), key=lambda grade: grade[1], reverse=True)
         grade = case(*[(TableStatusRow.health >= least, name) for name, least in highest_first]).label("grade")
         query = select(grade, func.count()).group_by("grade")
         counted = {str(name): int(tables) for name, tables in self.session.execute(query)}
@@ -128,7 +133,7 @@ class SqlTableStatuses:
 _CursorOf = Callable[[RelationRow, TableStatusRow], str]
 
 
-def _filtered(query: Any, listing: Listing) -> Any:
+def _filter(query: Any, listing: Listing) -> Any:
     query = query.where(RelationRow.kind.in_(listing.kinds))
     if listing.namespace is not None:
         query = query.where(RelationRow.namespace == encode_namespace(listing.namespace))
@@ -140,7 +145,7 @@ def _filtered(query: Any, listing: Listing) -> Any:
     return query
 
 
-def _by_name(query: Any, cursor: str | None) -> tuple[Any, _CursorOf]:
+def _order_by_name(query: Any, cursor: str | None) -> tuple[Any, _CursorOf]:
     if cursor is not None:
         after = cursors.decode_texts(cursor, 2)
         query = query.where(tuple_(RelationRow.namespace, RelationRow.name) > tuple_(*after))
@@ -148,14 +153,14 @@ def _by_name(query: Any, cursor: str | None) -> tuple[Any, _CursorOf]:
     return query, lambda relation, _: cursors.encode(relation.namespace, relation.name)
 
 
-def _by(query: Any, sort: Sort, cursor: str | None) -> tuple[Any, _CursorOf]:
+def _order_by(query: Any, sort: Sort, cursor: str | None) -> tuple[Any, _CursorOf]:
     order = _ORDERS[sort]
-    place = tuple_(order.column, TableStatusRow.relation_id)
+    position = tuple_(order.column, TableStatusRow.relation_id)
     if cursor is not None:
-        value, last = _decoded(order, cursor)
+        value, last = _decode_cursor(order, cursor)
         after = tuple_(bindparam(None, value, type_=order.column.type), bindparam(None, last, type_=_ID.type))
-        query = query.where(place < after if order.descending else place > after)
-    directed = [one.desc() if order.descending else one for one in (order.column, TableStatusRow.relation_id)]
+        query = query.where(position < after if order.descending else position > after)
+    directed = [column.desc() if order.descending else column for column in (order.column, TableStatusRow.relation_id)]
     return query.order_by(*directed), lambda _, row: cursors.encode(
         order.to_text(getattr(row, order.column.key)), row.relation_id.hex
     )
@@ -164,16 +169,16 @@ def _by(query: Any, sort: Sort, cursor: str | None) -> tuple[Any, _CursorOf]:
 _ID = TableStatusRow.relation_id
 
 
-def _decoded(order: _Order, cursor: str) -> tuple[Any, UUID]:
+def _decode_cursor(order: _Order, cursor: str) -> tuple[Any, UUID]:
     value, last = cursors.decode_texts(cursor, 2)
     try:
         return order.from_text(value), UUID(last)
     except ValueError as error:
-        raise Invalid("invalid page cursor", hint="use the cursor of the page before, unchanged") from error
+        raise Invalid("invalid page cursor", hint="use the cursor of the previous page unchanged") from error
 
 
 @cache
-def _putting(dialect: str) -> Any:
+def _build_upsert(dialect: str) -> Any:
     table = TableStatusRow.__table__
     assert isinstance(table, Table)  # a mapped class could also stand for a join; this one does not
     insert = sqlite.insert if dialect == "sqlite" else postgresql.insert

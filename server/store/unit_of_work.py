@@ -1,4 +1,4 @@
-"""One transaction's collections, and where transactions come from."""
+"""The collections of one transaction, and the database that opens transactions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from server.store.access import SqlPrincipals, SqlRoles, SqlTokens
 from server.store.audit import SqlAudit
 from server.store.blockers import SqlBlockers
 from server.store.catalogs import SqlCatalogs, SqlNamespaces
-from server.store.commit_lock import commit_lock_for
+from server.store.commit_lock import create_commit_lock
 from server.store.dropped import SqlDropped
 from server.store.events import SqlEvents
 from server.store.fast_queries import FastQueries
@@ -54,7 +54,7 @@ from server.store.prepared_statements import PreparedStatement
 from server.store.queue import SqlQueue
 from server.store.relations import SqlKeyedTables, SqlRelations
 from server.store.rows import UtcDateTime
-from server.store.session import ReadSession, Sessions, answering
+from server.store.session import ReadSession, Sessions, translate_errors
 from server.store.stats import SqlStats
 from server.store.table_status import SqlTableStatuses
 
@@ -97,7 +97,7 @@ class SqlUnitOfWork:
         self.audit: access.Audit = SqlAudit(session)
 
     def now(self) -> datetime:
-        """The database's clock, in UTC. SQLite has none of its own: all its servers are on this machine."""
+        """Get the database's time in UTC; for SQLite the machine's, since all its servers run here."""
         if self.session.get_bind().dialect.name == "sqlite":
             return datetime.now(UTC)
         ((now,),) = _NOW.all(self.session, {})
@@ -110,30 +110,30 @@ class SqlDatabase:
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
-        self._hot = FastQueries(sessions.engine)
-        self._turns = commit_lock_for(sessions.engine)
+        self._fast_queries = FastQueries(sessions.engine)
+        self._commit_lock = create_commit_lock(sessions.engine)
 
     @contextmanager
     def reading(self) -> Iterator[store.UnitOfWork]:
-        """A consistent snapshot to read from."""
+        """Open a consistent snapshot for reading."""
         with self._sessions.reading() as session:
             yield SqlUnitOfWork(session)
 
     def locate(self, catalog: CatalogName, name: TableName) -> LocatedRelation | None:
-        """What the name stands for at this moment."""
-        with answering():
-            return self._hot.locate(catalog, name)
+        """Find the current kind and metadata location of a name."""
+        with translate_errors():
+            return self._fast_queries.locate(catalog, name)
 
     def lock_commits(self, tables: Collection[str]) -> AbstractContextManager[None]:
-        """A turn among all servers."""
-        return self._turns.of(tables)
+        """Lock tables against commits of other servers."""
+        return self._commit_lock.of(tables)
 
     def truncate_log(self) -> bool:
-        """Cut SQLite's log."""
+        """Truncate SQLite's write-ahead log."""
         return self._sessions.truncate_log()
 
     @contextmanager
     def writing(self) -> Iterator[store.UnitOfWork]:
-        """A transaction that commits when the block ends."""
+        """Open a transaction that commits when the block ends."""
         with self._sessions.writing() as session:
             yield SqlUnitOfWork(session)

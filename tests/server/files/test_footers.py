@@ -20,7 +20,7 @@ from pyarrow import orc
 
 from catalog.errors import NotFound
 from catalog.files.data_file import FileFormat, FileStats
-from server.files.bounds import BOUND_LENGTH, bounds_for
+from server.files.bounds import BOUND_LENGTH, find_bounds
 from server.files.footers import BadFile, Footers
 from server.files.listing import Listings
 from server.files.parquet import Statistics
@@ -185,7 +185,7 @@ def test_old_days_by_the_julian_calendar_are_refused_where_the_writer_says_so(
 ) -> None:
     table = pa.table({"x": pa.array([day, DAY], pa.date32())}).replace_schema_metadata(marks)
     if marks in JULIAN and day < date(1582, 10, 15):
-        with pytest.raises(BadFile, match="column 'x' holds days before 1582-10-15 by the Julian calendar"):
+        with pytest.raises(BadFile, match="column 'x' has days before 1582-10-15 in the Julian calendar"):
             read(table, ("x", "date"))
     else:
         assert read(table, ("x", "date")).record_count == 2
@@ -281,7 +281,7 @@ def statistics(low: bytes, high: bytes) -> Statistics:
 @given(st.lists(st.text(), min_size=1))
 def test_cut_text_bounds_hold_every_value(values: list[str]) -> None:
     raw = sorted(value.encode() for value in values)
-    reader = bounds_for("string", 6, millis=False)
+    reader = find_bounds("string", 6, millis=False)
     assert reader is not None
     lower, upper = reader.of([statistics(raw[0], raw[-1])])
     assert lower is not None
@@ -293,7 +293,7 @@ def test_cut_text_bounds_hold_every_value(values: list[str]) -> None:
 @given(st.lists(st.binary(), min_size=1))
 def test_cut_binary_bounds_hold_every_value(values: list[bytes]) -> None:
     raw = sorted(values)
-    reader = bounds_for("binary", 6, millis=False)
+    reader = find_bounds("binary", 6, millis=False)
     assert reader is not None
     lower, upper = reader.of([statistics(raw[0], raw[-1])])
     assert lower is not None
@@ -302,7 +302,7 @@ def test_cut_binary_bounds_hold_every_value(values: list[bytes]) -> None:
 
 
 def test_not_a_number_is_no_bound_and_zero_has_both_signs() -> None:
-    reader = bounds_for("double", 5, millis=False)
+    reader = find_bounds("double", 5, millis=False)
     assert reader is not None
     raw = {x: pa.array([x]).buffers()[1].to_pybytes()[:8] for x in (0.0, 1.0, math.nan)}
     assert reader.of([statistics(raw[1.0], raw[math.nan])]) == (None, None)
@@ -314,7 +314,7 @@ def test_old_unsigned_statistics_of_text_are_not_trusted() -> None:
     """Writers before 2018 compared bytes as signed: their order of non-ASCII text is wrong."""
     old = Statistics()
     old.min, old.max = b"\xc3\xa4", b"a"
-    text, number = bounds_for("string", 6, millis=False), bounds_for("int", 1, millis=False)
+    text, number = find_bounds("string", 6, millis=False), find_bounds("int", 1, millis=False)
     assert text is not None
     assert number is not None
     assert text.of([old]) == (None, None)

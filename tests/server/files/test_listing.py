@@ -110,14 +110,14 @@ def test_a_directory_that_goes_while_it_is_looked_into_does_not_empty_the_whole(
         return scan(path)
 
     monkeypatch.setattr(os, "scandir", always_gone)
-    with pytest.raises(Unavailable, match="go while they are looked into"):
+    with pytest.raises(Unavailable, match="change during the listing"):
         Listings().list(f"file:{tmp_path}", recursive=True)
 
 
 def test_a_link_that_leads_back_is_told_and_not_followed_for_ever(tmp_path: Path) -> None:
     write(tmp_path, "x/a")
     (tmp_path / "x" / "again").symlink_to(tmp_path)
-    with pytest.raises(Unavailable, match="leads to a directory that it holds already"):
+    with pytest.raises(Unavailable, match="links to a directory that is listed already"):
         Listings().list(f"file:{tmp_path}", recursive=True)
 
 

@@ -149,7 +149,7 @@ def test_columns_that_would_be_read_as_nulls_are_refused(read: Read, names: list
 def a_footer(statistics: OrcStatistics, *, is_proleptic: bool = False, kind: int = 15) -> OrcFooter:
     row = OrcType(kind=12, children=(1,), names=("x",), precision=0, scale=0, has_field_id=False)
     column = OrcType(kind=kind, children=(), names=(), precision=0, scale=0, has_field_id=False)
-    of_rows = OrcStatistics(values=1, numbers=None, texts=None, days=None, moments=None)
+    of_rows = OrcStatistics(values=1, numbers=None, texts=None, days=None, timestamps=None)
     return OrcFooter(1, (row, column), (3,), (of_rows, statistics), is_proleptic)
 
 
@@ -157,19 +157,19 @@ def a_footer(statistics: OrcStatistics, *, is_proleptic: bool = False, kind: int
 def test_days_of_the_julian_calendar_are_refused(monkeypatch: pytest.MonkeyPatch, kind: int, iceberg: str) -> None:
     """Spark's and Hive's writers count so, and do not say it."""
     day = -141_428  # 1582-10-14, which nobody has lived
-    old = OrcStatistics(values=1, numbers=None, texts=None, days=(day, 0), moments=(day * 86_400_000, 0))
+    old = OrcStatistics(values=1, numbers=None, texts=None, days=(day, 0), timestamps=(day * 86_400_000, 0))
     files = OrcFiles(a_schema(("x", iceberg)))
     for footer, fits in ((a_footer(old, kind=kind), False), (a_footer(old, kind=kind, is_proleptic=True), True)):
         monkeypatch.setattr("server.files.orc_files.decode_tail", lambda _, footer=footer: footer)
         if fits:
             assert files.stats("f", 1, b"").record_count == 1
             continue
-        with pytest.raises(Exception, match="'x' holds days before 1582-10-15"):
+        with pytest.raises(Exception, match="'x' has days before 1582-10-15"):
             files.stats("f", 1, b"")
 
 
 def test_a_file_without_statistics_claims_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    footer = a_footer(OrcStatistics(values=1, numbers=None, texts=None, days=None, moments=None))
+    footer = a_footer(OrcStatistics(values=1, numbers=None, texts=None, days=None, timestamps=None))
     bare = OrcFooter(footer.rows, footer.types, footer.stripes, (), footer.is_proleptic)
     monkeypatch.setattr("server.files.orc_files.decode_tail", lambda _: bare)
     stats = OrcFiles(a_schema(("x", "date"))).stats("f", 1, b"")
@@ -177,7 +177,7 @@ def test_a_file_without_statistics_claims_nothing(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_bounds_of_padded_texts_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = OrcStatistics(values=1, numbers=None, texts=(b"a", b"b"), days=None, moments=None)
+    texts = OrcStatistics(values=1, numbers=None, texts=(b"a", b"b"), days=None, timestamps=None)
     for kind, bounds in ((16, {1: b"a"}), (17, {})):
         monkeypatch.setattr("server.files.orc_files.decode_tail", lambda _, kind=kind: a_footer(texts, kind=kind))
         assert OrcFiles(a_schema(("x", "string"))).stats("f", 1, b"").lower_bounds == bounds

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 from pyiceberg.transforms import parse_transform
 
-from server.files.partitions import primitive_type
+from server.files.partitions import parse_primitive_type
 from tests.server.scans.lake_table import KINDS, Row, is_nan
 
 DOMAINS: Mapping[str, tuple[Any, ...]] = {
@@ -137,4 +137,4 @@ def _operands(filter: Mapping[str, Any], row: Row) -> tuple[Any, list[Any]]:
         known = {literal_json(term, value): value for value in DOMAINS[term] if value is not None}
         return row[term], [known[one] for one in written]
     name = term["term"]
-    return parse_transform(term["transform"]).transform(primitive_type(KINDS[name]))(row[name]), list(written)
+    return parse_transform(term["transform"]).transform(parse_primitive_type(KINDS[name]))(row[name]), list(written)

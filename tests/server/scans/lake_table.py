@@ -23,7 +23,7 @@ from catalog.iceberg.reading import current_snapshot
 from catalog.iceberg.table import apply_updates, build_table
 from server.files.manifest_records import Entry
 from server.files.manifests import Content, ManifestFile, Manifests, Status
-from server.files.partitions import primitive_type
+from server.files.partitions import parse_primitive_type
 from server.files.storage import Storage
 
 KINDS = {
@@ -114,7 +114,7 @@ class LakeTable:
         made = []
         for one in self.manifests().spec(spec_id).json_fields:
             name = next(name for name, number in IDS.items() if number == one["source-id"])
-            transform = parse_transform(one["transform"]).transform(primitive_type(KINDS[name]))
+            transform = parse_transform(one["transform"]).transform(parse_primitive_type(KINDS[name]))
             made.append(None if one["transform"] == "void" else transform(row[name]))
         return tuple(made)
 
@@ -307,7 +307,7 @@ def column_statistics(rows: Sequence[Row]) -> dict[str, dict[int, Any]]:
     for name in rows[0]:
         values = [row[name] for row in rows]
         known = [value for value in values if value is not None and not is_nan(value)]
-        number, kind = IDS[name], primitive_type(KINDS[name])
+        number, kind = IDS[name], parse_primitive_type(KINDS[name])
         made["value_counts"][number] = len(values)
         made["null_value_counts"][number] = values.count(None)
         if KINDS[name] == "double":

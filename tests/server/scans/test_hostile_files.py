@@ -17,7 +17,7 @@ from catalog.files.data_file import DataFileEntry, FileStats
 from catalog.history.commit import TableCommit
 from catalog.iceberg.json import Json
 from catalog.names import TableName
-from server.files.avro_writer import number
+from server.files.avro_writer import encode_long
 from server.files.manifests import Manifests
 from server.files.snapshots import write_snapshot
 from server.files.storage import Storage
@@ -80,9 +80,9 @@ def filled(lake: Lake, name: TableName, file: str | None = None) -> Json:
 
 def container(schema: Any, count: int, data: bytes, codec: bytes = b"null") -> bytes:
     facts = {b"avro.schema": json.dumps(schema).encode(), b"avro.codec": codec}
-    pairs = b"".join(number(len(text)) + text for pair in facts.items() for text in pair)
-    block = number(count) + number(len(data)) + data + _MARK
-    return b"Obj\x01" + number(len(facts)) + pairs + b"\x00" + _MARK + block
+    pairs = b"".join(encode_long(len(text)) + text for pair in facts.items() for text in pair)
+    block = encode_long(count) + encode_long(len(data)) + data + _MARK
+    return b"Obj\x01" + encode_long(len(facts)) + pairs + b"\x00" + _MARK + block
 
 
 def packed_zeros(size: int) -> bytes:
@@ -122,7 +122,7 @@ def test_a_manifest_list_that_is_no_regular_file_is_refused_at_once(lake: Lake, 
 
 HOSTILE: dict[str, Callable[[], bytes]] = {
     "a type that holds itself": lambda: container(NESTED, 1, b"\x02" * 3_000_000 + b"\x00"),
-    "a list of a type without bytes": lambda: container(EMPTY_ITEMS, 1, number(1 << 40) + b"\x00"),
+    "a list of a type without bytes": lambda: container(EMPTY_ITEMS, 1, encode_long(1 << 40) + b"\x00"),
     "more records than bytes": lambda: container(LINE, 1 << 40, b"\x02a"),
     "a block that unpacks to 200 MiB": lambda: container(LINE, 1, packed_zeros(200 << 20), b"deflate"),
     "lines without a path": lambda: container({**LINE, "fields": [{"name": "other", "type": "string"}]}, 1, b"\x02a"),

@@ -123,7 +123,7 @@ def test_the_same_request_again_is_answered_as_before(lake: Lake) -> None:
 
 
 def test_what_was_never_dropped_is_not_found(lake: Lake) -> None:
-    with pytest.raises(NotFound, match="nothing that was dropped"):
+    with pytest.raises(NotFound, match="has no dropped table with the id"):
         lake.services.undrops.undrop(LAKE, uuid4())
 
 

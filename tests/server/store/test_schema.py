@@ -12,7 +12,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, inspect
 
 from server.store.rows import Row
-from server.store.schema import alembic_config, upgrade_schema
+from server.store.schema import build_alembic_config, upgrade_schema
 from server.store.session import open_engine
 
 
@@ -31,7 +31,7 @@ def test_the_migrations_lead_to_the_rows(migrated: Engine) -> None:
 
 
 def test_the_migrations_go_all_the_way_back(migrated: Engine) -> None:
-    config = alembic_config()
+    config = build_alembic_config()
     with migrated.begin() as connection:
         config.attributes["connection"] = connection
         command.downgrade(config, "base")
@@ -41,4 +41,4 @@ def test_the_migrations_go_all_the_way_back(migrated: Engine) -> None:
 
 
 def test_there_is_one_head() -> None:
-    assert len(ScriptDirectory.from_config(alembic_config()).get_heads()) == 1
+    assert len(ScriptDirectory.from_config(build_alembic_config()).get_heads()) == 1

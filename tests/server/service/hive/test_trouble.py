@@ -83,7 +83,7 @@ def test_a_damaged_file_stops_the_upgrade_until_it_is_mended(beside: BesideHive,
     ended = carried_out(beside, beside.start(table, *key))
     assert ended.status is OperationStatus.FAILED
     assert f"{damaged.name} is not a readable Parquet file" in (ended.error or "")
-    assert "Remove the file or write it again" in (ended.hint or "")
+    assert "Remove or rewrite the file" in (ended.hint or "")
     damaged.write_bytes(whole)
     aged(damaged, LONG_AGO_NS + 1)
     check_upgraded_by_the_next_try(beside, table, *key)

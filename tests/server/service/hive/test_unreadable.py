@@ -58,7 +58,7 @@ def closed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 SPOILT = [
-    (cut_off, "is not a readable Parquet file", "Remove the file or write it again"),
+    (cut_off, "is not a readable Parquet file", "Remove or rewrite the file"),
     (of_another_type, "column 'id' is a long in the table and a BYTE_ARRAY", "rewrite the file with the table's type"),
     (closed, "Permission denied", "check owner and mode"),
 ]
