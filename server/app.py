@@ -250,9 +250,9 @@ def create_iceberg(services: Services) -> FastAPI:
     )
     app.state.services = services
     app.router.routes.extend(_iceberg_routes(guarded=_guarded(services)))
-    app.add_exception_handler(CatalogError, iceberg_errors.refused)
-    app.add_exception_handler(CommitUnknown, iceberg_errors.unknown)
-    app.add_exception_handler(RequestValidationError, iceberg_errors.malformed)
-    app.add_exception_handler(HTTPException, iceberg_errors.unroutable)
-    app.add_exception_handler(Exception, iceberg_errors.unexpected)
+    app.add_exception_handler(CatalogError, iceberg_errors.answer_refusal)
+    app.add_exception_handler(CommitUnknown, iceberg_errors.answer_unknown_commit)
+    app.add_exception_handler(RequestValidationError, iceberg_errors.answer_malformed)
+    app.add_exception_handler(HTTPException, iceberg_errors.answer_unroutable)
+    app.add_exception_handler(Exception, iceberg_errors.answer_bug)
     return app

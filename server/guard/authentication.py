@@ -87,7 +87,7 @@ def _answer(request: Request, error: CatalogError | CommitUnknown) -> JSONRespon
         error = CommitUnknown(f"whether an earlier try was applied cannot be seen: {error.message}")
     errors = iceberg_errors if of_engines else api_errors
     answer: Callable[[Request, Exception], JSONResponse] = (
-        errors.unknown if isinstance(error, CommitUnknown) else errors.refused
+        errors.answer_unknown_commit if isinstance(error, CommitUnknown) else errors.answer_refusal
     )
     return answer(request, error)
 

@@ -64,7 +64,7 @@ RETRY_AFTER_SECONDS = "1"
 _KNOWN_NOT_COMMITTED = (409, "CommitFailedException")
 
 
-def refused(request: Request, error: Exception) -> JSONResponse:
+def answer_refusal(request: Request, error: Exception) -> JSONResponse:
     """A refusal: nothing was changed."""
     assert isinstance(error, CatalogError)  # registered for these alone
     status, name = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
@@ -80,7 +80,7 @@ def refused(request: Request, error: Exception) -> JSONResponse:
     return answer
 
 
-def unknown(_request: Request, error: Exception) -> JSONResponse:
+def answer_unknown_commit(_request: Request, error: Exception) -> JSONResponse:
     """Nobody knows whether it was applied: clients then delete nothing."""
     assert isinstance(error, CommitUnknown)  # registered for it alone
     return error_response(500, "CommitStateUnknownException", str(error))
@@ -91,7 +91,7 @@ def error_response(status: int, name: str, message: str) -> JSONResponse:
     return JSONResponse({"error": {"message": message, "type": name, "code": status}}, status)
 
 
-def malformed(_request: Request, error: Exception) -> JSONResponse:
+def answer_malformed(_request: Request, error: Exception) -> JSONResponse:
     """A request that does not parse."""
     assert isinstance(error, RequestValidationError)  # registered for it alone
     first = error.errors()[0]
@@ -99,13 +99,13 @@ def malformed(_request: Request, error: Exception) -> JSONResponse:
     return error_response(400, "BadRequestException", f"malformed request: {where}: {first['msg']}")
 
 
-def unroutable(_request: Request, error: Exception) -> JSONResponse:
+def answer_unroutable(_request: Request, error: Exception) -> JSONResponse:
     """A request that reaches no route, or whose body is no JSON at all."""
     assert isinstance(error, HTTPException)  # registered for it alone
     names = {404: "NotFoundException", 405: "UnsupportedOperationException"}
     return error_response(error.status_code, names.get(error.status_code, "BadRequestException"), error.detail)
 
 
-def unexpected(_request: Request, _error: Exception) -> JSONResponse:
+def answer_bug(_request: Request, _error: Exception) -> JSONResponse:
     """A bug. On a commit clients take it for unknown, which it is; the log has the trace."""
     return error_response(500, "InternalServerError", "internal error; the server's log has it under this request's id")

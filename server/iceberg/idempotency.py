@@ -13,7 +13,7 @@ import orjson
 from fastapi import Depends, Request, Response
 
 from catalog.errors import CatalogError, Conflict, Invalid, Unavailable
-from server.iceberg.errors import refused
+from server.iceberg.errors import answer_refusal
 from server.iceberg.requests import JsonBody, caller_of
 from server.service.commit.idempotency import APPLIED, Idempotency, settle
 from server.service.services import Services
@@ -75,7 +75,7 @@ class IdempotentRequest:
 
     def _refused(self, asked: Idempotency, error: CatalogError, again: Callable[[StoredResult], Response]) -> Response:
         """Settle a refusal before it is told: a twin that still runs could otherwise be applied after it."""
-        refusal = refused(self.request, error)
+        refusal = answer_refusal(self.request, error)
         with suppress(Conflict), self.services.database.writing() as uow:
             settle(uow, asked, status=refusal.status_code, body=bytes(refusal.body))
         return self._settled(asked, again) or refusal

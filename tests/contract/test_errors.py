@@ -52,7 +52,7 @@ def test_every_domain_error_has_a_status_on_both_wires(kind: type[CatalogError])
 def test_an_unknown_commit_is_no_refusal() -> None:
     """Whoever handles refusals must not get hold of it: files would be cleaned up in doubt."""
     assert not issubclass(CommitUnknown, CatalogError)
-    answer = iceberg.unknown(a_request(), CommitUnknown("no answer"))
+    answer = iceberg.answer_unknown_commit(a_request(), CommitUnknown("no answer"))
     assert (answer.status_code, b"CommitStateUnknownException" in answer.body) == (500, True)
 
 
@@ -79,17 +79,17 @@ def a_request(*, commits: bool = False) -> Request:
     ],
 )
 def test_engines_get_the_names_that_they_switch_on(error: CatalogError, status: int, name: str) -> None:
-    answer = iceberg.refused(a_request(commits=True), error)
+    answer = iceberg.answer_refusal(a_request(commits=True), error)
     assert answer.status_code == status
     assert f'"type":"{name}"'.encode() in answer.body
 
 
 def test_a_database_that_is_away_refuses_a_commit_without_a_5xx() -> None:
     """On a commit engines take a 5xx for unknown; this one is known not to be applied."""
-    assert iceberg.refused(a_request(commits=True), Unavailable("away")).status_code == 409
-    assert iceberg.refused(a_request(), Unavailable("away")).status_code == 503
+    assert iceberg.answer_refusal(a_request(commits=True), Unavailable("away")).status_code == 409
+    assert iceberg.answer_refusal(a_request(), Unavailable("away")).status_code == 503
 
 
 def test_the_hint_reaches_engines_too() -> None:
-    body = iceberg.refused(a_request(), Conflict("no", hint="do this")).body
+    body = iceberg.answer_refusal(a_request(), Conflict("no", hint="do this")).body
     assert b"no; do this" in body

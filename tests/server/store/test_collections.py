@@ -157,7 +157,7 @@ def test_a_made_up_cursor_of_numbers_is_refused_before_a_database_sees_it(databa
 @pytest.mark.parametrize("name", ["n" * 600, "a\0b"], ids=["long", "NUL"])
 def test_a_value_that_the_database_cannot_hold_is_refused(opened_postgres: OpenDatabase, name: str) -> None:
     """A 5xx would tell the engine whose commit it comes with that it may have landed."""
-    with pytest.raises(Invalid, match="cannot hold"), opened_postgres.database.writing() as uow:
+    with pytest.raises(Invalid, match="cannot store"), opened_postgres.database.writing() as uow:
         uow.events.add(an_event(writer_id=name, batch_id="b"))
 
 
