@@ -48,11 +48,14 @@ from server.service.drop.undrop import Undrops
 from server.service.dry_runs.dry_runs import DryRuns
 from server.service.hive.conversion import Conversions
 from server.service.hive.downgrade import Downgrades
+from server.service.hive.freshness import Freshness
 from server.service.hive.link_state import advance_with_job, load_staged_task
 from server.service.hive.notification_listener import NotificationListener
 from server.service.hive.operations import Operations
 from server.service.hive.publish import Publishes
 from server.service.hive.publish_commit import PublishedFiles
+from server.service.hive.publish_planner import PublishPlanner
+from server.service.hive.publish_requests import PublishRequests
 from server.service.hive.publisher import PublisherMarks
 from server.service.hive.repoint import Repointer
 from server.service.hive.services import HiveServices
@@ -214,7 +217,8 @@ def _hive(
         halted=threading.Event(),
     )
     syncs = Syncs(database, metadata, committer, index, files, repointer)
-    publishes = Publishes(database, metadata, index, files, repointer, syncs.planner.columns)
+    planner = PublishPlanner(database, metadata, index, files, repointer, syncs.planner.columns)
+    requests = PublishRequests(database, planner)
     return HiveServices(
         index=index,
         checks=checks,
@@ -222,9 +226,11 @@ def _hive(
         upgrades=upgrades,
         syncs=syncs,
         notification_listener=NotificationListener(database, index, syncs.hints),
-        publishes=publishes,
+        publish_requests=requests,
+        publishes=Publishes(database, planner, requests),
+        freshness=Freshness(database, metadata, index, files),
         published=PublishedFiles(database, metadata, committer, index, files, repointer),
-        downgrades=Downgrades(database, metadata, index, files, syncs, publishes),
+        downgrades=Downgrades(database, metadata, index, files, syncs, requests, repointer.owners),
         conversions=Conversions(database, metadata, upgrades.namespaces, keyed, index, files),
         marks=PublisherMarks(database, repointer.owners),
     )

@@ -6,18 +6,20 @@ show. The second needs a look at Hive as it is now, so it is asked only about pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from catalog.files.data_file import FileFormat
+from catalog.files.data_file import FileFormat, LiveFile
 from catalog.hive.avro_limits import find_unsupported_fields
 from catalog.hive.baseline import PartitionBaseline
 from catalog.hive.decision import Decision, Filter, HeldBack, filtered, group_held
 from catalog.hive.link import HiveLink
-from catalog.hive.model import HiveColumn
-from catalog.hive.partition_names import can_name, format_record_name
-from catalog.hive.publishing import PublishComparison, Record
+from catalog.hive.model import HiveColumn, HiveTable
+from catalog.hive.partition_names import can_name, format_record_name, to_partition_records
+from catalog.hive.publishing import PublishComparison, Record, compare_partitions, fingerprint_files
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
 
@@ -51,6 +53,49 @@ class Candidate:
 PublishDecision = Decision[PublishKind, Candidate]
 PublishFilter = Filter[PublishKind, Candidate]
 PublishDecisions = Mapping[str, PublishDecision]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSides:
+    """A linked table and its Hive table, as a publish reads them."""
+
+    link: HiveLink
+    table: HiveTable
+    metadata: Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishClassification:
+    """A decision about each partition, and the facts that the publish job needs."""
+
+    decisions: PublishDecisions
+    formats: Mapping[str, FileFormat]
+    """The format of each partition that differs."""
+    digests: Mapping[str, str]
+    """A digest of the files and columns that each differing partition in Avro is written from."""
+    stale_notes: frozenset[str]
+    """Partitions whose note of unrepresentable values no longer holds."""
+
+    @property
+    def same(self) -> tuple[str, ...]:
+        """Partitions that Hive has as they are, and that no filter holds back."""
+        return tuple(sorted(name for name, decision in self.decisions.items() if decision.kind is PublishKind.SAME))
+
+    @property
+    def to_write(self) -> dict[str, Record]:
+        """Partitions that a job writes, those that Hive has first."""
+        written = {name: one for name, one in self.decisions.items() if one.kind is PublishKind.WRITE}
+        return {name: decision.facts.record for name, decision in written.items()}
+
+    @property
+    def held_back(self) -> tuple[HeldBack, ...]:
+        """Differing partitions that this publish leaves out, grouped by filter, in the order of the filters."""
+        return group_held({name: one for name, one in self.decisions.items() if not one.facts.is_same})
+
+    @property
+    def blocked(self) -> str | None:
+        """Why Hive cannot be given some partition before somebody changes something, and what to do; or None."""
+        return explain_never(self.held_back)
 
 
 def candidates_of(comparison: PublishComparison, columns: Sequence[HiveColumn]) -> dict[str, Candidate]:
@@ -156,6 +201,53 @@ def decide(candidates: Mapping[str, Candidate], filters: Sequence[PublishFilter]
     return held | free
 
 
+def decide_by_link(
+    sides: TableSides,
+    live: Iterable[LiveFile],
+    baselines: Mapping[str, PartitionBaseline],
+    watermark: int,
+    lost_since_ns: int,
+) -> PublishDecisions:
+    """Compare the table's files with Hive's list, and apply the first group of filters to each partition.
+
+    Changes of a keyed table are merged up to the `watermark`. Where Hive has lost files after `lost_since_ns`, an
+    overwrite may still be running.
+    overwrite may still be running.
+    """
+    columns = sides.table.partition_columns
+    comparison = compare_partitions(live, baselines, to_partition_records(columns, baselines))
+    filters = filters_by_link(sides.link, baselines, columns, watermark, lost_since_ns)
+    return decide(candidates_of(comparison, columns), filters)
+
+
+def classify_partitions(
+    first: PublishDecisions,
+    in_hive: Mapping[str, FileFormat],
+    changed: Collection[str],
+    sides: TableSides,
+    live: Iterable[LiveFile],
+) -> PublishClassification:
+    """Apply the second group of filters to the partitions that the first group lets through.
+
+    `in_hive` has the formats of the partitions that Hive has now. Hive has `changed` some since the last sync. `live`
+    is read only where a partition is in Avro.
+    """
+    passed = {name: decision.facts for name, decision in first.items() if not decision.held_by}
+    formats = formats_to_write(passed, in_hive, sides.table.file_format)
+    nameable = {
+        name: decision.facts.record
+        for name, decision in first.items()
+        if not decision.facts.is_same and decision.held_by != UNNAMEABLE
+    }
+    gone = {*changed} - in_hive.keys()  # a sync decides about these, so their notes stay
+    notes = compare_notes(sides, live, nameable, {name: formats[name] for name in formats.keys() - gone})
+    second = decide(passed, filters_by_look(formats, sides.metadata, notes.reasons, changed))
+    held = {name: decision for name, decision in first.items() if decision.held_by}
+    return PublishClassification(
+        decisions=held | second, formats=formats, digests=notes.digests, stale_notes=notes.stale
+    )
+
+
 def formats_to_write(
     candidates: Mapping[str, Candidate], in_hive: Mapping[str, FileFormat], of_table: FileFormat | None
 ) -> dict[str, FileFormat]:
@@ -173,21 +265,6 @@ def column_beyond_avro(metadata: Json) -> str | None:
     specs = (spec for spec in metadata["partition-specs"] if spec["spec-id"] == metadata["default-spec-id"])
     elsewhere = {part["source-id"] for spec in specs for part in spec["fields"]}
     return find_unsupported_fields([one for one in current_schema(metadata)["fields"] if one["id"] not in elsewhere])
-
-
-def same_partitions(decisions: PublishDecisions) -> tuple[str, ...]:
-    """Those that Hive has as they are, and that nothing holds back."""
-    return tuple(sorted(name for name, decision in decisions.items() if decision.kind is PublishKind.SAME))
-
-
-def partitions_to_write(decisions: PublishDecisions) -> dict[str, Record]:
-    """Those that a job writes, those that Hive has first."""
-    return {name: one.facts.record for name, one in decisions.items() if one.kind is PublishKind.WRITE}
-
-
-def held_back(decisions: PublishDecisions) -> tuple[HeldBack, ...]:
-    """What is not published now, and why: by filter, in their order. What is the same needs no publish."""
-    return group_held({name: decision for name, decision in decisions.items() if not decision.facts.is_same})
 
 
 def explain_never(held: Sequence[HeldBack]) -> str | None:
@@ -210,6 +287,60 @@ def _just_written(baselines: Mapping[str, PartitionBaseline], watermark: int, lo
         for name, baseline in baselines.items()
         if baseline.appended_through > watermark or (baseline.lost_ns is not None and baseline.lost_ns > lost_since_ns)
     }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteComparison:
+    """What the notes of unrepresentable values say about differing partitions in Avro, as they are now."""
+
+    digests: Mapping[str, str]
+    """A digest of the files and columns that each partition would be written from."""
+    reasons: Mapping[str, str]
+    """The values that stopped a partition when a job tried to write it from the same files and columns."""
+    stale: frozenset[str] = frozenset()
+    """Partitions whose note no longer holds."""
+
+
+def compare_notes(
+    sides: TableSides,
+    live: Iterable[LiveFile],
+    differing: Mapping[str, Record],
+    formats: Mapping[str, FileFormat],
+) -> NoteComparison:
+    """Compare the link's notes with the partitions as they are now.
+
+    Only a job that reads the rows learns which values Avro cannot hold as Hive reads it. The job's note carries a
+    digest of the partition's files, deletes included, and of both sides' columns: an equal digest needs no new try.
+    """
+    notes = sides.link.unrepresentable
+    in_avro = {name: record for name, record in differing.items() if formats.get(name) is FileFormat.AVRO}
+    # A partition that another filter holds back may have no known format: its note stays.
+    unknown = {name: record for name, record in differing.items() if name in notes and name not in formats}
+    digests = _digests(sides, live, in_avro | unknown) if in_avro or unknown else {}
+    valid = {name for name, note in notes.items() if digests.get(name) == note.tried}
+    return NoteComparison(
+        digests={name: digests[name] for name in in_avro},
+        reasons={name: notes[name].reason for name in valid & in_avro.keys()},
+        stale=frozenset(notes.keys() - valid),
+    )
+
+
+def _digests(sides: TableSides, live: Iterable[LiveFile], partitions: Mapping[str, Record]) -> dict[str, str]:
+    files: dict[Record, list[LiveFile]] = defaultdict(list)
+    wanted = frozenset(partitions.values())
+    for file in live:
+        if file.partition in wanted:
+            files[file.partition].append(file)
+    columns = [(column.name, column.type) for column in sides.table.columns]
+    schema_id = sides.metadata["current-schema-id"]
+    return {
+        name: _digest((columns, schema_id, fingerprint_files(files[record], [record])))
+        for name, record in partitions.items()
+    }
+
+
+def _digest(content: object) -> str:
+    return hashlib.sha256(repr(content).encode()).hexdigest()[:32]
 
 
 def _always(names: Collection[str], reason: str) -> Callable[[Mapping[str, Candidate]], Mapping[str, str]]:

@@ -158,6 +158,6 @@ def report(services: ServicesDep, lease: LeaseDep, body: Report) -> JobOut:
     """Report the end of a job. If the server has recorded a commit of the job, that record decides."""
     outcome = None if body.outcome is Reported.NOTHING else Outcome(body.outcome)
     job = services.jobs.report(lease, outcome, error=body.error, result=body.result, log=body.log)
-    if not job.status.is_active and services.hive.publishes.is_asked_for(job.relation_id):
+    if not job.status.is_active and services.hive.publish_requests.is_open(job.relation_id):
         services.hive.poke_publishes()
     return build_job_out(job)

@@ -85,7 +85,7 @@ class PublishedOut(Out):
 )
 def preview_publish(services: ServicesDep, catalog: CatalogDep, full_name: FullName) -> PublishPreviewOut:
     """Compare the table's files with Hive's, partition by partition. Changes nothing."""
-    return PublishPreviewOut.model_validate(services.hive.publishes.freshness.behind(catalog, full_name))
+    return PublishPreviewOut.model_validate(services.hive.freshness.behind(catalog, full_name))
 
 
 @router.post(
@@ -102,7 +102,7 @@ def publish(
     With `merge` a job first merges pending changes.  The answer is then that job, and the server publishes once it has
     ended.  `GET …/hive/{full_name}` shows the progress in `publish_request`.
     """
-    result = services.hive.publishes.publish(catalog, full_name, merge=merge)
+    result = services.hive.publish_requests.publish(catalog, full_name, merge=merge)
     return PublishOut(
         table=result.table,
         outcome=result.outcome,

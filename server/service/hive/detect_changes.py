@@ -29,12 +29,10 @@ from catalog.hive.drift import (
     describe_unclear_directory,
     detect_late_changes,
 )
-from catalog.hive.link import HiveLink
-from catalog.hive.model import HiveTable
 from catalog.hive.path_prefix import find_innermost
 from catalog.hive.publishing import count_given_directories
 from catalog.hive.sync_decisions import LateChange, SyncDecision, held, waiting
-from catalog.hive.upgrade_check import UpgradeBlockerCode, find_blocked_partitions, find_blockers
+from catalog.hive.upgrade_check import find_blocked_partitions
 from catalog.ports.files import TableFiles
 from firn.protocol.locations import normalize_location
 from server.service.hive.change_set import ChangeSet, GracePeriods
@@ -58,28 +56,6 @@ class SubdirectoryRule:
     def reads(self) -> bool:
         """Whether files in sub-directories count."""
         return self.subdirectories is Subdirectories.READ
-
-
-def explain_unfit(link: HiveLink, table: HiveTable) -> str | None:
-    """Why the Hive table cannot be followed at all as it is now; None when it can.
-
-    What was asked before the upgrade may have become true since, and the table may have been made anew.
-    """
-    before = [(column.name.lower(), column.type) for column in link.partition_columns]
-    now = [(column.name.lower(), column.type) for column in table.partition_columns]
-    if before != now:
-        return (
-            f"Hive partitions {table.full_name} by {_columns(now)}, the table here is partitioned by "
-            f"{_columns(before)}; nothing was changed. "
-            "Give the Hive table the partition columns that it had, or another name."
-        )
-    # A column's type is a matter of its column alone.
-    found = [one for one in find_blockers(table, ()) if one.code is not UpgradeBlockerCode.COLUMN_TYPE]
-    return f"{found[0].message}; nothing is taken over until the Hive table is as it was" if found else None
-
-
-def _columns(columns: Sequence[tuple[str, str]]) -> str:
-    return f"({', '.join(f'{name} {kind}' for name, kind in columns)})" if columns else "nothing"
 
 
 def detect_changes(

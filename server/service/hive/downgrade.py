@@ -17,17 +17,14 @@ from uuid import UUID, uuid4
 
 from catalog.errors import CatalogError, CommitUnknown, Conflict, NotFound, Unavailable
 from catalog.hive.baseline import WatchedDirectory
-from catalog.hive.decision import filtered
 from catalog.hive.model import HiveTable
 from catalog.hive.partition_names import to_partition_records
 from catalog.hive.publish_decisions import (
+    TableSides,
     candidates_of,
+    classify_partitions,
     decide,
-    explain_never,
     filter_unnameable,
-    filters_by_format,
-    formats_to_write,
-    held_back,
 )
 from catalog.hive.publishing import PublishComparison, compare_partitions
 from catalog.iceberg.json import Json
@@ -47,12 +44,12 @@ from server.service.drop.drop import DropOptions, check_unprotected, drop_relati
 from server.service.hive.hive_state import read_some, split_name
 from server.service.hive.link_state import LinkedTable, load_linked_table
 from server.service.hive.operations import check_unworked
-from server.service.hive.publish import Publishes
 from server.service.hive.publish_locations import get_publish_directory
+from server.service.hive.publish_requests import PublishRequests
+from server.service.hive.publisher import Publishers
 from server.service.hive.results import PublishOutcome, SyncOutcome
 from server.service.hive.sync import Syncs
 from server.service.hive.table_index import HiveIndex
-from server.service.hive.unrepresentable import find_unrepresentable
 from server.service.hive.upgrade_attempt import Canceled, Overtaken, running
 from server.service.jobs.blockers import put_blocker
 from server.service.planning.planner import load_facts
@@ -122,7 +119,8 @@ class Downgrades:
     index: HiveIndex
     files: TableFiles
     syncs: Syncs
-    publishes: Publishes
+    publish_requests: PublishRequests
+    publishers: Publishers
 
     def start(
         self, catalog: CatalogName, full_name: str, *, wait_for_writers: bool = True, purge: bool = False
@@ -250,7 +248,7 @@ class Downgrades:
             raise _Waits("taking over what Hive has changed", job=taken.job)
         if taken.waits:
             raise _Waits(f"waits: {taken.message}")
-        given = self.publishes.publish(operation.catalog, operation.target, remember=False)
+        given = self.publish_requests.publish(operation.catalog, operation.target, remember=False)
         if given.job is not None:
             is_merge = given.job.kind is JobKind.MERGE
             raise _Waits("merging" if is_merge else "publishing what differs", job=given.job)
@@ -263,7 +261,7 @@ class Downgrades:
         if swept.outcome is not SyncOutcome.UNCHANGED:
             raise _Waits("taking over what Hive has changed")
         linked = self._table_status(operation, relation)
-        self.publishes.repointer.owners.release(relation)  # should the last step not come, the next publish marks again
+        self.publishers.release(relation)  # should the last step not come, the next publish marks again
         self._let_go(operation, linked)
 
     def _relation(self, operation: Operation) -> Relation:
@@ -318,12 +316,10 @@ class Downgrades:
         """Why Hive cannot be given some partition as it is, whatever a sync or time brings."""
         metastore, columns = self.index.metastore(linked.relation.catalog), table.partition_columns
         in_hive = read_some(metastore, table.database, table.name, [*found.differing]).units
-        named, nameless = filtered(candidates_of(found, columns), [filter_unnameable(columns)])
-        formats = formats_to_write(named, {unit.name: unit.format for unit in in_hive}, table.file_format)
-        differing = {name: named[name].record for name in formats}
-        live, schema = self.files.live_files(metadata), metadata["current-schema-id"]
-        known = find_unrepresentable(linked.link, live, differing, table, schema, formats)
-        return explain_never(held_back(nameless | decide(named, filters_by_format(formats, metadata, known.reason))))
+        decisions = decide(candidates_of(found, columns), [filter_unnameable(columns)])
+        formats = {unit.name: unit.format for unit in in_hive}
+        sides = TableSides(link=linked.link, table=table, metadata=metadata)
+        return classify_partitions(decisions, formats, (), sides, self.files.live_files(metadata)).blocked
 
     def _let_go(self, operation: Operation, linked: LinkedTable) -> None:
         """Drop the table, unless anything has moved since it was seen to be what Hive lists."""

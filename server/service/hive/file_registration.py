@@ -6,7 +6,8 @@ So do plain tables, and keyed ones that trust Hive's side to add rows of new key
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +42,19 @@ def apply(committer: Committer, linked: LinkedTable, change: TableCommit, also: 
         committer.commit(request)
     except RequirementFailed as error:
         raise Moved from error
+
+
+@contextmanager
+def discard_if_refused(files: TableFiles, snapshot: AddSnapshot) -> Iterator[None]:
+    """Delete the files that were written for a snapshot if its commit is refused; not if the outcome is unknown."""
+    try:
+        yield
+    except CommitUnknown:
+        raise
+    except (CatalogError, Moved):
+        for location in snapshot.written:
+            files.delete(location)
+        raise
 
 
 @dataclass(slots=True)
@@ -81,14 +95,8 @@ class FileRegistration:
             now_ms=now_ms,
             summary_extra={"firn.reason": f"sync of {linked.relation.hive_name}: {found.sentence}"},
         )
-        try:
+        with discard_if_refused(self.files, snapshot):
             self._commit(linked, state, found, metadata, snapshot, added)
-        except CommitUnknown:
-            raise
-        except (CatalogError, Moved):
-            for location in snapshot.written:
-                self.files.delete(location)
-            raise
 
     def _commit(
         self,

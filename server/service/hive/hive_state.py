@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from catalog.errors import Invalid
 from catalog.files.data_file import FileFormat
-from catalog.hive.baseline import ChangeSignals, Listing, Subdirectories
+from catalog.hive.baseline import ChangeSignals, Listing, PartitionBaseline, Subdirectories
 from catalog.hive.model import HivePartition, HiveStorage, HiveTable
 from catalog.hive.partition_names import format_partition_name
 from catalog.hive.path_prefix import find_innermost
+from catalog.hive.repoint_decisions import is_written_to, moved_or_made
 from catalog.ports.files import TableFiles
 from catalog.ports.metastore import Metastore
 from firn.protocol.locations import normalize_location
@@ -63,6 +64,20 @@ class HiveState:
         """The one in whose directory, or in one below it, a place is; of several the innermost."""
         around = find_innermost(normalize_location(place), self._units_at)
         return None if around is None else self._units_at[around]
+
+    def find_changed(
+        self, baselines: Mapping[str, PartitionBaseline], files: TableFiles, subdirectories: Subdirectories
+    ) -> set[str]:
+        """Partitions among these that Hive has dropped, made, moved or written to since their baselines.
+
+        The state has been read of exactly these partitions; their directories are listed.
+        """
+        signals = {unit.name: unit.signals for unit in self.units}
+        moved = moved_or_made(baselines, signals)
+        listed = [name for name in baselines if name not in moved and name in signals]
+        locations = [baselines[name].location for name in listed]
+        listings = zip(listed, files.listings(locations, recursive=subdirectories is Subdirectories.READ), strict=True)
+        return moved | {name for name, listing in listings if is_written_to(baselines[name], listing, subdirectories)}
 
     @cached_property
     def _units_at(self) -> dict[str, Unit]:

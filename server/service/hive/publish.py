@@ -1,7 +1,7 @@
-"""Publish: Hive is given what base or a plain table holds, partition by partition, where it differs from Hive's list.
+"""Publishes on schedule: which linked tables are due, and which open requests go on.
 
-Planned here, from files alone. An optimizer writes the rows of these partitions as Hive reads them, into directories of
-their own; what becomes of them is in `published`. What is published is what was merged: pending changes wait.
+`publish_requests` takes requests, `publish_planner` plans one publish of one table, and `publish_commit` registers the
+files that an optimizer has written.
 """
 
 from __future__ import annotations
@@ -11,27 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from catalog.errors import CatalogError, CommitUnknown, NotFound
+from catalog.errors import CatalogError, CommitUnknown
 from catalog.hive.link import HiveLink
 from catalog.hive.publish_request import PublishRequest
 from catalog.jobs.job import Job, JobKind
-from catalog.names import CatalogName, RelationId
 from catalog.planning import Due, find_failure_backoff
-from catalog.ports.files import TableFiles
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation
-from server.service.hive.freshness import Freshness
-from server.service.hive.hive_state import split_name
 from server.service.hive.publish_planner import PublishPlanner
 from server.service.hive.publish_requests import PublishRequests
-from server.service.hive.repoint import Repointer
-from server.service.hive.results import PublishResult
-from server.service.hive.schema_sync import SchemaSync
-from server.service.hive.table_index import HiveIndex
 from server.service.jobs.admission import find_blocker
 from server.service.jobs.job_queue import enqueue, make_job
 from server.service.planning.planner import load_facts, load_past_jobs
-from server.service.tables.metadata_files import MetadataFiles
 
 log = logging.getLogger(__name__)
 
@@ -46,55 +37,11 @@ class PublishStatus:
 
 @dataclass(frozen=True)
 class Publishes:
-    """Plans publishes; safe to run at any time, any number of times."""
+    """Plans publishes on schedule, and carries open requests on; safe to run at any time, any number of times."""
 
     database: Database
-    metadata: MetadataFiles
-    index: HiveIndex
-    files: TableFiles
-    repointer: Repointer
-    columns: SchemaSync
-
-    @property
-    def planner(self) -> PublishPlanner:
-        """What plans one publish."""
-        return PublishPlanner(self.database, self.metadata, self.index, self.files, self.repointer, self.columns)
-
-    @property
-    def freshness(self) -> Freshness:
-        """What tells how far Hive is behind."""
-        return Freshness(self.database, self.metadata, self.index, self.files)
-
-    def publish(
-        self, catalog: CatalogName, full_name: str, *, merge: bool = True, remember: bool = True
-    ) -> PublishResult:
-        """Give Hive what has changed; with `merge`, what is pending is merged first, by a job of its own.
-
-        What is left to do then, and what has to wait, is done by later rounds, unless it is not to `remember`.
-        NotFound when no table is linked to that Hive table, Conflict while Hive has a column that the table has no
-        more, while another job works on the table or where another Firn publishes to it, Unavailable without the
-        metastore.
-        """
-        wanted = ".".join(split_name(full_name))
-        with self.database.reading() as uow:
-            uow.catalogs.get(catalog)
-            relation = uow.relations.of_hive(catalog, wanted)
-        if relation is None:
-            raise NotFound(
-                f"{catalog} has no table over {wanted}: a Hive table is published once it is upgraded",
-                hint=f"upgrade it: firn hive upgrade {wanted}",
-            )
-        return self._wishes.ask(relation, merge=merge, remember=remember)
-
-    def is_asked_for(self, relation_id: RelationId) -> bool:
-        """Whether somebody waits for a publish of it; cheap, for asking at each job's end."""
-        with self.database.reading() as uow:
-            link = uow.baselines.link(relation_id)
-        return link is not None and link.publish_request is not None and link.publish_request.is_open
-
-    @property
-    def _wishes(self) -> PublishRequests:
-        return PublishRequests(self.database, lambda relation: self.planner.plan(relation, asked=True))
+    planner: PublishPlanner
+    requests: PublishRequests
 
     def activate(self) -> PublishStatus:
         """Publish every table whose policy wants it and whose interval is over, merging first what waits that long.
@@ -124,7 +71,7 @@ class Publishes:
         """Whether something was planned, or looked for, because somebody has asked or the policy says so."""
         wanted = self._wanted(relation)
         if isinstance(wanted, PublishRequest):
-            if self._wishes.carry_on(relation, wanted):
+            if self.requests.carry_on(relation, wanted):
                 return True
             wanted = self._wanted(relation)
         if wanted is JobKind.MERGE:

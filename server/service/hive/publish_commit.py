@@ -33,11 +33,12 @@ from catalog.ports.files import TableFiles
 from catalog.ports.store import Database, UnitOfWork
 from server.service.commit.commit_path import CommitRequest, Committer
 from server.service.commit.commit_target import load_metadata
-from server.service.hive.hive_state import join, split_name
+from server.service.hive.file_registration import discard_if_refused
+from server.service.hive.hive_state import join, read_some, split_name
 from server.service.hive.link_state import LinkedTable, load_linked_table, note_published
+from server.service.hive.link_store import note_unrepresentable
 from server.service.hive.repoint import Repointer, Switched
 from server.service.hive.table_index import HiveIndex
-from server.service.hive.unrepresentable import note_unrepresentable
 from server.service.tables.metadata_files import MetadataFiles
 
 TRIES = 5
@@ -235,8 +236,10 @@ class PublishedFiles:
         What it did to files that the publish then takes from the table would look like a change on both sides.
         """
         baselines = job.linked.baselines
-        asked = {name: baselines.get(name) or select_missing_rows(one, 0) for name, one in directories.items()}
-        if changed := self.repointer.overtaken(job.linked.relation, asked, job.linked.subdirectories):
+        published = {name: baselines.get(name) or select_missing_rows(one, 0) for name, one in directories.items()}
+        relation = job.linked.relation
+        state = read_some(self.index.metastore(relation.catalog), *split_name(relation.hive_name or ""), [*published])
+        if changed := state.find_changed(published, self.files, job.linked.subdirectories):
             raise Conflict(f"Hive has changed {min(changed) or 'the table'} meanwhile", hint="sync, and publish again")
 
     def _commit_once(self, lease: Lease, table: HiveTable, parts: Mapping[Record, _Part], wanted: _Wanted) -> None:
@@ -266,16 +269,9 @@ class PublishedFiles:
             updates=[*snapshot.updates(), _mapping(metadata, parts)],
         )
         catalog = job.linked.relation.catalog
-        try:
-            self.committer.commit(
-                CommitRequest(catalog=catalog, changes=[change], lease=lease, engine="firn publish", also=also)
-            )
-        except CommitUnknown:
-            raise
-        except CatalogError:
-            for location in snapshot.written:
-                self.files.delete(location)
-            raise
+        request = CommitRequest(catalog=catalog, changes=[change], lease=lease, engine="firn publish", also=also)
+        with discard_if_refused(self.files, snapshot):
+            self.committer.commit(request)
 
     def _snapshot(self, metadata: Json, parts: Mapping[Record, _Part], replaced: _Replaced, reason: str) -> AddSnapshot:
         check_rows(_rows(parts), replaced.files)

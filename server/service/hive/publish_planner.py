@@ -5,30 +5,24 @@ Everything is planned from files and what the metastore says; an optimizer reads
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import secrets
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from catalog.errors import CommitUnknown, Conflict, RequirementFailed
 from catalog.files.data_file import FileFormat
+from catalog.history.commit import TableCommit
 from catalog.hive.baseline import PartitionBaseline, Subdirectories
 from catalog.hive.checkpoint import PublishPlan
 from catalog.hive.model import HiveColumn, HiveTable
-from catalog.hive.partition_names import to_partition_records
 from catalog.hive.publish_decisions import (
-    UNNAMEABLE,
-    Candidate,
-    PublishDecisions,
-    candidates_of,
-    decide,
-    explain_never,
-    filters_by_link,
-    filters_by_look,
-    formats_to_write,
-    held_back,
-    partitions_to_write,
-    same_partitions,
+    PublishClassification,
+    PublishKind,
+    TableSides,
+    classify_partitions,
+    decide_by_link,
 )
-from catalog.hive.publishing import compare_partitions, fingerprint_files
+from catalog.hive.publishing import fingerprint_files
 from catalog.hive.schema_diff import is_beginning
 from catalog.hive.types import parse_type
 from catalog.iceberg.json import Json
@@ -43,20 +37,18 @@ from catalog.planning import Due
 from catalog.ports.files import TableFiles
 from catalog.ports.store import Database
 from catalog.tables.relation import Relation, RelationKind
+from server.service.commit.commit_path import CommitRequest
 from server.service.commit.commit_target import load_metadata
-from server.service.hive.align_snapshot_schema import SnapshotSchemaAligner
-from server.service.hive.detect_changes import explain_unfit
-from server.service.hive.file_registration import Moved
+from server.service.hive.file_registration import Moved, discard_if_refused
 from server.service.hive.hive_state import read_some
 from server.service.hive.link_state import LinkedTable, load_linked_table, note_all_published, note_published
+from server.service.hive.link_store import forget_unrepresentable
 from server.service.hive.publish_locations import own_place, publish_location
 from server.service.hive.repoint import Repointer
 from server.service.hive.results import PublishOutcome, PublishResult
 from server.service.hive.schema_sync import SchemaSync, SchemaSyncResult
 from server.service.hive.sync_task import current_names, told_column, told_values
 from server.service.hive.table_index import HiveIndex
-from server.service.hive.table_lock import check_lockable
-from server.service.hive.unrepresentable import Unrepresentable, find_unrepresentable, forget_unrepresentable
 from server.service.jobs.admission import check_not_blocked
 from server.service.jobs.job_queue import enqueue, make_job
 from server.service.locations.allowed_locations import check_published
@@ -72,25 +64,19 @@ class Waits(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detected:
-    """A table beside what Hive lists of it."""
+    """A linked table and its Hive table, once both have the same columns as far as the policy allows."""
 
     linked: LinkedTable
     table: HiveTable
-    followed: SchemaSyncResult
+    columns: SchemaSyncResult
     metadata: Json
-    candidates: Mapping[str, Candidate]
     lost_since_ns: int
-    """Where Hive has lost files after this, it may still be overwriting."""
+    """Where Hive has lost files after this, an overwrite may still be running."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Classified:
-    """What is done with each partition."""
-
-    decisions: PublishDecisions
-    formats: Mapping[str, FileFormat]
-    tried: Mapping[str, str]
-    """A digest of what each partition in Avro is written from."""
+    @property
+    def sides(self) -> TableSides:
+        """The same for the rules."""
+        return TableSides(link=self.linked.link, table=self.table, metadata=self.metadata)
 
 
 @dataclass(frozen=True)
@@ -105,7 +91,7 @@ class PublishPlanner:
     columns: SchemaSync
 
     def plan(self, relation: Relation, *, asked: bool) -> PublishResult:
-        """A job for what differs, unless nothing does or another job is at work."""
+        """Queue a job that writes the differing partitions, unless none differs or another job works on the table."""
         with self.database.reading() as uow:
             busy = uow.jobs.active_of(relation.id)
         if busy is not None:
@@ -117,107 +103,101 @@ class PublishPlanner:
             return PublishResult(table=str(relation.name), outcome=PublishOutcome.WAITING, message=str(waits))
 
     def _detect(self, relation: Relation) -> Detected:
-        """Compare the table with what Hive lists, once both sides' columns are in step."""
+        """Finish open publishes, and bring both sides' columns into step."""
         if (still_open := self.repointer.finish(relation)).remaining:
             raise Waits(still_open.why_left)
         with self.database.reading() as uow:
-            linked, now_ns = load_linked_table(uow, relation), int(uow.now().timestamp() * 1e9)
+            now_ns = int(uow.now().timestamp() * 1e9)
         table = self.index.table(relation)
-        if unfit := explain_unfit(linked.link, table):
-            raise Conflict(unfit)
         try:
-            followed = self.columns.follow(linked, table, publishing=True)
+            columns = self.columns.follow(relation, table, publishing=True)
         except Moved as error:
             raise Waits("a sync came first") from error
-        with self.database.reading() as uow:
-            linked = load_linked_table(uow, uow.relations.get(relation.id))
+        linked = columns.linked
         if linked.link.read_again:
             raise Waits("a sync builds partitions anew with a column that came back")
-        metadata = load_metadata(self.metadata, linked.target)
-        records = to_partition_records(table.partition_columns, linked.baselines)
-        comparison = compare_partitions(self.files.live_files(metadata), linked.baselines, records)
         return Detected(
             linked=linked,
             table=table,
-            followed=followed,
-            metadata=metadata,
-            candidates=candidates_of(comparison, table.partition_columns),
+            columns=columns,
+            metadata=load_metadata(self.metadata, linked.target),
             lost_since_ns=now_ns - linked.when.overwrite_ns,
         )
 
-    def _classify(self, detected: Detected) -> Classified:
-        """The filters that need a look at Hive are asked only about partitions that all others let through."""
-        linked, metadata = detected.linked, detected.metadata
-        columns, watermark = detected.table.partition_columns, read_watermark(metadata)
-        by_link = filters_by_link(linked.link, linked.baselines, columns, watermark, detected.lost_since_ns)
-        early = decide(detected.candidates, by_link)
-        free = {name: decision.facts for name, decision in early.items() if not decision.held_by}
-        differing = [name for name, candidate in free.items() if candidate.is_in_hive and not candidate.is_same]
-        changed = self._changed_by_hive(linked, differing)
-        in_hive = self._formats_in_hive(detected, differing)
-        formats = formats_to_write(free, in_hive, detected.table.file_format)
-        gone = changed - in_hive.keys()  # a sync decides what they are, so no note speaks of them
-        known = self._unrepresentable(detected, early, {name: formats[name] for name in formats.keys() - gone})
-        late = decide(free, filters_by_look(formats, metadata, known.reason, changed))
-        held = {name: decision for name, decision in early.items() if decision.held_by}
-        return Classified(decisions=held | late, formats=formats, tried=known.tried)
+    def _classify(self, detected: Detected) -> PublishClassification:
+        """Decide about each partition; the planner reads Hive only for partitions that the link's filters let through.
 
-    def _formats_in_hive(self, detected: Detected, partitions: Sequence[str]) -> dict[str, FileFormat]:
-        table, metastore = detected.table, self.index.metastore(detected.linked.relation.catalog)
-        state = read_some(metastore, table.database, table.name, partitions)
-        return {unit.name: unit.format for unit in state.units}
-
-    def _unrepresentable(
-        self, detected: Detected, early: PublishDecisions, formats: Mapping[str, FileFormat]
-    ) -> Unrepresentable:
-        """What jobs have noted of partitions in Avro; notes that hold no longer are forgotten."""
-        linked, metadata = detected.linked, detected.metadata
-        differing = {
-            name: decision.facts.record
-            for name, decision in early.items()
-            if not decision.facts.is_same and decision.held_by != UNNAMEABLE
-        }
-        live, schema_id = self.files.live_files(metadata), metadata["current-schema-id"]
-        known = find_unrepresentable(linked.link, live, differing, detected.table, schema_id, formats)
-        if known.stale:
-            with self.database.writing() as uow:
-                forget_unrepresentable(uow, linked.relation.id, known.stale)
-        return known
-
-    def _changed_by_hive(self, linked: LinkedTable, differing: Sequence[str]) -> set[str]:
-        """Partitions of a plain table that Hive has changed, which no sync has taken over yet, or can.
-
-        Those of a keyed table are rebuilt whatever they were: its publish finds out in time that they have changed.
+        Hive may have changed a partition of a plain table since the last sync. A partition of a keyed table is rebuilt
+        in any case: its publish detects such a change when it repoints the metastore.
         """
-        if linked.is_keyed or not differing:
-            return set()
-        baselines = {name: linked.baselines[name] for name in differing}
-        return self.repointer.overtaken(linked.relation, baselines, linked.subdirectories)
+        linked, metadata, sides = detected.linked, detected.metadata, detected.sides
+        watermark, live = read_watermark(metadata), self.files.live_files(metadata)
+        first = decide_by_link(sides, live, linked.baselines, watermark, detected.lost_since_ns)
+        differing = [name for name, one in first.items() if one.kind is PublishKind.WRITE and one.facts.is_in_hive]
+        table, metastore = detected.table, self.index.metastore(linked.relation.catalog)
+        state = read_some(metastore, table.database, table.name, differing)
+        changed = set[str]()
+        if differing and not linked.is_keyed:
+            baselines = {name: linked.baselines[name] for name in differing}
+            changed = state.find_changed(baselines, self.files, linked.subdirectories)
+        in_hive = {unit.name: unit.format for unit in state.units}
+        classified = classify_partitions(first, in_hive, changed, sides, self.files.live_files(metadata))
+        if classified.stale_notes:
+            with self.database.writing() as uow:
+                forget_unrepresentable(uow, linked.relation.id, classified.stale_notes)
+        return classified
 
-    def _apply(self, detected: Detected, classified: Classified, *, asked: bool) -> PublishResult:
+    def _apply(self, detected: Detected, classified: PublishClassification, *, asked: bool) -> PublishResult:
         """Queue the job, or note that Hive has everything."""
-        linked, table = detected.linked, detected.table
-        held = held_back(classified.decisions)
-        to_write = partitions_to_write(classified.decisions)
+        linked, held = detected.linked, classified.held_back
+        to_write = classified.to_write
         if not to_write:
-            self._note_given(linked, detected.metadata, same_partitions(classified.decisions), is_all=not held)
+            self._note_given(linked, detected.metadata, classified.same, is_all=not held)
             outcome = PublishOutcome.HELD_BACK if held else PublishOutcome.UP_TO_DATE
             return _result(linked.relation, outcome, NOTHING, classified)
         try:
-            metadata = SnapshotSchemaAligner(self.database, self.metadata, self.columns.committer, self.files).readable(
-                linked, detected.metadata
-            )
+            metadata = self._align_head(linked, detected.metadata)
         except RequirementFailed as error:
             raise Waits("others have changed the table meanwhile") from error
         plan = self._plan(replace(detected, metadata=metadata), classified)
-        check_lockable(self.index.metastore(linked.relation.catalog), table.database, table.name, [*to_write])
         try:
-            self.repointer.owners.claim(linked.relation, table)
+            self.repointer.owners.claim(linked.relation, detected.table, [*to_write])
         except CommitUnknown as error:
             raise Waits(str(error)) from error
         message = f"partitions that differ from what Hive lists: {len(to_write)}"
         job = self._queue(linked, plan, message, asked=asked)
         return replace(_result(linked.relation, PublishOutcome.PUBLISHING, message, classified), job=job)
+
+    def _align_head(self, linked: LinkedTable, metadata: Json) -> Json:
+        """The table's metadata, once a plain table's head has the present columns; a new head has the same files.
+
+        The job reads a plain table at one snapshot, and engines read a snapshot with the columns of its time. Files
+        that came before a column may hold values of it. A keyed table's stores are read by their own views.
+        RequirementFailed when another commit came first.
+        """
+        head = current_snapshot(metadata)
+        if linked.is_keyed or (head is not None and head.get("schema-id") == metadata["current-schema-id"]):
+            return metadata
+        with self.database.reading() as uow:
+            now_ms = int(uow.now().timestamp() * 1000)
+        reason = "to be read with the columns that it has now"
+        snapshot = self.files.write_snapshot(
+            metadata,
+            (),
+            (),
+            snapshot_id=secrets.randbits(62) + 1,
+            now_ms=now_ms,
+            summary_extra={"operation": "replace", "firn.reason": reason},
+        )
+        change = TableCommit(name=linked.target.name, requirements=snapshot.requirements(), updates=snapshot.updates())
+        request = CommitRequest(
+            catalog=linked.relation.catalog, changes=[change], engine="firn publish", follows_hive=True
+        )
+        with discard_if_refused(self.files, snapshot):
+            self.columns.committer.commit(request)
+        with self.database.reading() as uow:
+            target = uow.relations.get(linked.target.id)
+        return self._align_head(linked, load_metadata(self.metadata, target))  # columns may have changed again
 
     def _note_given(self, linked: LinkedTable, metadata: Json, same: tuple[str, ...], *, is_all: bool) -> None:
         with self.database.writing() as uow:
@@ -229,9 +209,9 @@ class PublishPlanner:
             if is_all and now.baselines == linked.baselines:
                 note_all_published(uow, linked, ref_snapshot_id(metadata, "main"))
 
-    def _plan(self, detected: Detected, classified: Classified) -> PublishPlan:
+    def _plan(self, detected: Detected, classified: PublishClassification) -> PublishPlan:
         """What the job does, and what its commit is judged by."""
-        metadata, to_write = detected.metadata, partitions_to_write(classified.decisions)
+        metadata, to_write = detected.metadata, classified.to_write
         head, files = current_snapshot(metadata), None
         if not detected.linked.is_keyed:
             files = fingerprint_files(self.files.live_files(metadata), {*to_write.values()})
@@ -241,8 +221,8 @@ class PublishPlanner:
             sequence=0 if head is None else sequence_number(head),
             schema_id=metadata["current-schema-id"],
             through=read_watermark(metadata),
-            same=same_partitions(classified.decisions),
-            tried=classified.tried,
+            same=classified.same,
+            tried=classified.digests,
             files=files,
         )
 
@@ -264,14 +244,16 @@ class PublishPlanner:
         return job
 
 
-def _result(relation: Relation, outcome: PublishOutcome, message: str, classified: Classified) -> PublishResult:
-    held = held_back(classified.decisions)
+def _result(
+    relation: Relation, outcome: PublishOutcome, message: str, classified: PublishClassification
+) -> PublishResult:
+    held = classified.held_back
     return PublishResult(
         table=str(relation.name),
         outcome=outcome,
         message="; ".join([message, *(one.message for one in held)]),
         held_back=held,
-        never=explain_never(held),
+        never=classified.blocked,
     )
 
 
@@ -297,7 +279,7 @@ def _task(detected: Detected, formats: Mapping[str, FileFormat]) -> Json:
     """What the optimizer writes: which partitions of which snapshot, as which columns."""
     linked, table, metadata = detected.linked, detected.table, detected.metadata
     names = current_names(metadata)
-    columns = [told_column(column, names) for column in _written(table, detected.followed)]
+    columns = [told_column(column, names) for column in _written(table, detected.columns)]
     partitioned_by = [told_column(column, names) for column in table.partition_columns]
     _check_none_lost(linked.relation, table, [*columns, *partitioned_by])
     told = {column["name"] for column in (*columns, *partitioned_by)}

@@ -7,19 +7,21 @@ Everything after the merge is found out anew at each step, so a step that is don
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from catalog.errors import CatalogError, CommitUnknown, NotFound, Unavailable
 from catalog.hive.publish_request import PublishRequest, Step
 from catalog.jobs.job import Job, JobKind, JobStatus
-from catalog.names import RelationId
+from catalog.names import CatalogName, RelationId
 from catalog.planning import TableFacts
 from catalog.planning.trigger_result import format_count
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation
+from server.service.hive.hive_state import split_name
 from server.service.hive.link_store import update_link
+from server.service.hive.publish_planner import PublishPlanner
 from server.service.hive.results import PublishOutcome, PublishResult
 from server.service.planning.planner import create_requested_job, load_facts
 
@@ -34,12 +36,39 @@ def waiting_for(relation: Relation, message: str) -> PublishResult:
 
 @dataclass(frozen=True)
 class PublishRequests:
-    """Carries wishes out; `plan` makes a publish job of what differs now. Safe to be interrupted anywhere."""
+    """Carries wishes out; Safe to be interrupted anywhere."""
 
     database: Database
-    plan: Callable[[Relation], PublishResult]
+    planner: PublishPlanner
 
-    def ask(self, relation: Relation, *, merge: bool, remember: bool) -> PublishResult:
+    def publish(
+        self, catalog: CatalogName, full_name: str, *, merge: bool = True, remember: bool = True
+    ) -> PublishResult:
+        """Give Hive what has changed; with `merge`, a job merges pending changes first.
+
+        Later rounds do what is left to do then, and what has to wait, unless the request is not to be remembered.
+        NotFound when no table is linked to that Hive table. Conflict while Hive has a column that the table has no
+        more, while another job works on the table, and where another Firn publishes to it. Unavailable without the
+        metastore.
+        """
+        hive_name = ".".join(split_name(full_name))
+        with self.database.reading() as uow:
+            uow.catalogs.get(catalog)
+            relation = uow.relations.of_hive(catalog, hive_name)
+        if relation is None:
+            raise NotFound(
+                f"{catalog} has no table over {hive_name}: a Hive table is published once it is upgraded",
+                hint=f"upgrade it: firn hive upgrade {hive_name}",
+            )
+        return self._start(relation, merge=merge, remember=remember)
+
+    def is_open(self, relation_id: RelationId) -> bool:
+        """Whether a table has an open request; cheap, for asking at each job's end."""
+        with self.database.reading() as uow:
+            request = _request(uow, relation_id)
+        return request is not None and request.is_open
+
+    def _start(self, relation: Relation, *, merge: bool, remember: bool) -> PublishResult:
         """Merge what is pending, or publish; what is left to do then is remembered.
 
         Conflict where it may not be merged or published: nothing is remembered of that.
@@ -56,7 +85,7 @@ class PublishRequests:
                 if remember:
                     _note(uow, relation.id, _after(wish, outcome, facts))
                 return outcome
-        outcome = self.plan(relation)
+        outcome = self.planner.plan(relation, asked=True)
         if remember:
             self._note(relation.id, _after(wish, outcome, facts))
         return outcome
@@ -93,7 +122,7 @@ class PublishRequests:
                 then = _after(wish, outcome, facts)
                 _note(uow, relation.id, then)
                 return then
-        return _after(wish, self.plan(relation), facts)
+        return _after(wish, self.planner.plan(relation, asked=True), facts)
 
     def _merged(self, uow: UnitOfWork, relation: Relation, facts: TableFacts) -> PublishResult:
         """A merge of all that is pending: one that nobody has begun will do, for it reads then what there is.

@@ -7,9 +7,10 @@ that dies between the two has marked a table that it publishes with the next try
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from catalog.errors import CatalogError, CommitUnknown, Conflict, NotFound
+from catalog.errors import CatalogError, CommitUnknown, Conflict, NotFound, Unavailable
 from catalog.hive.model import HiveTable
 from catalog.hive.publisher import PUBLISHER, Publisher, make_publisher, read_publisher
 from catalog.names import RelationId
@@ -36,18 +37,24 @@ class Publishers:
             return None
         return None if self._has_ended(owner, table.full_name) else owner
 
-    def claim(self, relation: Relation, table: HiveTable) -> None:
-        """Mark the table as published by this relation, once.
+    def claim(self, relation: Relation, table: HiveTable, partitions: Sequence[str]) -> None:
+        """Mark the table as published by this relation, once, if its partitions can be locked as the settings require.
 
-        Conflict when another one publishes to it, Unavailable while others have locked it; else errors as of
-        `Metastore.set_table_parameters`.
+        Conflict when another table publishes to it. Unavailable while others have locked it, and where locks are
+        required and the metastore has none. Else errors as of `Metastore.set_table_parameters`.
         """
+        metastore = self.index.metastore(relation.catalog)
+        with metastore.lock(table.database, table.name, partitions[:1], wait=False) as lock:
+            if lock.without is not None and lock.busy:
+                raise Unavailable(
+                    f"{table.full_name} is not altered: locks are required, and {lock.without}",
+                    hint="set hive.locks=auto to go on without them, or create the metastore's tables of locks",
+                )
         if (other := self.other(table, relation.id)) is not None:
             raise Conflict(explain_other_publisher(table, other), hint=advise_on_publisher(table))
         with self.database.reading() as uow:
             own = str(make_publisher(relation, uow.catalogs.get(relation.catalog).warehouse))
         if table.parameters.get(PUBLISHER) != own:
-            metastore = self.index.metastore(relation.catalog)
             with locked(metastore, table.database, table.name):
                 if (other := self.other(metastore.table(table.database, table.name), relation.id)) is not None:
                     raise Conflict(explain_other_publisher(table, other), hint=advise_on_publisher(table))

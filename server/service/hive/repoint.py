@@ -26,8 +26,6 @@ from catalog.hive.repoint_decisions import (
     RepointDecision,
     RepointKind,
     decide_repoints,
-    is_written_to,
-    moved_or_made,
 )
 from catalog.names import RelationId
 from catalog.planning.trigger_result import format_count
@@ -35,9 +33,9 @@ from catalog.ports.files import TableFiles
 from catalog.ports.metastore import Metastore, PartitionLocation, PartitionMove, TableLock
 from catalog.ports.store import Database
 from catalog.tables.relation import Relation
-from server.service.hive.detect_changes import explain_unfit
 from server.service.hive.hive_state import read_some, split_name
 from server.service.hive.publisher import Publishers, explain_other_publisher
+from server.service.hive.schema_sync import explain_unfit
 from server.service.hive.table_index import HiveIndex
 from server.service.planning.planner import load_facts
 
@@ -65,6 +63,11 @@ class Switched:
     """Those of them that others have locked."""
     who: str = ""
     """Who has locked one of these."""
+
+    @property
+    def has_any(self) -> bool:
+        """Whether the table had an open publish."""
+        return bool(self.done or self.skipped or self.remaining)
 
     def __add__(self, other: Switched) -> Switched:
         return Switched(
@@ -136,14 +139,6 @@ class Repointer:
             up = {name: one.given_up(now_ns).to_json() for name, one in baselines.items() if one.publishing is not None}
             uow.baselines.put(relation.id, up)
 
-    def overtaken(
-        self, relation: Relation, baselines: Mapping[str, PartitionBaseline], subdirectories: Subdirectories
-    ) -> set[str]:
-        """Those partitions that Hive has changed since, which no sync has taken over; Unavailable without metastore."""
-        metastore, names = self.index.metastore(relation.catalog), split_name(relation.hive_name or "")
-        now = {unit.name: unit.signals for unit in read_some(metastore, *names, [*baselines]).units}
-        return self._overtaken(baselines, now, subdirectories)
-
     def _some(
         self,
         relation: Relation,
@@ -191,7 +186,7 @@ class Repointer:
         if unfit is None and (other := self.owners.other(state.table, relation.id)) is not None:
             unfit = explain_other_publisher(state.table, other)
         signals = {unit.name: unit.signals for unit in state.units}
-        overtaken = set[str]() if unfit else self._overtaken(free, signals, subdirectories)
+        overtaken = set[str]() if unfit else state.find_changed(free, self.files, subdirectories)
         return state.table, InHive(signals=signals, locked=lock.busy, unfit=unfit, overtaken=overtaken), baselines
 
     def _open(self, relation_id: RelationId, names: Sequence[str]) -> dict[str, PartitionBaseline]:
@@ -221,20 +216,6 @@ class Repointer:
         for names in moved.values():  # those that are there, and those that are made
             for at in range(0, len(names), size):
                 yield from self._moved(locked, {name: decisions[name].facts for name in names[at : at + size]})
-
-    def _overtaken(
-        self,
-        baselines: Mapping[str, PartitionBaseline],
-        now: Mapping[str, ChangeSignals],
-        subdirectories: Subdirectories,
-    ) -> set[str]:
-        """Partitions that Hive has dropped, made, moved or written to since the publish began."""
-        found = moved_or_made(baselines, now)
-        listed = [name for name in baselines if name not in found and name in now]
-        places = [baselines[name].location for name in listed]
-        listings = self.files.listings(places, recursive=subdirectories is Subdirectories.READ)
-        written = zip(listed, listings, strict=True)
-        return found | {name for name, listing in written if is_written_to(baselines[name], listing, subdirectories)}
 
     def _moved(
         self, locked: _Locked, baselines: Mapping[str, PartitionBaseline]

@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 from catalog.errors import CatalogError, CommitUnknown, Conflict, RequirementFailed, Unavailable
 from catalog.history.commit import TableCommit
 from catalog.hive.columns import SchemaDrift, SchemaPush, SchemaSides
-from catalog.hive.link import DriftKind
+from catalog.hive.link import DriftKind, HiveLink
 from catalog.hive.mapping import PROPERTY as NAME_MAPPING
 from catalog.hive.mapping import build_name_mapping, read_aliases
 from catalog.hive.model import PROVIDER, HiveColumn, HiveTable, to_stored_columns
 from catalog.hive.partition_names import to_partition_records
 from catalog.hive.publishing import compare_partitions
 from catalog.hive.schema_sync import compare_schemas
+from catalog.hive.upgrade_check import UpgradeBlockerCode, find_blockers
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
 from catalog.names import RelationId
@@ -29,7 +30,7 @@ from catalog.tables.relation import Relation
 from server.service.commit.commit_path import Committer
 from server.service.commit.commit_target import load_metadata
 from server.service.hive.file_registration import Moved, apply
-from server.service.hive.link_state import LinkedTable
+from server.service.hive.link_state import LinkedTable, load_linked_table
 from server.service.hive.table_index import HiveIndex
 from server.service.hive.table_lock import locked
 from server.service.tables.metadata_files import MetadataFiles
@@ -37,10 +38,16 @@ from server.service.tables.metadata_files import MetadataFiles
 log = logging.getLogger(__name__)
 
 
+class LinkBroken(Conflict):
+    """The Hive table is not the one that the table was upgraded from any more."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaSyncResult:
     """What became of a table's columns, and of Hive's."""
 
+    linked: LinkedTable
+    """The table and its link after that."""
     drift: SchemaDrift
     changes: tuple[str, ...] = ()
     refused: str | None = None
@@ -69,23 +76,36 @@ class SchemaSync:
     index: HiveIndex
     files: TableFiles
 
-    def follow(self, linked: LinkedTable, table: HiveTable, *, publishing: bool = False) -> SchemaSyncResult:
-        """Take what Hive has changed, and give it what it may be given; Moved when others were faster.
+    def follow(self, relation: Relation, table: HiveTable, *, publishing: bool = False) -> SchemaSyncResult:
+        """Take over what Hive has changed of the columns, and give Hive what the policy allows.
 
-        Nothing that was never published is given, unless it is being `publishing`, or the policy is `all`.
+        A table that was never published gives nothing, unless it is `publishing` now or the policy is `all`.
+        LinkBroken when the Hive table is another one than the table was upgraded from, Moved when another server has
+        changed the table meanwhile.
         """
+        linked = self._load(relation)
+        if unfit := explain_unfit(linked.link, table):
+            raise LinkBroken(unfit)
+        result = self._follow(linked, table, publishing=publishing)
+        return replace(result, linked=self._load(relation))
+
+    def _load(self, relation: Relation) -> LinkedTable:
+        with self.database.reading() as uow:
+            return load_linked_table(uow, uow.relations.get(relation.id))
+
+    def _follow(self, linked: LinkedTable, table: HiveTable, *, publishing: bool) -> SchemaSyncResult:
         metadata = load_metadata(self.metadata, linked.target)
         drift = _compared(linked, table, metadata)
         if drift.changes:
             self._take(linked, table, metadata, drift)
         else:
             self._note(linked.relation.id, linked.link.columns, drift)
-        found = SchemaSyncResult(drift=drift, changes=tuple(drift.changes), hive=table.columns)
+        result = SchemaSyncResult(linked=linked, drift=drift, changes=tuple(drift.changes), hive=table.columns)
         if linked.gives is SchemaPush.ALL or (
             linked.gives is SchemaPush.ADDITIONS and (linked.is_published or publishing)
         ):
-            return self._give(linked, table, found)
-        return found
+            return self._give(linked, table, result)
+        return result
 
     def _take(self, linked: LinkedTable, table: HiveTable, metadata: Json, drift: SchemaDrift) -> None:
         again = self._rewritten(linked, table, metadata) if drift.revived and linked.is_keyed else []
@@ -110,9 +130,9 @@ class SchemaSync:
         records = to_partition_records(table.partition_columns, linked.baselines)
         return sorted(compare_partitions(self.files.live_files(metadata), linked.baselines, records).differing)
 
-    def _give(self, linked: LinkedTable, table: HiveTable, found: SchemaSyncResult) -> SchemaSyncResult:
-        """First what harms nobody: what the metastore refuses of the rest does not hold it up."""
-        drift, given = found.drift, table.columns
+    def _give(self, linked: LinkedTable, table: HiveTable, taken: SchemaSyncResult) -> SchemaSyncResult:
+        """Give Hive harmless changes first: a change that the metastore refuses does not hold them up."""
+        drift, given = taken.drift, table.columns
         provider = table.parameters.get(PROVIDER, "hive").lower()
         refused: str | None = None
         for gives in (
@@ -141,8 +161,8 @@ class SchemaSync:
                 link = uow.baselines.link(linked.relation.id) or linked.link
             drift = _compared(replace(linked, link=link), altered, load_metadata(self.metadata, self._target(linked)))
             self._note(linked.relation.id, link.columns, drift)
-        changes = (*found.changes, *_said(table.columns, given))
-        return SchemaSyncResult(drift=drift, changes=changes, refused=refused, hive=given)
+        changes = (*taken.changes, *_said(table.columns, given))
+        return replace(taken, drift=drift, changes=changes, refused=refused, hive=given)
 
     def _target(self, linked: LinkedTable) -> Relation:
         with self.database.reading() as uow:
@@ -170,6 +190,28 @@ class SchemaSync:
                 note_schema(uow, relation_id, before, drift)
             except RequirementFailed as error:
                 raise Moved from error
+
+
+def explain_unfit(link: HiveLink, table: HiveTable) -> str | None:
+    """Why the Hive table cannot be followed at all as it is now; None when it can.
+
+    What was asked before the upgrade may have become true since, and the table may have been made anew.
+    """
+    before = [(column.name.lower(), column.type) for column in link.partition_columns]
+    now = [(column.name.lower(), column.type) for column in table.partition_columns]
+    if before != now:
+        return (
+            f"Hive partitions {table.full_name} by {_columns(now)}, the table here is partitioned by "
+            f"{_columns(before)}; nothing was changed. "
+            "Give the Hive table the partition columns that it had, or another name."
+        )
+    # A column's type is a matter of its column alone.
+    found = [one for one in find_blockers(table, ()) if one.code is not UpgradeBlockerCode.COLUMN_TYPE]
+    return f"{found[0].message}; nothing is taken over until the Hive table is as it was" if found else None
+
+
+def _columns(columns: Sequence[tuple[str, str]]) -> str:
+    return f"({', '.join(f'{name} {kind}' for name, kind in columns)})" if columns else "nothing"
 
 
 def _compared(linked: LinkedTable, table: HiveTable, metadata: Json) -> SchemaDrift:

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 
 from server.service.hive.conversion import Conversions
 from server.service.hive.downgrade import Downgrades
+from server.service.hive.freshness import Freshness
 from server.service.hive.notification_listener import NotificationListener
 from server.service.hive.operations import Operations
 from server.service.hive.publish import Publishes
 from server.service.hive.publish_commit import PublishedFiles
+from server.service.hive.publish_requests import PublishRequests
 from server.service.hive.publisher import PublisherMarks
 from server.service.hive.sync import Syncs
 from server.service.hive.table_index import HiveIndex
@@ -28,7 +30,9 @@ class HiveServices:
     upgrades: Upgrades
     syncs: Syncs
     notification_listener: NotificationListener
+    publish_requests: PublishRequests
     publishes: Publishes
+    freshness: Freshness
     published: PublishedFiles
     downgrades: Downgrades
     conversions: Conversions

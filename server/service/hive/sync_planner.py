@@ -25,27 +25,27 @@ from catalog.jobs.job import Job, JobKind
 from catalog.planning import Due
 from catalog.ports.files import TableFiles
 from catalog.ports.metastore import PartitionLocation
-from catalog.ports.store import Database
+from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation
 from server.service.commit.commit_path import Committer
 from server.service.commit.commit_target import load_metadata
 from server.service.hive.change_set import ChangeSet
-from server.service.hive.detect_changes import SubdirectoryRule, detect_changes, explain_unfit
+from server.service.hive.detect_changes import SubdirectoryRule, detect_changes
 from server.service.hive.file_check import FileCheckRunner, ReadableFiles
 from server.service.hive.file_registration import FileRegistration, Moved
 from server.service.hive.hive_state import HiveState, read_state, split_name
 from server.service.hive.link_state import LinkedTable, advance, load_linked_table, next_checkpoint, note_drift
-from server.service.hive.other_tables import find_other_tables
 from server.service.hive.publish_locations import get_publish_directory
 from server.service.hive.publisher import advise_on_publisher, explain_other_publisher
 from server.service.hive.repoint import Repointer
 from server.service.hive.results import SyncOutcome, SyncResult
-from server.service.hive.schema_sync import SchemaSync, SchemaSyncResult
+from server.service.hive.schema_sync import LinkBroken, SchemaSync, SchemaSyncResult
 from server.service.hive.sync_task import Taken, build_sync_task
 from server.service.hive.table_index import HiveIndex
 from server.service.hive.table_lock import explain_busy
 from server.service.jobs.admission import check_not_blocked
 from server.service.jobs.job_queue import make_job
+from server.service.locations.location_rule import find_hive_tables_inside
 from server.service.planning.planner import load_facts
 from server.service.tables.metadata_files import MetadataFiles
 
@@ -64,9 +64,8 @@ class MetastoreAway(Unavailable):
 class InStep:
     """A linked table whose columns are compared with Hive's: rows can be looked at."""
 
-    linked: LinkedTable
     state: HiveState
-    followed: SchemaSyncResult
+    columns: SchemaSyncResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +75,7 @@ class Detected:
     linked: LinkedTable
     state: HiveState
     """With columns of types that hold what the table's do."""
-    followed: SchemaSyncResult
+    columns: SchemaSyncResult
     found: ChangeSet
     base: Json
     """The metadata of what is committed to."""
@@ -104,7 +103,7 @@ class SyncPlanner:
         if isinstance(in_step, SyncResult):
             return in_step
         if only_schema:
-            return _settled(relation, in_step.followed.changes, in_step.followed.trouble)
+            return _settled(relation, in_step.columns.changes, in_step.columns.trouble)
         detected = self._detect(in_step, everything=everything, may_leave=may_leave)
         readable = self._classify(detected)
         result = self._apply(detected, readable)
@@ -113,13 +112,13 @@ class SyncPlanner:
     def _in_step(self, relation: Relation) -> InStep | SyncResult:
         """Finish open publishes, ask the metastore, and bring the columns into step; or say why that has to wait."""
         with self.database.reading() as uow:
-            linked = load_linked_table(uow, uow.relations.get(relation.id))
-        if linked.busy is not None:
-            return _result(relation, SyncOutcome.WAITING, f"a {linked.busy.kind} job is {linked.busy.status}")
+            relation, busy = uow.relations.get(relation.id), uow.jobs.active_of(relation.id)
+        if busy is not None:
+            return _result(relation, SyncOutcome.WAITING, f"a {busy.kind} job is {busy.status}")
         full_name = relation.hive_name or ""
         try:
-            if any(baseline.publishing for baseline in linked.baselines.values()):
-                open_still = self.repointer.finish(relation)
+            open_still = self.repointer.finish(relation)
+            if open_still.has_any:
                 if self.repointer.still_waits(relation, open_still):
                     return _result(relation, SyncOutcome.WAITING, open_still.why_left)
                 if open_still.remaining:
@@ -129,21 +128,22 @@ class SyncPlanner:
         except Unavailable as error:
             raise MetastoreAway(error.message, hint=error.hint) from error
         except NotFound:
-            return self._conflict(linked, f"the Hive table {full_name} is gone; {_GONE}")
-        if unfit := explain_unfit(linked.link, state.table):
-            return self._conflict(linked, unfit, state.table)
-        return InStep(linked=linked, state=state, followed=self.columns.follow(linked, state.table))
+            return self._conflict(relation, f"the Hive table {full_name} is gone; {_GONE}")
+        try:
+            return InStep(state=state, columns=self.columns.follow(relation, state.table))
+        except LinkBroken as error:
+            return self._conflict(relation, error.message, state.table)
 
     def _detect(self, in_step: InStep, *, everything: bool, may_leave: bool) -> Detected:
         """Look at partitions and files."""
-        state, followed, relation = in_step.state, in_step.followed, in_step.linked.relation
+        state, columns, linked = in_step.state, in_step.columns, in_step.columns.linked
+        relation = linked.relation
         with self.database.reading() as uow:
-            linked = load_linked_table(uow, uow.relations.get(relation.id))
             own_places = uow.catalogs.get(relation.catalog).warehouse, get_publish_directory(uow, relation)
-            foreign = find_other_tables(uow, linked, state)
+            other_tables = _find_other_tables(uow, linked, state)
         linked = _as_pointed_at(linked, state)
         depth = SubdirectoryRule(
-            subdirectories=linked.subdirectories, may_leave=may_leave, own_places=own_places, foreign=foreign
+            subdirectories=linked.subdirectories, may_leave=may_leave, own_places=own_places, foreign=other_tables
         )
         found = detect_changes(
             state,
@@ -154,13 +154,13 @@ class SyncPlanner:
             depth=depth,
             given=linked.given,
         )
-        found = replace(_read_again(found, linked), differs=followed.trouble, differs_in=followed.drift_kind)
-        table = replace(state.table, storage=replace(state.table.storage, columns=followed.drift.readable))
+        found = replace(_read_again(found, linked), differs=columns.trouble, differs_in=columns.drift_kind)
+        table = replace(state.table, storage=replace(state.table.storage, columns=columns.drift.readable))
         base = load_metadata(self.metadata, linked.target)
         return Detected(
             linked=linked,
             state=replace(state, table=table),
-            followed=followed,
+            columns=columns,
             found=replace(found, lost_late=self._lost(linked, found, base)),
             base=base,
         )
@@ -168,11 +168,11 @@ class SyncPlanner:
     def _classify(self, detected: Detected) -> ReadableFiles:
         """Hold back partitions with files that cannot be taken over as they are."""
         reading = FileCheckRunner(self.files, detected.linked, detected.state, detected.base)
-        return reading.readable(detected.found, detected.followed.drift.checks)
+        return reading.readable(detected.found, detected.columns.drift.checks)
 
     def _apply(self, detected: Detected, readable: ReadableFiles) -> SyncResult:
         linked, state, found = detected.linked, detected.state, readable.found
-        altered, held = list(detected.followed.changes), [found.trouble] if found.trouble else []
+        altered, held = list(detected.columns.changes), [found.trouble] if found.trouble else []
         if found.overwritten and not found.rebuilds:
             return self._point_back(linked, state, found)
         if found.is_all_quiet:
@@ -191,7 +191,7 @@ class SyncPlanner:
                 f"Hive changed files that were changed here too: {error.message}; "
                 "with firn.hive.overwrite-wins=true such partitions become what Hive lists"
             )
-            return self._conflict(linked, sentence, state.table)
+            return self._conflict(linked.relation, sentence, state.table)
         return _result(linked.relation, SyncOutcome.SYNCED, sentence, conflict=bool(held))
 
     def _lost(self, linked: LinkedTable, found: ChangeSet, base: Json) -> frozenset[str]:
@@ -207,7 +207,7 @@ class SyncPlanner:
         """
         if (other := self.repointer.owners.other(state.table, linked.relation.id)) is not None:
             return self._conflict(
-                linked,
+                linked.relation,
                 f"{explain_other_publisher(state.table, other)}. {advise_on_publisher(state.table)}",
                 state.table,
             )
@@ -229,12 +229,12 @@ class SyncPlanner:
             return _result(linked.relation, SyncOutcome.WAITING, explain_busy(lock.busy))
         raise Moved
 
-    def _conflict(self, linked: LinkedTable, sentence: str, table: HiveTable | None = None) -> SyncResult:
+    def _conflict(self, relation: Relation, sentence: str, table: HiveTable | None = None) -> SyncResult:
         """Say what differs and leave both sides as they are."""
         with self.database.writing() as uow:
             author = None if table is None else describe_owner(table)
-            note_drift(uow, linked.relation.id, Drift(kind=DriftKind.TABLE, message=sentence, likely_author=author))
-        return _result(linked.relation, SyncOutcome.CONFLICT, sentence, conflict=True)
+            note_drift(uow, relation.id, Drift(kind=DriftKind.TABLE, message=sentence, likely_author=author))
+        return _result(relation, SyncOutcome.CONFLICT, sentence, conflict=True)
 
     def _advance_alone(self, linked: LinkedTable, state: HiveState, found: ChangeSet) -> None:
         """Note what was looked at, where nothing is to be taken over."""
@@ -295,6 +295,17 @@ class SyncPlanner:
             self.files.live_files(base), baselines, to_partition_records(columns, baselines)
         ).differing
         return {name: baselines[name] for name in differing.keys() - taken.changed.keys()}
+
+
+def _find_other_tables(uow: UnitOfWork, linked: LinkedTable, state: HiveState) -> tuple[str, ...]:
+    """Directories that Hive has named since the last sync and that belong to other tables of Firn.
+
+    Otherwise anybody who may set a location in Hive could read another table's files with this server's rights.
+    """
+    baselines = linked.baselines
+    new = [unit for unit in state.units if unit.name not in baselines or baselines[unit.name].location != unit.location]
+    catalog, full_name = linked.relation.catalog, state.table.full_name
+    return tuple(find_hive_tables_inside(uow, catalog, full_name, state.directories_of(new), below=False))
 
 
 def _read_again(found: ChangeSet, linked: LinkedTable) -> ChangeSet:

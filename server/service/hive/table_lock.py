@@ -5,7 +5,7 @@ As Hive itself does for its own ALTER TABLE: it comes before or after those that
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from catalog.errors import Unavailable
@@ -21,16 +21,6 @@ def locked(metastore: Metastore, database: str, name: str) -> Iterator[None]:
         if lock.busy:
             raise Unavailable(f"{database}.{name} is not altered: {explain_busy(lock.busy)}")
         yield
-
-
-def check_lockable(metastore: Metastore, database: str, name: str, partitions: Sequence[str]) -> None:
-    """Unavailable where nothing can be altered, ever, as locks are required and the metastore has none."""
-    with metastore.lock(database, name, partitions[:1], wait=False) as lock:
-        if lock.without is not None and lock.busy:
-            raise Unavailable(
-                f"{database}.{name} is not altered: locks are required, and {lock.without}",
-                hint="set hive.locks=auto to go on without them, or create the metastore's tables of locks",
-            )
 
 
 def explain_busy(busy: Mapping[str, str]) -> str:

@@ -8,9 +8,12 @@ import pytest
 
 from catalog.files.data_file import FileFormat
 from catalog.hive.baseline import ChangeSignals, PartitionBaseline
+from catalog.hive.decision import HeldBack
 from catalog.hive.link import HiveLink
 from catalog.hive.publish_decisions import (
     Candidate,
+    PublishClassification,
+    PublishDecisions,
     PublishKind,
     candidates_of,
     decide,
@@ -18,9 +21,6 @@ from catalog.hive.publish_decisions import (
     filters_by_link,
     filters_by_look,
     formats_to_write,
-    held_back,
-    partitions_to_write,
-    same_partitions,
 )
 from catalog.hive.publishing import PublishComparison
 from catalog.iceberg.json import Json
@@ -41,6 +41,14 @@ def a_baseline(*, lost_ns: int | None = None, appended: int = 0) -> PartitionBas
     )
 
 
+def classified(decisions: PublishDecisions) -> PublishClassification:
+    return PublishClassification(decisions=decisions, formats={}, digests={}, stale_notes=frozenset())
+
+
+def held_back(decisions: PublishDecisions) -> tuple[HeldBack, ...]:
+    return classified(decisions).held_back
+
+
 def metadata(kind: str = "long") -> Json:
     fields = [{"id": 1, "name": "v", "type": kind, "required": False}]
     schema = {"schema-id": 0, "type": "struct", "fields": fields}
@@ -54,8 +62,8 @@ def test_every_partition_is_a_candidate_once() -> None:
     assert [*candidates] == ["p=a", "p=new", "('',)", "p=s"]
     assert [one.is_in_hive for one in candidates.values()] == [True, False, False, True]
     decisions = decide(candidates, filters_by_link(a_link(), {}, P, 0, 0))
-    assert partitions_to_write(decisions) == {"p=a": ("a",), "p=new": ("new",)}
-    assert same_partitions(decisions) == ("p=s",)
+    assert classified(decisions).to_write == {"p=a": ("a",), "p=new": ("new",)}
+    assert classified(decisions).same == ("p=s",)
 
 
 @pytest.mark.parametrize(

@@ -31,9 +31,12 @@ from server.files.storage import Storage
 from server.files.table_files import TableFiles
 from server.service.hive.conversion import Conversions
 from server.service.hive.downgrade import Downgrades
+from server.service.hive.freshness import Freshness
 from server.service.hive.operations import Operations
 from server.service.hive.publish import Publishes
 from server.service.hive.publish_commit import PublishedFiles
+from server.service.hive.publish_planner import PublishPlanner
+from server.service.hive.publish_requests import PublishRequests
 from server.service.hive.repoint import Repointer
 from server.service.hive.results import SyncResult
 from server.service.hive.sync import Syncs
@@ -194,6 +197,9 @@ class BesideHive:
     upgrades: Upgrades
     syncs: Syncs
     publishes: Publishes
+    publish_requests: PublishRequests
+    freshness: Freshness
+    repointer: Repointer
     published: PublishedFiles
     downgrades: Downgrades
     conversions: Conversions
@@ -377,16 +383,20 @@ def _composed(real: Database, directory: Path, metastore: FakeMetastore, numbers
     repointer = Repointer(database, index, files)
     committer = replace(services.committer, metadata=metadata)
     syncs = Syncs(database, metadata, committer, index, files, repointer)
-    publishes = Publishes(database, metadata, index, files, repointer, syncs.planner.columns)
+    planner = PublishPlanner(database, metadata, index, files, repointer, syncs.planner.columns)
+    requests = PublishRequests(database, planner)
     published = PublishedFiles(database, metadata, committer, index, files, repointer)
     return BesideHive(
         services,
         operations,
         upgrades,
         syncs,
-        publishes,
+        Publishes(database, planner, requests),
+        requests,
+        Freshness(database, metadata, index, files),
+        repointer,
         published,
-        Downgrades(database, metadata, index, files, syncs, publishes),
+        Downgrades(database, metadata, index, files, syncs, requests, repointer.owners),
         _conversions(services, database, tables, index, files),
         metastore,
         fuse,

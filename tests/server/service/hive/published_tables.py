@@ -68,7 +68,7 @@ def write(location: str, *ids: int) -> None:
 
 def leased(beside: BesideHive, table: HiveFiles, **rows: tuple[int, ...]) -> Leased:
     """A publish up to asking the server, its optimizer having written these ids by partition."""
-    outcome = beside.publishes.publish(LAKE, table.name)
+    outcome = beside.publish_requests.publish(LAKE, table.name)
     assert outcome.job is not None, outcome.message
     about = Registration(group="default", host="here", pid=1, version=version("firn"), protocol=PROTOCOL)
     taken = beside.services.jobs.take(beside.services.optimizers.register(about).id, [JobKind.PUBLISH])

@@ -100,7 +100,7 @@ def test_a_publish_keeps_each_partition_s_format_and_leaves_out_what_avro_cannot
 
 
 def formats_asked_for(beside: BesideHive, table: HiveFiles, lacks: str | None = None) -> dict[str, str]:
-    outcome = beside.publishes.publish(LAKE, table.name)
+    outcome = beside.publish_requests.publish(LAKE, table.name)
     assert outcome.job is not None, outcome.message
     if lacks is not None:
         words = f"; 1 partition waits, because Hive has Avro there, which cannot hold {lacks}"

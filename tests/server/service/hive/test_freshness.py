@@ -18,7 +18,7 @@ from tests.server.service.hive.synced_tables import upgraded
 
 
 def behind(beside: BesideHive, table: HiveFiles) -> PublishPreview:
-    return beside.publishes.freshness.behind(LAKE, table.name)
+    return beside.freshness.behind(LAKE, table.name)
 
 
 def head_came(beside: BesideHive, table: HiveFiles) -> datetime:

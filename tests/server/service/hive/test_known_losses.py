@@ -185,7 +185,7 @@ def test_amoro_1456_nothing_brings_back_what_hive_has_dropped_or_overwritten(
     act(table)
     before = hive_side(beside, table)
     beside = beside.restarted()
-    beside.publishes.repointer.finish(relation_of(beside, table))
+    beside.repointer.finish(relation_of(beside, table))
     beside.sync(table)
     assert hive_side(beside, table) == before
 

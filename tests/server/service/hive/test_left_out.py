@@ -26,7 +26,7 @@ def test_what_a_job_leaves_out_stays_as_it_was_and_is_asked_for_again(beside: Be
     assert {f"{job.location}/p=x/a.parquet", kept} <= beside.live(table)
     assert beside.where(table, "y") == f"file:{table.path}/p=y"
     beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
-    outcome = beside.publishes.publish(LAKE, table.name)
+    outcome = beside.publish_requests.publish(LAKE, table.name)
     assert outcome.message == f"partitions that differ from what Hive lists: {1 if key else 2}"
 
 

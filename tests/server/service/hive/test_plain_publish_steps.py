@@ -80,7 +80,7 @@ def test_what_is_only_added_to_a_partition_meanwhile_stays_and_is_published_next
     job = leased(beside, table, x=(1, 2, 5, 6))
     assert accepted(beside, job)["switched"] == 1
     assert beside.live(table) == {*within(table, "y"), f"{job.location}/p=x/a.parquet"}
-    assert beside.publishes.publish(LAKE, table.name).outcome is PublishOutcome.UP_TO_DATE
+    assert beside.publish_requests.publish(LAKE, table.name).outcome is PublishOutcome.UP_TO_DATE
     assert own not in beside.live(table)
 
 
@@ -122,7 +122,7 @@ def test_what_hive_has_changed_meanwhile_is_synced_first(beside: BesideHive, act
     own, job = written(beside, table)
     act(table)
     failed(beside, job, "Hive has changed p=x meanwhile")
-    outcome = beside.publishes.publish(LAKE, table.name)
+    outcome = beside.publish_requests.publish(LAKE, table.name)
     assert outcome.outcome is PublishOutcome.HELD_BACK
     assert [(held.filter, held.partitions, held.example) for held in outcome.held_back] == [
         ("changed-in-hive", 1, "p=x")
@@ -186,7 +186,7 @@ def test_an_overwrite_that_did_not_know_of_a_publish_is_a_conflict_that_hive_may
     outcome = beside.sync(table)
     assert (outcome.conflict, beside.where(table, "x")) == (True, where)  # Hive's readers see what was written there
     assert f"{job.location}/p=x/a.parquet" in beside.live(table)
-    assert beside.publishes.publish(LAKE, table.name).job is None
+    assert beside.publish_requests.publish(LAKE, table.name).job is None
     set_property(beside, table, "firn.hive.overwrite-wins", "true")
     assert not beside.sync(table).conflict
     assert beside.live(table) == table.files()
@@ -247,7 +247,7 @@ def test_rows_are_read_with_the_columns_that_the_table_has(beside: BesideHive) -
 def test_a_partition_that_hive_cannot_have_holds_up_no_other(beside: BesideHive) -> None:
     table = upgraded(beside)
     own = appended(beside, table, None, 8, part="")
-    outcome = beside.publishes.publish(LAKE, table.name)
+    outcome = beside.publish_requests.publish(LAKE, table.name)
     assert [(held.filter, held.partitions, held.kind) for held in outcome.held_back] == [
         ("unnameable", 1, PublishKind.NEVER)
     ]

@@ -78,7 +78,7 @@ def test_what_others_have_locked_waits_and_the_rest_is_published(beside: BesideH
         assert (told.switched, told.skipped, told.remaining) == (2, 0, 2)
         assert at(beside, table, job) == {"y", "newer"}
         reason = "2 partitions, which others have locked in the metastore: hive@elsewhere"
-        assert beside.publishes.publish(LAKE, table.name).message == reason
+        assert beside.publish_requests.publish(LAKE, table.name).message == reason
         assert beside.sync(table).message == reason
         assert waiting(beside, table) == {"p=x", "p=new"}
     assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
@@ -133,7 +133,7 @@ def test_where_locks_are_required_nothing_is_planned_without(beside: BesideHive)
     merged(beside, table, "x", 1, 13)
     beside.metastore.locks.are_had = False
     with pytest.raises(Unavailable, match="locks are required, and the metastore has no locks"):
-        beside.publishes.publish(LAKE, table.name)
+        beside.publish_requests.publish(LAKE, table.name)
 
 
 def test_a_server_that_dies_with_a_lock_makes_the_next_one_wait_until_it_ends(beside: BesideHive) -> None:
@@ -251,9 +251,9 @@ def test_a_mark_waits_for_those_who_write(beside: BesideHive) -> None:
         beside.metastore.others_lock("db", table.short, "p=y"),
         pytest.raises(Unavailable, match="others have locked the table in the metastore: hive@elsewhere"),
     ):
-        beside.publishes.publish(LAKE, table.name)
+        beside.publish_requests.publish(LAKE, table.name)
     assert PUBLISHER not in beside.metastore.table("db", table.short).parameters
-    assert beside.publishes.publish(LAKE, table.name).job is not None
+    assert beside.publish_requests.publish(LAKE, table.name).job is not None
 
 
 def test_of_two_that_mark_a_table_the_second_sees_the_first(
@@ -271,4 +271,4 @@ def test_of_two_that_mark_a_table_the_second_sees_the_first(
 
     monkeypatch.setattr(beside.metastore, "lock", late)
     with pytest.raises(Conflict, match="published by another table"):
-        beside.publishes.publish(LAKE, table.name)
+        beside.publish_requests.publish(LAKE, table.name)

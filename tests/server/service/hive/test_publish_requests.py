@@ -72,12 +72,12 @@ def merges(beside: BesideHive, table: HiveFiles, *, merged_to: int = CHANGES) ->
 
 
 def asks(beside: BesideHive, table: HiveFiles) -> object:
-    return beside.publishes.publish(LAKE, table.name)
+    return beside.publish_requests.publish(LAKE, table.name)
 
 
 def test_what_is_pending_is_merged_and_then_published(beside: BesideHive) -> None:
     table = changed(beside)
-    outcome = beside.publishes.publish(LAKE, table.name)
+    outcome = beside.publish_requests.publish(LAKE, table.name)
     assert outcome.job is not None
     assert outcome.job.kind is JobKind.MERGE
     assert beside.publishes.activate().planned == 0  # the merge is under way
@@ -90,9 +90,9 @@ def test_what_is_pending_is_merged_and_then_published(beside: BesideHive) -> Non
     done = beside.published.accept(job.lease, job.location, rows=job.rows)
     told = {"switched": done.switched, "skipped": done.skipped, "remaining": done.remaining}
     beside.services.jobs.report(job.lease, Outcome.COMMITTED, error=None, result=told)
-    assert beside.publishes.is_asked_for(relation_of(beside, table).id)
+    assert beside.publish_requests.is_open(relation_of(beside, table).id)
     beside.publishes.activate()
-    assert not beside.publishes.is_asked_for(relation_of(beside, table).id)
+    assert not beside.publish_requests.is_open(relation_of(beside, table).id)
     told_at_the_end = wish(beside, table)
     assert told_at_the_end.step is Step.DONE
     assert told_at_the_end.message == "1 partition published; Hive is up to date"
@@ -130,7 +130,7 @@ def test_whoever_dies_before_the_publish_loses_no_wish(beside: BesideHive) -> No
 
 
 def is_wished(beside: BesideHive, table: HiveFiles) -> bool:
-    return beside.publishes.is_asked_for(relation_of(beside, table).id)
+    return beside.publish_requests.is_open(relation_of(beside, table).id)
 
 
 def begun_or_none(beside: BesideHive, kind: JobKind) -> Lease | None:
@@ -185,7 +185,7 @@ def test_it_waits_for_a_job_that_is_at_work(beside: BesideHive) -> None:
     relation = relation_of(beside, table)
     with beside.database.writing() as uow:
         other = create_requested_job(uow, relation, load_facts(uow, relation), JobKind.KEYS, {}, "asked for")
-    outcome = beside.publishes.publish(LAKE, table.name)
+    outcome = beside.publish_requests.publish(LAKE, table.name)
     assert (outcome.waits, outcome.job) == (True, None)
     assert beside.publishes.activate().planned == 0
     beside.services.jobs.cancel(other.id)
@@ -196,9 +196,9 @@ def test_it_waits_for_a_job_that_is_at_work(beside: BesideHive) -> None:
 def test_a_merge_that_has_begun_may_not_have_read_all(beside: BesideHive) -> None:
     table = changed(beside)
     asks(beside, table)
-    assert beside.publishes.publish(LAKE, table.name).job is not None  # nobody has begun it: it will do
+    assert beside.publish_requests.publish(LAKE, table.name).job is not None  # nobody has begun it: it will do
     begun(beside, JobKind.MERGE)
-    assert beside.publishes.publish(LAKE, table.name).message == "a merge job is running"
+    assert beside.publish_requests.publish(LAKE, table.name).message == "a merge job is running"
 
 
 def test_what_is_refused_is_not_remembered(beside: BesideHive) -> None:
@@ -249,5 +249,5 @@ def asked_long_ago(beside: BesideHive, table: HiveFiles) -> None:
 def test_a_downgrade_makes_its_own_wishes(beside: BesideHive) -> None:
     """Canceled, it leaves nothing to be published."""
     table = changed(beside)
-    beside.publishes.publish(LAKE, table.name, remember=False)
+    beside.publish_requests.publish(LAKE, table.name, remember=False)
     assert not is_wished(beside, table)

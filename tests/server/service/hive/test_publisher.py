@@ -57,7 +57,7 @@ def mark(beside: BesideHive, table: HiveFiles) -> str | None:
 def test_an_upgrade_leaves_no_mark_and_the_first_publish_does(beside: BesideHive) -> None:
     table = upgraded(beside, "id")
     before = beside.metastore.table("db", table.short)
-    assert beside.publishes.publish(LAKE, table.name).outcome is PublishOutcome.UP_TO_DATE
+    assert beside.publish_requests.publish(LAKE, table.name).outcome is PublishOutcome.UP_TO_DATE
     assert beside.metastore.table("db", table.short) == before
     merged(beside, table, "x", 1, 7)
     leased(beside, table, x=(1, 7))
@@ -70,7 +70,7 @@ def test_the_second_firn_is_refused_and_follows_what_the_first_publishes(beside:
     job = leased(beside, table, x=(1, 7))
     beside.published.accept(job.lease, job.location, rows=job.rows)
     with pytest.raises(Conflict, match=rf"published by another table: lake\.{table.name} in file:") as refused:
-        other.publishes.publish(LAKE, table.name)
+        other.publish_requests.publish(LAKE, table.name)
     assert "UNSET TBLPROPERTIES ('firn.owner')" in (refused.value.hint or "")
     aged(Path(str(local_path(f"{job.location}/p=x/a.parquet"))), LONG_AGO_NS)
     assert other.sync(table).message == "partitions rewritten or moved: 1"
@@ -124,7 +124,7 @@ def test_a_mark_that_makes_no_sense_is_somebody_else_s(beside: BesideHive, writt
     merged(beside, table, "x", 1, 7)
     beside.metastore.set_table_parameters("db", table.short, {PUBLISHER: written})
     with pytest.raises(Conflict, match="published by another table"):
-        beside.publishes.publish(LAKE, table.name)
+        beside.publish_requests.publish(LAKE, table.name)
     assert mark(beside, table) == written
 
 
@@ -135,10 +135,10 @@ def test_a_server_that_dies_around_its_mark_publishes_with_the_next_try(beside: 
         merged(beside, table, "x", 1, 7)
         beside.fuse.left = len(died) + 1
         with pytest.raises(Killed) as killed:
-            beside.publishes.publish(LAKE, table.name)
+            beside.publish_requests.publish(LAKE, table.name)
         died.append(str(killed.value))
         beside = beside.restarted()
-        assert beside.publishes.publish(LAKE, table.name).waits or mark(beside, table) is not None
+        assert beside.publish_requests.publish(LAKE, table.name).waits or mark(beside, table) is not None
 
 
 @pytest.mark.parametrize("has_landed", [True, False])
@@ -156,9 +156,9 @@ def test_a_mark_without_an_answer_is_asked_for_again(
 
     with monkeypatch.context() as patched:
         patched.setattr(beside.metastore, "set_table_parameters", unanswered)
-        outcome = beside.publishes.publish(LAKE, table.name)
+        outcome = beside.publish_requests.publish(LAKE, table.name)
     assert (outcome.job, outcome.message) == (None, "no answer")
-    assert beside.publishes.publish(LAKE, table.name).job is not None
+    assert beside.publish_requests.publish(LAKE, table.name).job is not None
     assert mark(beside, table) is not None
 
 
@@ -171,7 +171,7 @@ def test_a_mark_that_is_refused_refuses_the_publish(beside: BesideHive, monkeypa
 
     monkeypatch.setattr(beside.metastore, "set_table_parameters", refused)
     with pytest.raises(Invalid, match="not allowed"):
-        beside.publishes.publish(LAKE, table.name)
+        beside.publish_requests.publish(LAKE, table.name)
     with beside.database.reading() as uow:
         assert uow.jobs.active_of(relation_of(beside, table).id) is None
 

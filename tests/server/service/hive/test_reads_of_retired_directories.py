@@ -53,7 +53,7 @@ class Former:
 
     @property
     def orphans(self) -> Orphans:
-        readers = HiveReaders(self.beside.database, self.beside.publishes.index)
+        readers = HiveReaders(self.beside.database, self.beside.syncs.index)
         return replace(self.beside.services.orphans, readers=readers)
 
     @property
@@ -355,7 +355,7 @@ def test_a_publish_and_a_search_for_orphans_exclude_one_another(former: Former) 
     """So no search meets a directory that a publish is about to write to."""
     merged(former.beside, former.table, "x", 1, 9)
     former.begun()
-    outcome = former.beside.publishes.publish(LAKE, former.table.name)
+    outcome = former.beside.publish_requests.publish(LAKE, former.table.name)
     assert (outcome.job, outcome.message) == (None, "a remove-orphans job is running")
 
 

@@ -207,7 +207,7 @@ def test_rows_that_lost_a_column_while_it_was_gone_are_read_again(beside: Beside
     assert (unit["values"], [one["added"] for one in unit["files"]]) == (["x"], [False])
     assert outcome.job is not None
     beside.services.jobs.cancel(outcome.job.id)
-    assert beside.publishes.publish(LAKE, table.name).message.startswith("a sync builds partitions anew")
+    assert beside.publish_requests.publish(LAKE, table.name).message.startswith("a sync builds partitions anew")
     table.add("x", 9)
     again = beside.sync(table)
     assert again.message == "partitions rewritten or moved: 1", "until it is done"
@@ -277,7 +277,7 @@ def test_a_table_that_was_never_published_is_not_altered(beside: BesideHive) -> 
     assert shown_differences(beside, table) == [(None, "n string", "firn.hive.schema-push=additions")]
     assert link_of(beside, table).drift is None
     merged(beside, table, "x", 1, 7)
-    job = beside.publishes.publish(LAKE, table.name).job
+    job = beside.publish_requests.publish(LAKE, table.name).job
     assert in_hive(beside, table)[-1] == ("n", "string")
     assert "n" in [one["hive"] for one in staged_for(beside, job).task["columns"]]
 
@@ -299,7 +299,7 @@ def test_what_takes_something_from_hives_readers_is_given_only_when_the_policy_s
     assert in_hive(beside, table) == [("id", "bigint"), ("v", "string")]
     merged_into = merged(beside, table, "x", 1, 7)
     with pytest.raises(Conflict, match="has columns that"):
-        beside.publishes.publish(LAKE, table.name)
+        beside.publish_requests.publish(LAKE, table.name)
     policy(beside, table, schema_push="all")
     assert beside.sync(table).message == "dropped column v in Hive"
     assert in_hive(beside, table) == [("id", "bigint")]
@@ -409,7 +409,7 @@ def test_a_table_is_not_published_while_a_type_is_in_conflict(beside: BesideHive
     merged(beside, table, "x", 1, 7)
     hive_has(beside, table, "id bigint; v int")
     with pytest.raises(Conflict, match="cannot be published while both sides differ: column 'v'"):
-        beside.publishes.publish(LAKE, table.name)
+        beside.publish_requests.publish(LAKE, table.name)
 
 
 def test_structs_are_not_published_in_another_order_than_hives(beside: BesideHive) -> None:
@@ -422,7 +422,7 @@ def test_structs_are_not_published_in_another_order_than_hives(beside: BesideHiv
     alter_here(beside, table, changed("s", type={**struct, "fields": struct["fields"][::-1]}))
     merged(beside, table, "x", 1, 7)
     with pytest.raises(Conflict, match="take one for another"):
-        beside.publishes.publish(LAKE, table.name)
+        beside.publish_requests.publish(LAKE, table.name)
 
 
 @pytest.mark.parametrize("gives", ["none", "additions"])

@@ -79,7 +79,7 @@ def test_hives_readers_lose_sight_of_nothing_that_may_count(beside: BesideHive) 
     assert beside.where(table, "x") == where
     beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
     assert beside.sync(table).conflict
-    waits = beside.publishes.publish(LAKE, table.name)
+    waits = beside.publish_requests.publish(LAKE, table.name)
     assert (waits.job, waits.partitions_waiting) == (None, 1)
     assert "what Hive has there is not taken over" in waits.message
 

@@ -212,5 +212,5 @@ def test_a_keyed_table_that_was_made_anew_under_its_name_is_rebuilt_and_marked_a
     assert staged.task["mode"] == "rebuild"
     beside.services.jobs.cancel(outcome.job.id)
     merged(beside, table, "z", 8, 9)
-    assert beside.publishes.publish(LAKE, table.name).job is not None
+    assert beside.publish_requests.publish(LAKE, table.name).job is not None
     assert beside.metastore.table("db", table.short).parameters.keys() == {PUBLISHER}

@@ -22,7 +22,7 @@ WAITS = f"nothing to publish; 1 partition waits, because Hive would read otherwi
 
 def planned(beside: BesideHive, table: HiveFiles) -> set[str]:
     """What a publish would write now; its job is given up."""
-    outcome = beside.publishes.publish(LAKE, table.name)
+    outcome = beside.publish_requests.publish(LAKE, table.name)
     if outcome.job is None:
         assert outcome.message.startswith(WAITS), outcome.message
         assert (outcome.partitions_waiting, WHY in (outcome.never or "")) == (1, True)
