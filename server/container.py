@@ -79,8 +79,9 @@ from server.service.orphans.orphan_removal import Orphans
 from server.service.orphans.published_locations import HiveReaders
 from server.service.orphans.quarantine import Quarantine
 from server.service.planning.file_layouts import FileLayouts
+from server.service.planning.health import HealthScores
 from server.service.planning.overview import MaintenanceOverview
-from server.service.planning.partition_layout import Layouts
+from server.service.planning.partition_layouts import PartitionLayouts
 from server.service.planning.planner import Planner
 from server.service.planning.planner_loop import PlannerLoop
 from server.service.planning.policies import Policies
@@ -154,6 +155,8 @@ def build_services(settings: Settings, database: Database) -> Services:
     tasks = Tasks(database, metadata, more, {JobKind.CONVERT: hive.conversions.task})
     table_locations = TableLocations(database, metadata)
     optimizers = Optimizers(database, version("firn"), times.lasts)
+    planner = Planner(database)
+    partition_layouts = PartitionLayouts(database, metadata, StoredManifests(storage))
     return Services(
         database=database,
         metadata=metadata,
@@ -166,7 +169,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         fleet=_fleet(settings, database, optimizers),
         jobs=Jobs(database, times),
         optimizers=optimizers,
-        planner=Planner(database),
+        planner=planner,
         policies=Policies(database, storage),
         blockers=Blockers(database),
         planner_loop=PlannerLoop(database, times.lasts),
@@ -180,7 +183,8 @@ def build_services(settings: Settings, database: Database) -> Services:
             _sealer(settings),
         ),
         file_layouts=FileLayouts(database, metadata, StoredManifests(storage)),
-        layouts=Layouts(database, metadata, StoredManifests(storage)),
+        partition_layouts=partition_layouts,
+        health=HealthScores(planner, partition_layouts),
         misplaced=MisplacedTables(database, metadata),
         table_locations=table_locations,
         leased_files=LeasedFiles(database, metadata),

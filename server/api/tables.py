@@ -139,7 +139,10 @@ def list_snapshots(services: ServicesDep, catalog: CatalogDep, table: TableDep) 
 @router.get("/{table}/files", summary="Count files per partition", responses=refusals(404))
 def list_files(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> list[PartitionOut]:
     """Count the live files of the table, or of both stores, by partition."""
-    return [PartitionOut.model_validate(partition) for partition in services.layouts.of(catalog, table)]
+    return [
+        PartitionOut.model_validate(partition)
+        for partition in services.partition_layouts.list_partitions(catalog, table)
+    ]
 
 
 @router.get("/{table}/versions", summary="List versions", responses=refusals(404))

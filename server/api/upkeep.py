@@ -10,7 +10,6 @@ from pydantic import AwareDatetime
 
 from catalog.jobs.blocker import Blocker, BlockerId
 from catalog.jobs.job import JobKind
-from catalog.maintenance.health import compute_health
 from firn.protocol.answers.blockers import TableBlockerOut
 from firn.protocol.answers.health import TableHealthOut
 from firn.protocol.base import Request as In
@@ -36,9 +35,7 @@ def show_health(
 
     With `measure` the server also reads the manifests, to see how evenly the partitions are filled.
     """
-    outlook = services.planner.outlook(catalog, table)
-    skew = services.layouts.skew(catalog, table) if measure else None
-    return TableHealthOut.model_validate(compute_health(outlook.facts, outlook.now, skew=skew))
+    return TableHealthOut.model_validate(services.health.score(catalog, table, measure_skew=measure))
 
 
 @router.get("/blockers", summary="List blockers", responses=refusals(404))

@@ -66,7 +66,7 @@ def _optimizing(
             name="count_files",
             does="counts how the files of tables lie that have changed",
             every_seconds=every.plan_seconds,
-            activate=services.file_layouts.round,
+            activate=services.file_layouts.run_once,
         ),
         TaskDef(
             name="reap",

@@ -33,8 +33,9 @@ from server.service.optimizers.groups import Groups
 from server.service.optimizers.optimizers import Optimizers
 from server.service.orphans.orphan_removal import Orphans
 from server.service.planning.file_layouts import FileLayouts
+from server.service.planning.health import HealthScores
 from server.service.planning.overview import MaintenanceOverview
-from server.service.planning.partition_layout import Layouts
+from server.service.planning.partition_layouts import PartitionLayouts
 from server.service.planning.planner import Planner, find_planned_relation
 from server.service.planning.planner_loop import PlannerLoop
 from server.service.planning.policies import Policies
@@ -69,11 +70,12 @@ class Services:
     policies: Policies
     blockers: Blockers
     planner_loop: PlannerLoop
+    health: HealthScores
     overview: MaintenanceOverview
     tasks: Tasks
     hive: HiveServices
     imports: Imports
-    layouts: Layouts
+    partition_layouts: PartitionLayouts
     misplaced: MisplacedTables
     file_layouts: FileLayouts
     table_locations: TableLocations

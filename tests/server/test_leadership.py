@@ -42,8 +42,8 @@ def test_a_paused_leader_that_wakes_plans_nothing(lake: Lake) -> None:
     fence = paused.fence()
     assert next_one.leads()
     status = lake.services.planner_loop.run_once(fence)
-    assert (status.deposed, status.looked_at) == (True, 0)
-    assert lake.services.planner_loop.run_once(next_one.fence()).looked_at == 1
+    assert (status.deposed, status.assessed) == (True, 0)
+    assert lake.services.planner_loop.run_once(next_one.fence()).assessed == 1
 
 
 def test_a_leader_that_is_paused_between_its_decision_and_its_write_plans_nothing(

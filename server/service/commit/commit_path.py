@@ -1,7 +1,8 @@
-"""The commit path: read the pointer, judge, write new metadata, compare and set in one transaction.
+"""The commit path: read the pointer, validate, write new metadata, then compare and set in one transaction.
 
-Three outcomes, and nothing between them: `commit` returns (it is in the table for ever), raises a CatalogError (it is
-not, and the metadata written for it is deleted), or raises CommitUnknown (nobody knows; nothing is deleted).
+A commit has exactly three outcomes. `commit` returns: the commit is in the table for ever. It raises a CatalogError:
+the commit is not in the table, and the server has deleted its metadata. It raises CommitUnknown: nobody knows, and the
+server deletes nothing.
 """
 
 from __future__ import annotations
@@ -43,33 +44,33 @@ from server.service.locations.location_rule import check_moved, has_moved
 from server.service.tables.metadata_files import MetadataFiles
 
 MAX_ROUNDS = 30
-"""How often a commit whose requirements still hold is tried on a table that other servers are moving."""
+"""How often the server tries a valid commit on a table to which other servers commit."""
 
 FIRST_PAUSE_SECONDS = 0.005
 LONGEST_PAUSE_SECONDS = 0.5
-"""Pauses before further tries: each up to twice the one before, of random length, or servers would collide again."""
+"""Pauses before further tries: random, and up to twice as long each time, so that servers do not collide again."""
 
 
 @contextmanager
 def raise_unknown_if_unavailable() -> Iterator[None]:
-    """Until it is seen that no earlier try of a request was applied, refusing it would be a guess.
+    """Raise CommitUnknown instead of Unavailable, while an earlier try of the same request may have been applied.
 
-    A repeated request whose first answer was lost finds the database or the storage away: CommitUnknown, not a refusal
-    after which its sender would delete files that the table stands on.
+    After a refusal the client deletes its files. If the database or storage fails before the server can check for an
+    earlier try, those files may already be part of the table.
     """
     try:
         yield
     except Unavailable as error:
-        raise CommitUnknown(f"whether it was applied before cannot be seen: {error.message}") from error
+        raise CommitUnknown(f"the server cannot check whether it was applied before: {error.message}") from error
 
 
 @contextmanager
 def raise_unknown_after_commit() -> Iterator[None]:
-    """The commit is in the table: what fails from here on is no refusal of it, whatever it is."""
+    """Raise CommitUnknown for any error after the commit: no error may look like a refusal of an applied commit."""
     try:
         yield
     except CatalogError as error:
-        raise CommitUnknown(f"it was applied, but the table cannot be read back: {error.message}") from error
+        raise CommitUnknown(f"it was applied, but the server cannot read the table back: {error.message}") from error
 
 
 InSameTransaction = Callable[[UnitOfWork], None]
@@ -84,16 +85,16 @@ class CommitRequest:
     lease: Lease | None = None
     engine: str | None = None
     idempotency: Idempotency | None = None
-    """Under which to remember where the tables' metadata lies now."""
+    """The key under which the server stores the new metadata locations, to answer a repeated request."""
     also: InSameTransaction | None = None
-    """What has to become true in the same transaction."""
+    """Further writes for the transaction of the commit."""
     follows_hive: bool = False
-    """Whether it brings what Hive's side did: a table that is being given back takes nothing else."""
+    """Whether the commit brings changes from Hive; during a downgrade a table accepts only these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """A table as a commit has left it."""
+    """A table after a commit."""
 
     name: TableName
     metadata_location: str
@@ -101,26 +102,26 @@ class Committed:
 
 @dataclass(frozen=True)
 class Committer:
-    """Applies commits; safe to use from any number of threads and servers."""
+    """Applies commits; any number of threads and servers may use it at once."""
 
     database: Database
     metadata: MetadataFiles
     manifest_lists: ManifestLists
     on_job_commit: Mapping[JobKind, OnJobCommit] = field(default_factory=dict)
-    """What a job's commit brings with it in the same transaction, by kind."""
+    """Further writes for the transaction of a job's commit, by kind of job."""
     commit_queue: CommitQueue = field(default_factory=CommitQueue)
     contention: Contention = field(default_factory=Contention)
     checked: CheckedManifests = field(default_factory=CheckedManifests)
 
     def commit(self, request: CommitRequest) -> list[Committed]:
-        """Apply every change or none; see the module for the outcomes."""
+        """Apply all changes or none; the module docstring describes the outcomes."""
         _check_named_once(request.changes)
         tables = [(request.catalog, change.name) for change in request.changes]
         with self.commit_queue.wait(tables, job=request.lease is not None):
-            return self._rounds(request)
+            return self._commit_in_rounds(request)
 
     def has_applied(self, catalog: CatalogName, changes: Sequence[TableCommit]) -> bool:
-        """Whether the snapshots that these changes bring are, or were, in their tables; NotFound without the tables."""
+        """Whether the new snapshots of these changes are, or were, in their tables; False for missing tables."""
         if not any(list_added_snapshots(change.updates) for change in changes):
             return False
         with raise_unknown_if_unavailable():
@@ -130,31 +131,32 @@ class Committer:
                 return was_applied_before_drop(self.database, catalog, changes)
         return match_applied([target.facts for target in targets])
 
-    def _rounds(self, request: CommitRequest) -> list[Committed]:
-        """One try, and where another server was faster, or has been lately, more of them in turn with it."""
+    def _commit_in_rounds(self, request: CommitRequest) -> list[Committed]:
+        """Try once; if another server is faster, or was recently, take turns with it under the database's lock."""
         tables = [f"{request.catalog} {change.name}" for change in request.changes]
         if not any(self.contention.is_contended(table) for table in tables):
-            done = self._round(request)
-            if done is not None:
-                return done
+            committed = self._try_once(request)
+            if committed is not None:
+                return committed
             for table in tables:
                 self.contention.note_conflict(table)
         with self.database.lock_commits(tables):
-            return self._more_rounds(request)
+            return self._retry_in_turn(request)
 
-    def _more_rounds(self, request: CommitRequest) -> list[Committed]:
+    def _retry_in_turn(self, request: CommitRequest) -> list[Committed]:
         for number in range(MAX_ROUNDS):
-            done = self._round(request)
-            if done is not None:
-                return done
+            committed = self._try_once(request)
+            if committed is not None:
+                return committed
             time.sleep(min(FIRST_PAUSE_SECONDS * 2**number, LONGEST_PAUSE_SECONDS) * random())  # noqa: S311 (a pause)
         raise RequirementFailed(
-            f"{request.changes[0].name} is being changed by others too fast; tried {MAX_ROUNDS} times", hint="try again"
+            f"other commits change {request.changes[0].name} too fast; the server tried {MAX_ROUNDS} times",
+            hint="try again",
         )
 
-    def _round(self, request: CommitRequest) -> list[Committed] | None:
-        """One try; None when somebody else has moved a table meanwhile."""
-        with self._refusing_what_never_was(request):
+    def _try_once(self, request: CommitRequest) -> list[Committed] | None:
+        """Try to commit once; None when another commit has changed a table meanwhile."""
+        with self._detect_commit_before_drop(request):
             with raise_unknown_if_unavailable():
                 targets = load_targets(
                     self.database,
@@ -170,87 +172,89 @@ class Committer:
                 )
             verdict = validate_commits([target.facts for target in targets])
         if isinstance(verdict, Replay):
-            return [_as_it_is(target) for target in targets]
-        planned = self._planned(targets, verdict)
+            return [_build_unchanged(target) for target in targets]
+        commits = self._plan_commits(targets, verdict)
         if request.lease is None and not request.follows_hive:
             self._check_stores(targets)
-        return self._write_and_move(request, targets, planned)
+        return self._write_and_move(request, targets, commits)
 
     def _check_stores(self, targets: Sequence[CommitTarget]) -> None:
-        """What an engine brings to a keyed table's store, by its files."""
+        """Check the delete files that an engine adds to a store of a keyed table."""
         for facts in (target.facts for target in targets):
             for snapshot in list_added_snapshots(facts.change.updates) if facts.store is not None else ():
                 assert facts.store is not None
                 check_new_deletes(facts.store, self.manifest_lists.new_deletes(facts.metadata, snapshot))
 
     @contextmanager
-    def _refusing_what_never_was(self, request: CommitRequest) -> Iterator[None]:
-        """A commit whose table is gone may have been applied before: see `dropped_commits`."""
+    def _detect_commit_before_drop(self, request: CommitRequest) -> Iterator[None]:
+        """Raise CommitUnknown if the commit was applied before its table was dropped: see `dropped_commits`."""
         try:
             yield
         except (NoSuchTable, LeaseLost, OtherTable) as error:
             with raise_unknown_if_unavailable():
                 was_applied = was_applied_before_drop(self.database, request.catalog, request.changes)
             if was_applied:
-                raise CommitUnknown(f"it was applied, and its table was dropped since: {error.message}") from error
+                raise CommitUnknown(f"it was applied, and then its table was dropped: {error.message}") from error
             raise
 
-    def _planned(self, targets: Sequence[CommitTarget], verdict: Rebase | Apply) -> list[PlannedCommit]:
-        """LocationRefused before the server reads for a client, or writes, where neither may."""
+    def _plan_commits(self, targets: Sequence[CommitTarget], verdict: Rebase | Apply) -> list[PlannedCommit]:
+        """Plan the new metadata; raises LocationRefused before the server reads or writes at a refused location."""
         if isinstance(verdict, Rebase):
             facts = targets[0].facts
             before, updates = facts.metadata, facts.change.updates
-            self._files.check(facts.relation, before, before, updates, reads_lists=False)
+            self._committed_files.check(facts.relation, before, before, updates, reads_lists=False)
             return [plan_rebase(self.manifest_lists, targets[0], verdict.append)]
-        planned = [
+        commits = [
             commit
             for target, updates in zip(targets, verdict.updates, strict=True)
             for commit in plan_commits(target, updates, now_ms=target.now_ms)
         ]
-        _check_moved_once(planned)
-        self._check_locations(targets, planned)
-        return planned
+        _check_moved_once(commits)
+        self._check_locations(targets, commits)
+        return commits
 
     def _write_and_move(
-        self, request: CommitRequest, targets: Sequence[CommitTarget], planned: Sequence[PlannedCommit]
+        self, request: CommitRequest, targets: Sequence[CommitTarget], commits: Sequence[PlannedCommit]
     ) -> list[Committed] | None:
         written: list[WrittenMetadata] = []
         committed: list[Committed] = []
         try:
-            for commit in planned:
+            for commit in commits:
                 if commit.manifest_list is not None:
                     self.metadata.files.write_new(commit.manifest_list.location, commit.manifest_list.data)
                 location = self.metadata.write(commit.after["location"], commit.relation.version + 1, commit.after)
                 written.append(WrittenMetadata(commit, location))
-            committed = _results(targets, written)
+            committed = _build_results(targets, written)
             self._move(request, written, committed)
         except ConcurrentCommit:
-            self._discard(planned, written)
+            self._discard(commits, written)
             return None
         except CommitUnknown:
             if self._has_moved(written):
                 return committed
             raise
         except CatalogError:
-            self._discard(planned, written)
+            self._discard(commits, written)
             raise
         for moved in (metadata.change.relation for metadata in written):
             self.contention.note_version_after(f"{request.catalog} {moved.name}", moved.version + 1)
         return committed
 
     @property
-    def _files(self) -> CommittedFiles:
+    def _committed_files(self) -> CommittedFiles:
         return CommittedFiles(self.database, self.metadata.files, self.manifest_lists, self.checked)
 
-    def _check_locations(self, targets: Sequence[CommitTarget], planned: Sequence[PlannedCommit]) -> None:
-        moved = [commit for commit in planned if has_moved(commit.before, commit.after)]
+    def _check_locations(self, targets: Sequence[CommitTarget], commits: Sequence[PlannedCommit]) -> None:
+        moved = [commit for commit in commits if has_moved(commit.before, commit.after)]
         if moved:
             with self.database.reading() as uow:
                 for commit in moved:
                     check_moved(uow, self.metadata.files, commit.relation, commit.before, commit.after)
         updates = {target.relation.id: target.facts.change.updates for target in targets}
-        for commit in planned:
-            self._files.check(commit.relation, commit.before, commit.after, updates.get(commit.relation.id, ()))
+        for commit in commits:
+            self._committed_files.check(
+                commit.relation, commit.before, commit.after, updates.get(commit.relation.id, ())
+            )
 
     def _move(self, request: CommitRequest, written: Sequence[WrittenMetadata], committed: Sequence[Committed]) -> None:
         with self.database.writing() as uow:
@@ -267,7 +271,7 @@ class Committer:
             remember(uow, request.idempotency, [table.metadata_location for table in committed])
 
     def _has_moved(self, written: Sequence[WrittenMetadata]) -> bool:
-        """Whether a commit without an answer is seen to have landed; not seeing it proves nothing."""
+        """Whether a commit with unknown outcome is visibly in the tables; False proves nothing."""
         try:
             with self.database.reading() as uow:
                 now = [uow.relations.get(metadata.change.relation.id).metadata_location for metadata in written]
@@ -275,38 +279,41 @@ class Committer:
             return False
         return now == [metadata.location for metadata in written]
 
-    def _discard(self, planned: Sequence[PlannedCommit], written: Sequence[WrittenMetadata]) -> None:
+    def _discard(self, commits: Sequence[PlannedCommit], written: Sequence[WrittenMetadata]) -> None:
         for metadata in written:
             self.metadata.discard(metadata.location)
-        for change in planned:
-            if change.manifest_list is not None:
-                self.metadata.discard(change.manifest_list.location)
+        for commit in commits:
+            if commit.manifest_list is not None:
+                self.metadata.discard(commit.manifest_list.location)
 
 
 def _check_named_once(changes: Sequence[TableCommit]) -> None:
     names = [change.name for change in changes]
     if len(set(names)) < len(names):
-        raise Invalid("a transaction names a table twice", hint="put all its updates into one change")
+        raise Invalid("the transaction names a table twice", hint="put all updates of the table into one change")
 
 
-def _check_moved_once(planned: Sequence[PlannedCommit]) -> None:
-    """A schema change on one store of a keyed table brings the other with it."""
-    ids = [commit.relation.id for commit in planned]
+def _check_moved_once(commits: Sequence[PlannedCommit]) -> None:
+    """Raise Invalid when two commits change one table: a schema change on one store also changes the other store."""
+    ids = [commit.relation.id for commit in commits]
     if len(set(ids)) < len(ids):
-        raise Invalid("a transaction changes the schema of one store of a keyed table and commits to the other too")
+        raise Invalid(
+            "the transaction changes the schema of one store of a keyed table, and also commits to the other store",
+            hint="change the schema in a transaction of its own",
+        )
 
 
-def _as_it_is(target: CommitTarget) -> Committed:
+def _build_unchanged(target: CommitTarget) -> Committed:
     location = target.relation.metadata_location
     assert location is not None  # its metadata was read from there
     return Committed(name=target.relation.name, metadata_location=location)
 
 
-def _results(targets: Sequence[CommitTarget], written: Sequence[WrittenMetadata]) -> list[Committed]:
+def _build_results(targets: Sequence[CommitTarget], written: Sequence[WrittenMetadata]) -> list[Committed]:
     moved = {metadata.change.relation.id: metadata.location for metadata in written}
     return [
         Committed(name=target.relation.name, metadata_location=moved[target.relation.id])
         if target.relation.id in moved
-        else _as_it_is(target)
+        else _build_unchanged(target)
         for target in targets
     ]

@@ -1,11 +1,11 @@
-"""Who commits next to a table: those who came first.
+"""The queue of commits to a table: first come, first served.
 
-Commits that race for one table would each be judged, written and refused by the pointer, over and over; the unlucky
-starve. In one server they queue here instead. Several servers queue at their database, once they have met at a table;
-the pointer decides, as ever: a turn makes nothing safe.
+Commits that race for one table would each be validated, written and then refused by the pointer, and unlucky ones would
+starve. So the commits of one server queue here. Servers that have met at a table queue at their database. The queue
+only saves work; the pointer alone makes commits safe.
 
-Maintenance waits behind everybody: what it has written is made again from any state of the table, a user's work may
-not be. It is let pass before it starves.
+Maintenance jobs wait behind users. A job can repeat its work from any state of the table; a user may not be able to.
+After MOST_OVERTAKEN users the job has its turn, so that it does not starve.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 MOST_OVERTAKEN = 16
-"""How many users go before a waiting job's commit; then it is its turn."""
+"""How many users may overtake the commit of a waiting job."""
 
 
 @dataclass
 class _Queue:
-    """Who waits for one thing, while somebody has it."""
+    """The commits that wait for one table."""
 
     users: deque[threading.Event] = field(default_factory=deque)
     jobs: deque[threading.Event] = field(default_factory=deque)
     overtaken: int = 0
-    """How many users have gone before the first of the jobs."""
+    """How many users have overtaken the first job."""
 
     def __len__(self) -> int:
         return len(self.users) + len(self.jobs)
@@ -42,26 +42,29 @@ class _Queue:
 
 @dataclass
 class CommitQueue:
-    """A queue for each thing that somebody waits for; nothing is kept for the rest."""
+    """One queue for each table with a running commit."""
 
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _queues: dict[Hashable, _Queue] = field(default_factory=dict)
 
     @contextmanager
-    def wait(self, things: Iterable[Hashable], *, job: bool = False) -> Iterator[None]:
-        """Wait for a turn at each of them, in one order for all, or two who want the same two would wait for ever."""
-        with ExitStack() as held:
-            for thing in sorted(set(things), key=repr):
-                held.enter_context(self._at(thing, job=job))
+    def wait(self, tables: Iterable[Hashable], *, job: bool = False) -> Iterator[None]:
+        """Wait for a turn at each table.
+
+        All callers take the tables in the same order; otherwise two commits to the same two tables could deadlock.
+        """
+        with ExitStack() as turns:
+            for table in sorted(set(tables), key=repr):
+                turns.enter_context(self._wait_for_turn(table, job=job))
             yield
 
     @contextmanager
-    def _at(self, thing: Hashable, *, job: bool) -> Iterator[None]:
+    def _wait_for_turn(self, table: Hashable, *, job: bool) -> Iterator[None]:
         turn = threading.Event()
         with self._lock:
-            queue = self._queues.get(thing)
+            queue = self._queues.get(table)
             if queue is None:
-                self._queues[thing] = _Queue()
+                self._queues[table] = _Queue()
             else:
                 (queue.jobs if job else queue.users).append(turn)
         if queue is not None:
@@ -69,12 +72,12 @@ class CommitQueue:
         try:
             yield
         finally:
-            self._leave(thing)
+            self._leave(table)
 
-    def _leave(self, thing: Hashable) -> None:
+    def _leave(self, table: Hashable) -> None:
         with self._lock:
-            queue = self._queues[thing]
+            queue = self._queues[table]
             if queue:
                 queue.next().set()
             else:
-                del self._queues[thing]
+                del self._queues[table]

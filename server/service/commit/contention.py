@@ -1,7 +1,7 @@
-"""At which tables this server has lately met others: there it takes turns with them before it tries a commit.
+"""Remembers the tables to which other servers commit; there this server waits for a turn before it tries a commit.
 
-Who loses a race knows of the others; who wins sees it by the table, which is further on than this server left it.
-Without that the winner would go on winning, and the other would wait for its turn and lose again.
+A server that loses a race knows of the others. A server that wins sees a table version that it has not written itself.
+Without the second sign the winner would keep winning, and the other would wait for its turn and lose again.
 """
 
 from __future__ import annotations
@@ -13,37 +13,37 @@ from dataclasses import dataclass, field
 from cachetools import LRUCache, TTLCache
 
 TABLES = 10_000
-"""How many are remembered; at one that is forgotten a commit is tried at once, as at every other."""
+"""How many tables a server remembers; commits to others do not wait for a turn."""
 
 SECONDS = 5
-"""How long a meeting counts. Where the others are gone each commit asks the database for a turn in vain."""
+"""How long contention counts. Once the other servers are gone, each commit asks the database for a turn in vain."""
 
 
 @dataclass(frozen=True)
 class Contention:
-    """Safe to use from any number of threads."""
+    """The tables with contention; any number of threads may use it."""
 
-    _left: LRUCache[Hashable, int] = field(default_factory=lambda: LRUCache(TABLES))
-    _met: TTLCache[Hashable, bool] = field(default_factory=lambda: TTLCache(TABLES, SECONDS))
+    _versions: LRUCache[Hashable, int] = field(default_factory=lambda: LRUCache(TABLES))
+    _contended: TTLCache[Hashable, bool] = field(default_factory=lambda: TTLCache(TABLES, SECONDS))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def is_contended(self, table: Hashable) -> bool:
-        """Whether others were met here."""
+        """Whether other servers have recently committed to the table."""
         with self._lock:
-            return table in self._met
+            return table in self._contended
 
     def note_conflict(self, table: Hashable) -> None:
-        """Others are here."""
+        """Record that another server has won a race at the table."""
         with self._lock:
-            self._met[table] = True
+            self._contended[table] = True
 
     def note_version_before(self, table: Hashable, version: int) -> None:
-        """The table is at this version before a commit; further on than it was left, others are here."""
+        """Record the version before a commit; a version that this server has not written shows other servers."""
         with self._lock:
-            if version > self._left.get(table, version):
-                self._met[table] = True
+            if version > self._versions.get(table, version):
+                self._contended[table] = True
 
     def note_version_after(self, table: Hashable, version: int) -> None:
-        """A commit of this server has brought the table to this version."""
+        """Record the version that a commit of this server has written."""
         with self._lock:
-            self._left[table] = version
+            self._versions[table] = version

@@ -1,8 +1,8 @@
-"""The files that a commit brings into a table's metadata: each has to lie where the table may have files.
+"""Checks the files that a commit adds to a table's metadata: each must lie where the table may have files.
 
-A commit looks two levels deep: at the manifest lists and statistics that its updates name, and at the manifests that
-each new manifest list names. Data files are looked at before they are read, and so are manifest lists that are written
-after the commit: see server.service.locations.location_rule.file_rule.
+The check goes two levels deep: the manifest lists and statistics that the updates name, and the manifests that each new
+manifest list names. The server checks data files before it reads them, and manifest lists that are written after the
+commit likewise: see server.service.locations.location_rule.load_file_rule.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ _STATISTICS = {"set-statistics": "statistics", "set-partition-statistics": "part
 
 @dataclass(frozen=True)
 class CheckedManifests:
-    """The manifests of each table's last commit: the next one names most of them again. Safe to share."""
+    """The manifests of each table's last commit, because the next commit names most of them again; threads share it."""
 
-    _named: LRUCache[RelationId, frozenset[str]] = field(
-        default_factory=lambda: LRUCache(MAX_REMEMBERED_MANIFESTS, getsizeof=lambda named: len(named) + 1)
+    _manifests: LRUCache[RelationId, frozenset[str]] = field(
+        default_factory=lambda: LRUCache(MAX_REMEMBERED_MANIFESTS, getsizeof=lambda manifests: len(manifests) + 1)
     )
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def of(self, relation_id: RelationId) -> frozenset[str]:
-        """Those that have passed already."""
+    def get(self, relation_id: RelationId) -> frozenset[str]:
+        """The manifests of a table that have passed the check."""
         with self._lock:
-            return self._named.get(relation_id, frozenset())
+            return self._manifests.get(relation_id, frozenset())
 
-    def note(self, relation_id: RelationId, named: Sequence[str]) -> None:
-        """These have passed."""
+    def put(self, relation_id: RelationId, manifests: Sequence[str]) -> None:
+        """Remember the manifests of a table that have passed the check."""
         with self._lock:
-            if named and len(named) < MAX_REMEMBERED_MANIFESTS:
-                self._named[relation_id] = frozenset(named)
+            if manifests and len(manifests) < MAX_REMEMBERED_MANIFESTS:
+                self._manifests[relation_id] = frozenset(manifests)
 
 
 @dataclass(frozen=True)
 class CommittedFiles:
-    """Looks at what commits name."""
+    """Checks the locations of the files that commits name."""
 
     database: Database
     links: Links
@@ -67,52 +67,52 @@ class CommittedFiles:
         *,
         reads_lists: bool = True,
     ) -> None:
-        """LocationRefused when one of the files lies where this table may have none; nothing is read there.
+        """Raise LocationRefused when the table may not have one of the files; the server does not read that file.
 
-        `before` is the metadata that the updates are applied to, None of a table that they create. Without
-        `reads_lists` somebody else looks at what manifest lists name.
+        `before` is the metadata that the updates apply to; None for a new table. Without `reads_lists` the caller
+        checks the manifests that manifest lists name.
         """
-        named = list(_named(updates))
-        if not named:
+        files = list(_list_named_files(updates))
+        if not files:
             return
         own = [*(() if before is None else list_own_locations(before)), *list_own_locations(after)]
-        # Nearly all lie in the table's own directories, which takes no query to know.
+        # Nearly all files lie in the table's own directories; this rule needs no query to see that.
         nothing = AllowedLocations(catalog=relation.catalog, roots=())
-        quick = FileRule(
+        quick_rule = FileRule(
             table=str(relation.name), allowed=nothing, own=(), given=own, others=lambda _: (), links=self.links
         )
-        self._check(relation, quick, [location for location, _ in named])
-        listed = [
+        self._check(relation, quick_rule, [location for location, _ in files])
+        manifests = [
             manifest
-            for location, is_list in named
+            for location, is_list in files
             if is_list and reads_lists
-            for manifest in self._manifests(location, updates)
+            for manifest in self._read_manifests(location, updates)
         ]
-        known = self.checked.of(relation.id)
-        self._check(relation, quick, [manifest for manifest in listed if manifest not in known])
-        self.checked.note(relation.id, listed)
+        checked = self.checked.get(relation.id)
+        self._check(relation, quick_rule, [manifest for manifest in manifests if manifest not in checked])
+        self.checked.put(relation.id, manifests)
 
-    def _check(self, relation: Relation, quick: FileRule, locations: Sequence[str]) -> None:
-        elsewhere = list(quick.refused(locations))
+    def _check(self, relation: Relation, quick_rule: FileRule, locations: Sequence[str]) -> None:
+        elsewhere = list(quick_rule.refused(locations))
         if not elsewhere:
             return
         with self.database.reading() as uow:
-            # Where a table that is only being made says that it was before is not to be believed.
+            # Without former locations, because a client may make them up for a new table.
             rule = build_file_rule(uow, self.database, self.links, replace(relation, former_locations=()))
         rule.check(elsewhere)
 
-    def _manifests(self, manifest_list: str, updates: Sequence[Json]) -> list[str]:
+    def _read_manifests(self, manifest_list: str, updates: Sequence[Json]) -> list[str]:
         try:
             return self.manifest_lists.named(manifest_list)
         except Invalid:
             encrypted = (snapshot for snapshot in list_added_snapshots(updates) if snapshot.get("key-id") is not None)
             if any(snapshot.get("manifest-list") == manifest_list for snapshot in encrypted):
-                return []  # nobody can read it here
+                return []  # the server has no key to read it
             raise
 
 
-def _named(updates: Sequence[Json]) -> Iterator[tuple[str, bool]]:
-    """Each location that updates bring, and whether it is one of a manifest list."""
+def _list_named_files(updates: Sequence[Json]) -> Iterator[tuple[str, bool]]:
+    """Each location that the updates add, and whether it is a manifest list."""
     for snapshot in list_added_snapshots(updates):
         if snapshot.get("manifest-list") is not None:
             yield str(snapshot["manifest-list"]), True

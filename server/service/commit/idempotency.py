@@ -1,7 +1,7 @@
-"""A request that may come twice: the answer under its idempotency key is stored in the transaction that applies it.
+"""Idempotency keys: the transaction that applies a request also stores its answer under the key of the request.
 
-Whichever is stored first under a key wins, an applied change or a refusal: the transaction of a twin that runs beside
-it then fails on the key. So a refusal is final once it is stored, and may be told.
+The first stored answer wins, whether it is an applied change or a refusal. The transaction of a concurrent repetition
+then fails on the key. So a stored refusal is final, and the server may send it to the client.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from catalog.ports.idempotency import StoredResponse
 from catalog.ports.store import UnitOfWork
 
 APPLIED = 200
-"""What is stored of an applied request; the route knows which of 200 and 204 it answers."""
+"""The stored status of an applied request; the route knows whether it answers 200 or 204."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idempotency:
-    """The key a client has given its request, and a digest of the request to tell a reuse of the key by.
+    """The key of a client's request, and a digest of the request, which reveals a reuse of the key.
 
-    Keys are their owner's: what somebody was answered is told to nobody else, whoever has seen the key.
+    A key belongs to its owner: no other principal gets the stored answer, even if it knows the key.
     """
 
     key: str
@@ -31,18 +31,18 @@ class Idempotency:
 
     @property
     def stored_under(self) -> str:
-        """The name of the stored answer."""
+        """The database key of the stored answer."""
         return f"{self.owner}/{self.key}" if self.owner else self.key
 
 
-def remember(uow: UnitOfWork, request: Idempotency | None, said: object = None) -> None:
-    """Store what an applied request is answered from; Conflict when a twin of it was just settled."""
+def remember(uow: UnitOfWork, request: Idempotency | None, body: object = None) -> None:
+    """Store the answer of an applied request; raises Conflict when a repetition has just stored one."""
     if request is not None:
-        settle(uow, request, status=APPLIED, body=orjson.dumps(said))
+        settle(uow, request, status=APPLIED, body=orjson.dumps(body))
 
 
 def settle(uow: UnitOfWork, request: Idempotency, *, status: int, body: bytes) -> None:
-    """Store an answer; Conflict when the key has one."""
+    """Store an answer; raises Conflict when the key has one already."""
     uow.idempotency_keys.add(
         StoredResponse(
             key=request.stored_under, fingerprint=request.fingerprint, status=status, body=body, created_at=uow.now()

@@ -1,4 +1,4 @@
-"""A schema change on one store of a keyed table is a schema change on both."""
+"""Plans the new metadata of a commit. A schema change on one store of a keyed table also changes the other store."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from server.service.commit.commit_target import CommitTarget
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedCommit:
-    """One table's metadata before and after a commit; nothing is written yet."""
+    """The metadata of one table before and after a commit, before the server writes anything."""
 
     target: CommitTarget
     relation: Relation
@@ -23,35 +23,35 @@ class PlannedCommit:
     after: Json
     updates: Sequence[Json]
     manifest_list: RebasedManifestList | None = None
-    """What has to be written before the metadata that names it."""
+    """A manifest list that the server has to write before the metadata, which names it."""
 
 
 def plan_commits(target: CommitTarget, updates: Sequence[Json], *, now_ms: int) -> list[PlannedCommit]:
-    """What a commit makes of its table and, when the schema changes, of the store beside it."""
+    """The planned commit of the table and, when a store's schema changes, of its sibling store."""
     facts = target.facts
-    own = _applied(target, facts.relation, facts.metadata, updates, now_ms)
-    if target.sibling is None or target.sibling_metadata is None or not _schema_changed(own):
+    own = _apply(target, facts.relation, facts.metadata, updates, now_ms)
+    if target.sibling is None or target.sibling_metadata is None or not _has_changed_schema(own):
         return [own]
-    follows = _following(own, target.sibling_metadata)
-    return [own, _applied(target, target.sibling, target.sibling_metadata, follows, now_ms)]
+    sibling_updates = _build_sibling_updates(own, target.sibling_metadata)
+    return [own, _apply(target, target.sibling, target.sibling_metadata, sibling_updates, now_ms)]
 
 
-def _applied(
+def _apply(
     target: CommitTarget, relation: Relation, before: Json, updates: Sequence[Json], now_ms: int
 ) -> PlannedCommit:
     after = apply_updates(before, updates, now_ms=now_ms, previous_location=relation.metadata_location)
     return PlannedCommit(target=target, relation=relation, before=before, after=after, updates=updates)
 
 
-def _schema_changed(planned: PlannedCommit) -> bool:
+def _has_changed_schema(planned: PlannedCommit) -> bool:
     return bool(planned.after["current-schema-id"] != planned.before["current-schema-id"])
 
 
-def _following(own: PlannedCommit, sibling: Json) -> list[Json]:
-    """The updates that give the other store the same columns."""
+def _build_sibling_updates(own: PlannedCommit, sibling: Json) -> list[Json]:
+    """The updates that give the sibling store the same columns."""
     schema = current_schema(own.after)
     if own.relation.kind is RelationKind.BASE:
-        wanted = build_change_schema(schema)
+        new_schema = build_change_schema(schema)
     else:
-        wanted = derive_base_schema(schema, current_schema(sibling).get("identifier-field-ids", ()))
-    return [{"action": "add-schema", "schema": wanted}, {"action": "set-current-schema", "schema-id": -1}]
+        new_schema = derive_base_schema(schema, current_schema(sibling).get("identifier-field-ids", ()))
+    return [{"action": "add-schema", "schema": new_schema}, {"action": "set-current-schema", "schema-id": -1}]

@@ -1,4 +1,4 @@
-"""An append that was overtaken, put onto the head that has overtaken it."""
+"""Rebases an append onto the snapshot of a concurrent commit that was faster."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from server.service.commit.planned_commit import PlannedCommit, plan_commits
 
 
 def plan_rebase(lists: ManifestLists, target: CommitTarget, append: OvertakenAppend) -> PlannedCommit:
-    """What the append makes of the table as it is now; nothing is written yet. Raises the append's refusal."""
+    """Plan the append on the current table, with a new manifest list; raises the append's refusal if it cannot."""
     metadata = target.facts.metadata
-    joined = lists.joined(metadata, append)
-    if joined is None:
+    manifest_list = lists.joined(metadata, append)
+    if manifest_list is None:
         raise append.refusal
-    (planned,) = plan_commits(target, rebase_append(metadata, append, joined), now_ms=target.now_ms)
-    return replace(planned, manifest_list=joined)
+    (planned,) = plan_commits(target, rebase_append(metadata, append, manifest_list), now_ms=target.now_ms)
+    return replace(planned, manifest_list=manifest_list)

@@ -1,6 +1,6 @@
-"""What a commit's own transaction writes besides the pointer: lease, statistics, event, watermark, version.
+"""The transaction of a commit: besides the pointer it writes lease, statistics, event, watermark and version.
 
-Everything that was read before is read again under lock; a difference means that somebody was faster.
+It reads everything again under lock. A difference to the validated state means that another commit was faster.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ OnJobCommit = Callable[[UnitOfWork, Job, Relation], None]
 
 
 class ConcurrentCommit(Exception):
-    """A table is no longer as the commit was judged on: look again."""
+    """A table has changed since validation; the caller validates the commit again."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenMetadata:
-    """New metadata of one table, lying at `location`, not yet pointed at."""
+    """New metadata of one table, written to `location`; no pointer names it yet."""
 
     change: PlannedCommit
     location: str
@@ -53,10 +53,13 @@ def record_commit(
     engine: str | None,
     on_job_commit: Mapping[JobKind, OnJobCommit],
 ) -> None:
-    """Move every pointer and write the books; MovedMeanwhile or the refusal rolls all of it back."""
+    """Move every pointer and write all rows of the commit.
+
+    Raises ConcurrentCommit or a refusal; the caller's transaction then rolls everything back.
+    """
     now = uow.now()
-    job = None if lease is None else _current_job(uow, lease)
-    keyed = _locked_keyed(uow, written)
+    job = None if lease is None else _lock_job(uow, lease)
+    keyed = _lock_keyed_tables(uow, written)
     for metadata in written:
         check_moved(uow, links, metadata.change.relation, metadata.change.before, metadata.change.after)
     for metadata in sorted(
@@ -65,7 +68,7 @@ def record_commit(
         to = Pointer(metadata.location, metadata.change.after["location"], list_data_paths(metadata.change.after))
         if not uow.relations.move_pointer(metadata.change.relation, to, now):
             raise ConcurrentCommit
-        event = _event(metadata, job, engine, now)
+        event = _build_event(metadata, job, engine, now)
         uow.events.add(event)
         _settle_batches(uow, metadata.change)
         stats = uow.stats.get(metadata.change.relation.id)
@@ -76,23 +79,24 @@ def record_commit(
         _record_job_commit(uow, job, lease, written, on_job_commit)
 
 
-def _current_job(uow: UnitOfWork, lease: Lease) -> Job:
-    """The fence inside the compare-and-set (docs/protocols.md, rule 2.2)."""
+def _lock_job(uow: UnitOfWork, lease: Lease) -> Job:
+    """Lock the job and check its lease: the fence inside the compare-and-set (docs/protocols.md, rule 2.2)."""
     job = check_lease(uow.jobs.lock(lease.job_id), lease)
     if job.status is not JobStatus.COMMITTING:
         raise LeaseLost(f"job {job.id} is {job.status}, not committing")
     return job
 
 
-def _locked_keyed(uow: UnitOfWork, written: Sequence[WrittenMetadata]) -> list[KeyedTable]:
-    judged = {metadata.change.target.keyed for metadata in written if metadata.change.target.keyed is not None}
-    for keyed in sorted(judged, key=lambda table: table.relation_id):
-        if uow.keyed.lock(keyed.relation_id) != keyed:
+def _lock_keyed_tables(uow: UnitOfWork, written: Sequence[WrittenMetadata]) -> list[KeyedTable]:
+    validated = {metadata.change.target.keyed for metadata in written if metadata.change.target.keyed is not None}
+    keyed_tables = sorted(validated, key=lambda table: table.relation_id)
+    for table in keyed_tables:
+        if uow.keyed.lock(table.relation_id) != table:
             raise ConcurrentCommit
-    return sorted(judged, key=lambda table: table.relation_id)
+    return keyed_tables
 
 
-def _event(metadata: WrittenMetadata, job: Job | None, engine: str | None, now: datetime) -> CommitEvent:
+def _build_event(metadata: WrittenMetadata, job: Job | None, engine: str | None, now: datetime) -> CommitEvent:
     relation = metadata.change.relation
     schema_id, head_id = read_table_state(metadata.change.after)
     event = CommitEvent(
@@ -100,7 +104,7 @@ def _event(metadata: WrittenMetadata, job: Job | None, engine: str | None, now: 
         catalog=relation.catalog,
         table=relation.name,
         committed_at=now,
-        operation=_what(metadata.change),
+        operation=_describe_operation(metadata.change),
         job_id=None if job is None else str(job.id),
         engine=engine or caller.get().engine,
         principal=caller.get().principal,
@@ -113,7 +117,7 @@ def _event(metadata: WrittenMetadata, job: Job | None, engine: str | None, now: 
     return describe_snapshots(event, stored) if stored else event
 
 
-_NAMED = {
+_OPERATIONS = {
     "add-schema": "alter",
     "set-current-schema": "alter",
     "remove-snapshots": "expire",
@@ -128,32 +132,34 @@ _NAMED = {
 }
 
 
-def _what(planned: PlannedCommit) -> str:
-    """A word for a commit without a snapshot."""
-    moved = _moved(planned)
-    if moved is not MainMove.NONE:
-        return str(moved)
-    return next((_NAMED[update["action"]] for update in planned.updates if update.get("action") in _NAMED), "update")
+def _describe_operation(planned: PlannedCommit) -> str:
+    """The operation that the history shows for a commit without a snapshot."""
+    move = _classify_move(planned)
+    if move is not MainMove.NONE:
+        return str(move)
+    return next(
+        (_OPERATIONS[update["action"]] for update in planned.updates if update.get("action") in _OPERATIONS), "update"
+    )
 
 
-def _moved(planned: PlannedCommit) -> MainMove:
+def _classify_move(planned: PlannedCommit) -> MainMove:
     return classify_main_move(
         planned.before, planned.after, {snapshot["snapshot-id"] for snapshot in list_added_snapshots(planned.updates)}
     )
 
 
 def _settle_batches(uow: UnitOfWork, planned: PlannedCommit) -> None:
-    """What main does not stand on any more may be sent again, or a writer would be told that it is in the table.
+    """Forget the batches that main loses, and remember the batches that main regains.
 
-    It holds whoever sets main back, this server or an engine's procedure (docs/protocols.md, rule 1.4 says it of keyed
-    tables); what main stands on again when that is undone may not.
+    Otherwise a writer that repeats a lost batch would learn that it is in the table. This holds for every rollback of
+    main, by this server or by an engine's procedure (docs/protocols.md, rule 1.4 for keyed tables).
     """
-    if _moved(planned) is MainMove.NONE:
+    if _classify_move(planned) is MainMove.NONE:
         return
-    was, now = ref_snapshot_id(planned.before, MAIN), ref_snapshot_id(planned.after, MAIN)
+    before, after = ref_snapshot_id(planned.before, MAIN), ref_snapshot_id(planned.after, MAIN)
     lineage = Lineage.of(planned.before)
-    uow.events.forget_batches(planned.relation.id, lineage.only_in(was, now))
-    uow.events.recall_batches(planned.relation.id, lineage.only_in(now, was))
+    uow.events.forget_batches(planned.relation.id, lineage.only_in(before, after))
+    uow.events.recall_batches(planned.relation.id, lineage.only_in(after, before))
 
 
 def _record_keyed_commit(uow: UnitOfWork, keyed: KeyedTable, written: Sequence[WrittenMetadata], now: datetime) -> None:
@@ -190,12 +196,12 @@ def _record_keyed_commit(uow: UnitOfWork, keyed: KeyedTable, written: Sequence[W
 
 
 def _forget_expired(uow: UnitOfWork, keyed: KeyedTable, mine: Mapping[RelationKind, WrittenMetadata]) -> None:
-    def removed(kind: RelationKind) -> set[int]:
+    def list_removed(kind: RelationKind) -> set[int]:
         updates = mine[kind].change.updates if kind in mine else ()
         expired = (update["snapshot-ids"] for update in updates if update.get("action") == "remove-snapshots")
         return {snapshot_id for ids in expired for snapshot_id in ids}
 
-    base, change = removed(RelationKind.BASE), removed(RelationKind.CHANGE)
+    base, change = list_removed(RelationKind.BASE), list_removed(RelationKind.CHANGE)
     if base or change:
         uow.keyed.forget_versions(keyed.relation_id, base=base, change=change)
 
@@ -212,7 +218,7 @@ def _record_job_commit(
         added = list_added_snapshots(metadata.change.updates)
         snapshot_id = added[-1]["snapshot-id"] if added else None
         digest = digest_request(metadata.change.target.facts.change)
-        number = _next_number(uow, job, relation)
+        number = _compute_commit_number(uow, job, relation)
         record = CommitRecord(token=lease.token, snapshot_id=snapshot_id, digest=digest, number=number)
         uow.jobs.record_commit(job.id, relation.id, record)
         if job.committed_by is None:
@@ -222,9 +228,9 @@ def _record_job_commit(
             on_job_commit[job.kind](uow, job, relation)
 
 
-def _next_number(uow: UnitOfWork, job: Job, relation: Relation) -> int:
-    """The number of this commit; the job's row is locked, so no other commit of it takes the same one.
+def _compute_commit_number(uow: UnitOfWork, job: Job, relation: Relation) -> int:
+    """The number of this commit among the job's commits; the job's row is locked, so numbers are unique.
 
-    A kind that commits once always asks for the first: what came between judging and now is refused by the record.
+    A kind that commits once always uses number 1, so the record refuses a second commit.
     """
     return len(uow.jobs.recorded_commits(job.id, relation.id)) + 1 if job.kind in SEVERAL_COMMITS else 1

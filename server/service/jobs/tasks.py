@@ -19,7 +19,7 @@ from catalog.tables.relation import Relation
 from firn.protocol.base import Task
 from server.service.commit.commit_target import load_metadata
 from server.service.jobs.job_queue import make_job
-from server.service.planning.planner import check_takes, find_planned_relation, load_facts
+from server.service.planning.planner import check_accepts_kind, find_planned_relation, load_facts
 from server.service.tables.metadata_files import MetadataFiles
 
 
@@ -76,7 +76,7 @@ class Tasks:
         with self.database.reading() as uow:
             relation = find_planned_relation(uow, catalog, name)
             facts = load_facts(uow, relation)
-            check_takes(relation, facts, kind)
+            check_accepts_kind(relation, facts, kind)
             due = Due(kind=kind, reason="asked for", state=REQUESTED, params=params)
             context = self._context(uow, make_job(relation, due, facts, uow.now(), asked=True), relation)
         return UnqueuedTask(context, _build(context))

@@ -1,4 +1,4 @@
-"""Where a catalog's tables may lie, as its properties and other catalogs' warehouses say."""
+"""The locations where a catalog's tables may lie, from its properties and the warehouses of other catalogs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from catalog.tables.relation import Catalog
 
 
 def load_storage(uow: UnitOfWork, catalog: CatalogName) -> StorageConfig:
-    """How a catalog's files are reached."""
+    """The storage configuration of a catalog."""
     return StorageConfig.of(uow.catalogs.get(catalog).properties)
 
 
 def load_allowed_locations(uow: UnitOfWork, links: Links, catalog: CatalogName) -> AllowedLocations:
-    """Where the tables of a catalog may lie; NoSuchCatalog."""
+    """The locations where the tables of a catalog may lie; raises NoSuchCatalog."""
     own = uow.catalogs.get(catalog)
-    roots = _roots(own)
+    roots = _list_roots(own)
     others = [other for other in uow.catalogs.list() if other.name != catalog]
     reserved = {other.warehouse for other in others} - {*roots}
     warehouses = {own.warehouse, *(other.warehouse for other in others)}
@@ -33,29 +33,29 @@ def load_allowed_locations(uow: UnitOfWork, links: Links, catalog: CatalogName) 
     )
 
 
-def _roots(catalog: Catalog) -> tuple[str, ...]:
+def _list_roots(catalog: Catalog) -> tuple[str, ...]:
     return (catalog.warehouse, *StorageConfig.of(catalog.properties).allowed)
 
 
 def check_published(uow: UnitOfWork, links: Links, catalog: CatalogName, settings: Mapping[str, str]) -> None:
-    """LocationRefused when settings send the partitions that Hive is given where the catalog may have nothing."""
+    """Raise LocationRefused when the publish location in the settings is not allowed for the catalog."""
     location = settings.get(PUBLISH_LOCATION)
     if not location:
         return
     readings = load_allowed_locations(uow, links, catalog).check_published(location, links)
     if readings and uow.dropped.find_overlaps(readings, ()):
         raise LocationRefused(
-            f"nothing can be published to {location}: it lies in a table's directory",
-            hint=f"set {PUBLISH_LOCATION} to a directory that is no table's",
+            f"Firn cannot publish to {location}: it lies in a table's directory",
+            hint=f"set {PUBLISH_LOCATION} to a directory outside of all tables",
         )
 
 
 def allow_locations(uow: UnitOfWork, catalog: CatalogName, locations: Collection[str]) -> Catalog:
-    """Add to a catalog's allowed locations, and to its other ones; NoSuchCatalog."""
-    found = uow.catalogs.get(catalog)
-    allowed = dict.fromkeys((*StorageConfig.of(found.properties).allowed, *locations))
-    if not locations or len(allowed) == len(StorageConfig.of(found.properties).allowed):
-        return found
+    """Add locations to a catalog's allowed locations, and return the catalog; raises NoSuchCatalog."""
+    current = uow.catalogs.get(catalog)
+    allowed = dict.fromkeys((*StorageConfig.of(current.properties).allowed, *locations))
+    if not locations or len(allowed) == len(StorageConfig.of(current.properties).allowed):
+        return current
     changed = uow.catalogs.change_properties(catalog, updates={ALLOWED: ",".join(allowed)}, removals=())
     StorageConfig.of(changed.properties)
     return changed

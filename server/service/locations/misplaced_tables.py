@@ -1,6 +1,6 @@
-"""Tables and views that break the location rule: they are older than it, or an allowed location was taken away.
+"""Lists tables and views that break the location rule, because they are older or an allowed location was removed.
 
-They are listed for administrators; nothing is changed. Firn does not open or delete their files that lie elsewhere.
+The list is for administrators; it changes nothing. Firn neither opens nor deletes their misplaced files.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MOST_FILES_NAMED = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misplaced:
-    """One thing of one table that breaks the rule, and what an administrator can do."""
+    """One violation of the rule by one table, and advice for an administrator."""
 
     table: str
     problem: str
@@ -39,48 +39,49 @@ class Misplaced:
 
 @dataclass(frozen=True)
 class MisplacedTables:
-    """Reads the metadata of every table of a catalog, a page at a time."""
+    """Checks the metadata of all tables of a catalog, one page at a time."""
 
     database: Database
     metadata: MetadataFiles
 
     def list(self, catalog: CatalogName, *, limit: int, cursor: str | None = None) -> Page[Misplaced]:
-        """What is found in the next `limit` tables: often nothing, while there are further pages. NoSuchCatalog."""
+        """The violations of the next `limit` tables; a page may be empty before the last. Raises NoSuchCatalog."""
         with self.database.reading() as uow:
             uow.catalogs.get(catalog)
             page = uow.relations.list(catalog, None, KINDS, limit=limit, cursor=cursor)
-        return Page([found for relation in page.items for found in self._of(relation)], page.next_cursor)
+        violations = [violation for relation in page.items for violation in self._check_relation(relation)]
+        return Page(violations, page.next_cursor)
 
-    def _of(self, relation: Relation) -> Iterator[Misplaced]:
+    def _check_relation(self, relation: Relation) -> Iterator[Misplaced]:
         location = relation.metadata_location or ""
         try:
             metadata = self.metadata.look_into(location)
         except NotFound:
-            return  # it cannot be read at all, which loads of it say
-        yield from self._directories(relation, metadata)
+            return  # the table has no metadata file, and each load reports that
+        yield from self._check_directories(relation, metadata)
         rule = load_file_rule(self.database, self.metadata.files, relation, metadata)
         refused = list(rule.refused([location, *list_named_files(metadata)]).values())
         for error in refused[:MOST_FILES_NAMED]:
-            advice = "allow the location if it is the table's, else roll the table back, or drop it without purging"
+            advice = "allow the location if it belongs to the table; otherwise roll back the table or drop it, no purge"
             yield Misplaced(table=str(relation.name), problem=error.message, advice=advice)
         if len(refused) > MOST_FILES_NAMED:
             more = f"{relation.name} names {len(refused) - MOST_FILES_NAMED:,} more such files"
             yield Misplaced(table=str(relation.name), problem=more, advice="")
 
-    def _directories(self, relation: Relation, metadata: Json) -> Iterator[Misplaced]:
+    def _check_directories(self, relation: Relation, metadata: Json) -> Iterator[Misplaced]:
         links = self.metadata.files
         for location in list_own_locations(metadata):
             try:
                 with self.database.reading() as uow:
                     check_directories(uow, links, relation.catalog, [location], find_kin(relation))
             except LocationRefused as error:
-                yield Misplaced(table=str(relation.name), problem=error.message, advice=_advice(error))
+                yield Misplaced(table=str(relation.name), problem=error.message, advice=_build_advice(error))
         try:
             with self.database.reading() as uow:
                 check_published(uow, links, relation.catalog, metadata.get("properties") or {})
         except LocationRefused as error:
-            yield Misplaced(table=str(relation.name), problem=error.message, advice=_advice(error))
+            yield Misplaced(table=str(relation.name), problem=error.message, advice=_build_advice(error))
 
 
-def _advice(error: LocationRefused) -> str:
-    return (error.hint or "").rpartition("; or ")[2] or "move it to a directory of its own"
+def _build_advice(error: LocationRefused) -> str:
+    return error.hint or "move the table to a directory of its own"

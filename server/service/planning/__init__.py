@@ -1,1 +1,1 @@
-"""Planning: the planner and its loop, policies, file layouts, and the overview of all background work."""
+"""Planning: the planner and its loop, policies, health scores, file layouts, and the overview of maintenance."""

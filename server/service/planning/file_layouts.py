@@ -1,8 +1,8 @@
-"""Counts how tables' files lie, in the background, for those tables whose counts the planner has found to be old.
+"""Counts the files of tables in the background, for tables whose file layout the planner has found outdated.
 
-Commits write no such counts: what a commit adds and removes stands in manifests, and no commit waits for them.
-The pointer and the statistics are read in one transaction, and the manifests after it never change. What is stored says
-what it was counted of, so that a count that a commit has overtaken is known for one.
+Commits do not write these counts: that would mean reading manifests, and no commit waits for them. The server reads
+the pointer and the statistics in one transaction; the manifests never change. The stored layout names its snapshot, so
+the planner recognizes a layout that a newer commit has outdated.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from server.service.tables.metadata_files import MetadataFiles
 log = logging.getLogger(__name__)
 
 MOST = 200
-"""Tables of one round."""
+"""Tables and stores in one run."""
 AT_ONCE = 4
 UNREADABLE_FOR = timedelta(minutes=5)
-"""So long a table whose manifests cannot be read is left alone."""
+"""How long the server waits before it reads unreadable manifests again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountedStatus:
-    """What one round did."""
+    """How many tables and stores one run has counted, and how many it could not read."""
 
     counted: int = 0
     unreadable: int = 0
@@ -63,7 +63,7 @@ class _Subject:
 
     @property
     def rule(self) -> Json:
-        """What a planned job of it would be told."""
+        """The bin-packing rule that a planned job of the table would use."""
         if self.is_change and self.facts.keyed is not None:
             return compact_rule(self.facts.policy, self.facts.keyed)
         return rewrite_rule(self.facts.policy)
@@ -71,52 +71,51 @@ class _Subject:
 
 @dataclass(frozen=True)
 class FileLayouts:
-    """Rounds of two servers at once are harmless: what is stored names the snapshot that it is of."""
+    """Counts files. Runs of two servers at once are harmless, because a stored layout names its snapshot."""
 
     database: Database
     metadata: MetadataFiles
     manifests: ManifestReading
 
-    def round(self) -> CountedStatus:
-        """Count what is wanted, longest wanted first."""
+    def run_once(self) -> CountedStatus:
+        """Count the tables and stores that the planner has requested, the longest waiting first."""
         with self.database.reading() as uow:
-            wanted = uow.layouts.wanted(uow.now(), limit=MOST)
-        if not wanted:
+            requested = uow.layouts.wanted(uow.now(), limit=MOST)
+        if not requested:
             return CountedStatus()
-        with ThreadPoolExecutor(min(AT_ONCE, len(wanted)), "count") as threads:
-            done = list(threads.map(self._counted, wanted))
-        return CountedStatus(counted=done.count(True), unreadable=done.count(False))
+        with ThreadPoolExecutor(min(AT_ONCE, len(requested)), "count") as threads:
+            results = list(threads.map(self._count_or_postpone, requested))
+        return CountedStatus(counted=results.count(True), unreadable=results.count(False))
 
     def count(self, relation_id: RelationId) -> bool:
-        """Count the files of a plain table or of a store now; False when it is gone."""
-        subject = self._subject(relation_id)
+        """Count the files of a plain table or of a store now; False when the table is gone."""
+        subject = self._load_subject(relation_id)
         if subject is None:
             with self.database.writing() as uow:
                 uow.layouts.put_off(relation_id, None)
             return False
-        layout = self._layout(subject)
+        layout = self._count_files(subject)
         with self.database.writing() as uow:
             if relation_id in uow.relations.held([relation_id]):
                 uow.layouts.put(relation_id, layout, uow.now())
                 uow.stats.look_again([relation_id], uow.now())
         return True
 
-    def _counted(self, relation_id: RelationId) -> bool:
-        """Metadata and manifests were written by anybody: whatever is wrong with them stops no other table's count."""
+    def _count_or_postpone(self, relation_id: RelationId) -> bool:
+        """Count one table; no error in its metadata or manifests, which any engine may write, stops other tables."""
         try:
             return self.count(relation_id)
         except CatalogError as error:
-            log.warning("the files of %s cannot be counted: %s", relation_id, error.message)
+            log.warning("the server cannot count the files of %s: %s", relation_id, error.message)
         except Exception:
-            log.exception("the files of %s cannot be counted", relation_id)
+            log.exception("the server cannot count the files of %s", relation_id)
         with self.database.writing() as uow:
             uow.layouts.put_off(relation_id, uow.now() + UNREADABLE_FOR)
         return False
 
-    def _subject(self, relation_id: RelationId) -> _Subject | None:
+    def _load_subject(self, relation_id: RelationId) -> _Subject | None:
         with self.database.reading() as uow:
-            found = uow.relations.get_many([relation_id])
-            relation = found.get(relation_id)
+            relation = uow.relations.get_many([relation_id]).get(relation_id)
             if relation is None or relation.metadata_location is None:
                 return None
             owner = relation if relation.owner_id is None else uow.relations.get(relation.owner_id)
@@ -127,30 +126,30 @@ class FileLayouts:
         is_change = change is not None and change.relation_id == relation_id
         return _Subject(relation=relation, facts=facts, stats=change if change and is_change else facts.stats)
 
-    def _layout(self, subject: _Subject) -> FileLayout:
-        began = time.monotonic()
+    def _count_files(self, subject: _Subject) -> FileLayout:
+        started = time.monotonic()
         metadata, rule = load_metadata(self.metadata, subject.relation), subject.rule
         counter = LayoutCounter(metadata, rule, small_file_bytes(subject.facts.policy, subject.relation.kind))
         head = current_snapshot(metadata)
         counts: dict[str, Any] = {}
         if head is not None:
-            confined = load_file_rule(self.database, self.metadata.files, subject.relation, metadata)
-            files = _data_files(self.manifests.confined(confined), metadata, head, counter)
+            location_rule = load_file_rule(self.database, self.metadata.files, subject.relation, metadata)
+            files = _read_data_files(self.manifests.confined(location_rule), metadata, head, counter)
             counts = counter.compacted(files) if subject.is_change else counter.rewritten(files)
         return FileLayout(
             snapshot_id=None if head is None else head["snapshot-id"],
             spec_id=counter.spec_id,
             epoch=subject.stats.epoch,
             rule=rule,
-            seconds=round(time.monotonic() - began, 3),
+            seconds=round(time.monotonic() - started, 3),
             **counts,
         )
 
 
-def _data_files(
+def _read_data_files(
     manifests: ManifestReading, metadata: Json, head: Json, counter: LayoutCounter
 ) -> Iterator[ManifestEntry]:
-    """The data files, one by one, after the counter has been given all delete files."""
+    """Give all delete files to the counter, then return the data files one by one."""
     lines = manifests.lines(metadata, head)
     for line in lines:
         if line.has_deletes:

@@ -1,4 +1,4 @@
-"""What is known of a table, what comes next for it, and the jobs that people ask for."""
+"""Loads the facts for planning, decides the next job of a table, and creates the jobs that users request."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from catalog.errors import Conflict, Invalid
-from catalog.jobs.blocker import Blocker
+from catalog.files.file_layout import FileLayout
 from catalog.jobs.job import REMEMBERED_JOBS, REQUESTED, Job, JobKind, JobStatus
 from catalog.jobs.prediction import QUANTITIES
 from catalog.keyed.spec import KeyedTable
@@ -29,7 +29,7 @@ PLANNED_KINDS = (RelationKind.TABLE, RelationKind.KEYED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """What will be done next to a table, and by which policy."""
+    """The decision about a table's next job, with the policy and facts behind it."""
 
     decision: Due | NotDue
     policy: Policy
@@ -39,12 +39,12 @@ class Outlook:
 
 @dataclass(frozen=True)
 class Planner:
-    """Says what comes next for a table, and plans the jobs that people request. See `planner_loop` for the rest."""
+    """Decides the next job of a table, and creates requested jobs. The `planner_loop` plans all other jobs."""
 
     database: Database
 
     def outlook(self, catalog: CatalogName, name: TableName) -> Outlook:
-        """What comes next for a table and why."""
+        """The next job of a table and the reason; raises NoSuchTable."""
         with self.database.reading() as uow:
             relation = find_planned_relation(uow, catalog, name)
             facts = load_facts(uow, relation)
@@ -52,11 +52,11 @@ class Planner:
             return Outlook(decision=decide_next_job(facts, past, now), policy=facts.policy, facts=facts, now=now)
 
     def facts_for(self, catalog: CatalogName, name: TableName, kind: JobKind) -> TableFacts:
-        """What is known of a table that takes jobs of this kind; Invalid for one that does not."""
+        """The facts of a table; raises Invalid when the table does not accept jobs of this kind."""
         with self.database.reading() as uow:
             relation = find_planned_relation(uow, catalog, name)
             facts = load_facts(uow, relation)
-            check_takes(relation, facts, kind)
+            check_accepts_kind(relation, facts, kind)
         return facts
 
     def run_now(
@@ -68,26 +68,29 @@ class Planner:
         *,
         nothing_to_do: bool = False,
     ) -> Job:
-        """Plan a job because somebody has asked for it; Conflict while another one does not give way.
+        """Create a requested job; raises Conflict while another job of the table is active and cannot be replaced.
 
-        With `nothing_to_do`, as its dry run says, it has succeeded at once: no optimizer has to start for it.
+        With `nothing_to_do` (the dry run's result) the job succeeds at once, so that no optimizer has to start.
         """
         with self.database.writing() as uow:
             relation = find_planned_relation(uow, catalog, name)
             facts = load_facts(uow, relation)
-            check_takes(relation, facts, kind)
+            check_accepts_kind(relation, facts, kind)
             if nothing_to_do and uow.jobs.active_of(relation.id) is None:
-                return _ended_at_once(uow, relation, facts, kind, params)
+                return _record_empty_job(uow, relation, facts, kind, params)
             return create_requested_job(uow, relation, facts, kind, params, "asked for")
 
 
 def create_requested_job(
     uow: UnitOfWork, relation: Relation, facts: TableFacts, kind: JobKind, params: dict[str, Any], reason: str
 ) -> Job:
-    """A job that somebody wants now: what is planned and only waits gives way; Conflict while a job is active."""
+    """Create a job that a user requests; it replaces a planned job that still waits.
+
+    Raises Conflict while a job of the table runs, or while another requested job waits.
+    """
     check_not_blocked(uow, relation.id, kind)
-    gain, now = predict_job(kind, facts, load_past_jobs(uow, relation.id), params), uow.now()
-    due = Due(kind=kind, reason=reason, state=REQUESTED, params=params, predicted=gain)
+    prediction, now = predict_job(kind, facts, load_past_jobs(uow, relation.id), params), uow.now()
+    due = Due(kind=kind, reason=reason, state=REQUESTED, params=params, predicted=prediction)
     job = make_job(relation, due, facts, now, asked=True)
     if not enqueue(uow, job, now):
         active = uow.jobs.active_of(relation.id)
@@ -99,41 +102,43 @@ def create_requested_job(
     return job
 
 
-def _ended_at_once(
+def _record_empty_job(
     uow: UnitOfWork, relation: Relation, facts: TableFacts, kind: JobKind, params: dict[str, Any]
 ) -> Job:
-    """A job that has nothing to do, kept as any other."""
+    """Record a job without work as succeeded; it appears in the job history as any other."""
     check_not_blocked(uow, relation.id, kind)
     now = uow.now()
     due = Due(kind=kind, reason="asked for", state=REQUESTED, params=params)
-    now_lies = predict_job(kind, facts, ()).as_json()
-    same = {
-        f"{quantity}_{when}": now_lies[f"{quantity}_before"] for quantity in QUANTITIES for when in ("before", "after")
+    prediction = predict_job(kind, facts, ()).as_json()
+    unchanged = {
+        f"{quantity}_{when}": prediction[f"{quantity}_before"]
+        for quantity in QUANTITIES
+        for when in ("before", "after")
     }
     job = replace(
         make_job(relation, due, facts, now, asked=True),
         status=JobStatus.SUCCEEDED,
         ended_at=now,
-        result={**(kind_of(kind).result_if_nothing or {}), "gained": same},
+        result={**(kind_of(kind).result_if_nothing or {}), "gained": unchanged},
     )
     uow.jobs.add(job)
     return job
 
 
-def check_takes(relation: Relation, facts: TableFacts, kind: JobKind) -> None:
-    """Invalid for a kind of job that is nothing for this table."""
+def check_accepts_kind(relation: Relation, facts: TableFacts, kind: JobKind) -> None:
+    """Raise Invalid when jobs of this kind cannot run on the table."""
     job = kind_of(kind)
     if job.can_request and relation.kind not in job.tables:
         allowed = sorted(
             candidate.name for candidate in KINDS if candidate.can_request and relation.kind in candidate.tables
         )
-        shown = "keyed" if relation.kind is RelationKind.KEYED else "plain"
-        raise Invalid(f"{relation.name} is a {shown} table: it takes {', '.join(allowed)}, not {kind}")
+        kind_of_table = "keyed" if relation.kind is RelationKind.KEYED else "plain"
+        raise Invalid(f"{relation.name} is a {kind_of_table} table: it takes {', '.join(allowed)}, not {kind}")
     job.check_takes(relation, facts)
 
 
 def find_planned_relation(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> Relation:
-    """The relation that jobs of this name work on: for a store, its keyed table."""
+    """The relation that jobs of this name work on: the keyed table of a store, else the table; or NoSuchTable."""
     uow.catalogs.get(catalog)
     relation = uow.relations.find(catalog, name)
     if relation is not None and relation.kind is RelationKind.KEYED:
@@ -143,70 +148,64 @@ def find_planned_relation(uow: UnitOfWork, catalog: CatalogName, name: TableName
 
 
 def load_past_jobs(uow: UnitOfWork, relation_id: RelationId) -> Sequence[Job]:
-    """What decisions look back on."""
+    """The newest jobs of each kind, which planning decisions consider."""
     return uow.jobs.last_of_each_kind(relation_id, limit=REMEMBERED_JOBS)
 
 
 def load_facts(uow: UnitOfWork, relation: Relation) -> TableFacts:
-    """What planning knows of one table."""
+    """The planning facts of one table."""
     return load_many_facts(uow, [relation])[relation.id]
 
 
 def load_many_facts(uow: UnitOfWork, relations: Sequence[Relation]) -> dict[RelationId, TableFacts]:
-    """The same of many tables, in a handful of queries."""
+    """The planning facts of many tables by relation id, in a fixed number of queries per catalog."""
     keyed = uow.keyed.get_many([relation.id for relation in relations if relation.kind is RelationKind.KEYED])
-    ids = [relation.id for relation in relations if relation.kind is not RelationKind.KEYED]
-    ids += [store for table in keyed.values() for store in (table.base_id, table.change_id)]
-    stats, layouts = uow.stats.get_many(ids), uow.layouts.get_many(ids)
+    change_ids = [table.change_id for table in keyed.values()]
+    base_ids = [keyed[relation.id].base_id if relation.id in keyed else relation.id for relation in relations]
+    stores = _Stores(uow.stats.get_many([*base_ids, *change_ids]), uow.layouts.get_many([*base_ids, *change_ids]))
     blockers = uow.blockers.of([relation.id for relation in relations], uow.now())
-    owns = {
-        relation.id: relation.id if relation.id not in keyed else keyed[relation.id].base_id for relation in relations
-    }
-    own = {
-        relation.id: stats.get(owns[relation.id], TableStats(relation_id=owns[relation.id])) for relation in relations
-    }
-    policies = load_policies(uow, [(relation, own[relation.id].properties) for relation in relations])
+    properties = [stores.get_stats(base_id).properties for base_id in base_ids]
+    policies = load_policies(uow, list(zip(relations, properties, strict=True)))
     warehouses = {name: uow.catalogs.get(name).warehouse for name in {relation.catalog for relation in relations}}
-    found = {
-        relation.id: _one(
-            relation, policy, own[relation.id], keyed.get(relation.id), stats, tuple(blockers.get(relation.id, ()))
+    return {
+        relation.id: replace(
+            _build_facts(relation, policy, keyed.get(relation.id), stores),
+            blockers=tuple(blockers.get(relation.id, ())),
+            keeps_orphans=_explain_keeps_orphans(relation, stores, warehouses[relation.catalog]),
         )
         for relation, policy in zip(relations, policies, strict=True)
     }
-    return {
-        relation.id: replace(
-            found[relation.id],
-            keeps_orphans=_keeps_orphans(relation, own[relation.id], warehouses[relation.catalog]),
-            layout=layouts.get(owns[relation.id]),
-            change_layout=None if relation.id not in keyed else layouts.get(keyed[relation.id].change_id),
-        )
-        for relation in relations
-    }
 
 
-def _keeps_orphans(relation: Relation, stats: TableStats, warehouse: str) -> str | None:
-    """A keyed table's stores are Firn's own; of others it is known before any place is looked at."""
-    if relation.kind is RelationKind.KEYED:
-        return None
-    return explain_outside_warehouse(relation.location, warehouse) or explain_unowned_location(
-        relation, stats.properties
+@dataclass(frozen=True, slots=True)
+class _Stores:
+    """Statistics and file layouts of plain tables and of the stores of keyed tables."""
+
+    stats: Mapping[RelationId, TableStats]
+    layouts: Mapping[RelationId, FileLayout]
+
+    def get_stats(self, relation_id: RelationId) -> TableStats:
+        return self.stats.get(relation_id, TableStats(relation_id=relation_id))
+
+
+def _build_facts(relation: Relation, policy: Policy, keyed: KeyedTable | None, stores: _Stores) -> TableFacts:
+    base_id = relation.id if keyed is None else keyed.base_id
+    return TableFacts(
+        policy=policy,
+        stats=stores.get_stats(base_id),
+        keyed=keyed,
+        change=None if keyed is None else stores.get_stats(keyed.change_id),
+        hive_linked=relation.hive_name is not None,
+        created_at=relation.created_at,
+        layout=stores.layouts.get(base_id),
+        change_layout=None if keyed is None else stores.layouts.get(keyed.change_id),
     )
 
 
-def _one(
-    relation: Relation,
-    policy: Policy,
-    own: TableStats,
-    keyed: KeyedTable | None,
-    stats: Mapping[RelationId, TableStats],
-    blockers: tuple[Blocker, ...],
-) -> TableFacts:
-    return TableFacts(
-        policy=policy,
-        stats=own,
-        keyed=keyed,
-        change=None if keyed is None else stats.get(keyed.change_id, TableStats(relation_id=keyed.change_id)),
-        hive_linked=relation.hive_name is not None,
-        created_at=relation.created_at,
-        blockers=blockers,
+def _explain_keeps_orphans(relation: Relation, stores: _Stores, warehouse: str) -> str | None:
+    """Why orphan removal does not run on a table; None for a keyed table, because Firn alone writes its stores."""
+    if relation.kind is RelationKind.KEYED:
+        return None
+    return explain_outside_warehouse(relation.location, warehouse) or explain_unowned_location(
+        relation, stores.get_stats(relation.id).properties
     )

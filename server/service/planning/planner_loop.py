@@ -1,8 +1,8 @@
-"""The planner's round: tables that changed since it last looked, and those whose time has come. No others.
+"""The planner loop: each run assesses the tables that have changed since their last assessment, or whose time is up.
 
-A look is decided upon outside of any lock and then written at once: the job, how the table stands, and that it was
-looked at. Who is killed in between has written nothing, and the table is still to be looked at; what was asked for
-meanwhile, such as a commit, leaves it to be looked at again.
+The planner decides without a lock, then writes the job, the table status and the end of the assessment in one
+transaction. If it dies before that, it has written nothing, and the table is still due. A commit during the assessment
+makes the table due again.
 """
 
 from __future__ import annotations
@@ -15,85 +15,86 @@ from catalog.jobs.blocker import find_longest_blocker
 from catalog.jobs.job import Job
 from catalog.jobs.optimizer_group import GroupName
 from catalog.maintenance import decide_next_job
-from catalog.maintenance.health import compute_health
 from catalog.names import RelationId
 from catalog.planning import Due, NotDue, TableFacts
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation
-from catalog.tables.table_status import PlanRequest, PlanResult, TableStatus
+from catalog.tables.table_status import PlanRequest, PlanResult
 from server.service.jobs.admission import apply_policy
 from server.service.jobs.job_queue import QuotaUsage, enqueue, keep_deadline, make_job
+from server.service.planning.health import build_table_status
 from server.service.planning.planner import PLANNED_KINDS, load_many_facts, load_past_jobs
 
 BATCH = 200
-"""Tables in one transaction: commits on them wait while it is written."""
+"""Tables in one transaction: commits on them wait for it."""
 MOST_BATCHES = 25
-"""In one round; then other work of the server has its turn."""
+"""Batches in one run; then the server does other work."""
 SWEPT = 10
-"""Tables a round that are looked at though nobody asked: should something have failed to ask, it shows within days."""
+"""Tables that a run assesses although nothing has requested it, in case a request was lost."""
 SWEPT_AFTER = timedelta(days=1)
+"""Age of an assessment after which the planner repeats it without a request."""
 
 Fence = Callable[[UnitOfWork], bool]
-"""Whether this server still leads, checked in the transaction that plans."""
+"""Returns whether this server still leads; the planner calls it in the transaction that writes."""
 
 
 def always_leads(_uow: UnitOfWork) -> bool:
-    """For a server that is known to be alone."""
+    """The fence of a server that runs alone."""
     return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannerStatus:
-    """What one round of planning did."""
+    """Counts of one planner run."""
 
-    looked_at: int = 0
+    assessed: int = 0
     planned: int = 0
     to_count: int = 0
-    """Tables and stores whose files are to be counted again."""
+    """Tables and stores whose files the server has to count again."""
     deposed: bool = False
-    """Another server leads: what this one had decided was not written."""
+    """Another server leads, so this one has not written its decisions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Assessment:
-    """One table as it was looked at: what was asked for until then, and what is decided."""
+    """One table with its open plan requests, and the decision about its next job."""
 
     relation: Relation
     facts: TableFacts
-    looks: Sequence[PlanRequest]
-    """Its own, or those of its two stores."""
+    requests: Sequence[PlanRequest]
+    """The requests of the table, or those of its two stores."""
     active: Job | None
     decision: Due | NotDue
 
     @property
     def group(self) -> GroupName:
-        """That its next job goes to."""
+        """The optimizer group of the next job."""
         return GroupName(self.facts.policy["firn.optimize.group"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _MissingTables:
-    """What was to be looked at and is not there any more."""
+    """Tables that were due, or that have a status, but do not exist any more."""
 
-    looks: Sequence[PlanResult]
+    results: Sequence[PlanResult]
     swept: Sequence[RelationId]
-    """That had a standing all the same."""
+    """Tables whose status the planner has to remove."""
 
 
 @dataclass(frozen=True)
 class PlannerLoop:
-    """Looks at tables and plans their jobs. Rounds of two servers at once are harmless: a unique index lets one win."""
+    """Assesses tables and plans their jobs. Runs of two servers at once are harmless: a unique index lets one win."""
 
     database: Database
     lease: timedelta
 
     def plan_unassessed(self) -> None:
-        """When a server starts: let tables that nobody has looked at yet be looked at."""
+        """Make all tables due that have no assessment; called at the start of a server."""
         with self.database.writing() as uow:
             uow.stats.plan_unassessed(uow.now())
 
     def run_once(self, fence: Fence = always_leads) -> PlannerStatus:
-        """Look at what is due, longest due first; what becomes due meanwhile waits for the next round."""
+        """Assess the due tables, the longest due first; tables that become due during the run wait for the next."""
         status = PlannerStatus()
         with self.database.reading() as uow:
             until = uow.now()
@@ -119,132 +120,128 @@ class PlannerLoop:
     ) -> PlannerStatus:
         with self.database.reading() as uow:
             now = uow.now()
-            seen, gone = _assess(uow, due, swept, now)
-            quota_usage.load(uow, {assessment.group for assessment in seen if isinstance(assessment.decision, Due)})
+            assessments, missing = _assess_tables(uow, due, swept, now)
+            due_groups = {assessment.group for assessment in assessments if isinstance(assessment.decision, Due)}
+            quota_usage.load(uow, due_groups)
         with self.database.writing() as uow:
             if not fence(uow):
                 return replace(status, deposed=True)
-            planned = _write(uow, seen, gone, quota_usage, now)
+            planned = _write_assessments(uow, assessments, missing, quota_usage, now)
         return PlannerStatus(
-            looked_at=status.looked_at + len(seen),
+            assessed=status.assessed + len(assessments),
             planned=status.planned + planned,
-            to_count=status.to_count + sum(len(assessment.facts.to_count) for assessment in seen),
+            to_count=status.to_count + sum(len(assessment.facts.to_count) for assessment in assessments),
         )
 
 
-def _write(
-    uow: UnitOfWork, seen: Sequence[_Assessment], gone: _MissingTables, quota_usage: QuotaUsage, now: datetime
+def _write_assessments(
+    uow: UnitOfWork,
+    assessments: Sequence[_Assessment],
+    missing: _MissingTables,
+    quota_usage: QuotaUsage,
+    now: datetime,
 ) -> int:
-    """Who is being dropped at this moment is left alone: what is written of it now nobody would remove."""
-    there = uow.relations.held([assessment.relation.id for assessment in seen])
-    seen = [assessment for assessment in seen if assessment.relation.id in there]
-    blockers = uow.blockers.of(there, now)  # somebody may have just set one
+    """Write statuses and jobs, and return the number of planned jobs.
+
+    It skips tables that another request is dropping: nobody would remove the rows that it writes for them.
+    """
+    existing = uow.relations.held([assessment.relation.id for assessment in assessments])
+    assessments = [assessment for assessment in assessments if assessment.relation.id in existing]
+    blockers = uow.blockers.of(existing, now)  # a user may have just set one
     planned = 0
-    for assessment in seen:
-        _follow_policy(uow, assessment, now)
-        kept = blockers.get(assessment.relation.id, ())
-        if isinstance(assessment.decision, Due) and not find_longest_blocker(kept, (assessment.decision.kind,), now):
-            planned += _plan(uow, assessment, assessment.decision, quota_usage, now)
-    uow.layouts.want([one_id for assessment in seen for one_id in assessment.facts.to_count], now)
-    uow.table_statuses.put([_table_status(assessment, now) for assessment in seen])
-    uow.table_statuses.remove(gone.swept)
-    uow.stats.looked([*gone.looks, *(done for assessment in seen for done in _looked(assessment))], now)
+    for assessment in assessments:
+        _update_waiting_job(uow, assessment, now)
+        active_blockers = blockers.get(assessment.relation.id, ())
+        decision = assessment.decision
+        if isinstance(decision, Due) and not find_longest_blocker(active_blockers, (decision.kind,), now):
+            planned += _plan_job(uow, assessment, decision, quota_usage, now)
+    uow.layouts.want([store_id for assessment in assessments for store_id in assessment.facts.to_count], now)
+    statuses = [
+        build_table_status(assessment.relation, assessment.facts, assessment.decision, now)
+        for assessment in assessments
+    ]
+    uow.table_statuses.put(statuses)
+    uow.table_statuses.remove(missing.swept)
+    results = [result for assessment in assessments for result in _build_results(assessment)]
+    uow.stats.looked([*missing.results, *results], now)
     return planned
 
 
-def _follow_policy(uow: UnitOfWork, assessment: _Assessment, now: datetime) -> None:
-    """A job that waits in a group that its table has no more, or for a table that is switched off, would wait on."""
+def _update_waiting_job(uow: UnitOfWork, assessment: _Assessment, now: datetime) -> None:
+    """Apply a changed policy to the active job: it may have to wait in another group, or end."""
     if assessment.active is None or apply_policy(assessment.active, assessment.facts.policy, now) == assessment.active:
         return
     job = uow.jobs.lock(assessment.active.id)  # an optimizer may have just taken it
-    if (as_it_should := apply_policy(job, assessment.facts.policy, now)) != job:
-        uow.jobs.put(as_it_should)
+    if (updated := apply_policy(job, assessment.facts.policy, now)) != job:
+        uow.jobs.put(updated)
 
 
-def _plan(uow: UnitOfWork, assessment: _Assessment, due: Due, quota_usage: QuotaUsage, now: datetime) -> bool:
+def _plan_job(uow: UnitOfWork, assessment: _Assessment, due: Due, quota_usage: QuotaUsage, now: datetime) -> bool:
     job = quota_usage.charge(make_job(assessment.relation, due, assessment.facts, now), assessment.facts.policy)
     job = keep_deadline(uow, job)
     return uow.jobs.add(job) if assessment.active is None else enqueue(uow, job, now)
 
 
-def _assess(
+def _assess_tables(
     uow: UnitOfWork, due: Collection[RelationId], swept: Collection[RelationId], now: datetime
 ) -> tuple[list[_Assessment], _MissingTables]:
-    """The tables that these are, or are stores of, decided upon; and what is not there any more."""
-    asked = uow.relations.get_many([*due, *swept])
-    owners = {relation.owner_id for relation in asked.values() if relation.owner_id is not None}
-    known = {**asked, **uow.relations.get_many(owners - asked.keys())}
-    tables = [relation for relation in known.values() if relation.kind in PLANNED_KINDS]
+    """Assess the tables behind the ids, which may be ids of stores, and collect the ids without a table."""
+    relations = uow.relations.get_many([*due, *swept])
+    owners = {relation.owner_id for relation in relations.values() if relation.owner_id is not None}
+    relations = {**relations, **uow.relations.get_many(owners - relations.keys())}
+    tables = [relation for relation in relations.values() if relation.kind in PLANNED_KINDS]
     facts = load_many_facts(uow, tables)
-    stores = {table.id: _stores(table, facts[table.id]) for table in tables}
-    looks = uow.stats.looks([*due, *(store for of in stores.values() for store in of)])
+    stores = {table.id: _list_store_ids(table, facts[table.id]) for table in tables}
+    requests = uow.stats.looks([*due, *(store_id for store_ids in stores.values() for store_id in store_ids)])
     active = uow.jobs.active_of_many(facts)
     decisions = _decide(uow, facts, active, now)
-    seen = [
+    assessments = [
         _Assessment(
             relation=table,
             facts=facts[table.id],
-            looks=[looks[store] for store in stores[table.id] if store in looks],
+            requests=[requests[store_id] for store_id in stores[table.id] if store_id in requests],
             active=active.get(table.id),
             decision=decisions[table.id],
         )
         for table in tables
     ]
-    covered = {look.relation_id for assessment in seen for look in assessment.looks}
-    over = [
-        PlanResult(look=looks[relation_id], next_at=None)
+    covered = {request.relation_id for assessment in assessments for request in assessment.requests}
+    results = [
+        PlanResult(look=requests[relation_id], next_at=None)
         for relation_id in due
-        if relation_id in looks and relation_id not in covered
+        if relation_id in requests and relation_id not in covered
     ]
-    return seen, _MissingTables(looks=over, swept=[relation_id for relation_id in swept if relation_id not in facts])
+    without_table = [relation_id for relation_id in swept if relation_id not in facts]
+    return assessments, _MissingTables(results=results, swept=without_table)
 
 
-def _stores(relation: Relation, facts: TableFacts) -> list[RelationId]:
-    """What its commits are counted by; when it is to be looked at next stands with the first."""
+def _list_store_ids(relation: Relation, facts: TableFacts) -> list[RelationId]:
+    """The relations that hold the plan requests of a table; the first also holds the time of its next assessment."""
     return [relation.id] if facts.keyed is None else [facts.keyed.base_id, facts.keyed.change_id]
 
 
 def _decide(
     uow: UnitOfWork, facts: Mapping[RelationId, TableFacts], active: Mapping[RelationId, Job], now: datetime
 ) -> dict[RelationId, Due | NotDue]:
-    """Jobs of the past are looked up only where they could change the decision: idle tables cost nothing more."""
-    found: dict[RelationId, Due | NotDue] = {}
-    for relation_id, known in facts.items():
+    """Decide the next job of each table.
+
+    Idle tables cost no extra query: the planner loads past jobs only when they can change the decision.
+    """
+    decisions: dict[RelationId, Due | NotDue] = {}
+    for relation_id, table_facts in facts.items():
         job = active.get(relation_id)
-        decision = decide_next_job(known, [] if job is None else [job], now)
+        decision = decide_next_job(table_facts, [] if job is None else [job], now)
         if isinstance(decision, Due):
             past = load_past_jobs(uow, relation_id)
-            decision = decide_next_job(known, past if job is None or job in past else [job, *past], now)
-        found[relation_id] = decision
-    return found
+            decision = decide_next_job(table_facts, past if job is None or job in past else [job, *past], now)
+        decisions[relation_id] = decision
+    return decisions
 
 
-def _looked(assessment: _Assessment) -> list[PlanResult]:
-    """A job that was planned asks for the next look when it ends."""
+def _build_results(assessment: _Assessment) -> list[PlanResult]:
+    """The end of each plan request; a planned job needs no time, because its end requests the next assessment."""
     next_at = assessment.decision.next_at if isinstance(assessment.decision, NotDue) else None
-    return [PlanResult(look=look, next_at=None if number else next_at) for number, look in enumerate(assessment.looks)]
-
-
-def _table_status(assessment: _Assessment, now: datetime) -> TableStatus:
-    stats, keyed, decision = assessment.facts.stats, assessment.facts.keyed, assessment.decision
-    health = compute_health(assessment.facts, now)
-    return TableStatus(
-        relation_id=assessment.relation.id,
-        catalog=assessment.relation.catalog,
-        looked_at=now,
-        due=isinstance(decision, Due),
-        kind=decision.kind,
-        reason=decision.reason,
-        next_at=decision.next_at if isinstance(decision, NotDue) else None,
-        health=health.score,
-        parts={str(loss.part): loss.points_lost for loss in health.parts if loss.points_lost},
-        bytes=stats.bytes,
-        data_files=stats.data_files,
-        pending_rows=0 if keyed is None else keyed.pending_rows,
-        last_commit_at=_latest(assessment.facts),
-    )
-
-
-def _latest(facts: TableFacts) -> datetime | None:
-    stores = [facts.stats] if facts.change is None else [facts.stats, facts.change]
-    return max((stats.last_commit_at for stats in stores if stats.last_commit_at is not None), default=None)
+    return [
+        PlanResult(look=request, next_at=None if number else next_at)
+        for number, request in enumerate(assessment.requests)
+    ]

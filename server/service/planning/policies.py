@@ -1,4 +1,4 @@
-"""What catalogs and namespaces ask of the background work for their tables."""
+"""Maintenance policies of catalogs and namespaces, and the policy that results for a table."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ from server.service.locations.allowed_locations import check_published
 
 
 def load_policy_layers(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) -> list[tuple[str, dict[str, str]]]:
-    """What holds in a namespace, from the widest source to the narrowest."""
-    found = uow.policies.get_many(_scopes(catalog, namespace))
-    return _layers(found, catalog, namespace)
+    """The settings that apply in a namespace, as (source, settings), from the catalog down to the namespace."""
+    settings = uow.policies.get_many(_list_scopes(catalog, namespace))
+    return _build_layers(settings, catalog, namespace)
 
 
-def _scopes(catalog: CatalogName, namespace: Namespace) -> list[Scope]:
+def _list_scopes(catalog: CatalogName, namespace: Namespace) -> list[Scope]:
     return [(catalog, namespace[:length]) for length in range(len(namespace) + 1)]
 
 
-def _layers(
-    found: Mapping[Scope, dict[str, str]], catalog: CatalogName, namespace: Namespace
+def _build_layers(
+    settings: Mapping[Scope, dict[str, str]], catalog: CatalogName, namespace: Namespace
 ) -> list[tuple[str, dict[str, str]]]:
     return [
-        (f"namespace {join_name(part)}" if part else "catalog", found.get((catalog, part), {}))
-        for _, part in _scopes(catalog, namespace)
+        (f"namespace {join_name(part)}" if part else "catalog", settings.get((catalog, part), {}))
+        for _, part in _list_scopes(catalog, namespace)
     ]
 
 
 def load_policies(uow: UnitOfWork, tables: Sequence[tuple[Relation, Mapping[str, str]]]) -> list[Policy]:
-    """Those that hold for tables with these properties, in one query for all."""
-    scopes = {scope for relation, _ in tables for scope in _scopes(relation.catalog, relation.name.namespace)}
-    found = uow.policies.get_many(scopes)
+    """The policies of (table, properties) pairs in the same order; one query loads all of them."""
+    scopes = {scope for relation, _ in tables for scope in _list_scopes(relation.catalog, relation.name.namespace)}
+    settings = uow.policies.get_many(scopes)
     return [
-        merge_layers([*_layers(found, relation.catalog, relation.name.namespace), ("table", dict(properties))])
+        merge_layers([*_build_layers(settings, relation.catalog, relation.name.namespace), ("table", dict(properties))])
         for relation, properties in tables
     ]
 
 
 def load_policy(uow: UnitOfWork, relation: Relation, properties: Mapping[str, str]) -> Policy:
-    """The policy that holds for a table with these properties."""
+    """The policy of a table with these properties."""
     return load_policies(uow, [(relation, properties)])[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopedPolicy:
-    """What is set for a catalog or a namespace itself, and what holds there with what is inherited."""
+    """The settings of a catalog or namespace itself (`own`), and the policy that includes inherited settings."""
 
     own: Mapping[str, str]
     policy: Policy
@@ -60,41 +60,41 @@ class ScopedPolicy:
 
 @dataclass(frozen=True)
 class Policies:
-    """Reads and changes them; a scope of `()` is the whole catalog."""
+    """Reads and changes the policies of catalogs and namespaces; the namespace `()` means the catalog itself."""
 
     database: Database
     links: Links
 
     def show(self, catalog: CatalogName, namespace: Namespace) -> ScopedPolicy:
-        """NoSuchCatalog."""
+        """The policy of a catalog or namespace; raises NoSuchCatalog."""
         with self.database.reading() as uow:
             uow.catalogs.get(catalog)
-            return _scoped(uow, catalog, namespace)
+            return _load_scoped_policy(uow, catalog, namespace)
 
     def replace(self, catalog: CatalogName, namespace: Namespace, settings: Mapping[str, str]) -> ScopedPolicy:
-        """Nothing else is set afterwards; Invalid, LocationRefused, NoSuchCatalog, NoSuchNamespace."""
+        """Replace all settings; raises Invalid, LocationRefused, NoSuchCatalog or NoSuchNamespace."""
         check_policy(settings)
         with self.database.writing() as uow:
             _check_exists(uow, catalog, namespace)
             check_published(uow, self.links, catalog, settings)
             uow.policies.put(catalog, namespace, settings)
             uow.stats.look_again_below(catalog, namespace, uow.now())
-            return _scoped(uow, catalog, namespace)
+            return _load_scoped_policy(uow, catalog, namespace)
 
     def change(
         self, catalog: CatalogName, namespace: Namespace, *, updates: Mapping[str, str], removals: Collection[str]
     ) -> ScopedPolicy:
-        """What is not named stays, also what somebody else sets meanwhile; as `replace` in the rest."""
+        """Set and remove single settings; all others stay, also those of concurrent requests. Errors as `replace`."""
         check_policy(updates)
         if set(updates) & set(removals):
-            raise Invalid("a setting is both set and removed")
+            raise Invalid("the request both sets and removes a setting", hint="name each setting once")
         with self.database.writing() as uow:
             _check_exists(uow, catalog, namespace)
             check_published(uow, self.links, catalog, updates)
             kept = {key: text for key, text in uow.policies.get(catalog, namespace).items() if key not in removals}
             uow.policies.put(catalog, namespace, {**kept, **updates})
             uow.stats.look_again_below(catalog, namespace, uow.now())
-            return _scoped(uow, catalog, namespace)
+            return _load_scoped_policy(uow, catalog, namespace)
 
 
 def _check_exists(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) -> None:
@@ -103,6 +103,6 @@ def _check_exists(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) -
         raise NoSuchNamespace(f"Namespace does not exist: {join_name(namespace)}")
 
 
-def _scoped(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) -> ScopedPolicy:
+def _load_scoped_policy(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) -> ScopedPolicy:
     layers = load_policy_layers(uow, catalog, namespace)
     return ScopedPolicy(own=layers[-1][1], policy=merge_layers(layers))

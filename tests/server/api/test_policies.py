@@ -54,7 +54,7 @@ def test_a_change_that_cannot_be_read_changes_nothing(api: Api) -> None:
     assert refused.status_code == 400
     assert refused.json()["error"]["message"] == f"{AGE}: 'soon' is not a number with a unit"
     both = api.http.patch(POLICY, json={"set": {ROWS: "1"}, "remove": [ROWS]})
-    assert both.json()["error"]["message"] == "a setting is both set and removed"
+    assert both.json()["error"]["message"] == "the request both sets and removes a setting"
     nowhere = api.http.patch(POLICY, json={"set": {ROWS: "1"}}, params={"namespace": "nowhere"})
     assert nowhere.status_code == 404
     assert good(api.http.get(POLICY))["settings"] == {ROWS: "1000"}

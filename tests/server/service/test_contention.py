@@ -65,7 +65,7 @@ def test_a_server_that_loses_a_race_takes_turns_from_then_on(lake: Lake, turns: 
 
 def test_a_meeting_is_forgotten() -> None:
     now = [0.0]
-    contention = Contention(_met=TTLCache(10, SECONDS, timer=lambda: now[0]))
+    contention = Contention(_contended=TTLCache(10, SECONDS, timer=lambda: now[0]))
     contention.note_conflict("t")
     now[0] = SECONDS - 0.1
     assert contention.is_contended("t")

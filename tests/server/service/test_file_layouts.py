@@ -35,7 +35,7 @@ URL = "/api/v1/catalogs/lake/tables"
 def settle(lake: Lake) -> None:
     """What the background does within seconds of a commit."""
     lake.services.planner_loop.run_once()
-    lake.services.file_layouts.round()
+    lake.services.file_layouts.run_once()
     lake.services.planner_loop.run_once()
 
 
@@ -117,9 +117,9 @@ def test_a_count_that_a_commit_has_overtaken_plans_nothing_and_is_made_again(lak
     write(lake, files)
     lake.services.planner_loop.run_once()
     held = lake.services.file_layouts
-    subject = held._subject(listed_id(lake))
+    subject = held._load_subject(listed_id(lake))
     assert subject is not None
-    layout = held._layout(subject)
+    layout = held._count_files(subject)
     write(lake, [], files[5:])  # meanwhile somebody else deletes
     with lake.services.database.writing() as uow:
         uow.layouts.put(listed_id(lake), layout, uow.now())
@@ -133,7 +133,7 @@ def test_a_hot_table_is_planned_for_by_what_was_counted_before_its_last_appends(
     make(lake)
     write(lake, [a_file(TODAY) for _ in range(30)])
     lake.services.planner_loop.run_once()
-    lake.services.file_layouts.round()
+    lake.services.file_layouts.run_once()
     write(lake, [a_file(TODAY)])
     assert lake.services.planner_loop.run_once().planned == 1
 
@@ -142,10 +142,10 @@ def test_a_server_that_dies_before_it_has_stored_a_count_leaves_it_to_be_made(la
     make(lake)
     write(lake, [a_file(TODAY)])
     lake.services.planner_loop.run_once()
-    subject = lake.services.file_layouts._subject(listed_id(lake))
+    subject = lake.services.file_layouts._load_subject(listed_id(lake))
     assert subject is not None
-    lake.services.file_layouts._layout(subject)  # and is killed
-    assert lake.elsewhere.services.file_layouts.round().counted == 1
+    lake.services.file_layouts._count_files(subject)  # and is killed
+    assert lake.elsewhere.services.file_layouts.run_once().counted == 1
     assert health(lake).startswith("1 of 1 file small")
 
 
@@ -156,9 +156,9 @@ def test_manifests_that_cannot_be_read_stop_no_other_tables_count(lake: Lake) ->
     make(lake)
     write(lake, [a_file(TODAY)])
     lake.services.planner_loop.run_once()
-    done = lake.services.file_layouts.round()
+    done = lake.services.file_layouts.run_once()
     assert (done.counted, done.unreadable) == (1, 1)
-    assert lake.services.file_layouts.round() == type(done)()
+    assert lake.services.file_layouts.run_once() == type(done)()
     assert lake.client.get(f"{URL}/{other}").json()["small_files"] is None
 
 
@@ -179,7 +179,7 @@ def test_a_dropped_table_has_no_count_any_more_and_none_is_made(lake: Lake) -> N
     write(lake, [a_file(TODAY)])
     lake.services.planner_loop.run_once()
     lake.services.drop(LAKE, PLAIN)
-    assert lake.services.file_layouts.round().counted == 0
+    assert lake.services.file_layouts.run_once().counted == 0
     with lake.services.database.reading() as uow:
         assert uow.layouts.wanted(uow.now(), limit=9) == []
 

@@ -40,7 +40,7 @@ def test_tables_that_are_older_than_the_rule_are_listed_with_what_to_do(lake: La
     found = misplaced(lake)
     assert found.keys() == {"db.plain", "db.other", "db.outside"}
     assert f"firn catalog allow lake {tmp_path.as_uri()}/elsewhere" in found["db.outside"][0]
-    assert "another table's are in or around there" in found["db.other"][0]
+    assert "files of another table lie in or around it" in found["db.other"][0]
     lake.services.namespaces.change_catalog_properties(
         LAKE, updates={"firn.storage.allowed-locations": f"{tmp_path.as_uri()}/elsewhere"}, removals=[]
     )
@@ -61,11 +61,11 @@ def test_where_a_table_was_dropped_another_cannot_be_made_but_it_can_be_register
     location = filled(lake)
     metadata_location = lake.services.tables.load(LAKE, PLAIN).metadata_location or ""
     entry = lake.services.drop(LAKE, PLAIN)
-    with pytest.raises(LocationRefused, match="another table's are in or around there"):
+    with pytest.raises(LocationRefused, match="files of another table lie in or around it"):
         lake.services.tables.create(LAKE, TableDefinition(name=OTHER, schema=COLUMNS, location=location))
     lake.services.tables.register(LAKE, OTHER, metadata_location)
     append_files(lake, OTHER)
-    with pytest.raises(Conflict, match="another table is over its location"):
+    with pytest.raises(Conflict, match="another table uses its location"):
         lake.services.undrops.undrop(LAKE, entry.id)
     with pytest.raises(LocationRefused):
         lake.services.tables.register(LAKE, OUTSIDE, metadata_location)

@@ -13,14 +13,14 @@ from tests.server.service.dry_runs.day_tables import MIB, TODAY, WHOLE, a_file, 
 def test_skew_is_the_largest_partition_against_the_average(lake: Lake) -> None:
     make(lake)
     write(lake, [*(a_file(TODAY) for _ in range(6)), a_file(TODAY - 1), a_file(TODAY - 2, size=2 * MIB)])
-    assert lake.services.layouts.skew(LAKE, PLAIN) == pytest.approx(2.0)
+    assert lake.services.partition_layouts.measure_skew(LAKE, PLAIN) == pytest.approx(2.0)
 
 
 def test_there_is_no_skew_without_several_partitions(lake: Lake) -> None:
     make(lake, WHOLE)
-    assert lake.services.layouts.skew(LAKE, PLAIN) is None
+    assert lake.services.partition_layouts.measure_skew(LAKE, PLAIN) is None
     lake.create_keyed()
-    assert lake.services.layouts.skew(LAKE, ORDERS) is None
+    assert lake.services.partition_layouts.measure_skew(LAKE, ORDERS) is None
 
 
 def test_health_tells_the_skew_of_a_table_that_is_measured(lake: Lake) -> None:

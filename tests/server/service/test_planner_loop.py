@@ -52,17 +52,17 @@ def plan_after(lake: Lake, relation_id: RelationId, at: datetime) -> None:
 def test_a_table_is_looked_at_once_after_its_commit_and_then_left_alone(lake: Lake) -> None:
     lake.create()
     lake.append(PLAIN)
-    assert lake.services.planner_loop.run_once().looked_at == 1
-    assert lake.services.planner_loop.run_once().looked_at == 0
+    assert lake.services.planner_loop.run_once().assessed == 1
+    assert lake.services.planner_loop.run_once().assessed == 0
     lake.append(PLAIN)
-    assert lake.services.planner_loop.run_once().looked_at == 1
+    assert lake.services.planner_loop.run_once().assessed == 1
 
 
 def test_commits_on_both_stores_make_one_look_at_their_keyed_table(lake: Lake) -> None:
     lake.create_keyed(**MERGE_SOON)
     lake.append(CHANGE)
     round_ = lake.services.planner_loop.run_once()
-    assert (round_.looked_at, round_.planned) == (1, 1)
+    assert (round_.assessed, round_.planned) == (1, 1)
     (job,) = jobs(lake)
     assert (job.table, job.kind) == (ORDERS, JobKind.MERGE)
     assert due(lake) == []
@@ -108,17 +108,17 @@ def test_a_policy_lets_the_planner_look_at_all_tables_below_and_no_others(lake: 
     lake.services.planner_loop.run_once()
     with lake.services.database.writing() as uow:
         uow.stats.look_again_below(LAKE, ("db",), uow.now())
-    assert lake.services.planner_loop.run_once().looked_at == 2
+    assert lake.services.planner_loop.run_once().assessed == 2
     with lake.services.database.writing() as uow:
         uow.stats.look_again_below(LAKE, (), uow.now())
-    assert lake.services.planner_loop.run_once().looked_at == 3
+    assert lake.services.planner_loop.run_once().assessed == 3
 
 
 def test_a_changed_property_is_a_commit_and_therefore_looked_at(lake: Lake) -> None:
     lake.create()
     lake.services.planner_loop.run_once()
     lake.commit(altered(PLAIN, set_property("firn.optimize.enabled", "false")))
-    assert lake.services.planner_loop.run_once().looked_at == 1
+    assert lake.services.planner_loop.run_once().assessed == 1
     with lake.services.database.reading() as uow:
         (table_status,) = uow.table_statuses.get_many([one.id for one, _ in uow.table_statuses.worst(limit=9)]).values()
     assert "switched off" in table_status.reason
@@ -129,7 +129,7 @@ def test_a_commit_that_arrives_during_the_evaluation_is_not_lost(lake: Lake, mon
     meanwhile(monkeypatch, lambda: lake.append(PLAIN))
     lake.services.planner_loop.run_once()
     assert len(due(lake)) == 1
-    assert lake.services.planner_loop.run_once().looked_at == 1
+    assert lake.services.planner_loop.run_once().assessed == 1
     assert due(lake) == []
 
 
@@ -218,10 +218,10 @@ def test_a_table_whose_files_are_not_its_own_says_that_its_orphans_stay(lake: La
 def test_what_was_dropped_is_not_looked_at_and_is_again_once_it_is_back(lake: Lake) -> None:
     lake.create()
     entry = lake.services.drop(LAKE, PLAIN)
-    assert lake.services.planner_loop.run_once().looked_at == 0
+    assert lake.services.planner_loop.run_once().assessed == 0
     assert due(lake) == []
     lake.services.undrops.undrop(LAKE, entry.id)
-    assert lake.services.planner_loop.run_once().looked_at == 1
+    assert lake.services.planner_loop.run_once().assessed == 1
 
 
 def test_what_was_dropped_takes_no_place_of_the_daily_look_and_counts_as_no_table(
@@ -235,7 +235,7 @@ def test_what_was_dropped_takes_no_place_of_the_daily_look_and_counts_as_no_tabl
     dropped = lake.services.drop(LAKE, PLAIN)
     assert tables_by_health(lake) == 1
     monkeypatch.setattr(planner_loop, "SWEPT_AFTER", SWEPT_AFTER * 0)
-    assert lake.services.planner_loop.run_once().looked_at == 1
+    assert lake.services.planner_loop.run_once().assessed == 1
     lake.services.undrops.undrop(LAKE, dropped.id)
     lake.services.planner_loop.run_once()
     assert tables_by_health(lake) == 2
@@ -277,9 +277,9 @@ def test_a_server_that_starts_looks_at_tables_that_nobody_has_looked_at(lake: La
     lake.create_keyed()
     with lake.services.database.writing() as uow:
         uow.stats.looked([PlanResult(look=one, next_at=None) for one in uow.stats.looks(due(lake)).values()], uow.now())
-    assert lake.services.planner_loop.run_once().looked_at == 0
+    assert lake.services.planner_loop.run_once().assessed == 0
     lake.services.planner_loop.plan_unassessed()
-    assert lake.services.planner_loop.run_once().looked_at == 2
+    assert lake.services.planner_loop.run_once().assessed == 2
     lake.services.planner_loop.plan_unassessed()
     assert due(lake) == []
 
@@ -288,7 +288,7 @@ def test_a_table_that_nobody_asked_for_is_looked_at_after_a_day(lake: Lake, monk
     lake.create()
     lake.services.planner_loop.run_once()
     monkeypatch.setattr(planner_loop, "SWEPT_AFTER", SWEPT_AFTER * 0)
-    assert lake.services.planner_loop.run_once().looked_at == 1
+    assert lake.services.planner_loop.run_once().assessed == 1
 
 
 def test_a_table_whose_catalog_uses_too_much_stands_back(lake: Lake) -> None:
@@ -327,7 +327,7 @@ def test_a_hundred_due_tables_take_several_batches_of_one_round(lake: Lake, monk
     monkeypatch.setattr(planner_loop, "BATCH", 3)
     for number in range(10):
         lake.create(TableName(("db",), f"t{number}"))
-    assert lake.services.planner_loop.run_once().looked_at == 10
+    assert lake.services.planner_loop.run_once().assessed == 10
     assert due(lake) == []
 
 

@@ -188,7 +188,7 @@ def test_once_a_purge_has_begun_nothing_is_brought_back_or_put_there(lake: Lake)
         lake.services.undrops.undrop(LAKE, entry.id)
     with pytest.raises(LocationRefused, match="in another table's directory"):
         lake.services.tables.register(LAKE, OTHER, metadata_location)
-    with pytest.raises(LocationRefused, match="another table's are in or around there"):
+    with pytest.raises(LocationRefused, match="files of another table lie in or around it"):
         lake.services.tables.create(LAKE, TableDefinition(name=OTHER, schema=COLUMNS, location=f"{location}/x"))
     purge_all(lake)
     with pytest.raises(NotFound):

@@ -1,4 +1,4 @@
-"""How a table's files lie: counted per partition, from the manifests of the head."""
+"""The file layout of a table per partition, counted from the manifests of the current snapshot."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class PartitionLayout:
     delete_files: int = 0
     small_files: int = 0
     packable_files: int = 0
-    """Those that a rewrite, or in a change store a compaction, takes if somebody asks for it now."""
+    """Files that a rewrite (in a change store, a compaction) would take if a user requested it now."""
     bytes: int = 0
     records: int = 0
 
@@ -54,61 +54,64 @@ class PartitionLayout:
 
 
 @dataclass(frozen=True)
-class Layouts:
-    """Reads manifests: for a page that somebody looks at, never for planning."""
+class PartitionLayouts:
+    """Reads the manifests at a user's request; planning never does."""
 
     database: Database
     metadata: MetadataFiles
     manifests: ManifestReading
 
-    def of(self, catalog: CatalogName, name: TableName) -> list[PartitionLayout]:
-        """Per store and partition, by name; NoSuchTable when there is no such table."""
+    def list_partitions(self, catalog: CatalogName, name: TableName) -> list[PartitionLayout]:
+        """The layout per store and partition, ordered by partition name; raises NoSuchTable."""
         with self.database.reading() as uow:
             relation = find_planned_relation(uow, catalog, name)
             facts = load_facts(uow, relation)
             stores = uow.relations.stores_of(relation.id) or [relation]
-        return [partition for store in stores for partition in self._of_store(store, facts)]
+        return [partition for store in stores for partition in self._list_partitions_of_store(store, facts)]
 
-    def skew(self, catalog: CatalogName, name: TableName) -> float | None:
-        """How many times the average the largest partition is, of the table or of base; None without several."""
-        sizes = [partition.bytes for partition in self.of(catalog, name) if partition.store != CHANGE]
+    def measure_skew(self, catalog: CatalogName, name: TableName) -> float | None:
+        """The size of the largest partition divided by the average size; None with fewer than two partitions.
+
+        For a keyed table, only the partitions of its base store count.
+        """
+        sizes = [partition.bytes for partition in self.list_partitions(catalog, name) if partition.store != CHANGE]
         total = sum(sizes)
         return max(sizes) * len(sizes) / total if len(sizes) > 1 and total > 0 else None
 
-    def _of_store(self, store: Relation, facts: TableFacts) -> list[PartitionLayout]:
+    def _list_partitions_of_store(self, store: Relation, facts: TableFacts) -> list[PartitionLayout]:
         metadata = load_metadata(self.metadata, store)
         role = store.name.name if store.kind.is_store else "table"
-        shown, small_below = make_partition_formatter(metadata), small_file_bytes(facts.policy, store.kind)
-        found: dict[str, PartitionLayout] = {}
+        format_partition, small_bytes = make_partition_formatter(metadata), small_file_bytes(facts.policy, store.kind)
+        layouts: dict[str, PartitionLayout] = {}
         rule = load_file_rule(self.database, self.metadata.files, store, metadata)
-        files = _live(self.manifests.confined(rule), metadata)
+        files = _read_live_files(self.manifests.confined(rule), metadata)
         for file in files:
-            partition = shown(file.spec_id, file.partition)
-            found.setdefault(partition, PartitionLayout(store=role, partition=partition)).add(file, small_below)
-        for file in _packable(store.kind, facts, metadata, files):
-            found[shown(file.spec_id, file.partition)].packable_files += 1
-        return [found[partition] for partition in sorted(found)]
+            partition = format_partition(file.spec_id, file.partition)
+            layouts.setdefault(partition, PartitionLayout(store=role, partition=partition)).add(file, small_bytes)
+        for file in _select_packable(store.kind, facts, metadata, files):
+            layouts[format_partition(file.spec_id, file.partition)].packable_files += 1
+        return [layouts[partition] for partition in sorted(layouts)]
 
 
-def _live(manifests: ManifestReading, metadata: Json) -> list[ManifestEntry]:
-    """All live files of main's head."""
+def _read_live_files(manifests: ManifestReading, metadata: Json) -> list[ManifestEntry]:
+    """All live files of the current snapshot of main."""
     head = current_snapshot(metadata)
     lines = [] if head is None else manifests.lines(metadata, head)
     return [file for line in lines for file in manifests.files(metadata, line)]
 
 
-def _packable(
+def _select_packable(
     kind: RelationKind, facts: TableFacts, metadata: Json, files: list[ManifestEntry]
 ) -> Iterator[ManifestEntry]:
-    """The files that a job takes if somebody asks for it now."""
+    """The files that a job would take if a user requested it now."""
     if facts.keeps_hive_files:
         return
     counter = LayoutCounter(metadata, {}, 0)
     data = [file for file in files if not file.content]
     if kind is RelationKind.CHANGE and facts.keyed is not None:
         task = {**compact_rule(facts.policy, facts.keyed), "min_files": FEWEST_FILES}
-        for _, chosen in pack_change_files(data, task, counter.spec_id, counter.width):
-            yield from chosen
+        for _, packed in pack_change_files(data, task, counter.spec_id, counter.width):
+            yield from packed
         return
     deletes = AppliedDeletes()
     for file in files:
