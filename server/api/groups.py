@@ -72,7 +72,7 @@ class StaffedGroupOut(GroupOut):
 @router.get("", summary="List groups of optimizers")
 def list_groups(services: ServicesDep) -> list[StaffedGroupOut]:
     """List the groups by name; the group `default` always exists."""
-    fleets = services.fleet.all()
+    fleets = services.fleet.show_all()
     return [StaffedGroupOut.of(group, fleets.get(group.name)) for group in services.groups.list()]
 
 

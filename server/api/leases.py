@@ -49,7 +49,7 @@ def take_lease(request: Request, services: ServicesDep, body: LeaseRequest) -> L
 
     A draining optimizer gets no job.  409 tells an optimizer to finish its jobs and exit.
     """
-    optimizer = services.optimizers.seen(body.optimizer_id, body.memory)
+    optimizer = services.optimizers.record_poll(body.optimizer_id, body.memory)
     waiters: threading.Semaphore = request.app.state.waiters
     waits = body.wait_seconds > 0 and waiters.acquire(blocking=False)
     try:

@@ -42,5 +42,5 @@ def expose_metrics(request: Request) -> Response:
         counts = uow.jobs.counts()
         optimizers = Counter(optimizer.group for optimizer in uow.optimizers.list())
     jobs = {str(status): counts.get(status, 0) for status in JobStatus if status.is_active}
-    more = [*build_work_figures(services.overview.load()), build_fleet_figures(services.fleet.all())]
+    more = [*build_work_figures(services.overview.load()), build_fleet_figures(services.fleet.show_all())]
     return Response(exposition(jobs, optimizers, more), media_type=CONTENT_TYPE_LATEST)

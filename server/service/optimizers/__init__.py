@@ -1,1 +1,1 @@
-"""Optimizers: groups, registration, liveness, and the fleet that the server starts."""
+"""Optimizers: groups, registration, liveness, and the fleet of optimizers that the server starts."""

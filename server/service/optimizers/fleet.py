@@ -1,7 +1,7 @@
-"""The optimizers that the server starts: watched, started, drained and killed by the one server that leads.
+"""The fleet of optimizers that the leading server starts, watches, drains and kills.
 
-What is decided is decided in catalog.launch.fleet. Every launch is noted before it is carried out. The note outlives
-this server: the next one counts what it finds registered, and gives up what nobody hears of.
+The decisions are made in catalog.launch.fleet. The server records every launch before it carries it out. The record
+outlives the server: the next one counts the registered optimizers, and gives up launches without a sign of life.
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ from server.service.optimizers.liveness import Liveness
 from server.service.optimizers.optimizers import Optimizers, OptimizerStatus
 
 LOOKED_BACK = 100
-"""Newest launches of a group that are looked at."""
+"""Number of newest launches of a group that decisions consider."""
 KEPT = timedelta(days=7)
+"""How long the server keeps the records of ended launches."""
 _EVER = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetStatus:
-    """What one look at all groups has done."""
+    """Numbers of optimizers that one run has started, asked to end, and found ended."""
 
     started: int = 0
     ended: int = 0
@@ -51,22 +52,22 @@ class FleetStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupFleet:
-    """One group, as people see it."""
+    """The launches of one group, for users."""
 
     settings: GroupLaunch
     decision: FleetDecision
     launches: Sequence[LaunchRecord]
     failures: int
-    """Starts that have failed in a row."""
+    """Number of starts that have failed in a row."""
 
     def count(self, status: LaunchStatus) -> int:
-        """How many launches stand there."""
+        """The number of launches with this status."""
         return sum(launch.status is status for launch in self.launches)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchEnvironment:
-    """What launches stand on: the machine's programs, and what the server was told about them."""
+    """The programs of this machine, and the server's settings for launches."""
 
     server: str
     python: str
@@ -76,12 +77,12 @@ class LaunchEnvironment:
     token: str | None = None
     needs_token: bool = False
     local: int = 0
-    """Local optimizers of the default group, while nothing was set for it."""
+    """Number of local optimizers of the default group, unless a user has configured the group."""
 
 
 @dataclass(frozen=True)
 class Fleet:
-    """Safe to look at any time, by any server; only the one that leads acts."""
+    """Starts and ends optimizers. Any server may read the fleet; only the leading server acts."""
 
     database: Database
     optimizers: Optimizers
@@ -89,151 +90,170 @@ class Fleet:
     environment: LaunchEnvironment
     liveness: Liveness = field(default_factory=Liveness)
     began: datetime = _EVER
-    """When this server did: what kept an earlier one from starting local optimizers may have been mended."""
+    """When this server has started; failures of local launches before that do not count."""
 
     def set(self, group: GroupName, launch: Launch) -> GroupFleet:
-        """How the group's optimizers are started from now on; those that run already stay as they are."""
+        """Replace the launch settings of a group; running optimizers keep theirs. Raises NotFound."""
         with self.database.writing() as uow:
             uow.queue.hold(group)
-            self._set(uow, group, launch)
+            self._save_settings(uow, group, launch)
         return self.show(group)
 
     def alter(self, group: GroupName, settings: Mapping[str, Any], scaling: Mapping[str, int]) -> GroupFleet:
-        """Some of what is set; what is not named stays, also what somebody else sets meanwhile."""
+        """Change some launch settings of a group; all others stay, also those of concurrent requests."""
         with self.database.writing() as uow:
             uow.groups.get(group)
-            known = self._settings(uow.launches.settings()).get(group)
-            launch = Launch() if known is None else known.launch
+            current = self._index_settings(uow.launches.settings()).get(group)
+            launch = Launch() if current is None else current.launch
             launch = check_launch(replace(launch, **settings, scaling=replace(launch.scaling, **scaling)))
             uow.launches.set(GroupLaunch(group=group, launch=launch, changed_at=uow.now()))
         return self.show(group)
 
     def scale(self, group: GroupName, minimum: int, maximum: int) -> GroupFleet:
-        """Other bounds, and nothing else."""
+        """Change only the minimum and maximum number of optimizers of a group."""
         with self.database.writing() as uow:
-            uow.queue.hold(group)  # what somebody else sets meanwhile would be undone
-            known = self._settings_of(uow, group).launch
-            self._set(uow, group, replace(known, scaling=replace(known.scaling, minimum=minimum, maximum=maximum)))
+            uow.queue.hold(group)  # or this would undo the change of a concurrent request
+            launch = self._load_group_settings(uow, group).launch
+            self._save_settings(
+                uow, group, replace(launch, scaling=replace(launch.scaling, minimum=minimum, maximum=maximum))
+            )
         return self.show(group)
 
-    def _set(self, uow: UnitOfWork, group: GroupName, launch: Launch) -> None:
+    def _save_settings(self, uow: UnitOfWork, group: GroupName, launch: Launch) -> None:
         uow.groups.get(group)
         uow.launches.set(GroupLaunch(group=group, launch=check_launch(launch), changed_at=uow.now()))
 
     def show(self, group: GroupName) -> GroupFleet:
-        """NotFound when there is no such group."""
-        shown = self._shown()
+        """The fleet of one group; raises NotFound."""
+        statuses = self._load_statuses()
         with self.database.reading() as uow:
-            return self._of_group(uow, self._settings_of(uow, group), _waiting(uow), shown)
+            return self._build_group_fleet(uow, self._load_group_settings(uow, group), _load_demand(uow), statuses)
 
-    def all(self) -> Mapping[GroupName, GroupFleet]:
-        """The groups whose optimizers the server starts."""
-        shown = self._shown()
+    def show_all(self) -> Mapping[GroupName, GroupFleet]:
+        """The fleets of all groups whose optimizers the server starts."""
+        statuses = self._load_statuses()
         with self.database.reading() as uow:
-            known, waiting = self._settings(uow.launches.settings()), _waiting(uow)
+            groups, demand = self._index_settings(uow.launches.settings()), _load_demand(uow)
             return {
-                group: self._of_group(uow, settings, waiting, shown)
-                for group, settings in known.items()
+                group: self._build_group_fleet(uow, settings, demand, statuses)
+                for group, settings in groups.items()
                 if settings.launch.kind is not LaunchKind.NONE
             }
 
-    def _of_group(
+    def _build_group_fleet(
         self,
         uow: UnitOfWork,
         settings: GroupLaunch,
-        waiting: Mapping[GroupName, QueueDemand],
-        shown: Mapping[LaunchId, OptimizerStatus],
+        demand: Mapping[GroupName, QueueDemand],
+        statuses: Mapping[LaunchId, OptimizerStatus],
     ) -> GroupFleet:
         newest = uow.launches.newest(settings.group, LOOKED_BACK)
-        members = [self._member(launch, shown.get(launch.id)) for launch in newest if not launch.status.is_over]
-        went, waits = summarize_launches(newest, settings.changed_at), waiting.get(settings.group, QueueDemand())
-        decision = decide_launches(settings.launch, members, waits, went, uow.now(), lease=self.optimizers.lease)
-        return GroupFleet(settings=settings, decision=decision, launches=newest, failures=went.failures)
+        members = [
+            self._build_member(launch, statuses.get(launch.id)) for launch in newest if not launch.status.is_over
+        ]
+        history, group_demand = (
+            summarize_launches(newest, settings.changed_at),
+            demand.get(settings.group, QueueDemand()),
+        )
+        decision = decide_launches(
+            settings.launch, members, group_demand, history, uow.now(), lease=self.optimizers.lease
+        )
+        return GroupFleet(settings=settings, decision=decision, launches=newest, failures=history.failures)
 
     def activate(self) -> FleetStatus:
-        """Look at every group once."""
-        done = FleetStatus()
-        shown = self._shown()
+        """Update the records of all launches, then start and end optimizers in every group."""
+        total = FleetStatus()
+        statuses = self._load_statuses()
         with self.database.reading() as uow:
-            unfinished, waiting = [*uow.launches.unfinished()], _waiting(uow)
-            settings = self._settings(uow.launches.settings())
-        unfinished += self._back(shown, {launch.id for launch in unfinished})
-        self.liveness.observe({launch.id: _last_seen(shown.get(launch.id)) for launch in unfinished})
+            unfinished, demand = [*uow.launches.unfinished()], _load_demand(uow)
+            settings = self._index_settings(uow.launches.settings())
+        unfinished += self._revive_launches(statuses, {launch.id for launch in unfinished})
+        self.liveness.observe({launch.id: _get_last_seen(statuses.get(launch.id)) for launch in unfinished})
         living: defaultdict[GroupName, list[LaunchRecord]] = defaultdict(list)
         for launch in unfinished:
-            seen = self._brought_up_to_date(launch, shown.get(launch.id))
-            if seen.status.is_over:
-                done = replace(done, over=done.over + 1)
+            current = self._update_launch(launch, statuses.get(launch.id))
+            if current.status.is_over:
+                total = replace(total, over=total.over + 1)
             else:
-                living[launch.group].append(seen)
+                living[launch.group].append(current)
         for group in {**dict.fromkeys(settings), **living}:
             of_group = settings.get(group) or GroupLaunch(group=group, launch=Launch(), changed_at=_EVER)
-            done = self._look(of_group, living[group], shown, waiting.get(group, QueueDemand()), done)
-        return done
+            total = self._adjust_group(of_group, living[group], statuses, demand.get(group, QueueDemand()), total)
+        return total
 
-    def _shown(self) -> dict[LaunchId, OptimizerStatus]:
-        """The optimizer of each launch. It has two where the answer to its registration was lost: the one that asks."""
+    def _load_statuses(self) -> dict[LaunchId, OptimizerStatus]:
+        """The optimizer of each launch: the one that was seen last.
+
+        A launch has two registered optimizers when the answer to its first registration was lost.
+        """
         by_age = sorted(self.optimizers.list(), key=lambda status: status.optimizer.last_seen_at)
         return {LaunchId(status.optimizer.launch): status for status in by_age if status.optimizer.launch is not None}
 
-    def _back(self, shown: Mapping[LaunchId, OptimizerStatus], unfinished: Collection[LaunchId]) -> list[LaunchRecord]:
-        """Launches that were given up and are heard again, of an image that took long or after a parted network.
+    def _revive_launches(
+        self, statuses: Mapping[LaunchId, OptimizerStatus], unfinished: Collection[LaunchId]
+    ) -> list[LaunchRecord]:
+        """Return the given-up launches whose optimizers are back, after a slow start or a network failure.
 
-        They count again, and are drained if they are too many. One that had been asked to end is asked again.
+        They count again; the next decisions drain them if they are too many. An optimizer that was asked to end, or
+        whose launch is unknown, is asked to stop.
         """
-        found = []
-        for launch, status in shown.items():
-            if launch in unfinished or status.optimizer.stopping:
+        revived = []
+        for launch_id, status in statuses.items():
+            if launch_id in unfinished or status.optimizer.stopping:
                 continue
             with self.database.reading() as uow:
-                known = uow.launches.find(launch)
-            if known is None or known.asked_at is not None:
-                reason = "its launch is not known here" if known is None else f"its launch has ended: {known.reason}"
+                launch = uow.launches.find(launch_id)
+            if launch is None or launch.asked_at is not None:
+                reason = (
+                    "this server does not know its launch"
+                    if launch is None
+                    else f"its launch has ended: {launch.reason}"
+                )
                 with suppress(NotFound):
                     self.optimizers.drain(status.optimizer.id, reason, stop=True)
-            elif known.ended_at is not None and status.optimizer.last_seen_at > known.ended_at:
-                found.append(self._counted_again(known))
-        return found
+            elif launch.ended_at is not None and status.optimizer.last_seen_at > launch.ended_at:
+                revived.append(self._revive(launch))
+        return revived
 
-    def _counted_again(self, known: LaunchRecord) -> LaunchRecord:
+    def _revive(self, launch: LaunchRecord) -> LaunchRecord:
         with self.database.writing() as uow:
-            back = replace(known, status=LaunchStatus.WORKING, busy_at=uow.now(), ended_at=None, reason=None)
-            uow.launches.put(back)
-        return back
+            revived = replace(launch, status=LaunchStatus.WORKING, busy_at=uow.now(), ended_at=None, reason=None)
+            uow.launches.put(revived)
+        return revived
 
     def close(self) -> None:
-        """End all that was started here, and give back what it held: no lease has to lapse, no start to wait."""
+        """End all processes of this server and return their jobs to the queue, so that no lease has to expire first."""
         self.launcher.stop_all()
-        with suppress(Unavailable):  # then the next server finds out
-            shown = self._shown()
+        with suppress(Unavailable):  # then the next server detects their end
+            statuses = self._load_statuses()
             with self.database.reading() as uow:
                 unfinished = uow.launches.unfinished()
             for launch in unfinished:
                 if self._is_gone(launch):
-                    self._gone(launch, shown.get(launch.id))
+                    self._end_gone(launch, statuses.get(launch.id))
 
-    def _look(
+    def _adjust_group(
         self,
         settings: GroupLaunch,
         living: Sequence[LaunchRecord],
-        shown: Mapping[LaunchId, OptimizerStatus],
-        waiting: QueueDemand,
-        done: FleetStatus,
+        statuses: Mapping[LaunchId, OptimizerStatus],
+        demand: QueueDemand,
+        total: FleetStatus,
     ) -> FleetStatus:
         with self.database.reading() as uow:
             newest, now = uow.launches.newest(settings.group, LOOKED_BACK), uow.now()
-        members = [self._member(launch, shown.get(launch.id)) for launch in living]
-        went = summarize_launches(newest, settings.changed_at)
-        decision = decide_launches(settings.launch, members, waiting, went, now, lease=self.optimizers.lease)
+        members = [self._build_member(launch, statuses.get(launch.id)) for launch in living]
+        history = summarize_launches(newest, settings.changed_at)
+        decision = decide_launches(settings.launch, members, demand, history, now, lease=self.optimizers.lease)
         by_id = {launch.id: launch for launch in living}
         for end in decision.ends:
-            self._end(by_id[end.launch], end, shown.get(end.launch))
+            self._end(by_id[end.launch], end, statuses.get(end.launch))
         for _ in range(decision.start):
             self._start(settings)
-        return replace(done, started=done.started + decision.start, ended=done.ended + len(decision.ends))
+        return replace(total, started=total.started + decision.start, ended=total.ended + len(decision.ends))
 
     def _start(self, settings: GroupLaunch) -> None:
-        """Noted first: whatever happens after, somebody will see to it."""
+        """Record the launch, then start the process; if this server dies in between, the next one finds the record."""
         with self.database.writing() as uow:
             now = uow.now()
             launched = LaunchRecord(
@@ -248,7 +268,7 @@ class Fleet:
         try:
             process = self.launcher.start(launched.id, self._command(settings, launched.id))
         except Unavailable as error:
-            self._over(launched, LaunchStatus.FAILED, error.message)
+            self._record_end(launched, LaunchStatus.FAILED, error.message)
             return
         with self.database.writing() as uow:
             uow.launches.put(replace(launched, process=process))
@@ -256,8 +276,11 @@ class Fleet:
     def _command(self, settings: GroupLaunch, launch_id: LaunchId) -> Command:
         environment = self.environment
         if environment.needs_token and environment.token is None:
-            raise Unavailable("access control is on and optimizers.token is not set: no optimizer would be let in")
-        place = LaunchPaths(
+            raise Unavailable(
+                "the server would refuse every optimizer: access control is on and optimizers.token is not set",
+                hint="set optimizers.token to a token of an optimizer principal",
+            )
+        paths = LaunchPaths(
             server=environment.server,
             python=environment.python,
             spark_submit=environment.spark_submit,
@@ -265,14 +288,14 @@ class Fleet:
             directory=f"{environment.directory}/{launch_id}",
         )
         return build_command(
-            settings.launch, group=settings.group, launch_id=launch_id, place=place, token=environment.token
+            settings.launch, group=settings.group, launch_id=launch_id, place=paths, token=environment.token
         )
 
-    def _end(self, launch: LaunchRecord, end: LaunchEnd, shown: OptimizerStatus | None) -> None:
-        """In order it is asked through the server, wherever it runs; at once only a process of this machine can be."""
-        if shown is not None:
-            with suppress(NotFound):  # it has just left
-                self.optimizers.drain(shown.optimizer.id, end.reason, stop=True)
+    def _end(self, launch: LaunchRecord, end: LaunchEnd, status: OptimizerStatus | None) -> None:
+        """Ask the optimizer to end; with `end.at_once` kill it, which works only for a process of this machine."""
+        if status is not None:
+            with suppress(NotFound):  # it has just unregistered
+                self.optimizers.drain(status.optimizer.id, end.reason, stop=True)
         if not end.at_once:
             with self.database.writing() as uow:
                 uow.launches.put(replace(launch, status=LaunchStatus.DRAINING, asked_at=uow.now(), reason=end.reason))
@@ -281,95 +304,97 @@ class Fleet:
             self.launcher.kill(launch.id)
         elif launch.process is not None:
             self.launcher.kill_stray(launch.process)
-        self._over(launch, LaunchStatus.FAILED if end.is_failure else LaunchStatus.ENDED, end.reason)
+        self._record_end(launch, LaunchStatus.FAILED if end.is_failure else LaunchStatus.ENDED, end.reason)
 
-    def _brought_up_to_date(self, launch: LaunchRecord, shown: OptimizerStatus | None) -> LaunchRecord:
-        """The launch as it is now seen."""
-        seen = self.launcher.look(launch.id)
-        if seen is not None and seen.exit_status is not None:
-            in_order = seen.exit_status == 0 or launch.status is LaunchStatus.DRAINING
-            words = f": {seen.last_words}" if seen.last_words and not in_order else ""
-            reason = launch.reason if in_order else f"it ended with status {seen.exit_status}{words}"
-            return self._over(launch, LaunchStatus.ENDED if in_order else LaunchStatus.FAILED, reason)
-        if seen is None and self._is_gone(launch):
-            return self._gone(launch, shown)
-        if shown is None:
-            gone = seen is None and self._has_left(launch)
-            return self._over(launch, LaunchStatus.ENDED, launch.reason or "it has left") if gone else launch
+    def _update_launch(self, launch: LaunchRecord, status: OptimizerStatus | None) -> LaunchRecord:
+        """Update the record of a launch from its process and its optimizer, and return it."""
+        process = self.launcher.look(launch.id)
+        if process is not None and process.exit_status is not None:
+            in_order = process.exit_status == 0 or launch.status is LaunchStatus.DRAINING
+            output = f": {process.last_words}" if process.last_words and not in_order else ""
+            reason = launch.reason if in_order else f"it ended with status {process.exit_status}{output}"
+            return self._record_end(launch, LaunchStatus.ENDED if in_order else LaunchStatus.FAILED, reason)
+        if process is None and self._is_gone(launch):
+            return self._end_gone(launch, status)
+        if status is None:
+            has_left = process is None and self._has_left(launch)
+            return self._record_end(launch, LaunchStatus.ENDED, launch.reason or "it has left") if has_left else launch
         with self.database.writing() as uow:
             now = uow.now()
-            up_to_date = _heard(launch, shown.optimizer, now)
-            if shown.jobs or launch.status is LaunchStatus.STARTING:
-                up_to_date = replace(up_to_date, busy_at=now)
-            if up_to_date != launch:
-                uow.launches.put(up_to_date)
-        return up_to_date
+            updated = _apply_optimizer(launch, status.optimizer, now)
+            if status.jobs or launch.status is LaunchStatus.STARTING:
+                updated = replace(updated, busy_at=now)
+            if updated != launch:
+                uow.launches.put(updated)
+        return updated
 
     def _is_gone(self, launch: LaunchRecord) -> bool:
-        """Whether it was a process of this machine and is none any more: such a one ends with its server."""
+        """Whether the launch was a process of this machine that has ended; local processes end with their server."""
         return launch.kind is LaunchKind.LOCAL and launch.process is not None and self.launcher.is_gone(launch.process)
 
-    def _gone(self, launch: LaunchRecord, shown: OptimizerStatus | None) -> LaunchRecord:
-        if shown is not None:
-            self.optimizers.unregister(shown.optimizer.id)
-        return self._over(launch, LaunchStatus.ENDED, launch.reason or "it ended with the server that had started it")
+    def _end_gone(self, launch: LaunchRecord, status: OptimizerStatus | None) -> LaunchRecord:
+        if status is not None:
+            self.optimizers.unregister(status.optimizer.id)
+        return self._record_end(
+            launch, LaunchStatus.ENDED, launch.reason or "it ended with the server that had started it"
+        )
 
     def _has_left(self, launch: LaunchRecord) -> bool:
-        """Of one that is not registered. Forgotten while nobody could hear it, it comes back and says so."""
+        """Whether an unregistered optimizer has left; one that only could not reach the server registers again."""
         if launch.status is LaunchStatus.WORKING:
             return is_lost(self.liveness.silent_for(launch.id), self.optimizers.lease)
         return launch.status is LaunchStatus.DRAINING
 
-    def _over(self, launch: LaunchRecord, status: LaunchStatus, reason: str | None) -> LaunchRecord:
+    def _record_end(self, launch: LaunchRecord, status: LaunchStatus, reason: str | None) -> LaunchRecord:
         with self.database.writing() as uow:
-            over = replace(launch, status=status, ended_at=uow.now(), reason=reason)
-            uow.launches.put(over)
+            ended = replace(launch, status=status, ended_at=uow.now(), reason=reason)
+            uow.launches.put(ended)
             uow.launches.remove_ended_before(uow.now() - KEPT)
         self.launcher.forget(launch.id)
-        return over
+        return ended
 
-    def _member(self, launch: LaunchRecord, shown: OptimizerStatus | None) -> FleetMember:
-        seen = self.launcher.look(launch.id)
+    def _build_member(self, launch: LaunchRecord, status: OptimizerStatus | None) -> FleetMember:
+        process = self.launcher.look(launch.id)
         return FleetMember(
             id=launch.id,
             status=launch.status,
             started_at=launch.started_at,
             busy_at=launch.busy_at,
-            jobs=0 if shown is None else len(shown.jobs),
+            jobs=0 if status is None else len(status.jobs),
             silent_for=self.liveness.silent_for(launch.id),
-            resident=None if seen is None else seen.resident,
+            resident=None if process is None else process.resident,
             asked_at=launch.asked_at,
         )
 
-    def _settings_of(self, uow: UnitOfWork, group: GroupName) -> GroupLaunch:
+    def _load_group_settings(self, uow: UnitOfWork, group: GroupName) -> GroupLaunch:
         uow.groups.get(group)
-        known = self._settings(uow.launches.settings())
-        return known.get(group) or GroupLaunch(group=group, launch=Launch(), changed_at=_EVER)
+        groups = self._index_settings(uow.launches.settings())
+        return groups.get(group) or GroupLaunch(group=group, launch=Launch(), changed_at=_EVER)
 
-    def _settings(self, known: Sequence[GroupLaunch]) -> dict[GroupName, GroupLaunch]:
-        found = {settings.group: settings for settings in known}
-        if self.environment.local and DEFAULT_GROUP not in found:
+    def _index_settings(self, stored: Sequence[GroupLaunch]) -> dict[GroupName, GroupLaunch]:
+        by_group = {settings.group: settings for settings in stored}
+        if self.environment.local and DEFAULT_GROUP not in by_group:
             launch = Launch(kind=LaunchKind.LOCAL, scaling=Scaling(maximum=self.environment.local))
-            found[DEFAULT_GROUP] = GroupLaunch(group=DEFAULT_GROUP, launch=launch, changed_at=self.began)
-        return found
+            by_group[DEFAULT_GROUP] = GroupLaunch(group=DEFAULT_GROUP, launch=launch, changed_at=self.began)
+        return by_group
 
 
-def _waiting(uow: UnitOfWork) -> dict[GroupName, QueueDemand]:
-    """The jobs of each group that nobody has taken."""
-    found: dict[GroupName, QueueDemand] = {}
+def _load_demand(uow: UnitOfWork) -> dict[GroupName, QueueDemand]:
+    """The waiting jobs of each group: how many, and since when."""
+    demand: dict[GroupName, QueueDemand] = {}
     for queued in uow.queue.waiting():
-        others = found.get(queued.group, QueueDemand(since=queued.oldest))
-        since = min(others.since or queued.oldest, queued.oldest)
-        found[queued.group] = QueueDemand(jobs=others.jobs + queued.jobs, since=since)
-    return found
+        total = demand.get(queued.group, QueueDemand(since=queued.oldest))
+        since = min(total.since or queued.oldest, queued.oldest)
+        demand[queued.group] = QueueDemand(jobs=total.jobs + queued.jobs, since=since)
+    return demand
 
 
-def _last_seen(shown: OptimizerStatus | None) -> datetime | None:
-    return None if shown is None else shown.optimizer.last_seen_at
+def _get_last_seen(status: OptimizerStatus | None) -> datetime | None:
+    return None if status is None else status.optimizer.last_seen_at
 
 
-def _heard(launch: LaunchRecord, optimizer: Optimizer, now: datetime) -> LaunchRecord:
-    """A launch whose optimizer is registered: people may stop that, or take a stop back."""
+def _apply_optimizer(launch: LaunchRecord, optimizer: Optimizer, now: datetime) -> LaunchRecord:
+    """The record of a launch with a registered optimizer: working, or draining when a user has stopped it."""
     if optimizer.stopping:
         reason = launch.reason or optimizer.reason
         return replace(launch, status=LaunchStatus.DRAINING, asked_at=launch.asked_at or now, reason=reason)

@@ -1,4 +1,4 @@
-"""Groups of optimizers, as operators set them up."""
+"""Optimizer groups and their settings."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ from catalog.ports.store import Database
 
 @dataclass(frozen=True)
 class Groups:
-    """The groups of one server."""
+    """Reads and changes optimizer groups."""
 
     database: Database
 
     def list(self) -> Sequence[Group]:
-        """By name, the default one among them."""
+        """All groups by name, including the default group."""
         with self.database.reading() as uow:
             return uow.groups.list()
 
     def get(self, name: GroupName) -> Group:
-        """NotFound when there is none."""
+        """One group; raises NotFound."""
         with self.database.reading() as uow:
             return uow.groups.get(name)
 
     def create(self, group: Group) -> Group:
-        """AlreadyExists when there is one of this name."""
+        """Create a group; raises AlreadyExists when another one has the name."""
         with self.database.writing() as uow:
             group = replace(check_group(group), created_at=uow.now())
             uow.groups.add(group)
         return group
 
     def change(self, group: Group) -> Group:
-        """Replace what is set for it; NotFound when there is none."""
+        """Replace all settings of a group; raises NotFound."""
         with self.database.writing() as uow:
             group = replace(check_group(group), created_at=uow.groups.get(group.name).created_at)
             uow.groups.put(group)
         return group
 
     def alter(self, name: GroupName, settings: Mapping[str, Any]) -> Group:
-        """Some of its settings; what is not named stays, also what somebody else sets meanwhile."""
+        """Change some settings of a group; all others stay, also those of concurrent requests."""
         with self.database.writing() as uow:
             group = check_group(replace(uow.groups.get(name), **settings))
             uow.groups.put(group)
         return group
 
     def drop(self, name: GroupName) -> None:
-        """Conflict while somebody works in it or waits for it. Tables may still name it by policy."""
+        """Drop a group; raises Conflict while it has optimizers or active jobs. Policies may still name it."""
         active = [status for status in JobStatus if status.is_active]
         with self.database.writing() as uow:
             uow.groups.get(name)
@@ -57,4 +57,4 @@ class Groups:
             jobs = sum(job.group == name for job in uow.jobs.with_status(active))
             check_droppable(name, optimizers=optimizers, jobs=jobs)
             uow.groups.remove(name)
-            uow.launches.unset(name)  # or optimizers would be started for it that nobody can set any more
+            uow.launches.unset(name)  # or the server would start optimizers for a group that no user can configure

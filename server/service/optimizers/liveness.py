@@ -1,4 +1,4 @@
-"""How long nothing was heard of a launch, as far as this server has listened."""
+"""Measures how long a launch has been silent while this server has listened."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from datetime import datetime, timedelta
 from catalog.launch.settings import LaunchId
 
 MAX_OBSERVED_SECONDS = 15.0
-"""Seconds that one look can add to a silence, however long ago the one before it was."""
+"""Maximum that one observation adds to a silence, no matter how long ago the one before it was."""
 
 
 @dataclass
 class Liveness:
-    """Silence counts only while somebody listens, by a clock that nobody sets.
+    """Silence counts only while this server listens, by a monotonic clock.
 
-    While this server did not lead, did not run or had no database, nobody could be heard: that is no launch's fault,
-    and its optimizer needs a while to find the way back.
+    While the server does not lead, does not run or has no database, no optimizer can reach it. After that, an optimizer
+    needs some time to reconnect.
     """
 
     clock: Callable[[], float] = time.monotonic
-    _looked_at: float | None = None
+    _observed_at: float | None = None
     _silent: Mapping[LaunchId, tuple[datetime | None, float]] = field(default_factory=dict)
 
     def observe(self, signs: Mapping[LaunchId, datetime | None]) -> None:
-        """Look at all launches: when the optimizer of each was last seen, None while there is none."""
+        """Record the last sign of life of each launch's optimizer; None for a launch without an optimizer."""
         now = self.clock()
-        passed = 0.0 if self._looked_at is None else min(now - self._looked_at, MAX_OBSERVED_SECONDS)
-        self._looked_at = now
-        self._silent = {launch: (sign, self._seconds(launch, sign, passed)) for launch, sign in signs.items()}
+        passed = 0.0 if self._observed_at is None else min(now - self._observed_at, MAX_OBSERVED_SECONDS)
+        self._observed_at = now
+        self._silent = {launch: (sign, self._count_seconds(launch, sign, passed)) for launch, sign in signs.items()}
 
-    def _seconds(self, launch: LaunchId, sign: datetime | None, passed: float) -> float:
+    def _count_seconds(self, launch: LaunchId, sign: datetime | None, passed: float) -> float:
         before = self._silent.get(launch)
         return before[1] + passed if before is not None and before[0] == sign else 0.0
 
     def silent_for(self, launch: LaunchId) -> timedelta:
-        """Since it was last heard, or first looked for; nothing on a server that does not look."""
+        """The silence since the last sign of life, or since the first observation; zero without observations."""
         _, seconds = self._silent.get(launch, (None, 0.0))
         return timedelta(seconds=seconds)

@@ -1,4 +1,4 @@
-"""Optimizers: they come, are heard, are asked to drain or to stop, and leave."""
+"""The registered optimizers: registration, signs of life, draining, stopping and leaving."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from catalog.ports.store import Database
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """What an optimizer says of itself when it comes."""
+    """The data that an optimizer sends when it registers."""
 
     group: str
     host: str
@@ -32,7 +32,7 @@ class Registration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizerStatus:
-    """An optimizer as people see it: with the jobs that it holds, and whether it is heard."""
+    """An optimizer with its jobs; it is silent when it has not sent a sign of life for the length of a lease."""
 
     optimizer: Optimizer
     jobs: Sequence[JobId]
@@ -41,14 +41,14 @@ class OptimizerStatus:
 
 @dataclass(frozen=True)
 class Optimizers:
-    """The optimizers of one server's database."""
+    """Registers optimizers, and drains or stops them."""
 
     database: Database
     version: str
     lease: timedelta
 
     def register(self, registration: Registration) -> Optimizer:
-        """Note a new optimizer; Conflict when it talks in another way than this server."""
+        """Register a new optimizer; raises Conflict when it uses another protocol version."""
         check_protocol(registration.protocol, registration.version, self.version)
         with self.database.writing() as uow:
             now = uow.now()
@@ -68,59 +68,67 @@ class Optimizers:
         return optimizer
 
     def unregister(self, optimizer_id: str) -> None:
-        """Forget an optimizer that is leaving; what it still holds goes back at once."""
+        """Remove an optimizer that is leaving; its running jobs return to the queue at once."""
         with self.database.writing() as uow:
-            held = (job.id for job in uow.jobs.with_status([JobStatus.RUNNING]) if job.owner == optimizer_id)
-            for job_id in held:
+            held_ids = (job.id for job in uow.jobs.with_status([JobStatus.RUNNING]) if job.owner == optimizer_id)
+            for job_id in held_ids:
                 job = uow.jobs.lock(job_id)
                 if job.status is JobStatus.RUNNING and job.owner == optimizer_id:
                     uow.jobs.put(hand_back(job, uow.now()))
             uow.optimizers.remove(optimizer_id)
 
-    def seen(self, optimizer_id: str, memory: Mapping[str, int]) -> Optimizer:
-        """Note that an optimizer asks for work; NotFound when it has to register again, Dismissed when it is to go."""
+    def record_poll(self, optimizer_id: str, memory: Mapping[str, int]) -> Optimizer:
+        """Record that an optimizer asks for work, with its memory use in bytes.
+
+        Raises NotFound when it has to register again, and Dismissed when it has to stop.
+        """
         with self.database.writing() as uow:
             optimizer = uow.optimizers.saw(optimizer_id, uow.now(), memory)
         if optimizer is None:
-            raise _unknown(optimizer_id)
+            raise _build_unknown_error(optimizer_id)
         if optimizer.stopping:
-            raise Dismissed(f"optimizer {optimizer_id} was told to stop: {optimizer.reason or 'no reason was given'}")
+            raise Dismissed(f"optimizer {optimizer_id} has to stop: {optimizer.reason or 'no reason was given'}")
         return optimizer
 
     def drain(self, optimizer_id: str, reason: str | None, *, stop: bool = False) -> OptimizerStatus:
-        """Give it no new job; with `stop` it ends when it holds none. Asking again changes the reason alone."""
+        """Give an optimizer no new jobs; with `stop` it ends after its last job. A repeated call updates the reason.
+
+        Raises NotFound.
+        """
         with self.database.writing() as uow:
-            known = uow.optimizers.find(optimizer_id)
-            stopping = stop or (known is not None and known.stopping)
-            asked = uow.optimizers.ask(optimizer_id, draining=True, stopping=stopping, reason=reason)
-        return self._shown(optimizer_id, asked)
+            current = uow.optimizers.find(optimizer_id)
+            stopping = stop or (current is not None and current.stopping)
+            optimizer = uow.optimizers.ask(optimizer_id, draining=True, stopping=stopping, reason=reason)
+        return self._build_status(optimizer_id, optimizer)
 
     def undrain(self, optimizer_id: str) -> OptimizerStatus:
-        """Give it jobs again, unless it has gone meanwhile."""
+        """Give a drained optimizer jobs again; raises NotFound when it has left."""
         with self.database.writing() as uow:
-            asked = uow.optimizers.ask(optimizer_id, draining=False, stopping=False, reason=None)
-        return self._shown(optimizer_id, asked)
+            optimizer = uow.optimizers.ask(optimizer_id, draining=False, stopping=False, reason=None)
+        return self._build_status(optimizer_id, optimizer)
 
     def list(self) -> Sequence[OptimizerStatus]:
-        """All, by group and id."""
-        held: defaultdict[str | None, list[JobId]] = defaultdict(list)
+        """All registered optimizers, by group and id."""
+        jobs_by_optimizer: defaultdict[str | None, list[JobId]] = defaultdict(list)
         with self.database.reading() as uow:
             now, optimizers = uow.now(), uow.optimizers.list()
             for job in uow.jobs.with_status([JobStatus.RUNNING, JobStatus.COMMITTING]):
-                held[job.owner].append(job.id)
+                jobs_by_optimizer[job.owner].append(job.id)
         return [
             OptimizerStatus(
-                optimizer=optimizer, jobs=held[optimizer.id], is_silent=optimizer.is_silent(now, self.lease)
+                optimizer=optimizer,
+                jobs=jobs_by_optimizer[optimizer.id],
+                is_silent=optimizer.is_silent(now, self.lease),
             )
             for optimizer in optimizers
         ]
 
-    def _shown(self, optimizer_id: str, asked: Optimizer | None) -> OptimizerStatus:
-        if asked is None:
-            raise _unknown(optimizer_id)
-        found = next((status for status in self.list() if status.optimizer.id == optimizer_id), None)
-        return found or OptimizerStatus(optimizer=replace(asked), jobs=[], is_silent=False)
+    def _build_status(self, optimizer_id: str, optimizer: Optimizer | None) -> OptimizerStatus:
+        if optimizer is None:
+            raise _build_unknown_error(optimizer_id)
+        status = next((status for status in self.list() if status.optimizer.id == optimizer_id), None)
+        return status or OptimizerStatus(optimizer=replace(optimizer), jobs=[], is_silent=False)
 
 
-def _unknown(optimizer_id: str) -> NotFound:
+def _build_unknown_error(optimizer_id: str) -> NotFound:
     return NotFound(f"optimizer {optimizer_id} is not registered", hint="register again")

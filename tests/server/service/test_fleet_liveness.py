@@ -69,7 +69,7 @@ def test_after_an_outage_nothing_is_ended_that_is_heard_again(working: Stage) ->
     working.watch.seconds += 3600  # no database, or paused
     working.hears_nothing(40)
     assert working.table_statuses == [LaunchStatus.WORKING]
-    working.lake.services.optimizers.seen(mine, {})
+    working.lake.services.optimizers.record_poll(mine, {})
     working.hears_nothing(60)
     assert (working.table_statuses, working.launcher.killed) == ([LaunchStatus.WORKING], [])
     working.hears_nothing(50)
@@ -81,7 +81,7 @@ def test_the_next_server_gives_every_optimizer_time_to_find_it(working: Stage) -
     working.was_last_seen(mine, LONG_AGO)
     following = working.next_server()
     following.hears_nothing(90)
-    following.lake.services.optimizers.seen(mine, {})
+    following.lake.services.optimizers.record_poll(mine, {})
     following.hears_nothing(90)
     assert (following.table_statuses, following.launcher.commands) == ([LaunchStatus.WORKING], [])
 
@@ -101,7 +101,7 @@ def test_one_whose_registration_came_twice_is_heard_by_the_one_that_asks(working
     working.was_last_seen(lost, LONG_AGO)
     for _ in range(5):
         working.hears_nothing(60)
-        working.lake.services.optimizers.seen(mine, {})
+        working.lake.services.optimizers.record_poll(mine, {})
     assert working.table_statuses == [LaunchStatus.WORKING]
 
 

@@ -59,7 +59,7 @@ def test_a_draining_optimizer_is_given_nothing_and_keeps_what_it_holds(orders: L
     shown = optimizers.drain(mine, "new disks")
     assert (shown.optimizer.draining, shown.optimizer.reason, list(shown.jobs)) == (True, "new disks", [lease.job_id])
     jobs.beat(lease, {}, [], {"rss": 5})
-    after = optimizers.seen(mine, {})
+    after = optimizers.record_poll(mine, {})
     assert (after.draining, after.memory) == (True, {"rss": 5})
     jobs.report(lease, None, error=None, result={})
     orders.services.planner.run_now(orders.job(lease).catalog, orders.job(lease).table, JobKind.CLEAN, {})
@@ -74,9 +74,9 @@ def test_a_stopped_optimizer_is_told_to_leave_until_it_is_wanted_again(lake: Lak
     optimizers.drain(mine, "night", stop=True)
     optimizers.drain(mine, "all night")  # a drain does not take a stop back
     with pytest.raises(Dismissed, match="told to stop: all night"):
-        optimizers.seen(mine, {})
+        optimizers.record_poll(mine, {})
     optimizers.undrain(mine)
-    assert not optimizers.seen(mine, {}).draining
+    assert not optimizers.record_poll(mine, {}).draining
 
 
 def test_what_is_not_registered_cannot_be_drained(lake: Lake) -> None:
