@@ -112,11 +112,11 @@ def _token(settings: Settings, given: argparse.Namespace) -> int:
     """Print a token, and nothing else; a running server takes it at once."""
     directory = build_access(settings.access, open_database(settings)).principals
     if given.first_admin_token:
-        secret = directory.first_admin()
+        secret = directory.create_first_admin()
     elif given.reset_admin_token:
-        secret = directory.new_admin_token()
+        secret = directory.create_admin_token()
     else:
-        secret = directory.new_service_token(given.token_for, None if given.role is None else RoleName(given.role))
+        secret = directory.create_service_token(given.token_for, None if given.role is None else RoleName(given.role))
     if secret is not None:
         print(secret.text)
     return 0
@@ -129,7 +129,7 @@ def _serve(settings: Settings) -> int:
     services = build_services(settings, open_database(settings))
     ensure_default_catalog(services, settings)
     services.planner_loop.plan_unassessed()
-    first_admin = services.access.principals.first_admin() if settings.access.enabled else None
+    first_admin = services.access.principals.create_first_admin() if settings.access.enabled else None
     host, number = taken.getsockname()[:2]
     announcement = f"Firn {VERSION} answers at http://{host}:{number} (data in {settings.data_dir.absolute()})"
     if first_admin is not None:

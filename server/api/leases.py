@@ -104,10 +104,10 @@ def _build_task(services: ServicesDep, leased: Leased) -> tuple[Task, FileFacts]
     """Build the job's task and the facts about its files; None if that failed, which has ended the lease."""
     job = leased.job
     try:
-        task, context = services.tasks.leased(job)
-        return task, services.leased_files.facts(context, task)
+        task, context = services.tasks.build_for_lease(job)
+        return task, services.leased_files.load_facts(context, task)
     except Unavailable as error:
-        services.jobs.put_off(leased.lease, error.message)
+        services.jobs.postpone(leased.lease, error.message)
     except CatalogError as error:  # most often: the table no longer supports this kind of job
         services.jobs.refuse(leased.lease, error)
     except Exception as error:
@@ -132,7 +132,7 @@ def list_table_locations(services: ServicesDep, lease: LeaseDep) -> list[TableLo
         TableLocation(
             parts=[*table.name.namespace, table.name.name], location=table.location, keep_reason=table.keep_reason
         )
-        for table in services.table_locations.of(lease)
+        for table in services.table_locations.list_locations(lease)
     ]
 
 
@@ -150,7 +150,7 @@ def check_locations(services: ServicesDep, lease: LeaseDep, body: LocationsReque
 @router.post("/leases/{lease}/committing", summary="Announce the commit", responses=refusals(403, 404))
 def announce_commit(services: ServicesDep, lease: LeaseDep) -> HeartbeatAnswer:
     """Announce the first commit. If the optimizer falls silent afterwards, the job's outcome is unknown."""
-    return HeartbeatAnswer(lease_until=services.jobs.committing(lease).lease_until)
+    return HeartbeatAnswer(lease_until=services.jobs.begin_commit(lease).lease_until)
 
 
 @router.post("/leases/{lease}/report", summary="Report the end of a job", responses=refusals(403, 404))

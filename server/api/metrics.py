@@ -54,5 +54,5 @@ def list_reports(
     kind: Annotated[ReportKind | None, Query(description="only reports of this kind")] = None,
 ) -> PageOut[ReportOut]:
     """List the reports about a table, or about the stores of a keyed table; newest first."""
-    reports = services.reports.of(catalog, table, kind, limit=page.size, cursor=page.cursor)
+    reports = services.reports.list(catalog, table, kind, limit=page.size, cursor=page.cursor)
     return PageOut(items=[ReportOut.of(report) for report in reports.items], next_cursor=reports.next_cursor)

@@ -238,7 +238,7 @@ def enable_service(services: ServicesDep, name: str) -> PrincipalOut:
 @router.post("/services/{name}/secret", summary="Rotate a service's secret", responses=refusals(400, 404))
 def rotate_client_secret(services: ServicesDep, name: str) -> ServiceSecretOut:
     """Create a new secret. The old secret and every token of the service end at once."""
-    known, secret = services.access.principals.new_client_secret(name)
+    known, secret = services.access.principals.rotate_client_secret(name)
     return _build_with_secret(known, secret.text)
 
 

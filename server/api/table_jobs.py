@@ -91,7 +91,7 @@ def start_job(
     """
     kind, params = kind_of(body.root.kind), body.root.job_options.as_params()
     if dry_run and kind.dry_run_params is None:
-        return build_dry_run_out(kind.name, services.dry_runs.of(catalog, table, kind.name, params))
+        return build_dry_run_out(kind.name, services.dry_runs.run(catalog, table, kind.name, params))
     if dry_run:
         params |= kind.dry_run_params or {}
     services.dry_runs.check(catalog, table, kind.name, params)

@@ -41,7 +41,7 @@ def show_health(
 @router.get("/blockers", summary="List blockers", responses=refusals(404))
 def list_blockers(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> list[TableBlockerOut]:
     """List the current blockers of a table."""
-    return [build_table_blocker_out(blocker) for blocker in services.blockers.of(catalog, table)]
+    return [build_table_blocker_out(blocker) for blocker in services.blockers.list(catalog, table)]
 
 
 @router.post("/blockers", status_code=201, summary="Block a table", responses=refusals(400, 404))

@@ -55,7 +55,7 @@ class Authenticate:
             caller.set(replace(caller.get(), principal=request.state.caller.principal.name))
         except (CatalogError, CommitUnknown) as error:
             if isinstance(error, Unauthenticated):
-                self.access.audit_log.decided(_stranger(request))
+                self.access.audit_log.record_decision(_stranger(request))
             if isinstance(error, TokenEnded) and request.method == "POST" and _of_engines(request):
                 request.state.ended = error  # the gate refuses it, unless it repeats a commit that was applied
                 await self.app(scope, receive, send)
@@ -69,7 +69,7 @@ class Authenticate:
         if scheme.lower() != "bearer" or not token:
             raise Unauthenticated("access to this server needs a token", hint="send Authorization: Bearer TOKEN")
         recalled = self.access.token_checker.recall(token)
-        return await run_sync(self.access.token_checker.of, token) if recalled is None else recalled
+        return await run_sync(self.access.token_checker.check, token) if recalled is None else recalled
 
 
 def is_open(path: str) -> bool:

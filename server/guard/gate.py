@@ -94,10 +94,10 @@ def _admit(request: Request, rule: Rule, asked: GuardedRequest, route: str) -> N
             entry = replace(entry, target=_loggable(audit_target.target), detail=_loggable(audit_target.detail))
     audit_log = asked.access.audit_log
     if refusal is not None:
-        audit_log.decided(replace(entry, status=403 if verdict is Verdict.FORBIDDEN else 404))
+        audit_log.record_decision(replace(entry, status=403 if verdict is Verdict.FORBIDDEN else 404))
         refuse(rule, asked, refusal)
     if rule.record is not Record.ROUTINE:
-        request.state.when_answered = audit_log.decided(entry)
+        request.state.when_answered = audit_log.record_decision(entry)
 
 
 def _loggable(text: str) -> str:

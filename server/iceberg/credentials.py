@@ -25,7 +25,7 @@ from server.iceberg.requests import (
     lease_in,
     loaded_response,
 )
-from server.service.access.credential_vending import Credential, Granted, Mechanism
+from server.service.access.credential_vending import AccessGrant, Credential, Mechanism
 from server.service.services import Services
 from server.service.tables.tables import Loaded
 
@@ -45,17 +45,17 @@ class Delegation:
     lease: Lease | None = None
     """Of the job that asks, if one does."""
 
-    def to(self, catalog: CatalogName, name: TableName) -> Granted | None:
+    def to(self, catalog: CatalogName, name: TableName) -> AccessGrant | None:
         """What it is given; None when it has not asked, and nothing is looked up then."""
         if not self.asked:
             return None
-        return self.services.vending.granted(self.caller, catalog, name, self.asked, self.lease)
+        return self.services.vending.grant(self.caller, catalog, name, self.asked, self.lease)
 
-    def to_staged(self, catalog: CatalogName, name: TableName, metadata: Json) -> Granted | None:
+    def to_staged(self, catalog: CatalogName, name: TableName, metadata: Json) -> AccessGrant | None:
         """The same for a table that is to be created by a commit."""
         if not self.asked:
             return None
-        return self.services.vending.staged(self.caller, catalog, name, metadata, self.asked)
+        return self.services.vending.grant_staged(self.caller, catalog, name, metadata, self.asked)
 
 
 def requested_delegation(request: Request) -> Delegation:
@@ -84,14 +84,14 @@ def load_credentials(
 ) -> Response:
     """New credentials for a table's files; those of a plan's are the same."""
     del plan_id
-    found = services.vending.credential(caller_of(request), catalog, name, lease)
+    found = services.vending.issue_credential(caller_of(request), catalog, name, lease)
     answer = json_response({"storage-credentials": [] if found is None else [_written(found, catalog, name)]})
     answer.headers.update(_NO_STORE)
     return answer
 
 
 def loaded_with_access(
-    catalog: CatalogName, name: TableName, loaded: Loaded, granted: Granted | None, *, snapshots: str = "all"
+    catalog: CatalogName, name: TableName, loaded: Loaded, granted: AccessGrant | None, *, snapshots: str = "all"
 ) -> Response:
     """A loaded table, and what the client was given to reach its files with."""
     config, more = access_parts(catalog, name, granted)
@@ -107,7 +107,7 @@ def loaded_with_access(
     return answer
 
 
-def tag_of(name: TableName, loaded: Loaded, granted: Granted | None, snapshots: str) -> str:
+def tag_of(name: TableName, loaded: Loaded, granted: AccessGrant | None, snapshots: str) -> str:
     """The entity tag of a load. With other credentials it is another answer: nobody is told to keep ended ones."""
     told = (f"{key}={value}" for key, value in sorted(config_told(loaded.config).items()))
     access = () if granted is None else granted.tag
@@ -115,7 +115,7 @@ def tag_of(name: TableName, loaded: Loaded, granted: Granted | None, snapshots: 
 
 
 def access_parts(
-    catalog: CatalogName, name: TableName, granted: Granted | None
+    catalog: CatalogName, name: TableName, granted: AccessGrant | None
 ) -> tuple[Mapping[str, str], Mapping[str, object]]:
     """What access adds to the configuration of a table, and beside it."""
     if granted is None:

@@ -91,30 +91,30 @@ def _for_client(request: Request, services: ServicesDep, form: dict[str, str], a
     basic = _basic(authorization)
     client_id, secret = basic or (form.get("client_id", ""), form.get("client_secret", ""))
     attempts, address = services.access.attempts, _address(request)
-    wait = attempts.wait(client_id, address)
+    wait = attempts.compute_wait(client_id, address)
     if wait > 0:
         _note_failure(request, services, f"client {client_id}", "too many wrong secrets before", 429)
         refused = _Refused("temporarily_unavailable", "too many attempts with a wrong secret: try again later", 429)
         refused.answer.headers["Retry-After"] = str(math.ceil(wait))
         raise refused
     try:
-        issued = services.access.tokens.for_client(client_id, secret)
+        issued = services.access.tokens.issue_for_client(client_id, secret)
     except Unauthenticated as error:
-        attempts.failed(client_id, address)
+        attempts.record_failure(client_id, address)
         _note_failure(request, services, f"client {client_id}", error.message, 401)
         hint = "" if client_id else "; the credential must be CLIENT_ID:CLIENT_SECRET"
         refused = _Refused("invalid_client", f"{error.message}{hint}", 401)
         if basic is not None:
             refused.answer.headers["WWW-Authenticate"] = 'Basic realm="firn"'
         raise refused from error
-    attempts.succeeded(client_id, address)
+    attempts.record_success(client_id, address)
     return issued
 
 
 def _note_failure(request: Request, services: ServicesDep, target: str, detail: str, status: int) -> None:
     """With the next batch, as all requests without a good token: nobody fills the audit log from outside."""
     shown = "".join(one if one.isprintable() else "\ufffd" for one in target[:LONGEST_TOLD])
-    services.access.audit_log.decided(
+    services.access.audit_log.record_decision(
         AuditEntry(
             at=datetime.now(UTC),
             verdict=Verdict.UNAUTHENTICATED,
@@ -146,7 +146,7 @@ def _exchanged(request: Request, services: ServicesDep, form: dict[str, str]) ->
     if kind not in _TOKEN_TYPES or "subject_token" not in form:
         raise _Refused("invalid_request", f"subject_token_type {kind}: known are {', '.join(sorted(_TOKEN_TYPES))}")
     try:
-        return services.access.tokens.exchanged(form["subject_token"])
+        return services.access.tokens.exchange(form["subject_token"])
     except Unauthenticated as error:
         _note_failure(request, services, "token exchange", error.message, 400)
         raise

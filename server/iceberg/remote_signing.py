@@ -39,7 +39,7 @@ def sign_request(
         headers=_headers_in(body),
         body=optional_text_in(body, "body"),
     )
-    signed = services.vending.signature(caller_of(request), catalog, name, asked, lease)
+    signed = services.vending.sign(caller_of(request), catalog, name, asked, lease)
     answer = json_response({"uri": asked.uri, "headers": {key: [value] for key, value in signed.items()}})
     answer.headers["Cache-Control"] = "private" if asked.method in READING else "no-cache"
     return answer

@@ -22,7 +22,7 @@ from catalog.jobs.leases import Lease
 from catalog.names import CatalogName, Namespace, TableName, decode_namespace
 from catalog.ports.page import Page
 from catalog.tables.relation import ListedRelation, RelationKind
-from server.service.access.visibility import Visibility, securable_named
+from server.service.access.visibility import Visibility, get_listed_securable
 from server.service.services import Services
 
 DEFAULT_PAGE = 1_000
@@ -227,7 +227,7 @@ def listed_response(
     def listing(limit: int, cursor: str | None) -> Page[ListedRelation]:
         return visible.page(
             lambda size, start: services.views.list(catalog, namespace, kinds, limit=size, cursor=start),
-            lambda one: visible.sees(securable_named(catalog, namespace, one)),
+            lambda one: visible.sees(get_listed_securable(catalog, namespace, one)),
             within=services.access.namespace(catalog, namespace) if visible.rights else Securable(catalog, namespace),
             limit=limit,
             cursor=cursor,

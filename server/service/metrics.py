@@ -74,7 +74,7 @@ class Reports:
             self._waiting.append(one)
             self._let_go()
 
-    def of(
+    def list(
         self, catalog: CatalogName, name: TableName, kind: ReportKind | None, *, limit: int, cursor: str | None
     ) -> Page[MetricsReport]:
         """Reports of a table, or of a keyed table's stores; newest first."""

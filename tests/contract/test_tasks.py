@@ -44,7 +44,7 @@ def lake(tmp_path: Path) -> Lake:
     ],
 )
 def test_a_keyed_tables_task_comes_out_of_json_as_it_went_in(lake: Lake, kind: JobKind, model: type[Task]) -> None:
-    told = lake.services.tasks.of(lake.job(lake.lease(kind)))
+    told = lake.services.tasks.build(lake.job(lake.lease(kind)))
     assert isinstance(told, model)
     assert model.model_validate_json(told.model_dump_json()) == told
 
@@ -59,6 +59,6 @@ def test_a_keyed_tables_task_comes_out_of_json_as_it_went_in(lake: Lake, kind: J
     ],
 )
 def test_a_plain_tables_task_comes_out_of_json_as_it_went_in(lake: Lake, kind: JobKind, model: type[Task]) -> None:
-    told = lake.services.tasks.of(lake.job(lake.lease(kind, PLAIN)))
+    told = lake.services.tasks.build(lake.job(lake.lease(kind, PLAIN)))
     assert isinstance(told, model)
     assert model.model_validate_json(told.model_dump_json()) == told

@@ -59,7 +59,7 @@ class Guarded:
         return token_for(self.services, self.admin, name, *grants)
 
     def another_token(self, owner: str, **more: Any) -> Secret:
-        admin = self.services.access.token_checker.of(self.admin.text)
+        admin = self.services.access.token_checker.check(self.admin.text)
         return self.services.access.tokens.create(admin, TokenRequest(name="test", owner=owner, **more)).secret
 
 
@@ -69,7 +69,7 @@ def token_for(services: Services, admin: Secret, name: str, *grants: Grant) -> S
     with services.database.writing() as uow:
         uow.roles.add(Role(name=role, description="", created_at=uow.now(), grants=frozenset(grants)))
     services.access.principals.add_person(name)
-    giver = services.access.token_checker.of(admin.text)
+    giver = services.access.token_checker.check(admin.text)
     services.access.principals.assign(giver, role, name)
     return services.access.tokens.create(giver, TokenRequest(name="test", owner=name)).secret
 
@@ -94,7 +94,7 @@ def guarded(database: Database, directory: Path, **access: Any) -> Guarded:
     operation = an_operation(id=operation_id, catalog=LAKE, target=str(SECRET), batch=BatchId(operation_id))
     with database.writing() as uow:
         uow.operations.add(operation)
-    admin = services.access.principals.first_admin()
+    admin = services.access.principals.create_first_admin()
     assert admin is not None
     app = create_app(settings, services, build_background(settings, services))
     gone = TableName(("secret",), "gone")

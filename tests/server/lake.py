@@ -97,7 +97,7 @@ class Lake:
         taken = self.services.jobs.take(self.optimizer(), self.kinds)
         assert taken is not None
         if committing:
-            self.services.jobs.committing(taken.lease)
+            self.services.jobs.begin_commit(taken.lease)
         return taken.lease
 
     def job(self, lease: Lease) -> Job:

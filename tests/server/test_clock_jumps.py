@@ -76,10 +76,10 @@ def test_a_token_is_good_after_the_clock_went_back_and_ends_when_it_says(
         clock.wrong = wrong
         made.services.access.token_checker.forget()
         if good:
-            assert made.services.access.token_checker.of(short.text).principal.name == "admin"
+            assert made.services.access.token_checker.check(short.text).principal.name == "admin"
         else:
             with pytest.raises(Unauthenticated):
-                made.services.access.token_checker.of(short.text)
+                made.services.access.token_checker.check(short.text)
 
 
 def test_a_dead_leaders_claim_does_not_last_until_a_clock_set_back_has_caught_up(lake: Lake, clock: Clock) -> None:

@@ -48,7 +48,7 @@ class AuditLog:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _writing: threading.Lock = field(default_factory=threading.Lock)
 
-    def decided(self, entry: AuditEntry) -> Ended:
+    def record_decision(self, entry: AuditEntry) -> Ended:
         """Record a decision. A change or a refusal is in the database when this returns.
 
         Raises Unavailable or CommitUnknown when it cannot be written: then nothing of the request was done, nor may be.

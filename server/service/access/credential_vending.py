@@ -59,7 +59,7 @@ class Credential(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Granted:
+class AccessGrant:
     """What a client is told of a table's storage."""
 
     hints: Mapping[str, str]
@@ -118,14 +118,14 @@ class Vending:
     _scopes: TTLCache[object, FileScope] = field(default_factory=lambda: TTLCache(MAX_SCOPES, SCOPE_SECONDS))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def granted(
+    def grant(
         self,
         caller: Caller | None,
         catalog: CatalogName,
         name: TableName,
         asked: Sequence[Mechanism],
         lease: Lease | None = None,
-    ) -> Granted:
+    ) -> AccessGrant:
         """What a client that asks for these mechanisms is given with a table that is there.
 
         A job shows its lease, and is given access to its own tables alone, while the lease lasts.
@@ -133,18 +133,18 @@ class Vending:
         with self.database.reading() as uow:
             storage = load_storage(uow, catalog)
         if not storage.hands_out:  # most clients ask always
-            return Granted(hints=storage.hints)
+            return AccessGrant(hints=storage.hints)
         scope, pinned = self._find_scope(catalog, name)
         if (why_not := self._why_not_leased(lease, catalog, name)) is not None:
-            return Granted(hints=scope.storage.hints, refused=why_not)
+            return AccessGrant(hints=scope.storage.hints, refused=why_not)
         if not self.access.may_read(caller, catalog, name):
-            return Granted(hints=scope.storage.hints, refused="it takes the privilege to read the table")
+            return AccessGrant(hints=scope.storage.hints, refused="it takes the privilege to read the table")
         write = not pinned and self.access.may_write(caller, catalog, name)
         return self._granted(scope, caller, name, asked, write=write)
 
-    def staged(
+    def grant_staged(
         self, caller: Caller | None, catalog: CatalogName, name: TableName, metadata: Json, asked: Sequence[Mechanism]
-    ) -> Granted:
+    ) -> AccessGrant:
         """The same for a table whose data are written before it is created: its sender may create it.
 
         Requests for it are not signed: nothing says afterwards which table was meant.
@@ -168,7 +168,7 @@ class Vending:
                 return "the job that the request came with works on another table"
         return None
 
-    def credential(
+    def issue_credential(
         self, caller: Caller | None, catalog: CatalogName, name: TableName, lease: Lease | None = None
     ) -> Credential | None:
         """New credentials for a table; None in a catalog that gives none, Forbidden when this table gets none.
@@ -178,12 +178,12 @@ class Vending:
         with self.database.reading() as uow:
             uow.catalogs.get(catalog)
             find_serving_table(uow, catalog, name)
-        granted = self.granted(caller, catalog, name, [Mechanism.CREDENTIALS], lease)
+        granted = self.grant(caller, catalog, name, [Mechanism.CREDENTIALS], lease)
         if granted.refused is not None:
             raise Forbidden(f"no credentials for {name}: {granted.refused}")
         return granted.credential
 
-    def signature(
+    def sign(
         self,
         caller: Caller | None,
         catalog: CatalogName,
@@ -230,23 +230,23 @@ class Vending:
 
     def _granted(
         self, scope: FileScope, caller: Caller | None, name: TableName, asked: Sequence[Mechanism], *, write: bool
-    ) -> Granted:
+    ) -> AccessGrant:
         storage = scope.storage
         vends = Mechanism.CREDENTIALS in asked and storage.vending is not Mode.NONE
         signs = Mechanism.SIGNING in asked and storage.signs and not vends
         if not vends and not signs:
-            return Granted(hints=storage.hints)
+            return AccessGrant(hints=storage.hints)
         if scope.why_not is not None:
-            return Granted(hints=storage.hints, refused=scope.why_not)
+            return AccessGrant(hints=storage.hints, refused=scope.why_not)
         if signs:
-            return Granted(hints=storage.hints, signs=True)
+            return AccessGrant(hints=storage.hints, signs=True)
         try:
             keys = self._keys(scope, caller, name, write=write)
         except CatalogError as error:
             log.warning("no credentials", extra={"table": str(name), "reason": error.message})
-            return Granted(hints=storage.hints, refused=f"the storage gives none: {error.message}")
+            return AccessGrant(hints=storage.hints, refused=f"the storage gives none: {error.message}")
         told = Credential(find_common_prefix(scope.locations), storage.hints | _config(keys))
-        return Granted(hints=storage.hints, credential=told)
+        return AccessGrant(hints=storage.hints, credential=told)
 
     def _keys(self, scope: FileScope, caller: Caller | None, name: TableName, *, write: bool) -> Keys:
         if scope.storage.vending is Mode.STS:

@@ -54,7 +54,7 @@ class PrincipalDirectory:
         secret = create_secret()
         return self._added(name, PrincipalKind.SERVICE, None, secret), secret
 
-    def new_client_secret(self, name: str) -> tuple[Known, Secret]:
+    def rotate_client_secret(self, name: str) -> tuple[Known, Secret]:
         """Another secret for a service: the old one and every token of the service end at once."""
         secret = create_secret()
         with self.database.writing() as uow:
@@ -120,7 +120,7 @@ class PrincipalDirectory:
         self.token_checker.forget()
         return known
 
-    def first_admin(self) -> Secret | None:
+    def create_first_admin(self) -> Secret | None:
         """Roles that come with the server, and the first administrator's token if nobody administers it yet."""
         try:
             with self.database.writing() as uow:
@@ -129,7 +129,7 @@ class PrincipalDirectory:
         except AlreadyExists:  # another server was faster, and prints the token
             return None
 
-    def new_admin_token(self) -> Secret:
+    def create_admin_token(self) -> Secret:
         """For who has lost all others: the administrator `admin`, made if need be, with one new token."""
         with self.database.writing() as uow:
             _ensure_roles(uow)
@@ -137,7 +137,7 @@ class PrincipalDirectory:
         self.token_checker.forget()
         return secret
 
-    def new_service_token(self, name: str, role: RoleName | None) -> Secret:
+    def create_service_token(self, name: str, role: RoleName | None) -> Secret:
         """For who has the data directory: a service, made if need be, with one new token."""
         with self.database.writing() as uow:
             _ensure_roles(uow)

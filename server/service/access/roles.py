@@ -38,7 +38,7 @@ class Roles:
         """One, and the names of those who have it: None for who may not give it. NotFound for one that is not shown."""
         with self.database.reading() as uow:
             if not _is_shown_to(caller, name):
-                raise no_such_role(name)
+                raise build_no_such_role(name)
             role = uow.roles.get(name)
             members = uow.principals.names(uow.roles.members(name)) if knows_members(caller, role) else None
         return _shown(role, Visibility.to(caller)), None if members is None else sorted(members.values())
@@ -104,7 +104,7 @@ def knows_members(caller: Caller | None, role: Role) -> bool:
     return bool(role.grants) and all(caller.rights.covers(grant) for grant in role.grants)
 
 
-def no_such_role(name: RoleName) -> NotFound:
+def build_no_such_role(name: RoleName) -> NotFound:
     """What is said of a role that there is not, and of one that is not shown."""
     return NotFound(f"there is no role {name!r}", hint="see the roles with `firn role list`")
 

@@ -67,7 +67,7 @@ class FailedAttempts:
     _known: OrderedDict[Hashable, None] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def wait(self, client: str, address: str) -> float:
+    def compute_wait(self, client: str, address: str) -> float:
         """Seconds for which this client's secret is not looked at from this address; 0 when it is."""
         client, address = client[:LONGEST_NAME], _network(address)
         with self._lock:
@@ -81,7 +81,7 @@ class FailedAttempts:
             by_pair = self._pairs.wait(pair, now, MOST_OF_ONE_CLIENT_AT_AN_ADDRESS)
             return max(by_client, by_pair, self._addresses.wait(address, now, MOST_AT_AN_ADDRESS))
 
-    def failed(self, client: str, address: str) -> None:
+    def record_failure(self, client: str, address: str) -> None:
         """Client id and secret did not fit."""
         client, address = client[:LONGEST_NAME], _network(address)
         with self._lock:
@@ -90,7 +90,7 @@ class FailedAttempts:
             self._clients.add(client, now)
             self._addresses.add(address, now)
 
-    def succeeded(self, client: str, address: str) -> None:
+    def record_success(self, client: str, address: str) -> None:
         """They did: from there this client waits for nobody any more."""
         pair = (client[:LONGEST_NAME], _network(address))
         with self._lock:

@@ -57,7 +57,7 @@ class TokenChecker:
         found = self._known.get(digest(token))
         return found.caller if found is not None and time.monotonic() < found.until else None
 
-    def of(self, token: str) -> Caller:
+    def check(self, token: str) -> Caller:
         """The caller; Unauthenticated when the token is not a good one."""
         recalled = self.recall(token)
         if recalled is not None:
@@ -95,8 +95,8 @@ class TokenChecker:
         with self.database.reading() as uow:
             now = uow.now()
             token = check_token(uow, secret, now)
-            principal = enabled(uow.principals.find(token.owner))
-            caller = caller_of(uow, principal, token)
+            principal = check_enabled(uow.principals.find(token.owner))
+            caller = build_caller(uow, principal, token)
         if token.last_used_at is None or now - token.last_used_at >= USE_NOTED_EVERY:
             with self._lock:
                 self._used[token.id] = now
@@ -112,8 +112,8 @@ class TokenChecker:
         if not up_to_date:
             principal = self._met(claims)
         with self.database.reading() as uow:
-            known = enabled(principal)
-            return caller_of(uow, known, expires_at=claims.expires_at), uow.now()
+            known = check_enabled(principal)
+            return build_caller(uow, known, expires_at=claims.expires_at), uow.now()
 
     def _met(self, claims: Claims) -> Principal:
         """The person, with the roles that the claims give them and no other claimed ones."""
@@ -135,10 +135,10 @@ def check_token(uow: UnitOfWork, secret: Secret, now: datetime) -> Token:
     token = uow.tokens.find(secret.id)
     if token is None or not secret.matches(token.hash):
         raise Unauthenticated("the token is not a good one", hint="ask for a new one")
-    return check_lives(token, now)
+    return check_not_ended(token, now)
 
 
-def check_lives(token: Token | None, now: datetime) -> Token:
+def check_not_ended(token: Token | None, now: datetime) -> Token:
     """The token; TokenEnded when it has expired or was revoked, or is forgotten since."""
     if token is not None and token.is_good(now):
         return token
@@ -147,14 +147,14 @@ def check_lives(token: Token | None, now: datetime) -> Token:
     raise TokenEnded(f"{named} {ended}", hint="make a new one with `firn token create`")
 
 
-def enabled(principal: Principal | None) -> Principal:
+def check_enabled(principal: Principal | None) -> Principal:
     """The principal; Unauthenticated when it is gone or disabled."""
     if principal is None or principal.disabled:
         raise TokenEnded("whoever this token is of has no access any more")
     return principal
 
 
-def caller_of(
+def build_caller(
     uow: UnitOfWork, principal: Principal, token: Token | None = None, *, expires_at: datetime | None = None
 ) -> Caller:
     """What a principal may do now, by a token that may be limited."""

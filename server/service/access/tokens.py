@@ -13,7 +13,7 @@ from catalog.errors import Forbidden, Invalid, NoSuchCatalog, NotFound, Unauthen
 from catalog.names import CatalogName
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
-from server.service.access.token_check import TokenChecker, check_lives, check_token, enabled
+from server.service.access.token_check import TokenChecker, check_enabled, check_not_ended, check_token
 
 T = TypeVar("T", RoleName, CatalogName)
 
@@ -71,7 +71,7 @@ class Tokens:
             owner = _owner(uow, caller, request.owner)
             own = owner.id == caller.principal.id
             if own and caller.token_id is not None:
-                check_lives(uow.tokens.find_parent(caller.token_id), now)  # the caller is remembered for seconds
+                check_not_ended(uow.tokens.find_parent(caller.token_id), now)  # the caller is remembered for seconds
             _check_known(uow, caller, request)
             token = Token(
                 id=secret.id,
@@ -112,7 +112,7 @@ class Tokens:
             uow.tokens.revoke(token_id, uow.now())
         self.token_checker.forget()
 
-    def for_client(self, client_id: str, client_secret: str) -> Issued:
+    def issue_for_client(self, client_id: str, client_secret: str) -> Issued:
         """A short-lived token for a service; Unauthenticated when its secret is not this one."""
         with self.database.reading() as uow:  # most wrong secrets cost no more than this
             _service_of(uow, client_id, client_secret)
@@ -120,7 +120,7 @@ class Tokens:
             service, now = _service_of(uow, client_id, client_secret), uow.now()
             return self._short_lived(uow, service, None, compute_exchange_end(now, self.times.exchanges, None))
 
-    def exchanged(self, subject_token: str) -> Issued:
+    def exchange(self, subject_token: str) -> Issued:
         """A fresh short-lived token for a good one; Unauthenticated when that is not good (any more).
 
         It ends with the one that it was exchanged for, when that is revoked, and no later than what the first of the
@@ -128,16 +128,16 @@ class Tokens:
         """
         given = parse_secret(subject_token)
         if given is None:
-            caller = self.token_checker.of(subject_token)
+            caller = self.token_checker.check(subject_token)
             with self.database.writing() as uow:
                 until = compute_exchange_end(uow.now(), self.times.exchanges, None, caller.expires_at)
-                return self._short_lived(uow, enabled(uow.principals.find(caller.principal.id)), None, until)
+                return self._short_lived(uow, check_enabled(uow.principals.find(caller.principal.id)), None, until)
         with self.database.writing() as uow:
             now = uow.now()
             token = check_token(uow, given, now)
-            check_lives(uow.tokens.find_parent(token.id), now)
+            check_not_ended(uow.tokens.find_parent(token.id), now)
             until = compute_exchange_end(now, self.times.exchanges, token)
-            return self._short_lived(uow, enabled(uow.principals.find(token.owner)), token, until)
+            return self._short_lived(uow, check_enabled(uow.principals.find(token.owner)), token, until)
 
     def _short_lived(self, uow: UnitOfWork, owner: Principal, of: Token | None, until: datetime) -> Issued:
         secret, now = create_secret(), uow.now()

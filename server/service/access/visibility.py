@@ -52,7 +52,7 @@ class Visibility:
 
     def relation(self, relation: Relation) -> bool:
         """The same; a store exists for those for whom its keyed table does."""
-        return self.sees(securable_of(relation))
+        return self.sees(get_securable(relation))
 
     def page(
         self, fetch: Fetch[T], sees: Callable[[T], bool], *, within: Securable, limit: int, cursor: str | None
@@ -63,7 +63,7 @@ class Visibility:
         return _seen_page(fetch, sees, limit, cursor)
 
 
-def securable_of(relation: Relation) -> Securable:
+def get_securable(relation: Relation) -> Securable:
     """What privileges on a relation are granted on: for a store, its keyed table."""
     if relation.kind.is_store:
         *above, owner = relation.name.namespace
@@ -71,7 +71,7 @@ def securable_of(relation: Relation) -> Securable:
     return Securable.of(relation.catalog, relation.name)
 
 
-def securable_named(catalog: CatalogName, namespace: Namespace, listed: ListedRelation) -> Securable:
+def get_listed_securable(catalog: CatalogName, namespace: Namespace, listed: ListedRelation) -> Securable:
     """The same for one of a namespace's relations by its name."""
     if listed.kind.is_store:
         return Securable(catalog, namespace[:-1], namespace[-1])

@@ -27,7 +27,7 @@ class DryRuns:
     manifests: ManifestReading
     table_locations: TableLocations
 
-    def of(self, catalog: CatalogName, name: TableName, kind: JobKind, params: Mapping[str, object]) -> DryRunResult:
+    def run(self, catalog: CatalogName, name: TableName, kind: JobKind, params: Mapping[str, object]) -> DryRunResult:
         """What a job of this kind would do now; Invalid, with the reason, where it would not be taken.
 
         Of a table with too many files it is told from the head's summary.
@@ -50,7 +50,7 @@ class DryRuns:
 
     def _why_files_stay(self, context: JobContext) -> str | None:
         with self.tasks.database.reading() as uow:
-            places = self.table_locations.of_relation(uow, context.relation)
+            places = self.table_locations.list_locations_of(uow, context.relation)
         return next((place.keep_reason for place in places if place.keep_reason), None)
 
     def _manifests(self, context: JobContext) -> Mapping[str, ManifestReading]:
@@ -79,7 +79,7 @@ class DryRuns:
         if kind_of(kind).result_if_nothing is None:
             return False
         try:
-            would = self.of(catalog, name, kind, params)
+            would = self.run(catalog, name, kind, params)
         except CatalogError:
             return False
         return would.is_empty and any(touch.count for touch in would.affected)

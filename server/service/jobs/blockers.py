@@ -41,7 +41,7 @@ class Blockers:
             put_blocker(uow, blocker, now)
         return blocker
 
-    def of(self, catalog: CatalogName, name: TableName) -> Sequence[Blocker]:
+    def list(self, catalog: CatalogName, name: TableName) -> Sequence[Blocker]:
         """Those that hold now."""
         with self.database.reading() as uow:
             relation = find_planned_relation(uow, catalog, name)

@@ -109,7 +109,7 @@ def count_slots(uow: UnitOfWork, group: GroupName, now: datetime, lease: timedel
     return sum(one.slots for one in living)
 
 
-def next_job(
+def find_next_job(
     uow: UnitOfWork, group: GroupName, kinds: Collection[JobKind], lease: timedelta, *, taking: bool
 ) -> Job | None:
     """The pending job to take (catalog.jobs.scheduling): of those asked for, or of those planned, the earliest.

@@ -68,7 +68,7 @@ class LeasedFiles:
     database: Database
     metadata: MetadataFiles
 
-    def facts(self, context: JobContext, task: Task) -> FileFacts:
+    def load_facts(self, context: JobContext, task: Task) -> FileFacts:
         """What comes with a lease; LocationRefused when one of Hive's directories in the task is another table's."""
         with self.database.reading() as uow:
             relation = uow.relations.get(context.job.relation_id)

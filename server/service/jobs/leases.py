@@ -18,7 +18,7 @@ from catalog.maintenance import kind_of
 from catalog.names import RelationId
 from catalog.ports.store import Database, UnitOfWork
 from server.service.jobs.admission import admit
-from server.service.jobs.job_queue import next_job
+from server.service.jobs.job_queue import find_next_job
 from server.service.planning.planner import create_requested_job, load_facts
 
 JOBS_PER_TRANSACTION = 50
@@ -66,7 +66,7 @@ class Jobs:
     def has_work(self, group: str, kinds: Collection[JobKind]) -> bool:
         """Whether asking for a lease may bring one: cheap, for waiting."""
         with self.database.reading() as uow:
-            return next_job(uow, GroupName(group), kinds, self.times.lasts, taking=False) is not None
+            return find_next_job(uow, GroupName(group), kinds, self.times.lasts, taking=False) is not None
 
     def take(self, optimizer_id: str, kinds: Collection[JobKind]) -> Leased | None:
         """The job of the optimizer's group that is next, under a new lease; None when there is none.
@@ -104,7 +104,7 @@ class Jobs:
         given_up: list[RelationId] = []
         permitted, may_be_more = None, True
         for _ in range(JOBS_PER_TRANSACTION):
-            job = next_job(uow, group, kinds, self.times.lasts, taking=True)
+            job = find_next_job(uow, group, kinds, self.times.lasts, taking=True)
             fit = None if job is None else admit(uow, job)
             if fit is None or fit == job:
                 permitted, may_be_more = job, False
@@ -114,7 +114,7 @@ class Jobs:
         uow.stats.look_again(given_up, uow.now())
         return permitted, may_be_more
 
-    def put_off(self, lease: Lease, reason: str) -> None:
+    def postpone(self, lease: Lease, reason: str) -> None:
         """Give back a job whose task cannot be made just now: this attempt ends after a pause, longer each time.
 
         Nobody works on it meanwhile. The reaper puts it back, as it does when an optimizer falls silent.
@@ -139,7 +139,7 @@ class Jobs:
             self._heard(uow, job, memory or {})
         return job
 
-    def committing(self, lease: Lease) -> Job:
+    def begin_commit(self, lease: Lease) -> Job:
         """Note that the job is about to ask for its commit; LeaseLost when its lease has ended."""
         with self.database.writing() as uow:
             job = check_lease(uow.jobs.lock(lease.job_id), lease)

@@ -52,11 +52,11 @@ class Tasks:
     looks: Mapping[JobKind, Callable[[JobContext], Task]] = field(default_factory=dict)
     """Tasks of kinds for which somebody has to be asked who is no database: no transaction is open meanwhile."""
 
-    def of(self, job: Job) -> Task:
+    def build(self, job: Job) -> Task:
         """The facts for a job; NoSuchTable when its table is gone."""
-        return self.leased(job).task
+        return self.build_for_lease(job).task
 
-    def leased(self, job: Job) -> Leased:
+    def build_for_lease(self, job: Job) -> Leased:
         """The same, with what they were made from."""
         with self.database.reading() as uow:
             relation = uow.relations.get(job.relation_id)

@@ -32,14 +32,14 @@ class TableLocations:
     database: Database
     metadata: MetadataFiles
 
-    def of(self, lease: Lease) -> list[TableLocation]:
+    def list_locations(self, lease: Lease) -> list[TableLocation]:
         """Of all tables that the job works on; LeaseLost when its lease has ended."""
         with self.database.reading() as uow:
             job = check_lease(uow.jobs.get(lease.job_id), lease)
             relation = uow.relations.get(job.relation_id)
-            return self.of_relation(uow, relation)
+            return self.list_locations_of(uow, relation)
 
-    def of_relation(self, uow: UnitOfWork, relation: Relation) -> list[TableLocation]:
+    def list_locations_of(self, uow: UnitOfWork, relation: Relation) -> list[TableLocation]:
         """Of a plain table, or of a keyed one's stores."""
         return [self._place(uow, table) for table in list_stores(uow, relation)]
 

@@ -13,7 +13,7 @@ STEPS = (
     "server.service.tables.namespaces:Namespaces.ensure",
     "server.service.tables.tables:Tables.add",
     "server.service.jobs.leases:Jobs.take",
-    "server.service.jobs.leases:Jobs.committing",
+    "server.service.jobs.leases:Jobs.begin_commit",
     "server.service.jobs.leases:Jobs.report",
     "server.service.commit.commit_path:Committer._move",
     "server.service.hive.sync_planner:SyncPlanner._queue",

@@ -20,7 +20,7 @@ from typing import Any
 POINTS: dict[str, tuple[str, ...]] = {
     "server": (
         "server.service.jobs.leases:Jobs.take",
-        "server.service.jobs.leases:Jobs.committing",
+        "server.service.jobs.leases:Jobs.begin_commit",
         "server.service.jobs.leases:Jobs.report",
         "server.service.tables.metadata_files:MetadataFiles.write",
         "server.service.commit.commit_path:Committer._move",

@@ -25,17 +25,17 @@ COLUMNS = {"id": LONG, "v": TEXT}
 SHAPE = Shape(columns=COLUMNS, key=("id",))
 MERGE_STEPS = [
     "after Jobs.take 1",  # leased, and nobody knows
-    "after Jobs.committing 1",
+    "after Jobs.begin_commit 1",
     "after MetadataFiles.write 1",  # base's new metadata lies there and is nobody's
     "after Committer._move 1",  # merged, and nobody knows
-    "before Jobs.committing 2",  # between merge and clean
+    "before Jobs.begin_commit 2",  # between merge and clean
     "after Committer._move 2",  # cleaned, and nobody knows
     "after Jobs.report 1",
 ]
 if IS_SOAK:
     MERGE_STEPS += [
         "before Jobs.take 1",
-        "before Jobs.committing 1",
+        "before Jobs.begin_commit 1",
         "before MetadataFiles.write 1",
         "before Committer._move 1",
         "before Committer._move 2",

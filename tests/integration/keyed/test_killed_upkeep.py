@@ -48,7 +48,7 @@ def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Superviso
 
 
 SERVER_STEPS = [point.rpartition(":")[2] for point in POINTS["server"]]
-COMMITTING = ("MetadataFiles", "Committer", "Jobs.committing")
+COMMITTING = ("MetadataFiles", "Committer", "Jobs.begin_commit")
 
 
 @dataclass

@@ -25,7 +25,7 @@ def administered(database: Database, tmp_path: Path) -> Iterator[Api]:
     lake = a_lake(database, tmp_path)
     configured = Settings(data_dir=tmp_path / "data", access=AccessSettings(enabled=True))
     services = build_services(configured, lake.database.real)
-    admin = services.access.principals.first_admin()
+    admin = services.access.principals.create_first_admin()
     assert admin is not None
     app = create_app(configured, services, build_background(configured, services))
     with listening(app) as url, httpx.Client(base_url=url, headers=bearer(admin), trust_env=False) as client:

@@ -26,7 +26,7 @@ def asked(api: Api, table: TableName, kind: str, body: Any = None) -> tuple[Job,
     services = api.lake.services
     with services.database.reading() as uow:
         job = uow.jobs.get(JobId(UUID(answer["id"])))
-    return job, services.tasks.of(job).model_dump(mode="json")
+    return job, services.tasks.build(job).model_dump(mode="json")
 
 
 def test_a_rewrite_is_as_the_policy_says_and_takes_what_there_is(api: Api) -> None:
@@ -87,7 +87,7 @@ def test_planned_jobs_wait_for_as_many_files_as_the_policy_says(api: Api) -> Non
     tasks = {}
     for kind in (JobKind.COMPACT, JobKind.REWRITE_DELETES, JobKind.REWRITE_MANIFESTS):
         lease = api.lake.lease(kind, committing=False)
-        tasks[kind] = api.lake.services.tasks.of(api.lake.job(lease)).model_dump(mode="json")
+        tasks[kind] = api.lake.services.tasks.build(api.lake.job(lease)).model_dump(mode="json")
         api.lake.services.jobs.cancel(lease.job_id)
     assert (tasks[JobKind.COMPACT]["min_files"], tasks[JobKind.COMPACT]["pack_merged"]) == (7, True)
     assert tasks[JobKind.REWRITE_DELETES]["min_files"] == 8

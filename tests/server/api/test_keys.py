@@ -39,7 +39,7 @@ def lease(lake: Lake, *, committing: bool = False) -> Lease:
     taken = lake.services.jobs.take(lake.optimizer(), [JobKind.KEYS])
     assert taken is not None
     if committing:
-        lake.services.jobs.committing(taken.lease)
+        lake.services.jobs.begin_commit(taken.lease)
     return taken.lease
 
 
@@ -47,7 +47,7 @@ def counted(api: Api, found: dict[str, Any]) -> str:
     """Count keys now, and find this; the snapshot that was counted."""
     api.post("db.orders/jobs", COUNT)
     mine = lease(api.lake)
-    snapshot_id = str(api.lake.services.tasks.of(api.lake.job(mine)).model_dump()["snapshot_id"])
+    snapshot_id = str(api.lake.services.tasks.build(api.lake.job(mine)).model_dump()["snapshot_id"])
     api.lake.services.jobs.report(mine, None, error=None, result={"snapshot_id": snapshot_id, **found})
     return snapshot_id
 

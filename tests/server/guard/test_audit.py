@@ -198,8 +198,8 @@ def test_a_change_that_cannot_be_logged_is_not_made(database: Database) -> None:
     audit_log = AuditLog(cast("Database", faulty))
     faulty.refuse()
     with pytest.raises(Unavailable):
-        audit_log.decided(ENTRY)
-    audit_log.decided(replace(ENTRY, principal="bob"))
+        audit_log.record_decision(ENTRY)
+    audit_log.record_decision(replace(ENTRY, principal="bob"))
     assert [one.principal for one in logged(database)] == ["bob"]
 
 
@@ -208,7 +208,7 @@ def test_changes_at_the_same_time_each_have_an_entry_of_their_own(database: Data
     ended = []
 
     def one(number: int) -> None:
-        done = audit_log.decided(replace(ENTRY, principal=f"p{number}"))
+        done = audit_log.record_decision(replace(ENTRY, principal=f"p{number}"))
         ended.append((number, done))
 
     threads = [threading.Thread(target=one, args=(number,)) for number in range(16)]
@@ -226,7 +226,7 @@ def test_strangers_cannot_fill_the_log(database: Database, monkeypatch: pytest.M
     monkeypatch.setattr(module, "MOST_STRANGERS", 3)
     audit_log = AuditLog(database)
     for _ in range(5):
-        audit_log.decided(replace(ENTRY, verdict=Verdict.UNAUTHENTICATED, status=401))
+        audit_log.record_decision(replace(ENTRY, verdict=Verdict.UNAUTHENTICATED, status=401))
     assert audit_log.flush().strangers_not_written == 2
     assert len(logged(database)) == 3
 

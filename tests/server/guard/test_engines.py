@@ -78,7 +78,7 @@ def test_pyiceberg_works_with_a_token_until_it_is_revoked(site: Site) -> None:
     catalog = site.catalog(token=token.text)
     assert catalog.load_table(("secret", "orders", "base")).metadata.format_version == 3
     assert not catalog.table_exists(("secret", "t"))
-    admin = site.guarded.services.access.token_checker.of(site.guarded.admin.text)
+    admin = site.guarded.services.access.token_checker.check(site.guarded.admin.text)
     site.guarded.services.access.tokens.revoke(admin, token.id)
     with pytest.raises(UnauthorizedError):
         catalog.load_table(("secret", "orders", "base"))
@@ -123,7 +123,7 @@ def test_what_was_exchanged_for_a_bearer_token_ends_with_it(site: Site) -> None:
         answer = site.asked(grant_type=EXCHANGE, subject_token=exchanged, subject_token_type=ACCESS_TOKEN)
         exchanged = answer.json()["access_token"]
     assert site.catalog(token=exchanged).list_tables("secret")
-    admin = site.guarded.services.access.token_checker.of(site.guarded.admin.text)
+    admin = site.guarded.services.access.token_checker.check(site.guarded.admin.text)
     site.guarded.services.access.tokens.revoke(admin, bearer.id)
     with pytest.raises(UnauthorizedError):
         site.catalog(token=exchanged)
@@ -139,7 +139,7 @@ def test_nobody_acts_for_somebody_else(site: Site) -> None:
 
 def test_a_new_secret_ends_the_old_one_and_its_tokens(site: Site) -> None:
     token = site.access_token()
-    site.guarded.services.access.principals.new_client_secret("spark")
+    site.guarded.services.access.principals.rotate_client_secret("spark")
     with pytest.raises(UnauthorizedError):
         site.catalog(token=token)
     with pytest.raises(OAuthError):

@@ -55,26 +55,26 @@ def token_checker(server: Guarded) -> TokenChecker:
 
 
 def test_a_person_comes_with_name_and_roles_of_the_claims(token_checker: TokenChecker, issuer: Issuer) -> None:
-    caller = token_checker.of(issuer.token(preferred_username="ada", groups=["readers", "no role here"]))
+    caller = token_checker.check(issuer.token(preferred_username="ada", groups=["readers", "no role here"]))
     assert caller.principal.name == "ada"
     assert caller.roles == {"readers"}
     assert caller.rights.has(Privilege.READ, on("secret", table="t"))
-    assert token_checker.of(issuer.token(preferred_username="ada2")).principal.id == caller.principal.id
+    assert token_checker.check(issuer.token(preferred_username="ada2")).principal.id == caller.principal.id
 
 
 def test_a_group_that_was_left_takes_its_role_along(token_checker: TokenChecker, issuer: Issuer) -> None:
-    token_checker.of(issuer.token(groups=["readers", "writers"]))
-    assert token_checker.of(issuer.token(groups=["writers"], jti="2")).roles == {"writers"}
-    assert token_checker.of(issuer.token(jti="3")).roles == frozenset()
+    token_checker.check(issuer.token(groups=["readers", "writers"]))
+    assert token_checker.check(issuer.token(groups=["writers"], jti="2")).roles == {"writers"}
+    assert token_checker.check(issuer.token(jti="3")).roles == frozenset()
 
 
 def test_a_role_that_people_gave_stays_whatever_the_claims_say(
     server: Guarded, token_checker: TokenChecker, issuer: Issuer
 ) -> None:
-    token_checker.of(issuer.token(preferred_username="ada", groups=["readers"]))
-    admin = token_checker.of(server.admin.text)
+    token_checker.check(issuer.token(preferred_username="ada", groups=["readers"]))
+    admin = token_checker.check(server.admin.text)
     server.services.access.principals.assign(admin, RoleName("writers"), "ada")
-    assert token_checker.of(issuer.token(jti="2")).roles == {"writers"}
+    assert token_checker.check(issuer.token(jti="2")).roles == {"writers"}
 
 
 def test_groups_are_mapped_and_found_inside_objects(
@@ -88,7 +88,7 @@ def test_groups_are_mapped_and_found_inside_objects(
         oidc_roles={"analysts of ours": "readers"},
     )
     token = issuer.token(realm_access={"roles": ["analysts of ours", "writers"]})
-    assert server.services.access.token_checker.of(token).roles == {"readers"}
+    assert server.services.access.token_checker.check(token).roles == {"readers"}
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_tokens_for_others_or_of_others_are_no_good(
     token_checker: TokenChecker, issuer: Issuer, claims: dict[str, Any]
 ) -> None:
     with pytest.raises(Unauthenticated):
-        token_checker.of(issuer.token(**claims))
+        token_checker.check(issuer.token(**claims))
 
 
 def test_whoever_signs_with_another_key_is_nobody(token_checker: TokenChecker, issuer: Issuer) -> None:
@@ -123,33 +123,33 @@ def test_whoever_signs_with_another_key_is_nobody(token_checker: TokenChecker, i
     ]
     for token in forged:
         with pytest.raises(Unauthenticated):
-            token_checker.of(token)
+            token_checker.check(token)
 
 
 def test_a_new_key_is_looked_for_and_a_withdrawn_one_no_good(
     token_checker: TokenChecker, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = issuer.token()
-    token_checker.of(old)
+    token_checker.check(old)
     issuer.rotate("ES256")
-    assert token_checker.of(issuer.token()).principal is not None
-    assert token_checker.of(old).principal is not None
+    assert token_checker.check(issuer.token()).principal is not None
+    assert token_checker.check(old).principal is not None
     issuer.rotate(withdraw=True)
     monkeypatch.setattr(oidc, "KEYS_FRESH_SECONDS", 0.0)
     with pytest.raises(Unauthenticated):
-        token_checker.of(old)
+        token_checker.check(old)
 
 
 def test_made_up_keys_do_not_make_the_server_ask_again_and_again(
     token_checker: TokenChecker, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(oidc, "PAUSE_SECONDS", 60.0)
-    token_checker.of(issuer.token())
+    token_checker.check(issuer.token())
     before = issuer.asked
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     for number in range(5):
         with pytest.raises(Unauthenticated):
-            token_checker.of(jwt.encode({"sub": "1"}, key, "RS256", headers={"kid": str(number)}))
+            token_checker.check(jwt.encode({"sub": "1"}, key, "RS256", headers={"kid": str(number)}))
     assert issuer.asked == before
 
 
@@ -157,11 +157,11 @@ def test_known_keys_go_on_while_the_issuer_is_away(
     server: Guarded, token_checker: TokenChecker, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token = issuer.token()
-    token_checker.of(token)
+    token_checker.check(token)
     issuer.fail(failing=True)
     monkeypatch.setattr(oidc, "KEYS_FRESH_SECONDS", 0.0)
     token_checker.forget()
-    assert token_checker.of(token).principal.name == "1"
+    assert token_checker.check(token).principal.name == "1"
 
 
 def test_an_issuer_that_never_answered_is_no_reason_to_call_a_token_bad(
@@ -170,29 +170,29 @@ def test_an_issuer_that_never_answered_is_no_reason_to_call_a_token_bad(
     token = issuer.token()
     issuer.fail(failing=True)
     with pytest.raises(Unavailable, match="issuer"):
-        token_checker.of(token)
+        token_checker.check(token)
 
 
 def test_nobody_takes_a_name_that_is_anothers(server: Guarded, token_checker: TokenChecker, issuer: Issuer) -> None:
     with pytest.raises(Unauthenticated, match="another"):
-        token_checker.of(issuer.token(preferred_username="admin"))
+        token_checker.check(issuer.token(preferred_username="admin"))
 
 
 def test_a_person_who_was_expected_is_known_by_their_subject(
     server: Guarded, token_checker: TokenChecker, issuer: Issuer
 ) -> None:
     server.services.access.principals.add_person("ada", issuer=issuer.url, subject="77")
-    assert token_checker.of(issuer.token("77", preferred_username="someone")).principal.name == "ada"
+    assert token_checker.check(issuer.token("77", preferred_username="someone")).principal.name == "ada"
 
 
 def test_a_disabled_person_stays_out_and_so_does_an_unknown_token(
     server: Guarded, token_checker: TokenChecker, issuer: Issuer
 ) -> None:
     token = issuer.token(preferred_username="ada")
-    caller = token_checker.of(token)
+    caller = token_checker.check(token)
     server.services.access.principals.set_disabled(caller.principal.name, PrincipalKind.PERSON, disabled=True)
     with pytest.raises(Unauthenticated):
-        token_checker.of(token)
+        token_checker.check(token)
 
 
 @pytest.mark.parametrize(

@@ -222,7 +222,7 @@ def apis(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
     shutil.copy(migrated_sqlite, directory / "firn.db")
     with open_database(f"sqlite:///{directory / 'firn.db'}") as opened:
         made = guarded(opened.database, directory)
-        caller = made.services.access.token_checker.of(made.admin.text)
+        caller = made.services.access.token_checker.check(made.admin.text)
         fixed = {
             "job_id": str(made.job_id),
             "operation_id": str(made.operation_id),

@@ -118,7 +118,7 @@ def test_who_gives_a_role_learns_of_no_other_role_of_the_one_who_gets_it(
 ) -> None:
     server.token("other", Grant(on("secret"), Privilege.READ))
     server.services.access.roles.create("team", "")
-    admin = server.services.access.token_checker.of(server.admin.text)
+    admin = server.services.access.token_checker.check(server.admin.text)
     server.services.access.roles.grant(admin, RoleName("team"), on("open"), [Privilege.READ])
     given = http.request("PUT", f"{ROLES}/team/members/other", headers=bearer(lead)).json()
     assert [one["role"] for one in given["roles"]] == ["team"]

@@ -45,42 +45,42 @@ def attempts(clock: Clock) -> FailedAttempts:
 
 def fail(attempts: FailedAttempts, times: int, client: str = "spark", address: str = HERE) -> None:
     for _ in range(times):
-        attempts.failed(client, address)
+        attempts.record_failure(client, address)
 
 
 def test_a_client_waits_after_some_wrong_secrets_and_no_longer_than_a_minute(
     attempts: FailedAttempts, clock: Clock
 ) -> None:
     fail(attempts, MOST_OF_ONE_CLIENT_AT_AN_ADDRESS - 1)
-    assert attempts.wait("spark", HERE) == 0
+    assert attempts.compute_wait("spark", HERE) == 0
     clock.now = 20
     fail(attempts, 1)
-    assert attempts.wait("spark", HERE) == WINDOW_SECONDS - 20
-    assert attempts.wait("trino", HERE) == 0
+    assert attempts.compute_wait("spark", HERE) == WINDOW_SECONDS - 20
+    assert attempts.compute_wait("trino", HERE) == 0
     clock.now = WINDOW_SECONDS
-    assert attempts.wait("spark", HERE) == 0
+    assert attempts.compute_wait("spark", HERE) == 0
 
 
 def test_a_flood_of_one_client_id_locks_it_out_nowhere_else(attempts: FailedAttempts) -> None:
     for number in range(MOST_OF_ONE_CLIENT * 2):
         fail(attempts, 1, address=f"10.1.{number // 250}.{number % 250}")
-    assert attempts.wait("spark", "10.1.0.0") > 0, "an address that has failed waits, even with one failure"
-    assert attempts.wait("spark", HERE) == 0
+    assert attempts.compute_wait("spark", "10.1.0.0") > 0, "an address that has failed waits, even with one failure"
+    assert attempts.compute_wait("spark", HERE) == 0
 
 
 def test_a_client_that_got_in_before_is_not_locked_out_from_its_own_address(attempts: FailedAttempts) -> None:
     """An attacker behind the same proxy has the same address."""
-    attempts.succeeded("spark", HERE)
+    attempts.record_success("spark", HERE)
     fail(attempts, MOST_AT_AN_ADDRESS * 2)
-    assert attempts.wait("spark", HERE) == 0
-    assert attempts.wait("trino", HERE) > 0
+    assert attempts.compute_wait("spark", HERE) == 0
+    assert attempts.compute_wait("trino", HERE) > 0
 
 
 def test_an_address_waits_however_many_client_ids_it_tries(attempts: FailedAttempts) -> None:
     for number in range(MOST_AT_AN_ADDRESS):
         fail(attempts, 1, client=f"client-{number}")
-    assert attempts.wait("another", HERE) > 0
-    assert attempts.wait("another", THERE) == 0
+    assert attempts.compute_wait("another", HERE) > 0
+    assert attempts.compute_wait("another", THERE) == 0
 
 
 @pytest.mark.parametrize(
@@ -95,15 +95,15 @@ def test_an_address_waits_however_many_client_ids_it_tries(attempts: FailedAttem
 )
 def test_who_has_an_ipv6_network_has_one_address(attempts: FailedAttempts, one: str, other: str, *, same: bool) -> None:
     fail(attempts, MOST_AT_AN_ADDRESS, address=one)
-    assert (attempts.wait("spark", other) > 0) == same
+    assert (attempts.compute_wait("spark", other) > 0) == same
 
 
 def test_a_flood_takes_a_bounded_part_of_the_memory(attempts: FailedAttempts, monkeypatch: pytest.MonkeyPatch) -> None:
     assert MOST_KEPT <= 10_000
     monkeypatch.setattr(module, "MOST_KEPT", 50)
     for number in range(500):
-        attempts.failed(f"c{number}" * 1_000, f"10.2.{number // 250}.{number % 250}")
-        attempts.succeeded(f"c{number}", HERE)
+        attempts.record_failure(f"c{number}" * 1_000, f"10.2.{number // 250}.{number % 250}")
+        attempts.record_success(f"c{number}", HERE)
     kept = (attempts._pairs.kept, attempts._clients.kept, attempts._addresses.kept, attempts._known)
     assert [len(one) for one in kept] == [50, 50, 50, 50]
     assert all(len(str(key)) < 300 for one in kept for key in one)

@@ -30,7 +30,7 @@ class Writing:
 
     @property
     def admin(self) -> Caller:
-        return self.server.services.access.token_checker.of(self.server.admin.text)
+        return self.server.services.access.token_checker.check(self.server.admin.text)
 
     def asks(self, body: dict[str, Any] | None = None) -> tuple[int, str]:
         path = "/iceberg/v1/lake/namespaces/secret/tables/t"

@@ -192,7 +192,7 @@ class LeaseHistory(RuleBasedStateMachine):
     def committing(self, pick: int) -> None:
         issued = self.issued[-1 - pick % len(self.issued)]
         job = self.current(issued)
-        self.fenced(issued, lambda: self.lake.services.jobs.committing(issued.lease), holds=job is not None)
+        self.fenced(issued, lambda: self.lake.services.jobs.begin_commit(issued.lease), holds=job is not None)
         if job is not None:
             job.status, job.until = C, self.clock.ahead + LASTS
 

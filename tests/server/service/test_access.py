@@ -33,12 +33,12 @@ def access(database: Database) -> Access:
 
 @pytest.fixture
 def admin(access: Access) -> Caller:
-    return called(access, access.principals.first_admin())
+    return called(access, access.principals.create_first_admin())
 
 
 def called(access: Access, secret: Secret | None) -> Caller:
     assert secret is not None
-    return access.token_checker.of(secret.text)
+    return access.token_checker.check(secret.text)
 
 
 def a_user(access: Access, admin: Caller, name: str, *grants: Grant) -> Secret:
@@ -52,18 +52,18 @@ def a_user(access: Access, admin: Caller, name: str, *grants: Grant) -> Secret:
 
 
 def test_the_first_administrator_is_made_once(access: Access) -> None:
-    first = called(access, access.principals.first_admin())
+    first = called(access, access.principals.create_first_admin())
     assert first.rights.administers
-    assert access.principals.first_admin() is None
+    assert access.principals.create_first_admin() is None
 
 
 def test_a_lost_admin_token_is_replaced_and_the_old_ones_end(access: Access) -> None:
-    old = access.principals.first_admin()
+    old = access.principals.create_first_admin()
     assert old is not None
-    again = called(access, access.principals.new_admin_token())
+    again = called(access, access.principals.create_admin_token())
     assert again.rights.administers
     with pytest.raises(Unauthenticated, match="revoked"):
-        access.token_checker.of(old.text)
+        access.token_checker.check(old.text)
 
 
 def test_a_token_cannot_be_guessed_from_what_is_kept(access: Access, admin: Caller, database: Database) -> None:
@@ -75,7 +75,7 @@ def test_a_token_cannot_be_guessed_from_what_is_kept(access: Access, admin: Call
     assert len(kept.hash) == 32
     assert secret.text not in repr(kept) + repr(secret)
     with pytest.raises(Unauthenticated):
-        access.token_checker.of(f"{secret.text[:-1]}{'0' if secret.text[-1] != '0' else '1'}")
+        access.token_checker.check(f"{secret.text[:-1]}{'0' if secret.text[-1] != '0' else '1'}")
 
 
 def test_what_is_revoked_or_taken_away_counts_at_once_here(access: Access, admin: Caller) -> None:
@@ -93,7 +93,7 @@ def test_what_is_revoked_or_taken_away_counts_at_once_here(access: Access, admin
 
 
 def test_another_server_hears_of_a_revocation_when_it_has_forgotten(database: Database, access: Access) -> None:
-    here = called(access, access.principals.first_admin())
+    here = called(access, access.principals.create_first_admin())
     there = build_access(AccessSettings(enabled=True, cache_seconds=0.001), database)
     secret = a_user(access, here, "ada")
     assert called(there, secret).principal.name == "ada"
@@ -117,9 +117,9 @@ def test_a_caller_that_was_read_before_a_change_is_not_remembered_after_it(
 
     with monkeypatch.context() as slow:
         slow.setattr(access.token_checker, "_by_token", revoked_meanwhile)
-        access.token_checker.of(secret.text)
+        access.token_checker.check(secret.text)
     with pytest.raises(Unauthenticated):
-        access.token_checker.of(secret.text)
+        access.token_checker.check(secret.text)
 
 
 def test_a_token_gives_some_roles_in_some_catalogs_and_never_more_than_its_owner(access: Access, admin: Caller) -> None:
@@ -228,7 +228,7 @@ def test_tokens_that_ended_long_ago_are_forgotten(access: Access, admin: Caller,
     assert (
         AccessCleanup(database, access.token_checker, access.audit_log, timedelta(days=1)).remove_expired().tokens == 1
     )
-    assert called(access, access.principals.new_admin_token()).rights.administers
+    assert called(access, access.principals.create_admin_token()).rights.administers
 
 
 def test_settings_let_nobody_in_from_outside_without_access_control(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_a_job_that_was_handed_back_goes_on_whatever_the_window(orders: Lake) ->
 def test_one_blocker_is_lifted_by_its_id(orders: Lake) -> None:
     first, second = block(orders), block(orders)
     orders.services.blockers.unblock(LAKE, ORDERS, first.id)
-    assert list(orders.services.blockers.of(LAKE, CHANGE)) == [second]
+    assert list(orders.services.blockers.list(LAKE, CHANGE)) == [second]
     with pytest.raises(NotFound, match="has no blocker"):
         orders.services.blockers.unblock(LAKE, ORDERS, first.id)
 

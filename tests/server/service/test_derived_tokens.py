@@ -35,22 +35,22 @@ def access(database: Database) -> Access:
 
 @pytest.fixture
 def admin(access: Access) -> Caller:
-    secret = access.principals.first_admin()
+    secret = access.principals.create_first_admin()
     assert secret is not None
-    return access.token_checker.of(secret.text)
+    return access.token_checker.check(secret.text)
 
 
 @pytest.fixture
 def service(access: Access) -> Issued:
     """The first access token of a service."""
     _, secret = access.principals.add_service("spark")
-    return access.tokens.for_client("spark", secret.text)
+    return access.tokens.issue_for_client("spark", secret.text)
 
 
 def is_good(access: Access, secret: Secret) -> bool:
     access.token_checker.forget()
     try:
-        return access.token_checker.of(secret.text) is not None
+        return access.token_checker.check(secret.text) is not None
     except Unauthenticated:
         return False
 
@@ -85,12 +85,12 @@ def test_a_chain_of_exchanges_ends_where_its_first_token_says() -> None:
 
 def test_no_token_of_a_chain_outlives_the_chain(database: Database) -> None:
     access = build_access(AccessSettings(enabled=True, access_token_seconds=60, exchange_seconds=60), database)
-    access.principals.first_admin()
+    access.principals.create_first_admin()
     _, secret = access.principals.add_service("spark")
-    first = access.tokens.for_client("spark", secret.text)
+    first = access.tokens.issue_for_client("spark", secret.text)
     issued = first
     for _ in range(3):
-        issued = access.tokens.exchanged(issued.secret.text)
+        issued = access.tokens.exchange(issued.secret.text)
         assert issued.token.expires_at == issued.token.renewable_until == first.token.renewable_until
     assert first.token.renewable_until is not None
     assert first.token.renewable_until <= first.token.created_at + timedelta(seconds=60)
@@ -101,12 +101,12 @@ def test_what_was_exchanged_ends_when_any_token_before_it_is_revoked(
 ) -> None:
     chain = [service]
     for _ in range(4):
-        chain.append(access.tokens.exchanged(chain[-1].secret.text))
-    beside = access.tokens.exchanged(chain[1].secret.text)
+        chain.append(access.tokens.exchange(chain[-1].secret.text))
+    beside = access.tokens.exchange(chain[1].secret.text)
     access.tokens.revoke(admin, chain[2].token.id)
     assert [is_good(access, one.secret) for one in (*chain, beside)] == [True, True, False, False, False, True]
     with pytest.raises(TokenEnded, match="revoked"):
-        access.tokens.exchanged(chain[3].secret.text)
+        access.tokens.exchange(chain[3].secret.text)
     access.tokens.revoke(admin, service.token.id)
     assert not any(is_good(access, one.secret) for one in (*chain, beside))
 
@@ -114,8 +114,8 @@ def test_what_was_exchanged_ends_when_any_token_before_it_is_revoked(
 def test_a_token_made_with_another_ends_when_that_one_is_revoked(access: Access, admin: Caller) -> None:
     access.principals.add_person("ada")
     first = access.tokens.create(admin, TokenRequest(name="first", owner="ada"))
-    made = access.tokens.create(access.token_checker.of(first.secret.text), TokenRequest(name="made with it"))
-    exchanged = access.tokens.exchanged(made.secret.text)
+    made = access.tokens.create(access.token_checker.check(first.secret.text), TokenRequest(name="made with it"))
+    exchanged = access.tokens.exchange(made.secret.text)
     assert (made.token.origin, exchanged.token.origin) == (first.token.id, made.token.id)
     access.tokens.revoke(admin, first.token.id)
     assert not is_good(access, made.secret)
@@ -133,25 +133,25 @@ def test_a_token_that_is_given_to_somebody_stays_when_the_administrators_ends(ac
 def test_a_revoked_token_that_is_still_remembered_makes_no_other(access: Access, admin: Caller) -> None:
     access.principals.add_person("ada")
     first = access.tokens.create(admin, TokenRequest(name="first", owner="ada"))
-    remembered = access.token_checker.of(first.secret.text)
+    remembered = access.token_checker.check(first.secret.text)
     access.tokens.revoke(admin, first.token.id)
     with pytest.raises(TokenEnded, match="revoked"):
         access.tokens.create(remembered, TokenRequest(name="second"))
 
 
 def test_derived_tokens_end_with_their_owner(access: Access, service: Issued) -> None:
-    exchanged = access.tokens.exchanged(service.secret.text)
+    exchanged = access.tokens.exchange(service.secret.text)
     access.principals.set_disabled("spark", PrincipalKind.SERVICE, disabled=True)
     assert not is_good(access, exchanged.secret)
     with pytest.raises(Unauthenticated):
-        access.tokens.exchanged(exchanged.secret.text)
+        access.tokens.exchange(exchanged.secret.text)
 
 
 def test_an_exchange_while_its_token_is_revoked_leaves_nothing_good(
     access: Access, admin: Caller, service: Issued, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The revocation waits for the exchange, or the exchange finds the token revoked."""
-    parent = access.tokens.exchanged(service.secret.text)
+    parent = access.tokens.exchange(service.secret.text)
     holds, revoking, made = Event(), Event(), list[Issued]()
     issue = access.tokens._short_lived.__func__  # type: ignore[attr-defined]
 
@@ -161,7 +161,7 @@ def test_an_exchange_while_its_token_is_revoked_leaves_nothing_good(
         return issue(access.tokens, *args)  # type: ignore[no-any-return]
 
     monkeypatch.setattr(type(access.tokens), "_short_lived", lambda _self, *args: slow(*args))
-    worker = Thread(target=lambda: made.append(access.tokens.exchanged(parent.secret.text)))
+    worker = Thread(target=lambda: made.append(access.tokens.exchange(parent.secret.text)))
     worker.start()
     assert holds.wait(10)
     access.tokens.revoke(admin, service.token.id)
@@ -181,8 +181,8 @@ def test_a_token_of_the_issuer_ends_what_was_exchanged_for_it(access: Access, da
             return claims if token == "theirs" else None
 
     access.token_checker.issuer = Always()
-    issued = access.tokens.exchanged("theirs")
-    again = access.tokens.exchanged(issued.secret.text)
+    issued = access.tokens.exchange("theirs")
+    again = access.tokens.exchange(issued.secret.text)
     assert issued.token.expires_at == again.token.expires_at == again.token.renewable_until == ends
 
 
@@ -202,7 +202,7 @@ def test_a_token_stays_findable_until_its_chain_is_over(access: Access, database
 
 def test_making_a_token_tells_nobody_which_roles_and_catalogs_there_are(access: Access, admin: Caller) -> None:
     access.principals.add_person("ada")
-    ada = access.token_checker.of(access.tokens.create(admin, TokenRequest(name="x", owner="ada")).secret.text)
+    ada = access.token_checker.check(access.tokens.create(admin, TokenRequest(name="x", owner="ada")).secret.text)
     said = set()
     for role in ("admin", "no-such-role"):
         with pytest.raises(Forbidden) as refused:

@@ -141,9 +141,9 @@ def all_that_a_lease_allows(lake: Lake, lease: Lease) -> list[Callable[[], objec
     jobs = lake.services.jobs
     return [
         lambda: jobs.beat(lease, {}, []),
-        lambda: jobs.committing(lease),
+        lambda: jobs.begin_commit(lease),
         lambda: jobs.report(lease, Outcome.COMMITTED, error=None, result={}),
-        lambda: lake.services.table_locations.of(lease),
+        lambda: lake.services.table_locations.list_locations(lease),
         lambda: lake.services.orphans.take(lease, [], []),
         lambda: lake.services.orphans.end_overdue(lease),
         lambda: lake.services.hive.published.accept(lease, "file:///nowhere", rows=0),

@@ -106,7 +106,7 @@ def test_18_files_in_6_partitions_get_the_rewrite_that_packs_them(lake: Lake) ->
     with lake.services.database.reading() as uow:
         (job,) = uow.jobs.last_of_each_kind(listed_id(lake), limit=9)
     assert (job.kind, job.predicted["files_before"], job.predicted["files_after"]) == (JobKind.REWRITE, 18, 6)
-    task = lake.services.tasks.of(job)
+    task = lake.services.tasks.build(job)
     assert isinstance(task, RewriteTask)
     assert task.min_files == 2  # or it would find nothing to do
 
@@ -424,7 +424,7 @@ class Agreement(RuleBasedStateMachine):
         decision = self.lake.services.planner.outlook(LAKE, self.name).decision
         params = getattr(decision, "params", None)
         if decision.kind is JobKind.REWRITE and params is not None:
-            found = self.lake.services.dry_runs.of(LAKE, self.name, JobKind.REWRITE, params)
+            found = self.lake.services.dry_runs.run(LAKE, self.name, JobKind.REWRITE, params)
             assert not found.is_empty
 
 

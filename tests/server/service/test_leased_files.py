@@ -20,8 +20,8 @@ HIDDEN = TableName(("db",), "hidden")
 
 
 def load_facts(lake: Lake, lease: Lease) -> FileFacts:
-    leased = lake.services.tasks.leased(lake.job(lease))
-    return lake.services.leased_files.facts(leased.context, leased.task)
+    leased = lake.services.tasks.build_for_lease(lake.job(lease))
+    return lake.services.leased_files.load_facts(leased.context, leased.task)
 
 
 def directory_of(lake: Lake, name: TableName) -> str:
@@ -108,9 +108,9 @@ def converting(location: str) -> ConvertTask:
 def test_a_hive_tables_directory_in_a_hidden_table_is_not_read(lake: Lake, lease: Lease) -> None:
     """Whoever may alter a Hive table chooses its directories: a conversion read hidden rows by them."""
     job = replace(lake.job(lease), kind=JobKind.CONVERT, params={"hive": "h.t"})
-    context = replace(lake.services.tasks.leased(lake.job(lease)).context, job=job)
+    context = replace(lake.services.tasks.build_for_lease(lake.job(lease)).context, job=job)
     task = converting(f"{directory_of(lake, HIDDEN)}/data")
     with pytest.raises(LocationRefused) as refused:
-        lake.services.leased_files.facts(context, task)
+        lake.services.leased_files.load_facts(context, task)
     assert "db.hidden" not in refused.value.message
-    assert lake.services.leased_files.facts(context, converting("hdfs://nn/hive/t")).tables
+    assert lake.services.leased_files.load_facts(context, converting("hdfs://nn/hive/t")).tables

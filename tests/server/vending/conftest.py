@@ -48,7 +48,7 @@ def vault(database: Database, tmp_path: Path, s3: str, bucket: str) -> Vault:
     storage = {"firn.storage.s3.endpoint": s3, "firn.storage.s3.region": "us-east-1"}
     services.namespaces.create_catalog(VAULT, f"s3://{bucket}/wh", None, storage)
     services.namespaces.create(VAULT, ("db",), {})
-    admin = services.access.principals.first_admin()
+    admin = services.access.principals.create_first_admin()
     assert admin is not None
     app = create_app(settings, services, build_background(settings, services))
     found = Vault(app=app, services=services, cloud=cloud, s3=s3, bucket=bucket, admin=admin)

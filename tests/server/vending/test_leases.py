@@ -45,8 +45,8 @@ def by(lease: Lease) -> dict[str, str]:
 def load_facts(vault: Vault, lease: Lease) -> FileFacts:
     with vault.services.database.reading() as uow:
         job = uow.jobs.get(lease.job_id)
-    leased = vault.services.tasks.leased(job)
-    return vault.services.leased_files.facts(leased.context, leased.task)
+    leased = vault.services.tasks.build_for_lease(job)
+    return vault.services.leased_files.load_facts(leased.context, leased.task)
 
 
 def test_a_jobs_credentials_write_in_its_own_table(vault: Vault, client: httpx.Client, lease: Lease) -> None:

@@ -18,7 +18,7 @@ SERVER_DIES: Mapping[str, tuple[str, ...]] = {
     "sync": (
         "after SyncPlanner._queue 1",
         "after Jobs.take 1",
-        "after Jobs.committing 1",
+        "after Jobs.begin_commit 1",
         "before Committer._move 1",
         "after Committer._move 1",
         "before Jobs.report 1",

@@ -29,7 +29,7 @@ OLD = {"firn.ttl.field": "day", "firn.ttl.max-age": "10 d"}
 
 
 def would(lake: Lake, kind: JobKind, name: TableName = PLAIN, **params: str) -> DryRunResult:
-    return lake.services.dry_runs.of(LAKE, name, kind, params)
+    return lake.services.dry_runs.run(LAKE, name, kind, params)
 
 
 def touched(found: DryRunResult) -> dict[str, tuple[int, int | None]]:
@@ -165,7 +165,7 @@ def would_of(lake: Lake, kind: JobKind, files: Sequence[ManifestEntry], **params
     """What is said of a table that has these files."""
     make(lake)
     write(lake, [a_file(TODAY)])
-    return replace(lake.services.dry_runs, manifests=Listed(files)).of(LAKE, PLAIN, kind, params)
+    return replace(lake.services.dry_runs, manifests=Listed(files)).run(LAKE, PLAIN, kind, params)
 
 
 def test_every_kind_that_the_server_can_look_at_has_a_look_of_its_own() -> None:
@@ -199,7 +199,7 @@ def test_what_a_rewrite_leaves_to_its_run_is_no_exact_number(lake: Lake) -> None
     assert (found.exact, touched(found)["files to rewrite"][0]) == (False, 2)
     assert "rows where id > 3" in found.notes[0]
     assert "rows that delete files take away" in found.notes[-1]
-    applied = replace(lake.services.dry_runs, manifests=Listed(files)).of(
+    applied = replace(lake.services.dry_runs, manifests=Listed(files)).run(
         LAKE, PLAIN, JobKind.REWRITE, {"min_files": "2", "apply_deletes": True}
     )
     assert "several data files" in applied.notes[-1]
@@ -218,7 +218,7 @@ def test_a_rewrite_says_when_it_is_more_than_one_job(lake: Lake) -> None:
 def test_a_rewrite_is_refused_for_columns_that_are_not_there(lake: Lake) -> None:
     make(lake)
     write(lake, [a_file(TODAY), a_file(TODAY)])
-    tried = lake.services.dry_runs.of
+    tried = lake.services.dry_runs.run
     with pytest.raises(Invalid, match="cannot sort by nonsense"):
         tried(LAKE, PLAIN, JobKind.REWRITE, {"strategy": "sort", "sort_order": ["id", "nonsense"]})
     with pytest.raises(Invalid, match="no sort order"):
@@ -242,7 +242,7 @@ def test_delete_files_that_are_gone_or_can_be_packed_are_told_of(lake: Lake) -> 
     assert touched(found)["delete files to pack"] == (3, 210)
     assert touched(found)["delete files to leave"][0] == 3
     assert found.exact is False
-    found = replace(lake.services.dry_runs, manifests=Listed(files[:3])).of(LAKE, PLAIN, JobKind.REWRITE_DELETES, {})
+    found = replace(lake.services.dry_runs, manifests=Listed(files[:3])).run(LAKE, PLAIN, JobKind.REWRITE_DELETES, {})
     assert found.exact
 
 
@@ -295,6 +295,6 @@ def test_a_job_that_would_only_fail_is_refused_with_the_reason(
     lake: Lake, kind: JobKind, properties: dict[str, Any], reason: str
 ) -> None:
     make(lake, **properties)
-    for ask in (lake.services.dry_runs.of, lake.services.dry_runs.check):
+    for ask in (lake.services.dry_runs.run, lake.services.dry_runs.check):
         with pytest.raises(Invalid, match=reason):
             ask(LAKE, PLAIN, kind, {})

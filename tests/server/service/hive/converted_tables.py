@@ -63,7 +63,9 @@ def rows(beside: BesideHive, name: TableName) -> list[str]:
 
 def task_of(beside: BesideHive, job: Job) -> Json:
     return (
-        replace(beside.services.tasks, looks={JobKind.CONVERT: beside.conversions.task}).of(job).model_dump(mode="json")
+        replace(beside.services.tasks, looks={JobKind.CONVERT: beside.conversions.task})
+        .build(job)
+        .model_dump(mode="json")
     )
 
 
@@ -98,7 +100,7 @@ class Optimizer:
         return TableCommit(name=name, requirements=snapshot.requirements(), updates=snapshot.updates())
 
     def commit(self, lease: Lease, change: TableCommit, committer: Committer | None = None) -> None:
-        self.beside.services.jobs.committing(lease)
+        self.beside.services.jobs.begin_commit(lease)
         request = CommitRequest(catalog=LAKE, changes=[change], lease=lease)
         (committer or self.beside.services.committer).commit(request)
 

@@ -73,8 +73,8 @@ def leased(beside: BesideHive, table: HiveFiles, **rows: tuple[int, ...]) -> Lea
     about = Registration(group="default", host="here", pid=1, version=version("firn"), protocol=PROTOCOL)
     taken = beside.services.jobs.take(beside.services.optimizers.register(about).id, [JobKind.PUBLISH])
     assert taken is not None
-    beside.services.jobs.committing(taken.lease)
-    location = f"{beside.services.tasks.of(taken.job).model_dump()['root']}/1"
+    beside.services.jobs.begin_commit(taken.lease)
+    location = f"{beside.services.tasks.build(taken.job).model_dump()['root']}/1"
     for part, ids in rows.items():
         write(f"{location}/p={part}/a.parquet", *ids)
     return Leased(taken.lease, location, sum(map(len, rows.values())))

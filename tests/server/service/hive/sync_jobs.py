@@ -39,7 +39,7 @@ class Optimizer:
             assert taken is not None
             self.lease = taken.lease
         lease = self.lease
-        self._once("committing", lambda: beside.services.jobs.committing(lease))
+        self._once("committing", lambda: beside.services.jobs.begin_commit(lease))
         self.change = self.change or self._written(beside, lease)
         request = CommitRequest(catalog=LAKE, changes=[self.change], lease=lease)
         self._once("commit", lambda: beside.syncs.committer.commit(request))

@@ -130,7 +130,7 @@ def test_an_answer_that_is_lost_does_not_bring_the_rows_twice(beside: BesideHive
     change = optimizer.written(task)
     faulty = FaultyDatabase(beside.database)
     faulty.kill_after_commit()
-    beside.services.jobs.committing(lease)
+    beside.services.jobs.begin_commit(lease)
     request = CommitRequest(catalog=LAKE, changes=[change], lease=lease)
     with pytest.raises(Killed):
         replace(beside.services.committer, database=cast("Database", faulty)).commit(request)

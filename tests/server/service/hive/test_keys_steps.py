@@ -27,8 +27,8 @@ def leased(beside: BesideHive, table: HiveFiles) -> Lease:
     about = Registration(group="default", host="here", pid=1, version=version("firn"), protocol=PROTOCOL)
     taken = beside.services.jobs.take(beside.services.optimizers.register(about).id, [JobKind.KEYS])
     assert taken is not None
-    assert beside.services.tasks.of(taken.job).model_dump()["by_time"]
-    beside.services.jobs.committing(taken.lease)
+    assert beside.services.tasks.build(taken.job).model_dump()["by_time"]
+    beside.services.jobs.begin_commit(taken.lease)
     return taken.lease
 
 

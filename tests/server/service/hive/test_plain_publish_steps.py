@@ -234,7 +234,7 @@ def test_rows_are_read_with_the_columns_that_the_table_has(beside: BesideHive) -
     assert head is not None
     assert head["schema-id"] == metadata["current-schema-id"]
     assert (
-        beside.services.tasks.of(active(beside, relation_of(beside, table))).model_dump()["snapshot"]
+        beside.services.tasks.build(active(beside, relation_of(beside, table))).model_dump()["snapshot"]
         == head["snapshot-id"]
     )
     assert beside.live(table) == {*table.files(), own}

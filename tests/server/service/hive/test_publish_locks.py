@@ -94,7 +94,7 @@ def test_what_is_written_under_another_s_lock_is_seen_when_it_ends(beside: Besid
     outcome = beside.sync(table)  # Hive's readers see the row: the publish of that partition is given up
     assert at(beside, table, job) == {"y", "new", "newer"}
     assert outcome.job is not None
-    staged = beside.services.tasks.of(outcome.job).model_dump(mode="json")
+    staged = beside.services.tasks.build(outcome.job).model_dump(mode="json")
     read = {file["location"] for unit in staged["units"] for file in unit["files"]}
     assert read == {f"file:{added}"}
 

@@ -139,7 +139,7 @@ def forgotten(beside: BesideHive, table: HiveFiles) -> None:
     updates = [{"action": "remove-snapshots", "snapshot-ids": old}]
     change = TableCommit(name=beside.target_name(table), requirements=[], updates=updates)
     lease = begun(beside, table, JobKind.EXPIRE)
-    beside.services.jobs.committing(lease)
+    beside.services.jobs.begin_commit(lease)
     beside.services.committer.commit(CommitRequest(catalog=LAKE, changes=[change], lease=lease))
     beside.services.jobs.report(lease, outcome=None, error=None, result={})
     set_property(beside, table, "comment", "so that the log names no metadata with the old snapshots")
@@ -301,7 +301,7 @@ def test_a_place_that_others_use_is_left_alone(
         lease = former.begun()
         with former.beside.database.reading() as uow:
             job = uow.jobs.get(lease.job_id)
-        told = former.beside.services.tasks.of(job).model_dump(mode="json")
+        told = former.beside.services.tasks.build(job).model_dump(mode="json")
         assert told["published"] is None
         assert SHARED in told["unrepresentable"]
     else:

@@ -421,7 +421,7 @@ def test_a_dropped_table_that_can_be_undropped_keeps_its_files_under_the_same_wa
     taken = lake.services.jobs.take(lake.optimizer(), lake.kinds)
     assert taken is not None
     with pytest.raises(Conflict, match=SHARED):
-        lake.services.tasks.of(taken.job)
+        lake.services.tasks.build(taken.job)
     with pytest.raises(Conflict, match=SHARED):
         proposed(lake, taken.lease, before)
     assert everything(lake) == before

@@ -29,7 +29,7 @@ def moved(lake: Lake, name: TableName, *also_at: str) -> None:
 
 def why_kept(lake: Lake, name: TableName = PLAIN) -> dict[TableName, str | None]:
     lease = lake.lease(JobKind.EXPIRE, name)
-    found = {one.name: one.keep_reason for one in lake.services.table_locations.of(lease)}
+    found = {one.name: one.keep_reason for one in lake.services.table_locations.list_locations(lease)}
     lake.services.jobs.cancel(lease.job_id)
     return found
 
@@ -94,4 +94,4 @@ def test_a_lease_that_has_ended_is_told_nothing(lake: Lake) -> None:
     lease = lake.lease(JobKind.EXPIRE, PLAIN)
     lake.services.jobs.cancel(lease.job_id)
     with pytest.raises(LeaseLost):
-        lake.services.table_locations.of(lease)
+        lake.services.table_locations.list_locations(lease)
