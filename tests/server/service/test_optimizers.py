@@ -73,7 +73,7 @@ def test_a_stopped_optimizer_is_told_to_leave_until_it_is_wanted_again(lake: Lak
     mine = lake.optimizer()
     optimizers.drain(mine, "night", stop=True)
     optimizers.drain(mine, "all night")  # a drain does not take a stop back
-    with pytest.raises(Dismissed, match="told to stop: all night"):
+    with pytest.raises(Dismissed, match="has to stop: all night"):
         optimizers.record_poll(mine, {})
     optimizers.undrain(mine)
     assert not optimizers.record_poll(mine, {}).draining
