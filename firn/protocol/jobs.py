@@ -4,25 +4,33 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+_MODULES = {"expire": "expire_snapshots", "keys": "check_keys"}
+"""The kinds whose modules have a longer name than the kind."""
+
 
 class JobKind(StrEnum):
-    """What a job does to its table."""
+    """The kinds of maintenance jobs, the most urgent first: the planner takes the first kind that is due."""
 
-    MERGE = "merge"  # change into base, then clean
+    MERGE = "merge"  # merge the change store into base, then clean
+    CLEAN = "clean"  # drop merged files from the change store's current snapshot
     REWRITE = "rewrite"  # pack, sort or z-order the files of base or of a plain table
     COMPACT = "compact"  # pack the small files of a change store
     REWRITE_DELETES = "rewrite-deletes"  # pack delete files, and drop those that delete nothing any more
-    REWRITE_MANIFESTS = "rewrite-manifests"  # write the manifests of a table anew, fewer and by partition
-    CLEAN = "clean"  # drop merged files from the change store's current snapshot
-    EXPIRE = "expire"  # remove old snapshots and the files only they needed
-    REMOVE_ORPHANS = "remove-orphans"  # set aside, and later delete, files that nothing refers to
+    REWRITE_MANIFESTS = "rewrite-manifests"  # rewrite the manifests of a table: fewer, and by partition
+    EXPIRE = "expire"  # remove old snapshots and the files that only they need
     TTL = "ttl"  # delete rows that are too old
+    REMOVE_ORPHANS = "remove-orphans"  # quarantine, and later delete, files that nothing refers to
     STATISTICS = "statistics"  # count distinct values for query planning
-    TAGS = "tags"  # tag the head, and drop such tags when their time has come
-    KEYS = "keys"  # count keys that occur more than once, and make them one row each if told so
-    SYNC = "sync"  # bring what Hive-side writers did to a keyed table
-    PUBLISH = "publish"  # give Hive what was merged
-    CONVERT = "convert"  # fill a new table with the rows of a Hive table, which Spark reads and writes anew
+    TAGS = "tags"  # tag the head, and drop scheduled tags when they expire
+    KEYS = "keys"  # count duplicate keys and, on request, keep one row of each
+    SYNC = "sync"  # apply the changes of Hive-side writers to a keyed table
+    PUBLISH = "publish"  # write merged rows for Hive
+    CONVERT = "convert"  # fill a new table with the rows of a Hive table, which Spark reads and rewrites
+
+    @property
+    def module(self) -> str:
+        """The name of the kind's module in `catalog.maintenance` and in `optimizer.jobs`."""
+        return _MODULES.get(self, self.replace("-", "_"))
 
 
 class JobOutcome(StrEnum):

@@ -1,43 +1,21 @@
-"""What an optimizer can do to a table, one module per kind of job."""
+"""The jobs that an optimizer runs, one module per kind of job."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 
+from firn.protocol.jobs import JobKind
 from optimizer.job import OptimizerJob
-from optimizer.jobs import (
-    check_keys,
-    clean,
-    compact,
-    convert,
-    expire_snapshots,
-    merge,
-    publish,
-    remove_orphans,
-    rewrite,
-    rewrite_deletes,
-    rewrite_manifests,
-    statistics,
-    sync,
-    tags,
-    ttl,
-)
 
-JOBS: Mapping[str, OptimizerJob] = {
-    "merge": merge.JOB,
-    "clean": clean.JOB,
-    "rewrite": rewrite.JOB,
-    "compact": compact.JOB,
-    "rewrite-deletes": rewrite_deletes.JOB,
-    "rewrite-manifests": rewrite_manifests.JOB,
-    "expire": expire_snapshots.JOB,
-    "remove-orphans": remove_orphans.JOB,
-    "ttl": ttl.JOB,
-    "tags": tags.JOB,
-    "statistics": statistics.JOB,
-    "keys": check_keys.JOB,
-    "sync": sync.JOB,
-    "publish": publish.JOB,
-    "convert": convert.JOB,
-}
-"""By kind; a kind that is missing here is not run. A new kind is a module beside this one and a line here."""
+
+def load_job(kind: JobKind) -> OptimizerJob:
+    """Load the job of a kind from its module, where the constant JOB has it. Raises TypeError for another value."""
+    job = import_module(f"optimizer.jobs.{kind.module}").JOB
+    if not isinstance(job, OptimizerJob):
+        raise TypeError(f"optimizer.jobs.{kind.module}.JOB is no OptimizerJob")
+    return job
+
+
+JOBS: Mapping[str, OptimizerJob] = {str(kind): load_job(kind) for kind in JobKind}
+"""The job of every kind that `JobKind` names."""

@@ -47,7 +47,10 @@ def check(lake: Lake) -> None:
     )
     taken = lake.services.jobs.take(lake.optimizer(), [JobKind(name) for name in JOBS])
     assert taken is not None
-    assert lake.services.tasks.build(taken.job).model_dump() == {"parts": ["db", "plain"], "columns": ["id"]}
+    assert lake.services.tasks.build(taken.job).model_dump() == {
+        "parts": ["db", "plain"],
+        "options": {"columns": ["id"]},
+    }
     sys.stdout.write("planned, dry-run, offered, started, leased\n")
 
 

@@ -3527,10 +3527,10 @@ export interface components {
         };
         /**
          * JobKind
-         * @description What a job does to its table.
+         * @description The kinds of maintenance jobs, the most urgent first: the planner takes the first kind that is due.
          * @enum {string}
          */
-        JobKind: "merge" | "rewrite" | "compact" | "rewrite-deletes" | "rewrite-manifests" | "clean" | "expire" | "remove-orphans" | "ttl" | "statistics" | "tags" | "keys" | "sync" | "publish" | "convert";
+        JobKind: "merge" | "clean" | "rewrite" | "compact" | "rewrite-deletes" | "rewrite-manifests" | "expire" | "ttl" | "remove-orphans" | "statistics" | "tags" | "keys" | "sync" | "publish" | "convert";
         /**
          * JobOut
          * @description One job. `allowed_actions` names the actions that are allowed now.
