@@ -11,14 +11,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
+
 from firn.protocol.leases import Outcome, Result
 from firn.protocol.tasks.retention import KeyedTtl, TtlTask
+from firn.spark.errors import java_causes
 from optimizer.job import OptimizerJob
 from optimizer.job_run import JobRun
 from optimizer.jobs.merge import build_signature, clean_after, merge_sql, run_signed, sign_properties
 from optimizer.read_checks import reads_both_stores
 
 _SOURCE = "firn_leaving"
+_SOME_ROWS = "org.apache.iceberg.exceptions.ValidationException"
+"""What Iceberg throws when a filter matches some rows of a file, and not all."""
 _TOTALS = {"files": "total-data-files", "bytes": "total-files-size", "deletes": "total-delete-files"}
 _ROWS = {"deleted-records": 1, "added-records": -1, "added-position-deletes": 1, "removed-position-deletes": -1}
 
@@ -52,8 +57,35 @@ def _is_concerned(work: JobRun, keyed: KeyedTtl) -> bool:
 
 
 def _delete(work: JobRun, task: TtlTask) -> None:
+    properties = {**_reason(work, task), **_looked_at(task)}
+    if task.keyed is not None and task.keyed.merge.sequence_field and _delete_whole_files(work, task, properties):
+        return
     statement = f"DELETE FROM {work.session.name(task.parts)} WHERE {task.condition}"
-    run_signed(work, statement, {**_reason(work, task), **_looked_at(task)})
+    run_signed(work, statement, properties)
+
+
+def _delete_whole_files(work: JobRun, task: TtlTask, properties: dict[str, str]) -> bool:
+    """Delete the old rows with their files, as Spark does; False where a file holds younger rows too.
+
+    Spark's own delete of whole files leaves out the session's properties, and the server refuses a delete that does not
+    say which changes it has looked at.
+    """
+    converter = work.session.jvm.org.apache.spark.sql.execution.datasources.SparkExpressionConverter
+    condition = converter.collectResolvedSparkExpression(
+        work.session.java, work.session.name(task.parts), task.condition
+    )
+    delete = work.session.table(task.parts).newDelete()
+    delete.deleteFromRowFilter(converter.convertToIcebergExpression(condition))
+    delete.set("spark.app.id", work.session.spark.sparkContext.applicationId)
+    for key, value in properties.items():
+        delete.set(key, value)
+    try:
+        delete.commit()
+    except Py4JJavaError as error:
+        if java_causes(error)[0][0] == _SOME_ROWS:
+            return False
+        raise
+    return True
 
 
 def _looked_at(task: TtlTask) -> dict[str, str]:
@@ -86,7 +118,8 @@ def _snapshot_ids(work: JobRun, task: TtlTask) -> set[int]:
 def _counted(work: JobRun, task: TtlTask, seen: set[int]) -> dict[str, Any]:
     """What the job's snapshot says of itself, beside what its parent said.
 
-    A delete of whole files takes no signature of the session's; it names the application, whose one job here this is.
+    Spark's delete of whole files takes no signature of the session's; it names the application, whose one job here this
+    is.
     """
     application = work.session.spark.sparkContext.applicationId
     snapshots = {one.snapshotId(): one for one in work.session.table(task.parts).snapshots()}

@@ -30,7 +30,7 @@ from tests.spark_fixtures import RunningServer
 
 pytestmark = [pytest.mark.spark, pytest.mark.model, pytest.mark.timeout(600)]
 
-STEPS = 24
+STEPS = 16
 KEYS = range(8)
 AGES = (0, 1, 4, 15, 30, None)
 """In days; none near the ten days that rows live, so that midnight may come."""

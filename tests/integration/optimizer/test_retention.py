@@ -69,6 +69,22 @@ def test_where_no_partition_tells_the_time_rows_go_one_by_one(server: RunningSer
     assert signed == [(1,)]
 
 
+@pytest.mark.parametrize("partition", ["day", ""])
+def test_whole_files_go_where_late_changes_are_judged_by_a_sequence_field(
+    server: RunningServer, worker: Worker, partition: str
+) -> None:
+    """Spark's delete of whole files did not say which changes it had looked at, so the server refused each of them."""
+    table = keyed(server, worker, partition, **{"firn.sequence-field": "at"})
+    table.upsert(row(1, 20))
+    table.run("merge", mode="vectors")
+    table.upsert(row(2, 1))
+    table.run("merge", mode="vectors")
+    job = table.run("ttl")
+    assert (job["status"], job["result"]["merged"], job["result"]["deleted_rows"]) == ("succeeded", False, 1), job
+    assert ids(table) == [2]
+    assert operations(table, ".base")[-1] == "delete"
+
+
 def test_what_is_pending_stays_pending_when_no_old_row_is_concerned(server: RunningServer, worker: Worker) -> None:
     table = keyed(server, worker, "day")
     table.upsert(row(1, 20), row(2, 30), row(3, 1))
