@@ -6,6 +6,7 @@ With a sequence field nothing is deleted when changes come between the lease and
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 from collections import Counter
@@ -30,7 +31,7 @@ from tests.spark_fixtures import RunningServer
 
 pytestmark = [pytest.mark.spark, pytest.mark.model, pytest.mark.timeout(600)]
 
-STEPS = 16
+STEPS = 24 if "SOAK_SECONDS" in os.environ else 16
 KEYS = range(8)
 AGES = (0, 1, 4, 15, 30, None)
 """In days; none near the ten days that rows live, so that midnight may come."""
