@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from importlib.util import find_spec
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 from urllib.parse import quote
 from uuid import UUID
 
 import httpx
 
+import firn.scan
 from firn.access import Access
 from firn.auto_sync import AutoSync, sync_from_hive
 from firn.catalogs import Catalogs
@@ -42,9 +43,6 @@ from firn.protocol.answers.tables import NextOut, TableOut, TableRow
 from firn.protocol.names import join_name
 from firn.table_jobs import TableJobs
 from firn.transport import Json, Transport
-
-if TYPE_CHECKING:
-    from firn.scan import Scan
 
 DEFAULT_URL = "http://127.0.0.1:8630"
 DEFAULT_CATALOG = "lake"
@@ -123,29 +121,29 @@ class Client:
         filter: str | None = None,
         columns: Sequence[str] | None = None,
         auto_sync: AutoSync | str = AutoSync.NONE,
-    ) -> Scan:
+    ) -> firn.scan.Scan:
         """Merged rows as Arrow, without Spark; nothing is read before `to_arrow()`.
 
         With `auto_sync` a table over a Hive table is brought up to it before each reading: `metadata` takes over its
         columns, `data` also its files.
         """
         _require_scan()
-        # Only callers that scan wait for PyArrow and PyIceberg, which take most of a second to import.
-        from firn.scan import Scan  # noqa: PLC0415
-        from firn.scan.served import Served  # noqa: PLC0415
-
         name = self.name(table)
-        source = Served(transport=self.transport, token=self.token, catalog=name.catalog, table=name.table)
-        what, wanted = AutoSync(auto_sync), None if columns is None else tuple(columns)
-        return Scan(source=source, filter=filter, columns=wanted, before=lambda: sync_from_hive(self, str(name), what))
+        source = firn.scan.Served(transport=self.transport, token=self.token, catalog=name.catalog, table=name.table)
+        sync = AutoSync(auto_sync)
+        return firn.scan.Scan(
+            source=source,
+            filter=filter,
+            columns=None if columns is None else tuple(columns),
+            before=lambda: sync_from_hive(self, str(name), sync),
+        )
 
     def files(self, table: str) -> list[Json]:
         """Live data and delete files of a table, or of both stores of a keyed one."""
         _require_scan()
-        from firn.scan.served import Served, live_files  # noqa: PLC0415 -- as above
-
         name = self.name(table)
-        return live_files(Served(transport=self.transport, token=self.token, catalog=name.catalog, table=name.table))
+        source = firn.scan.Served(transport=self.transport, token=self.token, catalog=name.catalog, table=name.table)
+        return firn.scan.live_files(source)
 
     def start_job(self, table: str, kind: str, **options: Json) -> JobOut:
         """Start a maintenance job on a table now: `client.tables[table].start_job`, in one call."""

@@ -21,9 +21,9 @@ from typing import Self
 
 import httpx
 
+from firn import embedded
 from firn.embedded.directory import prepared
 from firn.embedded.errors import DataDirUnusable, EmbeddedError, StartFailed
-from firn.embedded.metastore import EmbeddedMetastore
 from firn.embedded.ports import LOOPBACK, METASTORE_PORT, free_port, is_open, require_free
 from firn.embedded.process import GuardedProcess, ended_early, last_lines, require_java
 from firn.embedded.python import python_module
@@ -96,7 +96,7 @@ class LocalFirn:
     tell_once: Tell = _on_standard_error
     """Is told the first administrator's token, which nobody can read again."""
     url: str = field(init=False, default="")
-    metastore: EmbeddedMetastore = field(init=False)
+    metastore: embedded.EmbeddedMetastore = field(init=False)
     _children: list[Child] = field(init=False, default_factory=list)
     _metastore_due_at: float | None = field(init=False, default=None)
 
@@ -112,7 +112,7 @@ class LocalFirn:
         prepared(self.data_dir, what="Firn's data")
         self.port = self.port or free_port()
         require_free(self.port, what="The Firn server")
-        self.metastore = EmbeddedMetastore(self.data_dir / "metastore", port=self._metastore_port())
+        self.metastore = embedded.EmbeddedMetastore(self.data_dir / "metastore", port=self._metastore_port())
         try:
             self._start_parts()
         except BaseException:

@@ -19,12 +19,11 @@ from firn.protocol.names import format_sql_name
 from firn.spark.errors import reason
 from firn.spark.jars import spark_conf
 from firn.spark.sessions import DEFAULTS, Connection, catalog_conf, loopback_if_local
-from optimizer.client import LEASE_HEADER
+from optimizer.credentials import build_lease_headers
 
 log = logging.getLogger(__name__)
 
 LOCAL = "local[*]"
-DELEGATION_HEADER = "X-Iceberg-Access-Delegation"
 JOB_CATALOG = "firn_job"
 """The Spark catalog that the SQL of leases refers to."""
 SETTINGS = {
@@ -99,9 +98,7 @@ def open_job_session(spark: SparkSession, server: Connection, lease: Lease) -> I
     Java's thread's too, since PySpark pins them to each other: jobs in other threads see nothing of it.
     """
     session = spark.newSession()
-    headers = {LEASE_HEADER: lease.lease}
-    if lease.delegation:
-        headers[DELEGATION_HEADER] = ",".join(lease.delegation)
+    headers = build_lease_headers(lease)
     for key, value in catalog_conf(server, lease.catalog, name=JOB_CATALOG, headers=headers).items():
         session.conf.set(key, value)
     # A job works with the checked state of a table, whatever others commit meanwhile: see optimizer.read_checks.

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from firn.protocol.leases import Lease, Outcome, Result
 from firn.spark.errors import is_uncertain
 from optimizer.client import WAIT_SECONDS, ServerApi
+from optimizer.credentials import use_own_credentials
 from optimizer.errors import Dismissed, JobError, LeaseLost, NotWelcome, Refused, SparkStopped, Unknown, Unregistered
 from optimizer.failures import explain_failure, read_java_trace
 from optimizer.job import OptimizerJob
@@ -158,7 +159,7 @@ class Worker:
             if not lease.delegation or not work.file_access.allowed:
                 return job.run(work)
         keeper.say("files lie outside of the table's directories: this optimizer opens them with its own credentials")
-        own = lease.model_copy(update={"delegation": []})
+        own = use_own_credentials(lease)
         with open_job_session(self.spark, self.api, own) as session:
             work = JobRun(self.api, own, keeper, session)
             self.check(work, job.reads(own))  # it is another session, which may find another state of the table

@@ -21,12 +21,14 @@ from starlette.types import ASGIApp, Lifespan
 from catalog.errors import CatalogError, CommitUnknown
 from server import body_limits
 from server.api import audit as api_audit
+from server.api import blockers as api_blockers
 from server.api import catalogs as api_catalogs
 from server.api import convert as api_convert
 from server.api import downgrade as api_downgrade
 from server.api import dropped as api_dropped
 from server.api import errors as api_errors
 from server.api import groups as api_groups
+from server.api import health as api_health
 from server.api import history as api_history
 from server.api import hive as api_hive
 from server.api import imports as api_imports
@@ -48,7 +50,6 @@ from server.api import table_jobs as api_table_jobs
 from server.api import tables as api_tables
 from server.api import tokens as api_tokens
 from server.api import upgrades as api_upgrades
-from server.api import upkeep as api_upkeep
 from server.api import views as api_views
 from server.api.text_checks import check_texts
 from server.background.registry import Background
@@ -80,7 +81,8 @@ _API = (
     api_dropped,
     api_tables,
     api_table_jobs,
-    api_upkeep,
+    api_health,
+    api_blockers,
     api_history,
     api_refs,
     api_views,

@@ -17,6 +17,7 @@ from firn.cli import (
     history,
     imports,
     jobs,
+    metrics,
     namespaces,
     operations,
     optimizers,
@@ -56,6 +57,7 @@ app.add_typer(principals.services, name="service")
 app.add_typer(processes.admin, name="admin")
 status.add_to(app)
 imports.add_to(catalogs.app, tables.app)
+metrics.add_to(tables.app)
 access.add_to(app)
 processes.add_to(app)
 sql.add_to(app)

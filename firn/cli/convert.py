@@ -8,7 +8,8 @@ import typer
 
 from firn.cli import upgrade
 from firn.cli.context import CliContext, command
-from firn.cli.hive import names, tell_checks
+from firn.cli.hive import names
+from firn.cli.hive_report import show_checks
 from firn.cli.show import size
 from firn.cli.watch import watch_job
 from firn.errors import FirnError
@@ -68,4 +69,4 @@ def _tell(ctx: CliContext, found: Json) -> None:
     )
     for note in found["notes"]:
         show.note(note)
-    tell_checks(show, found["checks"])
+    show_checks(show, found["checks"])

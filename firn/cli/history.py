@@ -1,4 +1,4 @@
-"""`firn table history|metrics|compare|refs|tag|branch|drop-ref|fast-forward|rollback`"""
+"""`firn table history|compare|refs|tag|branch|drop-ref|fast-forward|rollback`"""
 
 from __future__ import annotations
 
@@ -66,59 +66,6 @@ def _tell(show: Show, entry: Any) -> None:
         show.line(f"    · {change['words']}")
         for line in change["diff"] or ():
             show.line(f"        {line['sign']} {line['text']}")
-
-
-@command(app, "metrics")
-def show_metrics(
-    ctx: CliContext,
-    table: TableArg,
-    limit: Limit = 50,
-    *,
-    commits: Annotated[bool, typer.Option("--commits", help="Reports of commits instead of scans.")] = False,
-) -> None:
-    """List what engines reported of their scans: when, who, how many files and how long planning took; newest first."""
-    show, kind = ctx.show, "commit-report" if commits else "scan-report"
-    found = show.first(ctx.client.tables[table].metrics(limit + 1, kind=kind), limit)
-    figures = _COMMIT_FIGURES if commits else _SCAN_FIGURES
-    rows = [
-        (
-            moment(one["at"]),
-            one["principal"],
-            one["engine"],
-            one["snapshot_id"],
-            *(_figure(one["figures"], name) for name in figures.values()),
-        )
-        for one in found
-    ]
-    columns = ("when", "who", "engine", "snapshot", *figures)
-    show.emit(found, lambda: show.table(columns, rows, none="no engine has reported anything of it lately"))
-
-
-_SCAN_FIGURES = {
-    "planning": "total-planning-duration",
-    "files": "result-data-files",
-    "bytes": "total-file-size-in-bytes",
-    "deletes": "result-delete-files",
-    "manifests": "scanned-data-manifests",
-    "skipped": "skipped-data-files",
-}
-_COMMIT_FIGURES = {
-    "took": "total-duration",
-    "attempts": "attempts",
-    "files added": "added-data-files",
-    "rows added": "added-records",
-    "files removed": "removed-data-files",
-    "rows removed": "removed-records",
-}
-
-
-def _figure(figures: Any, name: str) -> str | None:
-    value = figures.get(name)
-    if value is None:
-        return None
-    if "duration" in name:
-        return f"{value:,.0f} ms"
-    return size(value) if "bytes" in name else f"{value:,.0f}"
 
 
 @command(app, "compare")

@@ -9,9 +9,17 @@ from typing import Annotated, Any
 import typer
 
 from firn.cli.context import CliContext, command
-from firn.cli.show import Show, moment, size
+from firn.cli.hive_report import show_column_differences, show_report
+from firn.cli.hive_status import (
+    describe_drift,
+    describe_publish_gap,
+    describe_publish_request,
+    describe_retired_directories,
+    load_publish_gap,
+)
+from firn.cli.show import moment
 from firn.cli.watch import check_operation, note_missing_optimizers, watch_job, watch_operation, watch_publish
-from firn.errors import FirnError, NotFound, Unavailable
+from firn.errors import FirnError, NotFound
 from firn.protocol.answers.jobs import JobOut
 from firn.transport import Json
 
@@ -27,8 +35,6 @@ _DID = {
     "late": "a late writer added files where it was before",
     "published": "published to Hive",
 }
-_STEPS = {"waits": "waits", "merges": "merging", "publishes": "publishing", "done": "done", "failed": "not done"}
-_WORST_FIRST = ("blocked", "warn", "ok")
 
 
 class Subdirectories(StrEnum):
@@ -84,7 +90,7 @@ def show_hive(ctx: CliContext, table: Annotated[str, typer.Argument(help="DATABA
     show, found = ctx.show, ctx.client.hive.show(table)
     retired = ctx.client.hive.retired_directories(table) if found["published_at"] else None
     is_plain = found["upgraded_to"] is not None and found["unpublished"] is None
-    behind = _behind(ctx, table) if is_plain else None
+    behind = load_publish_gap(ctx, table) if is_plain else None
 
     def people() -> None:
         names = ("state", "format", "location", "partition_columns", "upgraded_to")
@@ -95,14 +101,14 @@ def show_hive(ctx: CliContext, table: Annotated[str, typer.Argument(help="DATABA
             {
                 "table": _name(found),
                 **facts,
-                **_drift(found),
-                **_not_yet(found, behind),
-                **_asked(found),
+                **describe_drift(found),
+                **describe_publish_gap(found, behind),
+                **describe_publish_request(found),
                 **lock_warning,
-                **_left_behind(retired),
+                **describe_retired_directories(retired),
             }
         )
-        _tell_differences(ctx, found["column_differences"])
+        show_column_differences(ctx, found["column_differences"])
 
     show.emit({**found, "retired_directories": retired, "behind": behind}, people)
 
@@ -147,7 +153,7 @@ def check_hive(
 
     def people() -> None:
         for report in reports:
-            _tell_report(ctx, report)
+            show_report(ctx, report)
 
     show.emit(reports, people)
     if not all(report["eligible"] for report in reports):
@@ -262,69 +268,8 @@ def _published(ctx: CliContext, name: str, *, merge: bool) -> Json:
         note_missing_optimizers(ctx, JobOut.read(told["job"]))
     over = watch_publish(ctx, name)
     job = None if over["job_id"] is None else ctx.client.jobs.get(over["job_id"]).json_value()
-    left = _not_yet(ctx.client.hive.show(name)).get("not in Hive yet")
+    left = describe_publish_gap(ctx.client.hive.show(name)).get("not in Hive yet")
     return {"table": told["table"], "step": over["step"], "message": over["message"], "job": job, "not_in_hive": left}
-
-
-def _drift(found: Json) -> Json:
-    """What differs, since when, and who may know; columns are told of below, each with both sides."""
-    if not found["drift"]:
-        return {}
-    is_all = found["drift_kind"] == "columns"
-    told = "the columns below wait for somebody's decision" if is_all else found["drift"]
-    return {"differs": f"{told} (since {moment(found['drift_since'])})", "who may know": found["likely_author"]}
-
-
-def _behind(ctx: CliContext, table: str) -> Json | None:
-    """How far Hive is behind a plain table; None while its metastore does not answer."""
-    try:
-        return ctx.client.hive.behind(table)
-    except Unavailable:
-        return None
-
-
-def _not_yet(found: Json, behind: Json | None = None) -> Json:
-    """How far Hive is behind what readers see here; of a table without a key by partitions."""
-    left = found["unpublished"]
-    if behind is not None:
-        return {"not in Hive yet": _differing(behind)}
-    if left is None:
-        return {}
-    if not left["commits"]:
-        return {"not in Hive yet": "nothing: Hive has every change"}
-    changes = f"{left['rows']:,} changes in {left['commits']:,} commits ({size(left['bytes'])})"
-    return {"not in Hive yet": f"{changes}, the oldest of {moment(left['since'])}"}
-
-
-def _differing(behind: Json) -> str:
-    if not behind["differing"]:
-        return "nothing: Hive lists the table's own files"
-    partitions = "1 partition differs" if behind["differing"] == 1 else f"{behind['differing']:,} partitions differ"
-    return partitions if behind["since"] is None else f"{partitions}, since {moment(behind['since'])}"
-
-
-def _asked(found: Json) -> Json:
-    """The last publish that somebody has asked for."""
-    asked = found["publish_request"]
-    if asked is None:
-        return {}
-    return {"publish asked for": f"{moment(asked['at'])}, {_STEPS[asked['step']]}: {asked['message']}"}
-
-
-def _left_behind(retired: Json | None) -> Json:
-    """Directories that publishes have moved partitions away from, where there are any."""
-    told: Json = {}
-    if retired and retired["directories"]:
-        told["left behind"] = f"{_directories(retired['directories'])} ({size(retired['bytes'])}), watched until"
-        told["left behind"] += f" {moment(retired['grace_until'])}"
-    if retired and retired["kept_directories"]:
-        kept = f"{_directories(retired['kept_directories'])} ({size(retired['kept_bytes'])})"
-        told["replaced originals"] = f"{kept}, which Hive reads no more and Firn never deletes"
-    return told
-
-
-def _directories(count: int) -> str:
-    return "1 directory" if count == 1 else f"{count:,} directories"
 
 
 def _matching(ctx: CliContext, patterns: list[str], *, only_upgraded: bool = False) -> list[str]:
@@ -341,49 +286,6 @@ def _matching(ctx: CliContext, patterns: list[str], *, only_upgraded: bool = Fal
             raise NotFound(f"no Hive table matches {pattern!r}", hint="`firn hive list --refresh` shows what there is")
         wanted |= dict.fromkeys(matching)
     return list(wanted)
-
-
-def _tell_report(ctx: CliContext, report: Json) -> None:
-    show = ctx.show
-    show.facts(
-        {
-            "table": report["table"],
-            "becomes": report["target"],
-            "format": report["format"],
-            "location": report["location"],
-            "partitions": report["partitions"],
-            "files": f"{report['files']:,} ({size(report['bytes'])})",
-            "could be keys": report["primary_key_candidates"] or None,
-            "verdict": "can be upgraded" if report["eligible"] else "blocked",
-        }
-    )
-    tell_checks(show, report["checks"])
-    _tell_differences(ctx, report["column_differences"])
-
-
-def tell_checks(show: Show, checks: list[Json]) -> None:
-    """Each on its line, worst first; what to do about it below: sentences do not go into columns."""
-    for one in sorted(checks, key=lambda check: _WORST_FIRST.index(check["status"])):
-        show.line(f"{one['status']:<8}{one['message']}")
-        if one["advice"]:
-            show.line(f"        {one['advice']}")
-
-
-def _tell_differences(ctx: CliContext, differences: list[Json]) -> None:
-    """Both sides of each column that they do not have alike; a policy decides, or a person by its leave."""
-    rows = [
-        (
-            one["column"],
-            one["hive"] or "none",
-            one["here"] or "none",
-            one["what"],
-            f"{'to be decided' if one['is_conflict'] else 'not in Hive so far'}: {one['decided_by']}",
-            moment(one["since"]),
-        )
-        for one in differences
-    ]
-    if rows:
-        ctx.show.table(("column", "in Hive", "here", "what differs", "state", "since"), rows, none="")
 
 
 def _raise_all(problems: list[FirnError], *, of: int, what: str) -> None:

@@ -91,7 +91,7 @@ def import_tables(  # noqa: PLR0913, PLR0917 -- its options are what people type
         dry_run=dry_run,
         overwrite=overwrite,
         refresh=refresh,
-        allow_locations=[*(allow or []), *([from_warehouse] if allow_source and from_warehouse else [])],
+        allow_locations=[*(allow or []), *([from_warehouse] if allow_source and from_warehouse else ())],
     )
     sources = {"warehouse": from_warehouse, "rest": from_rest, "hive": from_hive}
     _watch(ctx, name, _started(ctx, name, sources, options, resume), no_wait=no_wait)

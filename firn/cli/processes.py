@@ -12,12 +12,14 @@ from typing import Annotated
 
 import typer
 
+from firn import embedded
 from firn.cli.context import CliContext, command
 from firn.client import DEFAULT_URL, connect
 from firn.embedded.ports import METASTORE_PORT
 from firn.embedded.process import require_java
 from firn.embedded.pyspark_jars import require_pyspark
 from firn.embedded.python import python_module, require_server
+from firn.local import LocalFirn
 
 TEND_SECONDS = 1.0
 
@@ -41,8 +43,6 @@ def up(
     """Run server, Hive Metastore and an optimizer on this machine, until Ctrl-C."""
     require_server("firn up", extra="spark")
     require_pyspark("firn up")
-    from firn.local import LocalFirn  # noqa: PLC0415 -- its Thrift client takes half a second to import
-
     show = ctx.show
     with (
         until_told_to_stop() as stopping,
@@ -107,10 +107,8 @@ def metastore(
     """Run a real Hive Metastore on Derby, until Ctrl-C."""
     require_server("firn metastore", extra="spark")
     require_pyspark("firn metastore")
-    from firn.embedded.metastore import EmbeddedMetastore  # noqa: PLC0415 -- see up
-
     show = ctx.show
-    with until_told_to_stop() as stopping, EmbeddedMetastore(data_dir, port=port) as running:
+    with until_told_to_stop() as stopping, embedded.EmbeddedMetastore(data_dir, port=port) as running:
         facts = {"uri": running.uri, "data_dir": str(running.data_dir), "log": str(running.log)}
         show.emit(facts, lambda: show.line(f"Hive Metastore answers at {running.uri} (data in {running.data_dir})"))
         while not stopping.wait(TEND_SECONDS):

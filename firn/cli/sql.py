@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import firn.spark
 from firn.auto_sync import AutoSync
 from firn.cli.context import CliContext, command
 from firn.cli.show import Show
@@ -66,8 +67,6 @@ def _session(ctx: CliContext, *, master: str, memory: str) -> Iterator[SparkSess
         from py4j.protocol import Py4JError  # noqa: PLC0415
         from pyspark.errors import PySparkException  # noqa: PLC0415
         from pyspark.sql import SparkSession  # noqa: PLC0415
-
-        from firn.spark.sessions import configure  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise FirnError("PySpark is not installed", hint="pip install 'firn[spark]'") from error
     quiet: dict[str, bool | float | int | str | None] = {
@@ -75,7 +74,7 @@ def _session(ctx: CliContext, *, master: str, memory: str) -> Iterator[SparkSess
         "spark.driver.memory": memory,
         "spark.log.level": "ERROR",
     }
-    builder = configure(SparkSession.builder.appName("firn sql").master(master), ctx.client, catalogs=names)
+    builder = firn.spark.configure(SparkSession.builder.appName("firn sql").master(master), ctx.client, catalogs=names)
     ctx.show.note("starting Spark …")
     log = cache_dir() / "sql.log"
     try:
@@ -90,13 +89,10 @@ def _session(ctx: CliContext, *, master: str, memory: str) -> Iterator[SparkSess
 
 
 def _run(ctx: CliContext, spark: SparkSession, statement: str, limit: int, auto_sync: AutoSync) -> None:
-    from firn.spark.errors import reason  # noqa: PLC0415 -- as above
-    from firn.spark.statements import before_statement  # noqa: PLC0415
-
     show = ctx.show
     statement = statement.rstrip().rstrip(";")
     with show.progress("taking over what Hive has changed" if auto_sync is not AutoSync.NONE else "running"):
-        before_statement(spark, statement, auto_sync)
+        firn.spark.before_statement(spark, statement, auto_sync)
     try:
         with show.progress("running"):
             frame = spark.sql(statement)
@@ -108,15 +104,15 @@ def _run(ctx: CliContext, spark: SparkSession, statement: str, limit: int, auto_
                 hint=f"INSERT rows with new keys INTO {keyed}.base, or changes INTO {keyed}.change with _op 'U' or "
                 "'D'; in PySpark call firn.spark.upsert or firn.spark.delete",
             ) from error
-        raise FirnError(reason(error), hint="`firn sql` without a statement is a prompt to try things") from error
+        raise FirnError(
+            firn.spark.reason(error), hint="`firn sql` without a statement is a prompt to try things"
+        ) from error
     _print(show, frame, [tuple(row) for row in rows], limit)
 
 
 def _keyed_target(ctx: CliContext, spark: SparkSession, statement: str) -> str | None:
     """The keyed table that a failed statement tried to write to. Spark says only that it found no table to write to."""
-    from firn.spark.statements import written_table  # noqa: PLC0415 -- as above
-
-    target = written_table(spark, statement)
+    target = firn.spark.written_table(spark, statement)
     if target is None:
         return None
     name = join_name(target)

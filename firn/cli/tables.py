@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from firn.cli import blockers, health
 from firn.cli.columns import pairs, parse_columns
 from firn.cli.context import CliContext, command
 from firn.cli.dropped import add_to, list_dropped
@@ -15,7 +16,6 @@ from firn.cli.keys import key_facts
 from firn.cli.orphans import add_to as add_orphans_to
 from firn.cli.show import Show, moment, size
 from firn.cli.table_jobs import run_job
-from firn.cli.upkeep import add_to as add_upkeep
 from firn.errors import Invalid
 from firn.protocol.answers.tables import TableOut
 from firn.protocol.tables import Sort, TableKind
@@ -24,7 +24,8 @@ from firn.protocol.tasks.merge import MergeMode
 
 app = typer.Typer(help="Plain and keyed tables.", no_args_is_help=True)
 add_to(app)
-add_upkeep(app)
+health.add_to(app)
+blockers.add_to(app)
 add_orphans_to(app)
 add_keys_to(app)
 

@@ -52,28 +52,31 @@ def upgrade_hive(  # noqa: PLR0913 -- its options are what people type
     are_many = len(tables) > 1 or any(sign in tables[0] for sign in PATTERN)
     if unique and (dry_run or not keys or are_many):
         raise Invalid(
-            "--unique counts the keys of one table once it is upgraded",
-            hint="give one table, --primary-key and no --dry-run; of others `firn table check-keys` counts them",
+            "--unique checks the keys of one table after its upgrade",
+            hint="name one table and --primary-key, without --dry-run; `firn table check-keys` checks other tables",
         )
-    if are_many:
-        _upgrade_many(ctx, tables, keys, properties_of(subdirectories), dry_run=dry_run)
-        return
     key = keys.get(_full_name(ctx, tables[0]), keys.get(""))
-    columns = () if key is None else key.columns
-    if dry_run:
-        check_hive(ctx, tables, ",".join(columns), subdirectories)
-        return
-    sequence = None if key is None else key.sequence_field
-    started = ctx.client.hive.upgrade(
-        tables[0], primary_key=columns, sequence_field=sequence, properties=properties_of(subdirectories)
-    )
+    properties = properties_of(subdirectories)
+    if are_many:
+        _upgrade_many(ctx, tables, keys, properties, dry_run=dry_run)
+    elif dry_run:
+        check_hive(ctx, tables, ",".join(() if key is None else key.columns), subdirectories)
+    else:
+        ended = _upgrade_table(ctx, tables[0], key, properties)
+        if unique:
+            check_unique(ctx, tables[0], keep=keep)
+        else:
+            ctx.show.emit([ended.json_value()], lambda: None)
+
+
+def _upgrade_table(ctx: CliContext, table: str, key: Key | None, properties: Mapping[str, str]) -> OperationOut:
+    """Upgrade one table and wait for the end. A failed upgrade ends the command."""
+    columns, sequence = ((), None) if key is None else (key.columns, key.sequence_field)
+    started = ctx.client.hive.upgrade(table, primary_key=columns, sequence_field=sequence, properties=properties)
     ended = watch_operation(ctx, started)
     check_operation(ended)
-    ctx.show.note(f"upgraded {tables[0]}")
-    if unique:
-        check_unique(ctx, tables[0], keep=keep)
-        return
-    ctx.show.emit([ended.json_value()], lambda: None)
+    ctx.show.note(f"upgraded {table}")
+    return ended
 
 
 def _upgrade_many(

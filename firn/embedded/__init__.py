@@ -1,4 +1,24 @@
 """Parts of a data platform that Firn can start itself on one machine, each as a child process.
 
 For trying out, tests and small installations.  Nothing here outlives the process that started it.
+
+The metastore's Thrift client takes half a second to import, so `EmbeddedMetastore` loads its module on first use.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from firn.lazy_names import load_name
+
+if TYPE_CHECKING:
+    from firn.embedded.metastore import EmbeddedMetastore
+
+__all__ = ["EmbeddedMetastore"]
+
+_HOMES = {"firn.embedded.metastore": ("EmbeddedMetastore",)}
+
+
+def __getattr__(name: str) -> object:
+    """Load one of the names above from its module."""
+    return load_name(__name__, _HOMES, name)

@@ -10,13 +10,15 @@ are used, and fetching the jars does not wait for PySpark to be imported.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from firn.lazy_names import load_name
+
 if TYPE_CHECKING:
-    from firn.spark.errors import CommitRefused, NotKeyed, NotPublished, RowsRefused, WriteError, WriteUnknown
+    from firn.spark.errors import CommitRefused, NotKeyed, NotPublished, RowsRefused, WriteError, WriteUnknown, reason
     from firn.spark.reading import read
     from firn.spark.sessions import catalog_conf, configure, session, sql
+    from firn.spark.statements import before_statement, written_table
     from firn.spark.write import Written, delete, upsert
 
 __all__ = [
@@ -27,26 +29,35 @@ __all__ = [
     "WriteError",
     "WriteUnknown",
     "Written",
+    "before_statement",
     "catalog_conf",
     "configure",
     "delete",
     "read",
+    "reason",
     "session",
     "sql",
     "upsert",
+    "written_table",
 ]
 
 _HOMES = {
-    "firn.spark.errors": ("CommitRefused", "NotKeyed", "NotPublished", "RowsRefused", "WriteError", "WriteUnknown"),
+    "firn.spark.errors": (
+        "CommitRefused",
+        "NotKeyed",
+        "NotPublished",
+        "RowsRefused",
+        "WriteError",
+        "WriteUnknown",
+        "reason",
+    ),
     "firn.spark.reading": ("read",),
     "firn.spark.sessions": ("catalog_conf", "configure", "session", "sql"),
+    "firn.spark.statements": ("before_statement", "written_table"),
     "firn.spark.write": ("Written", "delete", "upsert"),
 }
 
 
 def __getattr__(name: str) -> object:
-    """One of the names above, from its module."""
-    for module, names in _HOMES.items():
-        if name in names:
-            return getattr(import_module(module), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """Load one of the names above from its module."""
+    return load_name(__name__, _HOMES, name)

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
-from catalog.files.change_packing import ChangeFile, Pack, pack_files
 from firn.protocol.leases import Outcome, Result
 from firn.protocol.tasks.files import CompactTask
-from optimizer.java import iterate
+from optimizer.bin_packing import ChosenPack, build_file_group, choose_packs, plan_file_groups
 from optimizer.job import OptimizerJob
 from optimizer.job_run import JobRun
 from optimizer.job_totals import JobTotals
@@ -28,7 +26,7 @@ def run(work: JobRun) -> Result:
     table = work.session.table(task.parts)
     totals = JobTotals.opened(work, table)
     work.keeper.stage("planning")
-    chosen = [] if table.currentSnapshot() is None else _chosen(work, task, table)
+    chosen = [] if table.currentSnapshot() is None else choose_packs(work, task, table)
     for is_pending in (False, True):
         side = [one for one in chosen if one.pack.is_pending is is_pending]
         if side:
@@ -48,44 +46,7 @@ def run(work: JobRun) -> Result:
     return Result(outcome=Outcome.COMMITTED, result=said)
 
 
-@dataclass(frozen=True)
-class _Chosen:
-    """A pack, the group that Iceberg's planner put its partition into, and the tasks that read its files."""
-
-    pack: Pack
-    group: Any
-    tasks: Sequence[Any]
-
-
-def _chosen(work: JobRun, task: CompactTask, table: Any) -> list[_Chosen]:
-    found: list[_Chosen] = []
-    for group in iterate(_planned(work, task, table).groups()):
-        tasks = list(group.fileScanTasks())
-        files = [
-            ChangeFile(index, one.file().fileSizeInBytes(), one.file().dataSequenceNumber())
-            for index, one in enumerate(tasks)
-        ]
-        made = pack_files(files, watermark=task.watermark, target_bytes=task.target_file_size, min_files=task.min_files)
-        wanted = (pack for pack in made if pack.is_pending or task.pack_merged)
-        found += [_Chosen(pack, group, [tasks[file.index] for file in pack.files]) for pack in wanted]
-    return found
-
-
-def _planned(work: JobRun, task: CompactTask, table: Any) -> Any:
-    """Every live file, grouped by partition."""
-    jvm = work.session.jvm
-    planner = jvm.org.apache.iceberg.actions.BinPackRewriteFilePlanner(
-        table, jvm.org.apache.iceberg.expressions.Expressions.alwaysTrue(), table.currentSnapshot().snapshotId(), True
-    )
-    options = jvm.java.util.HashMap()
-    options.put("rewrite-all", "true")
-    options.put("target-file-size-bytes", str(task.target_file_size))
-    options.put("max-file-group-size-bytes", str(2**62))
-    planner.init(options)
-    return planner.plan()
-
-
-def _pack(work: JobRun, task: CompactTask, table: Any, side: Sequence[_Chosen]) -> None:
+def _pack(work: JobRun, task: CompactTask, table: Any, side: Sequence[ChosenPack]) -> None:
     """Write one side's packs and commit them. What was written is deleted if no commit was asked for."""
     jvm = work.session.jvm
     refresh_checked(work, table, task.parts)
@@ -94,7 +55,7 @@ def _pack(work: JobRun, task: CompactTask, table: Any, side: Sequence[_Chosen]) 
     action.snapshotProperty("firn.job-id", work.lease.job_id)
     action.init(table.currentSnapshot().snapshotId())
     manager = action.commitManager(_numbered(table, max(one.pack.number for one in side)))
-    plan = _planned(work, task, table)
+    plan = plan_file_groups(work, task, table)
     written = jvm.java.util.HashSet()
 
     def abort() -> None:
@@ -104,21 +65,9 @@ def _pack(work: JobRun, task: CompactTask, table: Any, side: Sequence[_Chosen]) 
     with ExitStack() as unwritten:
         unwritten.callback(abort)
         for one in side:
-            written.add(action.rewriteFiles(plan, _group(work, task, one)))
+            written.add(action.rewriteFiles(plan, build_file_group(work, task, one)))
         unwritten.pop_all()
     work.commit(lambda: manager.commitOrClean(written), unless_asked=abort)
-
-
-def _group(work: JobRun, task: CompactTask, one: _Chosen) -> Any:
-    """Read in one piece, or it would be written in several."""
-    tasks = work.session.jvm.java.util.ArrayList()
-    for scan in one.tasks:
-        tasks.add(scan)
-    whole = max(2 * task.target_file_size, 2 * one.pack.bytes)
-    group = one.group
-    return work.session.jvm.org.apache.iceberg.actions.RewriteFileGroup(
-        group.info(), tasks, group.outputSpecId(), whole, whole, 1
-    )
 
 
 def _numbered(table: Any, number: int) -> int:

@@ -21,10 +21,10 @@ from catalog.ports.store import UnitOfWork
 from catalog.removal.drop import is_protected
 from catalog.tables.relation import Relation, TableStats
 from firn.protocol.answers.tables import NextOut, PredictedOut, StoreOut, TableColumnOut, TableOut
+from server.api.blockers import build_table_blocker_out
 from server.api.jobs import build_job_out
 from server.api.key_views import build_keys_out
 from server.api.table_views import describe_layout, describe_relation, format_snapshot_id
-from server.api.upkeep import build_table_blocker_out
 from server.service.commit.commit_target import load_metadata
 from server.service.planning.planner import find_planned_relation, load_facts, load_past_jobs
 from server.service.services import Services

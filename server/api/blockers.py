@@ -1,4 +1,4 @@
-"""The health of a table, and its blockers, which keep jobs from it for a while."""
+"""The blockers of a table, which keep jobs from it for a while."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pydantic import AwareDatetime
 from catalog.jobs.blocker import Blocker, BlockerId
 from catalog.jobs.job import JobKind
 from firn.protocol.answers.blockers import TableBlockerOut
-from firn.protocol.answers.health import TableHealthOut
 from firn.protocol.base import Request as In
 from server.api.deps import CatalogDep, ServicesDep, TableDep
 from server.api.errors import refusals
@@ -25,17 +24,6 @@ class BlockerIn(In):
     reason: str
     until: AwareDatetime
     kinds: list[JobKind] = []
-
-
-@router.get("/health", summary="Score a table's health", responses=refusals(404))
-def show_health(
-    services: ServicesDep, catalog: CatalogDep, table: TableDep, *, measure: Annotated[bool, Query()] = False
-) -> TableHealthOut:
-    """Score a table's health and show what takes points.
-
-    With `measure` the server also reads the manifests, to see how evenly the partitions are filled.
-    """
-    return TableHealthOut.model_validate(services.health.score(catalog, table, measure_skew=measure))
 
 
 @router.get("/blockers", summary="List blockers", responses=refusals(404))

@@ -1,0 +1,64 @@
+"""`firn table block`, `unblock` and `blockers`: pausing the optimization of a table."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+from firn.cli.context import CliContext, command
+from firn.cli.durations import duration_ms
+from firn.cli.show import moment
+from firn.errors import Invalid
+from firn.protocol.answers.blockers import TableBlockerOut
+
+TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="NAMESPACE.TABLE or CATALOG.NAMESPACE.TABLE")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make these commands of `firn table`."""
+    command(app, "block")(block_table)
+    command(app, "unblock")(unblock_table)
+    command(app, "blockers")(list_blockers)
+
+
+def block_table(
+    ctx: CliContext,
+    table: TableArg,
+    lasts: Annotated[str, typer.Option("--for", help="How long, such as '2 h'; 30 d at most.")],
+    reason: Annotated[str, typer.Option(help="What it waits for: others read it.")],
+    kind: Annotated[list[str] | None, typer.Option(help="Only jobs of this kind; may be repeated.")] = None,
+) -> None:
+    """Pause optimization of a table for a while. A running job continues."""
+    milliseconds = duration_ms(lasts)
+    if milliseconds is None or milliseconds > timedelta(days=365).total_seconds() * 1000:
+        raise Invalid(f"--for {lasts!r} is too long", hint="30 d is the most")
+    until = datetime.now(UTC) + timedelta(milliseconds=milliseconds)
+    blocker = ctx.client.tables[table].block(reason, until=until, kinds=kind or ())
+    ctx.show.emit(blocker.json_value(), lambda: ctx.show.line(f"{table} is blocked until {moment(blocker.until)}"))
+
+
+def unblock_table(
+    ctx: CliContext,
+    table: TableArg,
+    id: Annotated[UUID | None, typer.Option(help="Only this blocker; else all of them.")] = None,
+) -> None:
+    """Resume optimization of a table."""
+    ctx.client.tables[table].unblock(id)
+    ctx.show.emit({"unblocked": table}, lambda: ctx.show.line(f"lifted what blocked {table}"))
+
+
+def list_blockers(ctx: CliContext, table: TableArg) -> None:
+    """List the blockers that pause optimization of a table."""
+    show, blockers = ctx.show, ctx.client.tables[table].blockers()
+    rows = [_describe(blocker) for blocker in blockers]
+    columns = ("until", "by", "kinds", "reason", "id")
+    show.emit(
+        [blocker.json_value() for blocker in blockers], lambda: show.table(columns, rows, none="nothing blocks it")
+    )
+
+
+def _describe(blocker: TableBlockerOut) -> tuple[str | None, ...]:
+    return moment(blocker.until), blocker.set_by, ", ".join(blocker.kinds) or "all", blocker.reason, str(blocker.id)

@@ -1,0 +1,52 @@
+"""The report of an upgrade check, and the column differences of an upgraded table, as tables of the terminal."""
+
+from __future__ import annotations
+
+from firn.cli.context import CliContext
+from firn.cli.show import Show, moment, size
+from firn.transport import Json
+
+_WORST_FIRST = ("blocked", "warn", "ok")
+
+
+def show_report(ctx: CliContext, report: Json) -> None:
+    show = ctx.show
+    show.facts(
+        {
+            "table": report["table"],
+            "becomes": report["target"],
+            "format": report["format"],
+            "location": report["location"],
+            "partitions": report["partitions"],
+            "files": f"{report['files']:,} ({size(report['bytes'])})",
+            "could be keys": report["primary_key_candidates"] or None,
+            "verdict": "can be upgraded" if report["eligible"] else "blocked",
+        }
+    )
+    show_checks(show, report["checks"])
+    show_column_differences(ctx, report["column_differences"])
+
+
+def show_checks(show: Show, checks: list[Json]) -> None:
+    """Show each check on a line, the worst first, and its advice on the next line."""
+    for one in sorted(checks, key=lambda check: _WORST_FIRST.index(check["status"])):
+        show.line(f"{one['status']:<8}{one['message']}")
+        if one["advice"]:
+            show.line(f"        {one['advice']}")
+
+
+def show_column_differences(ctx: CliContext, differences: list[Json]) -> None:
+    """Show each column that differs, with both types, and the policy or person that decides."""
+    rows = [
+        (
+            one["column"],
+            one["hive"] or "none",
+            one["here"] or "none",
+            one["what"],
+            f"{'to be decided' if one['is_conflict'] else 'not in Hive so far'}: {one['decided_by']}",
+            moment(one["since"]),
+        )
+        for one in differences
+    ]
+    if rows:
+        ctx.show.table(("column", "in Hive", "here", "what differs", "state", "since"), rows, none="")

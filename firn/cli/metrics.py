@@ -1,0 +1,69 @@
+"""`firn table metrics`: what engines reported of their scans and commits."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from firn.cli.context import CliContext, command
+from firn.cli.show import moment, size
+from firn.cli.tables import Limit, TableArg
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make this a command of `firn table`."""
+    command(app, "metrics")(show_metrics)
+
+
+_SCAN_FIGURES = {
+    "planning": "total-planning-duration",
+    "files": "result-data-files",
+    "bytes": "total-file-size-in-bytes",
+    "deletes": "result-delete-files",
+    "manifests": "scanned-data-manifests",
+    "skipped": "skipped-data-files",
+}
+
+_COMMIT_FIGURES = {
+    "took": "total-duration",
+    "attempts": "attempts",
+    "files added": "added-data-files",
+    "rows added": "added-records",
+    "files removed": "removed-data-files",
+    "rows removed": "removed-records",
+}
+
+
+def _figure(figures: Any, name: str) -> str | None:
+    value = figures.get(name)
+    if value is None:
+        return None
+    if "duration" in name:
+        return f"{value:,.0f} ms"
+    return size(value) if "bytes" in name else f"{value:,.0f}"
+
+
+def show_metrics(
+    ctx: CliContext,
+    table: TableArg,
+    limit: Limit = 50,
+    *,
+    commits: Annotated[bool, typer.Option("--commits", help="Reports of commits instead of scans.")] = False,
+) -> None:
+    """List what engines reported of their scans: when, who, how many files and how long planning took; newest first."""
+    show, kind = ctx.show, "commit-report" if commits else "scan-report"
+    reports = show.first(ctx.client.tables[table].metrics(limit + 1, kind=kind), limit)
+    figures = _COMMIT_FIGURES if commits else _SCAN_FIGURES
+    rows = [
+        (
+            moment(report["at"]),
+            report["principal"],
+            report["engine"],
+            report["snapshot_id"],
+            *(_figure(report["figures"], name) for name in figures.values()),
+        )
+        for report in reports
+    ]
+    columns = ("when", "who", "engine", "snapshot", *figures)
+    show.emit(reports, lambda: show.table(columns, rows, none="no engine has reported anything of it lately"))
