@@ -16,26 +16,37 @@ from firn.cli.show import moment
 from firn.errors import Invalid
 from firn.transport import Json
 
-tokens = typer.Typer(help="Access tokens.", no_args_is_help=True)
-roles = typer.Typer(help="Roles: names for privileges, given to users and services.", no_args_is_help=True)
+RoleArg = Annotated[str, typer.Argument(metavar="ROLE", help="Name of the role.")]
+
+tokens = typer.Typer(help="Create, list and revoke access tokens.", no_args_is_help=True)
+roles = typer.Typer(help="Manage roles, which give privileges to users and services.", no_args_is_help=True)
 
 Scope = Annotated[
-    str, typer.Option("--on", metavar="SCOPE", help="server, catalog:C, namespace:C.NS or table:C.NS.TABLE")
+    str,
+    typer.Option(
+        "--on", metavar="SCOPE", help="Object of the privileges: server, catalog:C, namespace:C.NS or table:C.NS.TABLE."
+    ),
 ]
-Privileges = Annotated[str, typer.Argument(help="list, read, write, create, drop, maintain, grant; or several: a,b")]
+Privileges = Annotated[
+    str, typer.Argument(help="Privileges, separated by commas: list, read, write, create, drop, maintain, grant.")
+]
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
 
 @command(tokens, "create")
 def create_token(
     ctx: CliContext,
-    name: Annotated[str, typer.Argument(help="What it is for.")],
-    owner: Annotated[str | None, typer.Option(help="Whose it is to be; for administrators.")] = None,
-    role: Annotated[list[str] | None, typer.Option(help="Only these of the owner's roles.")] = None,
-    in_catalog: Annotated[list[str] | None, typer.Option(help="Only in these catalogs.")] = None,
+    name: Annotated[str, typer.Argument(help="Name of the token: its purpose.")],
+    owner: Annotated[str | None, typer.Option(help="Owner of the token; for administrators.")] = None,
+    role: Annotated[
+        list[str] | None, typer.Option(help="Restrict the token to this role of its owner; may be repeated.")
+    ] = None,
+    in_catalog: Annotated[
+        list[str] | None, typer.Option(help="Restrict the token to this catalog; may be repeated.")
+    ] = None,
     expires_in: Annotated[str | None, typer.Option(help="Lifetime: 30m, 12h, 90d.")] = None,
 ) -> None:
-    """Make a token; it is printed this once."""
+    """Create a token. It is printed only once."""
     made = ctx.client.access.create_token(
         name, owner=owner, roles=role or None, catalogs=in_catalog or None, expires_in=duration(expires_in)
     )
@@ -51,7 +62,9 @@ def create_token(
 @command(tokens, "list")
 def list_tokens(
     ctx: CliContext,
-    owner: Annotated[str | None, typer.Option(help="Whose; * is everybody's, for administrators.")] = None,
+    owner: Annotated[
+        str | None, typer.Option(help="List only tokens of this owner; * lists all, for administrators.")
+    ] = None,
 ) -> None:
     """List tokens."""
     show, found = ctx.show, list(ctx.client.access.tokens(owner, kind="bearer"))
@@ -64,9 +77,9 @@ def list_tokens(
 
 @command(tokens, "revoke")
 def revoke_token(
-    ctx: CliContext, token_id: Annotated[str, typer.Argument(help="As `firn token list` shows it.")]
+    ctx: CliContext, token_id: Annotated[str, typer.Argument(help="Id of the token, as `firn token list` shows it.")]
 ) -> None:
-    """End a token at once."""
+    """Revoke a token at once."""
     show = ctx.show
     ctx.client.access.revoke_token(token_id)
     show.emit({"revoked": token_id}, lambda: show.line(f"revoked token {token_id}"))
@@ -74,33 +87,35 @@ def revoke_token(
 
 @tokens.command("reset-admin")
 def reset_admin(
-    data_dir: Annotated[Path | None, typer.Option(help="The server's data directory.")] = None,
-    config: Annotated[Path | None, typer.Option(help="The server's settings.")] = None,
-    database_url: Annotated[str | None, typer.Option(help="The server's database.")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Data directory of the server.")] = None,
+    config: Annotated[Path | None, typer.Option(help="TOML file with the server's settings.")] = None,
+    database_url: Annotated[str | None, typer.Option(help="SQLAlchemy URL of the server's database.")] = None,
 ) -> None:
-    """On the server's machine: print a new token for the administrator `admin`; all others of theirs end."""
+    """Create a new token for the administrator `admin`, and revoke the old ones. Runs on the server's machine."""
     flags = {"--data-dir": data_dir, "--config": config, "--database-url": database_url}
     become_server(flags, "--reset-admin-token", needed_by="firn token reset-admin")
 
 
 @command(roles, "create")
-def create_role(ctx: CliContext, name: str, description: Annotated[str, typer.Option(help="For people.")] = "") -> None:
-    """Create a role that gives nothing yet."""
+def create_role(
+    ctx: CliContext, name: RoleArg, description: Annotated[str, typer.Option(help="Description, which users see.")] = ""
+) -> None:
+    """Create a role without privileges."""
     show, made = ctx.show, ctx.client.access.create_role(name, description)
     show.emit(made, lambda: show.line(f"created role {name}; grant it something with `firn role grant {name} …`"))
 
 
 @command(roles, "list")
 def list_roles(ctx: CliContext) -> None:
-    """List roles: all of them if you may grant something, else your own."""
+    """List roles: all roles if you may grant privileges, else your own."""
     show, found = ctx.show, ctx.client.access.roles()
     rows = [(one["name"], one["description"], "; ".join(map(_granted, one["grants"]))) for one in found]
     show.emit(found, lambda: show.table(("role", "description", "grants"), rows, none="no roles"))
 
 
 @command(roles, "show")
-def show_role(ctx: CliContext, name: str) -> None:
-    """Show a role, what it is granted, and if you may give it, who has it."""
+def show_role(ctx: CliContext, name: RoleArg) -> None:
+    """Show a role and its privileges; also its members, if you may assign it."""
     show, found = ctx.show, ctx.client.access.role(name)
     facts = {
         "role": found["name"],
@@ -122,36 +137,40 @@ def _members(names: list[str] | None) -> str:
 
 
 @command(roles, "grant")
-def grant(ctx: CliContext, name: str, privileges: Privileges, on: Scope) -> None:
-    """Grant a role privileges on something, and on all that lies in it."""
+def grant(ctx: CliContext, name: RoleArg, privileges: Privileges, on: Scope) -> None:
+    """Grant a role privileges on the server, a catalog, a namespace or a table, and all in it."""
     show, changed = ctx.show, ctx.client.access.grant(name, privileges.split(","), **scope(on))
     show.emit(changed, lambda: show.line(f"{name} may {privileges} on {on}"))
 
 
 @command(roles, "revoke")
-def revoke(ctx: CliContext, name: str, privileges: Privileges, on: Scope) -> None:
-    """Revoke privileges that were granted on exactly this."""
+def revoke(ctx: CliContext, name: RoleArg, privileges: Privileges, on: Scope) -> None:
+    """Revoke privileges that were granted on this object itself."""
     show, changed = ctx.show, ctx.client.access.revoke(name, privileges.split(","), **scope(on))
     show.emit(changed, lambda: show.line(f"{name} lost {privileges} on {on}"))
 
 
 @command(roles, "assign")
-def assign(ctx: CliContext, name: str, to: Annotated[str, typer.Argument(help="A user or service.")]) -> None:
-    """Give a user or service a role."""
+def assign(
+    ctx: CliContext, name: RoleArg, to: Annotated[str, typer.Argument(help="Name of the user or service.")]
+) -> None:
+    """Assign a role to a user or service."""
     show, changed = ctx.show, ctx.client.access.assign(name, to)
     show.emit(changed, lambda: show.line(f"{to} has the role {name}"))
 
 
 @command(roles, "unassign")
-def unassign(ctx: CliContext, name: str, of: Annotated[str, typer.Argument(help="A user or service.")]) -> None:
-    """Take a role from a user or service."""
+def unassign(
+    ctx: CliContext, name: RoleArg, of: Annotated[str, typer.Argument(help="Name of the user or service.")]
+) -> None:
+    """Remove a role from a user or service."""
     show, changed = ctx.show, ctx.client.access.unassign(name, of)
     show.emit(changed, lambda: show.line(f"{of} has the role {name} no more"))
 
 
 @command(roles, "drop")
-def drop_role(ctx: CliContext, name: str) -> None:
-    """Drop a role, and take it from all who have it."""
+def drop_role(ctx: CliContext, name: RoleArg) -> None:
+    """Drop a role. Its members lose it."""
     show = ctx.show
     ctx.client.access.drop_role(name)
     show.emit({"dropped": name}, lambda: show.line(f"dropped role {name}"))
@@ -159,15 +178,20 @@ def drop_role(ctx: CliContext, name: str) -> None:
 
 def audit(
     ctx: CliContext,
-    by: Annotated[str | None, typer.Option(help="Of this user or service.")] = None,
+    by: Annotated[str | None, typer.Option(help="Only requests of this user or service.")] = None,
     target: Annotated[
-        str | None, typer.Option(help="CATALOG.NAMESPACE.TABLE or what it lies in; or role NAME.")
+        str | None,
+        typer.Option(help="Only requests about this object, such as lake.db.orders, or `role NAME`."),
     ] = None,
-    verdict: Annotated[str | None, typer.Option(help="allowed, forbidden, hidden, unauthenticated")] = None,
-    changes: Annotated[bool | None, typer.Option("--changes/--reads", help="Show only these.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many.")] = 50,
+    verdict: Annotated[
+        str | None, typer.Option(help="Only this verdict: allowed, forbidden, hidden or unauthenticated.")
+    ] = None,
+    changes: Annotated[
+        bool | None, typer.Option("--changes/--reads", help="Only requests that change something, or only others.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="The number of entries to show.")] = 50,
 ) -> None:
-    """List requests and what was decided about them, newest first."""
+    """List the audit log, newest first: requests, and whether they were allowed."""
     filters = {"principal": by, "target": target, "verdict": verdict, "changes": changes}
     show, found = ctx.show, ctx.client.access.audit(filters, limit=limit)
     rows = [
@@ -183,7 +207,7 @@ def _on(entry: Mapping[str, Any]) -> str:
 
 
 def who_am_i(ctx: CliContext) -> None:
-    """Say who the token is of, and what it may do."""
+    """Show the owner of the token and its privileges."""
     show, me = ctx.show, ctx.client.access.me()
 
     def people() -> None:

@@ -35,7 +35,7 @@ INTERRUPTED = 130
 
 app = typer.Typer(
     name="firn",
-    help="Tables that keep themselves healthy. Start everything on this machine with `firn up`.",
+    help="Manage Iceberg and Hive tables that keep themselves healthy. `firn up` starts everything on this machine.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,

@@ -27,9 +27,9 @@ def add_to(app: typer.Typer) -> None:
 def block_table(
     ctx: CliContext,
     table: TableArg,
-    lasts: Annotated[str, typer.Option("--for", help="How long, such as '2 h'; 30 d at most.")],
-    reason: Annotated[str, typer.Option(help="What it waits for: others read it.")],
-    kind: Annotated[list[str] | None, typer.Option(help="Only jobs of this kind; may be repeated.")] = None,
+    lasts: Annotated[str, typer.Option("--for", help="Duration, such as '2 h'; 30 d at most.")],
+    reason: Annotated[str, typer.Option(help="Reason, which other users see.")],
+    kind: Annotated[list[str] | None, typer.Option(help="Block only jobs of this kind; may be repeated.")] = None,
 ) -> None:
     """Pause optimization of a table for a while. A running job continues."""
     milliseconds = duration_ms(lasts)
@@ -43,7 +43,7 @@ def block_table(
 def unblock_table(
     ctx: CliContext,
     table: TableArg,
-    id: Annotated[UUID | None, typer.Option(help="Only this blocker; else all of them.")] = None,
+    id: Annotated[UUID | None, typer.Option(help="Id of one blocker (default: all blockers of the table).")] = None,
 ) -> None:
     """Resume optimization of a table."""
     ctx.client.tables[table].unblock(id)

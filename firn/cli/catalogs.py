@@ -11,14 +11,18 @@ from firn.cli.columns import pairs
 from firn.cli.context import CliContext, command
 from firn.protocol.answers.catalogs import CatalogOut
 
-app = typer.Typer(help="Catalogs: named warehouses, each optionally linked to a Hive Metastore.", no_args_is_help=True)
+CatalogArg = Annotated[str, typer.Argument(metavar="CATALOG", help="Name of the catalog.")]
+
+app = typer.Typer(
+    help="Manage catalogs: warehouses with a name, each optionally linked to a Hive Metastore.", no_args_is_help=True
+)
 
 
 @command(app, "create")
 def create_catalog(
     ctx: CliContext,
-    name: Annotated[str, typer.Argument(help="What engines will call it.")],
-    warehouse: Annotated[str, typer.Option(help="Where its tables go: file:///…, s3://…, hdfs://…")],
+    name: Annotated[str, typer.Argument(help="Name of the catalog, as engines use it.")],
+    warehouse: Annotated[str, typer.Option(help="Location of its tables: file:///…, s3://…, hdfs://…")],
     metastore: Annotated[str | None, typer.Option(help="Hive Metastore to link: thrift://HOST:PORT.")] = None,
     property: Annotated[
         list[str] | None, typer.Option(help="KEY=VALUE, such as 'firn.drop.retention=30 d'; may be repeated.")
@@ -42,8 +46,8 @@ def list_catalogs(ctx: CliContext) -> None:
 
 
 @command(app, "show")
-def show_catalog(ctx: CliContext, name: str) -> None:
-    """Show a catalog and what engines are told to find it."""
+def show_catalog(ctx: CliContext, name: CatalogArg) -> None:
+    """Show a catalog and the settings that engines need."""
     show, found = ctx.show, ctx.client.catalogs.get(name)
     show.emit(found.json_value(), lambda: show.facts(_facts(found, ctx.client.url)))
 
@@ -51,13 +55,16 @@ def show_catalog(ctx: CliContext, name: str) -> None:
 @command(app, "set")
 def set_properties(
     ctx: CliContext,
-    name: str,
+    name: CatalogArg,
     properties: Annotated[
         list[str],
-        typer.Argument(metavar="KEY=VALUE…", help="Such as 'firn.drop.retention=30 d'; an empty value removes."),
+        typer.Argument(
+            metavar="KEY=VALUE…",
+            help="KEY=VALUE, such as 'firn.drop.retention=30 d'. An empty value removes the property.",
+        ),
     ],
 ) -> None:
-    """Set a catalog's properties."""
+    """Set or remove properties of a catalog."""
     show, given = ctx.show, pairs(properties)
     removed = [key for key, value in given.items() if not value]
     changed = ctx.client.catalogs.set_properties(name, {key: one for key, one in given.items() if one}, removed)
@@ -68,12 +75,12 @@ def set_properties(
 @command(app, "allow")
 def allow_location(
     ctx: CliContext,
-    name: str,
-    location: Annotated[str, typer.Argument(help="Such as s3://bucket/landing: tables and files may lie in it.")],
+    name: CatalogArg,
+    location: Annotated[str, typer.Argument(help="The location to allow, such as s3://bucket/landing.")],
 ) -> None:
-    """Let tables of a catalog, and files that they name, lie in a location besides its warehouse.
+    """Allow tables of a catalog, and their files, in a location outside of its warehouse.
 
-    Whoever may create or write tables of this catalog can then have any file there read: allow no more than is needed.
+    Users who may create or write tables of this catalog can then read every file there: allow no more than needed.
     """
     show = ctx.show
     changed = ctx.client.catalogs.allow(name, location)
@@ -88,13 +95,13 @@ def allow_location(
 @command(app, "drop")
 def drop_catalog(
     ctx: CliContext,
-    name: str,
+    name: CatalogArg,
     *,
     forget_dropped: Annotated[
-        bool, typer.Option("--forget-dropped", help="Also when dropped tables could still be brought back.")
+        bool, typer.Option("--forget-dropped", help="Drop it even if dropped tables could still be restored.")
     ] = False,
 ) -> None:
-    """Forget an empty catalog; its warehouse stays."""
+    """Drop an empty catalog. The files of its warehouse stay."""
     show = ctx.show
     ctx.client.catalogs.drop(name, forget_dropped=forget_dropped)
     show.emit({"dropped": name}, lambda: show.line(f"dropped catalog {name}; its warehouse is untouched"))

@@ -33,7 +33,7 @@ Token = Annotated[
 Catalog = Annotated[
     str,
     typer.Option(
-        envvar="FIRN_CATALOG", metavar="CATALOG", help="Of names that do not say theirs.", rich_help_panel=_PANEL
+        envvar="FIRN_CATALOG", metavar="CATALOG", help="Catalog of names that name none.", rich_help_panel=_PANEL
     ),
 ]
 Timeout = Annotated[
@@ -41,7 +41,7 @@ Timeout = Annotated[
     typer.Option(
         min=0,
         metavar="SECONDS",
-        help="Wait no longer; what goes on then ends the command with 3 (default: wait until it ends).",
+        help="Stop waiting then and exit with 3; the work continues (default: wait for the end).",
         rich_help_panel=_PANEL,
     ),
 ]

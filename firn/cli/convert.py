@@ -24,17 +24,23 @@ def convert_hive(
     ctx: CliContext,
     table: Annotated[str, typer.Argument(metavar="TABLE", help="DATABASE.TABLE")],
     name: Annotated[
-        str | None, typer.Option("--as", metavar="NAME", help="NAMESPACE.TABLE of the new table; else Hive's name.")
+        str | None,
+        typer.Option("--as", metavar="NAME", help="NAMESPACE.TABLE of the new table (default: the name in Hive)."),
     ] = None,
     *,
     primary_key: Annotated[
-        str, typer.Option("--primary-key", "--key", help="Makes it a keyed table: columns, separated by commas.")
+        str,
+        typer.Option(
+            "--primary-key", "--key", help="Key columns, separated by commas. The new table is then a keyed table."
+        ),
     ] = "",
-    sequence_field: Annotated[str | None, typer.Option(help="Says which row of a key is newer.")] = None,
-    unique: Annotated[bool, typer.Option(help="Whether a key that occurs more than once stops it.")] = True,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be read; changes nothing.")] = False,
+    sequence_field: Annotated[str | None, typer.Option(help="Column that decides which row of a key is newer.")] = None,
+    unique: Annotated[bool, typer.Option(help="Fail if a key repeats.")] = True,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the rows and files to read, and change nothing.")
+    ] = False,
 ) -> None:
-    """Make a table of a text, CSV or JSON table's rows by a REWRITE: Spark reads all of them and writes them anew."""
+    """Convert a text, CSV or JSON table: Spark reads all rows and writes them into a new table."""
     show, key = ctx.show, names(primary_key)
     if dry_run:
         found = ctx.client.hive.would_convert(table, name=name, primary_key=key, sequence_field=sequence_field)

@@ -12,8 +12,10 @@ from firn.cli.show import moment
 from firn.protocol.answers.dropped import DropOut, DroppedOut, UndropOut
 
 TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="NAMESPACE.TABLE or CATALOG.NAMESPACE.TABLE")]
-EntryId = Annotated[UUID | None, typer.Option("--id", help="Of several of that name, this one; else the newest.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, do nothing.")]
+EntryId = Annotated[
+    UUID | None, typer.Option("--id", help="Id of the dropped table, if several had this name (default: the newest).")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what the command would do, and change nothing.")]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -42,9 +44,11 @@ def drop_table(
     ctx: CliContext,
     table: TableArg,
     *,
-    purge: Annotated[bool, typer.Option("--purge", help="Delete its files once it is kept no longer.")] = False,
+    purge: Annotated[
+        bool, typer.Option("--purge", help="Delete its files when the retention of dropped tables ends.")
+    ] = False,
 ) -> None:
-    """Drop a table with its stores, or a view; `firn table undrop` brings it back while the catalog keeps it."""
+    """Drop a table or view. `firn table undrop` restores it while the catalog keeps it."""
     show, handle = ctx.show, ctx.client.tables[table]
     done = handle.drop(purge=purge)
     show.emit({"dropped": str(handle.name), **done.json_value()}, lambda: show.line(_dropped(str(handle.name), done)))
@@ -54,11 +58,11 @@ def undrop_table(
     ctx: CliContext,
     table: TableArg,
     id: EntryId = None,
-    to: Annotated[str | None, typer.Option(help="Another name, when its own is taken: NAMESPACE.TABLE.")] = None,
+    to: Annotated[str | None, typer.Option(help="New name, if the old one is taken: NAMESPACE.TABLE.")] = None,
     *,
     dry_run: DryRun = False,
 ) -> None:
-    """Bring back a dropped table, keyed table or view with its history."""
+    """Restore a dropped table or view with its history."""
     catalog = ctx.client.name(table).catalog
     done = ctx.client.dropped.undrop(catalog, _entry(ctx, table, id), to=to, dry_run=dry_run)
     tell_undropped(ctx, done, dry_run=dry_run)
@@ -69,11 +73,13 @@ def purge_table(
     table: TableArg,
     id: EntryId = None,
     *,
-    keep_files: Annotated[bool, typer.Option("--keep-files", help="Only take it off the list.")] = False,
+    keep_files: Annotated[
+        bool, typer.Option("--keep-files", help="Remove it from the list of dropped tables, and keep its files.")
+    ] = False,
     dry_run: DryRun = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
-    """Delete the files of a table that was dropped, without waiting for the end of its time. There is no way back."""
+    """Delete the files of a dropped table now. This cannot be undone."""
     show, name = ctx.show, ctx.client.name(table)
     entry_id = _entry(ctx, table, id)
     if not (dry_run or yes or show.json):
@@ -87,12 +93,12 @@ def purge_table(
 
 
 def protect_table(ctx: CliContext, table: TableArg) -> None:
-    """Let nobody drop a table, from no engine, until `firn table unprotect`."""
+    """Protect a table against being dropped, from every engine."""
     _protect(ctx, table, protected=True)
 
 
 def unprotect_table(ctx: CliContext, table: TableArg) -> None:
-    """Let a table be dropped again."""
+    """Lift the protection of a table."""
     _protect(ctx, table, protected=False)
 
 

@@ -10,13 +10,16 @@ from firn.cli.context import CliContext, command
 from firn.cli.show import moment
 from firn.transport import Json
 
-app = typer.Typer(help="Groups of optimizers.", no_args_is_help=True)
+app = typer.Typer(help="Manage groups of optimizers.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help="The group's name.")]
-Description = Annotated[str | None, typer.Option(help="For people.")]
-Reserved = Annotated[int | None, typer.Option(min=0, help="Slots that long jobs leave to short ones.")]
+Name = Annotated[str, typer.Argument(help="Name of the group.")]
+Description = Annotated[str | None, typer.Option(help="Description, which users see.")]
+Reserved = Annotated[int | None, typer.Option(min=0, help="Number of slots that only short jobs may use.")]
 Quota = Annotated[
-    float | None, typer.Option(min=0, max=1, help="Share of an hour from which on a catalog stands back; 1: never.")
+    float | None,
+    typer.Option(
+        min=0, max=1, help="Share of an hour's work after which a catalog's jobs wait for others; 1 sets no limit."
+    ),
 ]
 
 
@@ -46,7 +49,7 @@ def create_group(
     reserved_slots: Reserved = None,
     catalog_quota: Quota = None,
 ) -> None:
-    """Create a group; tables come into it by the policy firn.optimize.group."""
+    """Create a group. The policy firn.optimize.group assigns tables to it."""
     _shown(ctx, ctx.client.groups.create(name, **_given(description, reserved_slots, catalog_quota)))
 
 
@@ -58,7 +61,7 @@ def set_group(
     reserved_slots: Reserved = None,
     catalog_quota: Quota = None,
 ) -> None:
-    """Change what is given; the rest stays."""
+    """Change settings of a group. Options that are not given stay as they are."""
     _shown(ctx, ctx.client.groups.set(name, **_given(description, reserved_slots, catalog_quota)))
 
 
@@ -66,15 +69,20 @@ def set_group(
 def launch(
     ctx: CliContext,
     name: Name,
-    kind: Annotated[str | None, typer.Option(help="none, local or spark-submit.")] = None,
+    kind: Annotated[str | None, typer.Option(help="How the server starts them: none, local or spark-submit.")] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Such as memory=4g, master=yarn, idle_seconds=60; may be repeated."),
+        typer.Option("--set", help="KEY=VALUE, such as memory=4g, master=yarn or idle_seconds=60; may be repeated."),
     ] = None,
-    conf: Annotated[list[str] | None, typer.Option(help="KEY=VALUE of Spark; may be repeated, replaces all.")] = None,
-    env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE; may be repeated, replaces all.")] = None,
+    conf: Annotated[
+        list[str] | None, typer.Option(help="KEY=VALUE of Spark; may be repeated. Replaces all earlier ones.")
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(help="Environment variable NAME=VALUE; may be repeated. Replaces all earlier ones."),
+    ] = None,
 ) -> None:
-    """Show how the group's optimizers are started, and change what is given; the rest stays."""
+    """Show or change how the server starts the optimizers of a group."""
     changes: dict[str, Json] = {} if kind is None else {"kind": kind}
     for key, value in _pairs(settings or []).items():
         number = int(value) if value.isdecimal() else value
@@ -94,16 +102,16 @@ def launch(
 def scale(
     ctx: CliContext,
     name: Name,
-    minimum: Annotated[int, typer.Option("--min", min=0, help="Optimizers at least.")],
-    maximum: Annotated[int, typer.Option("--max", min=0, help="Optimizers at most.")],
+    minimum: Annotated[int, typer.Option("--min", min=0, help="The smallest number of optimizers.")],
+    maximum: Annotated[int, typer.Option("--max", min=0, help="The largest number of optimizers.")],
 ) -> None:
-    """Say between how many optimizers the server keeps in the group."""
+    """Set the smallest and largest number of optimizers that the server keeps in a group."""
     _shown_launch(ctx, name, ctx.client.groups.scale(name, minimum=minimum, maximum=maximum))
 
 
 @command(app, "drop")
 def drop_group(ctx: CliContext, name: Name) -> None:
-    """Drop a group in which nobody works and for which no job waits."""
+    """Drop a group without optimizers and without waiting jobs."""
     show = ctx.show
     ctx.client.groups.drop(name)
     show.emit({"dropped": name}, lambda: show.line(f"dropped group {name}"))

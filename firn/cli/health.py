@@ -21,7 +21,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def explain_table(ctx: CliContext, table: TableArg) -> None:
-    """Say which job is due or why none is, what comes next and when, and what it will gain."""
+    """Explain which job is due, or why none is, and what the next job will gain."""
     show, decision = ctx.show, ctx.client.tables[table].explain()
     show.emit(decision.json_value(), lambda: _show_decision(show, decision))
 
@@ -49,9 +49,14 @@ def show_health(
     ctx: CliContext,
     table: TableArg,
     *,
-    measure: Annotated[bool, typer.Option("--measure", help="Read the manifests for the partitions' skew.")] = False,
+    measure: Annotated[
+        bool,
+        typer.Option(
+            "--measure", help="Also measure how evenly partitions are filled; the server reads the manifests."
+        ),
+    ] = False,
 ) -> None:
-    """Show a table's score from 0 to 100, and what takes the points."""
+    """Show a table's health score from 0 to 100, and the reasons for lost points."""
     show, health = ctx.show, ctx.client.tables[table].health(measure=measure)
     show.emit(health.json_value(), lambda: _show_score(show, health))
 

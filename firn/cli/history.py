@@ -18,9 +18,10 @@ from firn.protocol.history import Topic
 app = tables.app  # these are commands of `firn table` too; they fill a file of their own
 
 
-At = Annotated[str, typer.Option("--snapshot", help="A snapshot's id, or a branch or tag that points at it.")]
-Retain = Annotated[str | None, typer.Option(help="How long it is kept, such as 7d; without it for ever.")]
-Replace = Annotated[bool, typer.Option("--replace", help="Move it if it points elsewhere.")]
+RefArg = Annotated[str, typer.Argument(help="Name of the branch or tag.")]
+At = Annotated[str, typer.Option("--snapshot", help="Snapshot id, or a branch or tag that points at it.")]
+Retain = Annotated[str | None, typer.Option(help="Retention, such as 7d (default: forever).")]
+Replace = Annotated[bool, typer.Option("--replace", help="Move an existing tag or branch.")]
 
 
 @command(app, "history")
@@ -28,13 +29,11 @@ def show_history(
     ctx: CliContext,
     table: TableArg,
     limit: Limit = 50,
-    kind: Annotated[list[Topic] | None, typer.Option(help="Only commits on this; may be repeated.")] = None,
+    kind: Annotated[list[Topic] | None, typer.Option(help="List only commits of this kind; may be repeated.")] = None,
     *,
-    full: Annotated[
-        bool, typer.Option("--full", help="Everything that each commit changed, and SQL as a diff.")
-    ] = False,
+    full: Annotated[bool, typer.Option("--full", help="Show every change of each commit, and SQL as a diff.")] = False,
 ) -> None:
-    """List what happened to a table or view: when, who, by which engine, what changed; newest first."""
+    """List the commits of a table or view, newest first: when, by whom, with which engine, and the changes."""
     show = ctx.show
     found = show.first(ctx.client.tables[table].history(limit + 1, kinds=kind or ()), limit)
     if full and not show.json:
@@ -72,10 +71,12 @@ def _tell(show: Show, entry: Any) -> None:
 def compare(
     ctx: CliContext,
     table: TableArg,
-    one: Annotated[str, typer.Argument(help="A snapshot, a branch or tag, or an entry of the history: @12.")],
-    other: Annotated[str, typer.Argument(help="The same.")] = "main",
+    one: Annotated[
+        str, typer.Argument(help="First state: a snapshot id, a branch or tag, or an entry of the history such as @12.")
+    ],
+    other: Annotated[str, typer.Argument(help="Second state, in the same form.")] = "main",
 ) -> None:
-    """Say what leads from one state of a table to another: columns, properties, rows, commits."""
+    """Compare two states of a table: columns, properties, rows and commits."""
     show, found = ctx.show, ctx.client.tables[table].compare(one, other)
     show.emit(found, lambda: _show_comparison(show, found, one, other))
 
@@ -100,7 +101,7 @@ def _show_comparison(show: Show, found: Any, one: str, other: str) -> None:
 
 @command(app, "refs")
 def list_refs(ctx: CliContext, table: TableArg) -> None:
-    """List branches and tags; of a keyed table those of its base store."""
+    """List branches and tags; for a keyed table, of its base store."""
     show, found = ctx.show, ctx.client.tables[table].refs()
     rows = [
         (
@@ -130,9 +131,9 @@ def _kept(ref: Any) -> str | None:
 
 @command(app, "tag")
 def tag(
-    ctx: CliContext, table: TableArg, name: str, at: At = "main", retain: Retain = None, *, replace: Replace = False
+    ctx: CliContext, table: TableArg, name: RefArg, at: At = "main", retain: Retain = None, *, replace: Replace = False
 ) -> None:
-    """Give a snapshot a name; while the tag is there the snapshot does not expire."""
+    """Create a tag for a snapshot. The snapshot does not expire while the tag exists."""
     made = ctx.client.tables[table].tag(name, snapshot=at, max_ref_age_ms=duration_ms(retain), replace=replace)
     ctx.show.emit(made, lambda: ctx.show.line(f"tag {name} is at snapshot {made['snapshot_id']}"))
 
@@ -141,15 +142,15 @@ def tag(
 def branch(  # noqa: PLR0913 -- its options are what people type
     ctx: CliContext,
     table: TableArg,
-    name: str,
+    name: RefArg,
     at: At = "main",
     retain: Retain = None,
-    retain_snapshots: Annotated[str | None, typer.Option(help="How long its snapshots are kept, such as 2d.")] = None,
-    keep: Annotated[int | None, typer.Option(min=1, help="How many of its snapshots are kept at least.")] = None,
+    retain_snapshots: Annotated[str | None, typer.Option(help="Retention of its snapshots, such as 2d.")] = None,
+    keep: Annotated[int | None, typer.Option(min=1, help="The number of its snapshots to keep at least.")] = None,
     *,
     replace: Replace = False,
 ) -> None:
-    """Make a branch of a plain table; engines write to it and read it by its name."""
+    """Create a branch of a plain table. Engines read and write it by its name."""
     made = ctx.client.tables[table].branch(
         name,
         snapshot=at,
@@ -162,8 +163,8 @@ def branch(  # noqa: PLR0913 -- its options are what people type
 
 
 @command(app, "drop-ref")
-def drop_ref(ctx: CliContext, table: TableArg, name: str) -> None:
-    """Drop a branch or tag; its snapshots stay until they expire."""
+def drop_ref(ctx: CliContext, table: TableArg, name: RefArg) -> None:
+    """Drop a branch or tag. Its snapshots stay until they expire."""
     ctx.client.tables[table].drop_ref(name)
     ctx.show.emit({"dropped": name}, lambda: ctx.show.line(f"dropped {name}; its snapshots stay until they expire"))
 
@@ -172,10 +173,10 @@ def drop_ref(ctx: CliContext, table: TableArg, name: str) -> None:
 def fast_forward(
     ctx: CliContext,
     table: TableArg,
-    branch: str,
-    to: Annotated[str, typer.Option(help="The branch, tag or snapshot to go to.")],
+    branch: RefArg,
+    to: Annotated[str, typer.Option(help="Target: a branch, tag or snapshot id.")],
 ) -> None:
-    """Move a branch to where another is; refused if the branch would lose commits by it."""
+    """Move a branch to a newer state. The server refuses if the branch would lose commits."""
     made = ctx.client.tables[table].fast_forward(branch, to=to)
     ctx.show.emit(made, lambda: ctx.show.line(f"branch {branch} is at snapshot {made['snapshot_id']}"))
 
@@ -184,12 +185,14 @@ def fast_forward(
 def rollback(
     ctx: CliContext,
     table: TableArg,
-    to_snapshot: Annotated[str | None, typer.Option(help="A snapshot's id, or a branch or tag.")] = None,
-    to_time: Annotated[str | None, typer.Option(help="What readers saw then, such as 2026-11-21T10:00.")] = None,
+    to_snapshot: Annotated[str | None, typer.Option(help="Target: a snapshot id, a branch or a tag.")] = None,
+    to_time: Annotated[
+        str | None, typer.Option(help="Target: the state at this time, such as 2026-11-21T10:00.")
+    ] = None,
     *,
     dry_run: DryRun = False,
 ) -> None:
-    """Set a plain table back to an older snapshot; nothing is deleted, and another rollback undoes it."""
+    """Roll a plain table back to an older snapshot. Nothing is deleted; another rollback undoes it."""
     if (to_snapshot is None) == (to_time is None):
         raise Invalid("where to roll back to is not known", hint="give one of --to-snapshot and --to-time")
     done = ctx.client.tables[table].rollback(

@@ -23,7 +23,7 @@ from firn.errors import FirnError, NotFound
 from firn.protocol.answers.jobs import JobOut
 from firn.transport import Json
 
-app = typer.Typer(help="Tables of the catalog's Hive Metastore.", no_args_is_help=True)
+app = typer.Typer(help="Manage the tables of the catalog's Hive Metastore.", no_args_is_help=True)
 
 Tables = Annotated[list[str], typer.Argument(metavar="TABLE…", help="DATABASE.TABLE, or a pattern such as 'sales.*'")]
 PATTERN = "*?["
@@ -46,7 +46,7 @@ class Subdirectories(StrEnum):
 
 SubdirectoriesOption = Annotated[
     Subdirectories | None,
-    typer.Option(help="Whether files in sub-directories of tables and partitions count, as Hive's readers have it."),
+    typer.Option(help="Read or ignore files in sub-directories, as Hive is configured to."),
 ]
 
 
@@ -58,11 +58,11 @@ def properties_of(subdirectories: Subdirectories | None) -> dict[str, str]:
 @command(app, "list")
 def list_hive(
     ctx: CliContext,
-    pattern: Annotated[str, typer.Argument(help="Such as 'sales.*'.")] = "*",
+    pattern: Annotated[str, typer.Argument(help="Pattern of names, such as 'sales.*'.")] = "*",
     *,
-    refresh: Annotated[bool, typer.Option("--refresh", help="Ask the metastore first.")] = False,
+    refresh: Annotated[bool, typer.Option("--refresh", help="List the metastore anew first.")] = False,
 ) -> None:
-    """List the metastore's tables and where each stands."""
+    """List the tables of the metastore with their state."""
     show = ctx.show
     if refresh:
         ctx.client.hive.refresh()
@@ -86,7 +86,7 @@ def list_hive(
 
 @command(app, "show")
 def show_hive(ctx: CliContext, table: Annotated[str, typer.Argument(help="DATABASE.TABLE")]) -> None:
-    """Show where a table stands, and which columns both sides do not have alike."""
+    """Show the state of a table, and the columns that differ between Firn and Hive."""
     show, found = ctx.show, ctx.client.hive.show(table)
     retired = ctx.client.hive.retired_directories(table) if found["published_at"] else None
     is_plain = found["upgraded_to"] is not None and found["unpublished"] is None
@@ -117,10 +117,10 @@ def show_hive(ctx: CliContext, table: Annotated[str, typer.Argument(help="DATABA
 def history_hive(
     ctx: CliContext,
     table: Annotated[str, typer.Argument(help="DATABASE.TABLE")],
-    partition: Annotated[str | None, typer.Option(help="Of this one alone, such as day=2026-11-21.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
+    partition: Annotated[str | None, typer.Option(help="List only this partition, such as day=2026-11-21.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="The largest number of entries to show.")] = 50,
 ) -> None:
-    """Tell what syncs and publishes did to each partition, newest first."""
+    """List the changes of syncs and publishes by partition, newest first."""
     show = ctx.show
     found = show.first(ctx.client.hive.history(table, partition=partition), limit)
     rows = [
@@ -143,10 +143,10 @@ def history_hive(
 def check_hive(
     ctx: CliContext,
     tables: Tables,
-    primary_key: Annotated[str, typer.Option(help="The key to look at: columns, separated by commas.")] = "",
+    primary_key: Annotated[str, typer.Option(help="Key columns to check, separated by commas.")] = "",
     subdirectories: SubdirectoriesOption = None,
 ) -> None:
-    """Say whether tables can be upgraded, and what stands in the way; changes nothing."""
+    """Check whether tables can be upgraded, and what prevents it. Nothing changes."""
     show = ctx.show
     key, properties = names(primary_key), properties_of(subdirectories)
     reports = [ctx.client.hive.check(name, primary_key=key, properties=properties) for name in _matching(ctx, tables)]
@@ -165,9 +165,11 @@ def sync_hive(
     ctx: CliContext,
     tables: Tables,
     *,
-    everything: Annotated[bool, typer.Option("--everything", help="List every directory, whatever Hive says.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--everything", help="List every directory, even if the metastore reports no change.")
+    ] = False,
 ) -> None:
-    """Take over what Hive-side writers did since the last sync."""
+    """Apply the changes that Hive-side writers made since the last sync."""
     show = ctx.show
     done = []
     for name in _matching(ctx, tables, only_upgraded=True):
@@ -186,9 +188,9 @@ def publish_hive(
     ctx: CliContext,
     tables: Tables,
     *,
-    merge: Annotated[bool, typer.Option(help="Whether pending changes are merged first.")] = True,
+    merge: Annotated[bool, typer.Option(help="Merge pending changes before the publish.")] = True,
 ) -> None:
-    """Give Hive what was changed here: merged rows, as files that it reads, where its partitions lie from then on."""
+    """Publish changes to Hive: write the changed partitions for Hive and point the metastore at them."""
     show = ctx.show
     done = [_published(ctx, name, merge=merge) for name in _matching(ctx, tables, only_upgraded=True)]
     rows = [
@@ -209,10 +211,12 @@ def downgrade_hive(
     wait_for_writers: Annotated[
         bool, typer.Option(help="Wait for Hive jobs that started before the last publish.")
     ] = True,
-    purge: Annotated[bool, typer.Option("--purge", help="Delete Firn's own files when it is kept no longer.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what is to be done; changes nothing.")] = False,
+    purge: Annotated[
+        bool, typer.Option("--purge", help="Delete Firn's own files when the retention of the dropped table ends.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the remaining steps, and change nothing.")] = False,
 ) -> None:
-    """Give tables back to Hive with all that was changed here, and drop them here."""
+    """Downgrade tables: publish all changes to Hive, and drop the tables from Firn."""
     show, names = ctx.show, _matching(ctx, tables, only_upgraded=True)
     if dry_run:
         _tell_what_is_left(ctx, names)

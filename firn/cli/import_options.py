@@ -9,7 +9,7 @@ import typer
 _FROM = "Where from"
 _WHICH = "Which"
 
-Name = Annotated[str, typer.Argument(metavar="CATALOG", help="The catalog that takes the tables.")]
+Name = Annotated[str, typer.Argument(metavar="CATALOG", help="The catalog to import into.")]
 
 FromWarehouse = Annotated[
     str | None, typer.Option(help="Scan file:///…, s3://… or hdfs://… for tables.", rich_help_panel=_FROM)
@@ -19,7 +19,7 @@ FromHive = Annotated[
     str | None, typer.Option(help="Iceberg tables of a Hive Metastore: thrift://HOST:PORT", rich_help_panel=_FROM)
 ]
 Warehouse = Annotated[
-    str | None, typer.Option(help="The other REST catalog's warehouse parameter.", rich_help_panel=_FROM)
+    str | None, typer.Option(help="Warehouse parameter of the other REST catalog.", rich_help_panel=_FROM)
 ]
 SourceToken = Annotated[
     str | None,
@@ -27,36 +27,49 @@ SourceToken = Annotated[
 ]
 SourceCredential = Annotated[
     str | None,
-    typer.Option(envvar="FIRN_SOURCE_CREDENTIAL", help="CLIENT_ID:CLIENT_SECRET for it.", rich_help_panel=_FROM),
+    typer.Option(
+        envvar="FIRN_SOURCE_CREDENTIAL",
+        help="CLIENT_ID:CLIENT_SECRET for the other REST catalog.",
+        rich_help_panel=_FROM,
+    ),
 ]
 TokenServer = Annotated[
-    str | None, typer.Option(help="Where it takes credentials, if elsewhere.", rich_help_panel=_FROM)
+    str | None,
+    typer.Option(help="Token endpoint of the other REST catalog, if it is elsewhere.", rich_help_panel=_FROM),
 ]
-Scope = Annotated[str | None, typer.Option(help="Scope of the token to ask for.", rich_help_panel=_FROM)]
+Scope = Annotated[str | None, typer.Option(help="Scope of the token to request.", rich_help_panel=_FROM)]
 
-Into = Annotated[str | None, typer.Option(help="Target namespace: everything goes below it.", rich_help_panel=_WHICH)]
+Into = Annotated[
+    str | None, typer.Option(help="Target namespace: the import puts all namespaces below it.", rich_help_panel=_WHICH)
+]
 NamespaceDepth = Annotated[
     int | None,
-    typer.Option(min=0, help="Directories above a table's that are its namespace (all).", rich_help_panel=_WHICH),
+    typer.Option(
+        min=0,
+        help="Number of directories above a table's that form its namespace (default: all).",
+        rich_help_panel=_WHICH,
+    ),
 ]
 Include = Annotated[
     list[str] | None,
     typer.Option(help="Include only these names, such as 'sales.*'; may be repeated.", rich_help_panel=_WHICH),
 ]
 Exclude = Annotated[
-    list[str] | None, typer.Option(help="Exclude names like this; may be repeated.", rich_help_panel=_WHICH)
+    list[str] | None,
+    typer.Option(help="Exclude these names, such as 'sales.tmp_*'; may be repeated.", rich_help_panel=_WHICH),
 ]
 
 AllowSource = Annotated[
-    bool, typer.Option("--allow-source", help="For administrators: let the catalog's tables lie where this scans.")
+    bool,
+    typer.Option("--allow-source", help="For administrators: allow tables of the catalog in the scanned location."),
 ]
 Allow = Annotated[
     list[str] | None,
-    typer.Option(help="For administrators: let the catalog's tables lie here, too; may be repeated."),
+    typer.Option(help="For administrators: allow tables of the catalog in this location; may be repeated."),
 ]
-Resume = Annotated[str | None, typer.Option(metavar="OPERATION", help="Go on with this import now, and watch it.")]
-Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace other tables that have the name; their files stay.")
+Resume = Annotated[str | None, typer.Option(metavar="OPERATION", help="Resume this import now, and watch it.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace tables of the same name; their files stay.")]
+Refresh = Annotated[
+    bool, typer.Option("--refresh", help="Update registered tables to the current metadata of the source.")
 ]
-Refresh = Annotated[bool, typer.Option("--refresh", help="Let tables that are here follow a source that has moved on.")]
-NoWait = Annotated[bool, typer.Option("--no-wait", help="Return at once; the import goes on in the server.")]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Return at once; the server continues the import.")]

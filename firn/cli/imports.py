@@ -28,14 +28,16 @@ def add_to(catalog: typer.Typer, table: typer.Typer) -> None:
 def register_table(
     ctx: CliContext,
     table: tables.TableArg,
-    metadata_location: Annotated[str, typer.Option(help="The table's current metadata file.")],
+    metadata_location: Annotated[str, typer.Option(help="Location of the table's current metadata file.")],
     *,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what has the name; its files stay.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a table of the same name; its files stay.")
+    ] = False,
     dry_run: tables.DryRun = False,
 ) -> None:
-    """Take over an existing Iceberg table by its metadata file.
+    """Register an existing Iceberg table by its metadata file.
 
-    No other catalog may write to it any more: two catalogs that commit to one table lose data.
+    No other catalog may write to it from now on: two catalogs that commit to one table lose data.
     """
     show = ctx.show
     done = ctx.client.tables[table].register(metadata_location, overwrite=overwrite, dry_run=dry_run)
@@ -73,10 +75,10 @@ def import_tables(  # noqa: PLR0913, PLR0917 -- its options are what people type
     refresh: given.Refresh = False,
     no_wait: given.NoWait = False,
 ) -> None:
-    """Register the Iceberg tables and views of a warehouse or of another catalog; no file is copied or changed.
+    """Import the Iceberg tables and views of a warehouse or another catalog. No file is copied or changed.
 
-    It goes on in the server if this command is interrupted, and can be repeated: what is there is not taken twice.
-    Import is for moving: stop the writers of the other catalog, two catalogs that commit to one table lose data.
+    The server continues if this command is interrupted. A repeated import skips tables that are already registered.
+    Stop the writers of the other catalog first: two catalogs that commit to one table lose data.
     """
     options = ImportOptions(
         warehouse=warehouse,

@@ -18,18 +18,18 @@ from firn.protocol.answers.jobs import AttemptOut, JobOut
 from firn.protocol.jobs import JobStatus
 from firn.transport import Json
 
-app = typer.Typer(help="Background jobs.", no_args_is_help=True)
+app = typer.Typer(help="Start, list and cancel background jobs.", no_args_is_help=True)
 
-JobArg = Annotated[UUID, typer.Argument(metavar="JOB", help="The job's id.")]
+JobArg = Annotated[UUID, typer.Argument(metavar="JOB", help="Id of the job.")]
 
 
 @command(app, "list")
 def list_jobs(
     ctx: CliContext,
-    table: Annotated[str | None, typer.Option(help="Only of this table.")] = None,
-    status: Annotated[list[JobStatus] | None, typer.Option(help="Show only these; may be repeated.")] = None,
-    kind: Annotated[list[str] | None, typer.Option(help="Show only these; may be repeated.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
+    table: Annotated[str | None, typer.Option(help="List only jobs of this table.")] = None,
+    status: Annotated[list[JobStatus] | None, typer.Option(help="List only these; may be repeated.")] = None,
+    kind: Annotated[list[str] | None, typer.Option(help="List only these; may be repeated.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="The largest number of entries to show.")] = 50,
 ) -> None:
     """List jobs, newest first."""
     client, show = ctx.client, ctx.show
@@ -52,7 +52,7 @@ def show_job(ctx: CliContext, job: JobArg) -> None:
 
 @command(app, "logs")
 def show_logs(ctx: CliContext, job: JobArg) -> None:
-    """Show what a job's optimizers wrote."""
+    """Show the log of a job."""
     show, found = ctx.show, ctx.client.jobs.logs(job)
 
     def people() -> None:
@@ -66,13 +66,17 @@ def show_logs(ctx: CliContext, job: JobArg) -> None:
 def start_job(
     ctx: CliContext,
     table: Annotated[str, typer.Argument(metavar="TABLE", help="NAMESPACE.TABLE or CATALOG.NAMESPACE.TABLE")],
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="Such as rewrite, expire or statistics.")],
+    kind: Annotated[
+        str, typer.Argument(metavar="KIND", help="Kind of the job, such as rewrite, expire or statistics.")
+    ],
     option: Annotated[list[str] | None, typer.Option(help="KEY=VALUE; may be repeated. VALUE may be JSON.")] = None,
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, do nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what the command would do, and change nothing.")
+    ] = False,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Return at once.")] = False,
 ) -> None:
-    """Start a maintenance job of any kind now, with the options that the API document lists for the kind."""
+    """Start a maintenance job of any kind now, with the options that the API document lists."""
     options = {key: _value(text) for key, text in pairs(option).items()}
     run_job(ctx, table, kind, options, dry_run=dry_run, wait=not no_wait)
 
@@ -87,13 +91,13 @@ def _value(text: str) -> Json:
 
 @command(app, "deleted")
 def show_deleted(ctx: CliContext, job: JobArg) -> None:
-    """List the files that a job has set aside or deleted, and what has become of each."""
+    """List the files that a job quarantined or deleted, with their state."""
     show_batches(ctx, list(ctx.client.jobs.deleted(job)), none="this job has taken no file")
 
 
 @command(app, "cancel")
 def cancel_job(ctx: CliContext, job: JobArg) -> None:
-    """Give a job up; refused once it has committed."""
+    """Cancel a job. The server refuses once the job has committed."""
     show, found = ctx.show, ctx.client.jobs.cancel(job)
     show.emit(found.json_value(), lambda: show.line(f"job {found.id} is {found.status}"))
 

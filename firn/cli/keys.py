@@ -15,8 +15,8 @@ from firn.protocol.answers.keys import KeysOut, RepeatedKeyOut
 from firn.protocol.jobs import JobStatus
 
 TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="NAMESPACE.TABLE or CATALOG.NAMESPACE.TABLE")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, do nothing.")]
-NoWait = Annotated[bool, typer.Option("--no-wait", help="Return at once; `firn job show` tells the rest.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what the command would do, and change nothing.")]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Return at once; `firn job show` shows the progress.")]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -45,9 +45,9 @@ def show_repeated(show: Show, result: dict[str, Any]) -> None:
 
 
 def check_keys(ctx: CliContext, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
-    """Count the keys that occur more than once in base now; ends with 1 when there are any.
+    """Count duplicate keys in the base store. The command exits with 1 if there are any.
 
-    An optimizer reads the key columns of all rows. Nothing is changed.
+    An optimizer reads the key columns of all rows. The table does not change.
     """
     job = run_job(ctx, table, "keys", dry_run=dry_run, wait=not no_wait)
     if job is not None:
@@ -60,14 +60,14 @@ def resolve_keys(
     ctx: CliContext,
     table: TableArg,
     keep_highest: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Of each key keep the row with the highest value of this.")
+        str | None, typer.Option(metavar="COLUMN", help="Keep the row with the highest value of this column.")
     ] = None,
     *,
-    keep_last: Annotated[bool, typer.Option("--keep-last", help="Of each key keep the row written last.")] = False,
+    keep_last: Annotated[bool, typer.Option("--keep-last", help="Keep the row that was written last.")] = False,
     dry_run: DryRun = False,
     no_wait: NoWait = False,
 ) -> None:
-    """Keep one row of each key that occurs more than once in base, and delete the others by one commit."""
+    """Keep one row of each duplicate key in the base store, and delete the others in one commit."""
     if keep_last == (keep_highest is not None):
         raise Invalid("which row of a key is to stay?", hint="give one of --keep-last and --keep-highest COLUMN")
     options = {"resolve": True, "keep_highest": keep_highest}

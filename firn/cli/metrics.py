@@ -49,9 +49,9 @@ def show_metrics(
     table: TableArg,
     limit: Limit = 50,
     *,
-    commits: Annotated[bool, typer.Option("--commits", help="Reports of commits instead of scans.")] = False,
+    commits: Annotated[bool, typer.Option("--commits", help="List metrics of commits instead of scans.")] = False,
 ) -> None:
-    """List what engines reported of their scans: when, who, how many files and how long planning took; newest first."""
+    """List the metrics that engines reported of their scans, newest first."""
     show, kind = ctx.show, "commit-report" if commits else "scan-report"
     reports = show.first(ctx.client.tables[table].metrics(limit + 1, kind=kind), limit)
     figures = _COMMIT_FIGURES if commits else _SCAN_FIGURES

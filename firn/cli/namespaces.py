@@ -13,14 +13,17 @@ from firn.cli.show import moment
 from firn.errors import Invalid, NotFound
 from firn.protocol.answers.dropped import NamespaceDropOut
 
-app = typer.Typer(help="Namespaces: where tables are, also inside one another.", no_args_is_help=True)
+app = typer.Typer(help="Manage namespaces, which hold tables and other namespaces.", no_args_is_help=True)
 
-NamespaceArg = Annotated[str, typer.Argument(metavar="NAMESPACE", help="Such as sales or sales.eu.")]
+NamespaceArg = Annotated[
+    str, typer.Argument(metavar="NAMESPACE", help="Name of the namespace, such as sales or sales.eu.")
+]
 
 
 @command(app, "list")
 def list_namespaces(
-    ctx: CliContext, parent: Annotated[str | None, typer.Argument(help="Only those directly under this one.")] = None
+    ctx: CliContext,
+    parent: Annotated[str | None, typer.Argument(help="List only namespaces directly under this one.")] = None,
 ) -> None:
     """List namespaces."""
     show = ctx.show
@@ -45,13 +48,16 @@ def drop_namespace(
     ctx: CliContext,
     namespace: NamespaceArg,
     *,
-    recursive: Annotated[bool, typer.Option("--recursive", help="With everything in it, all or nothing.")] = False,
+    recursive: Annotated[
+        bool,
+        typer.Option("--recursive", help="Also drop everything in it; if one drop is refused, nothing is dropped."),
+    ] = False,
     purge: Annotated[
-        bool, typer.Option("--purge", help="Delete the files of its tables once they are kept no longer.")
+        bool, typer.Option("--purge", help="Delete the files of its tables when the retention of dropped tables ends.")
     ] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Drop an empty namespace, or one with everything in it."""
+    """Drop an empty namespace, or with --recursive a namespace with its content."""
     if purge and not recursive:
         raise Invalid("--purge is about tables, and only --recursive drops them", hint="add --recursive")
     show = ctx.show
@@ -61,7 +67,7 @@ def drop_namespace(
 
 @command(app, "undrop")
 def undrop_namespace(ctx: CliContext, namespace: NamespaceArg, *, dry_run: DryRun = False) -> None:
-    """Bring back a namespace that was dropped with everything in it."""
+    """Restore a namespace that was dropped with its content."""
     catalog = ctx.client.catalog
     entries = (one for one in ctx.client.dropped.list(name=namespace) if one.kind == "namespace")
     newest = next(entries, None)
@@ -75,14 +81,14 @@ def undrop_namespace(ctx: CliContext, namespace: NamespaceArg, *, dry_run: DryRu
 
 @command(app, "protect")
 def protect_namespace(ctx: CliContext, namespace: NamespaceArg) -> None:
-    """Let nobody drop a namespace; tables in it are protected one by one."""
+    """Protect a namespace against being dropped. Its tables have a protection of their own."""
     show, done = ctx.show, ctx.client.namespaces.protect(namespace)
     show.emit(done, lambda: show.line(f"{namespace} is protected against being dropped"))
 
 
 @command(app, "unprotect")
 def unprotect_namespace(ctx: CliContext, namespace: NamespaceArg) -> None:
-    """Let a namespace be dropped again."""
+    """Lift the protection of a namespace."""
     show, done = ctx.show, ctx.client.namespaces.protect(namespace, protected=False)
     show.emit(done, lambda: show.line(f"{namespace} can be dropped again"))
 

@@ -14,11 +14,14 @@ from firn.cli.watch import pace_of
 from firn.errors import Invalid
 from firn.protocol.answers.operations import BatchOut, OperationOut
 
-app = typer.Typer(help="Upgrades and imports, which the server does itself.", no_args_is_help=True)
+app = typer.Typer(
+    help="List, pause and cancel operations: upgrades and imports, which the server runs itself.", no_args_is_help=True
+)
 
-OperationArg = Annotated[UUID | None, typer.Argument(metavar="OPERATION", help="The operation's id.")]
+OperationArg = Annotated[UUID | None, typer.Argument(metavar="OPERATION", help="Id of the operation.")]
 BatchOption = Annotated[
-    UUID | None, typer.Option("--batch", metavar="BATCH", help="Everything that one upgrade of many has started.")
+    UUID | None,
+    typer.Option("--batch", metavar="BATCH", help="Id of a batch: all operations that one request started."),
 ]
 _COLUMNS = ("operation", "kind", "of", "outcome", "phase", "done", "since", "error")
 
@@ -27,9 +30,9 @@ _COLUMNS = ("operation", "kind", "of", "outcome", "phase", "done", "since", "err
 def list_operations(
     ctx: CliContext,
     batch: BatchOption = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, help="The largest number of entries to show.")] = 50,
 ) -> None:
-    """List operations, newest first; those of a batch in their order."""
+    """List operations, newest first; with --batch, in their order."""
     show = ctx.show
     found = show.first(ctx.client.operations.list(batch=batch, limit=limit + 1), limit)
     rows = [_row(one) for one in found]
@@ -37,7 +40,9 @@ def list_operations(
 
 
 @command(app, "show")
-def show_operation(ctx: CliContext, operation: Annotated[UUID, typer.Argument(metavar="OPERATION")]) -> None:
+def show_operation(
+    ctx: CliContext, operation: Annotated[UUID, typer.Argument(metavar="OPERATION", help="Id of the operation.")]
+) -> None:
     """Show an operation."""
     found = ctx.client.operations.get(operation)
     _emit(ctx.show, found)
@@ -45,19 +50,19 @@ def show_operation(ctx: CliContext, operation: Annotated[UUID, typer.Argument(me
 
 @command(app, "pause")
 def pause_operation(ctx: CliContext, operation: OperationArg = None, batch: BatchOption = None) -> None:
-    """Stop it at its next step, until it is resumed; a batch as a whole."""
+    """Pause an operation or a batch at its next step."""
     _turn(ctx, operation, batch, ctx.client.operations.pause, ctx.client.hive.pause_batch)
 
 
 @command(app, "resume")
 def resume_operation(ctx: CliContext, operation: OperationArg = None, batch: BatchOption = None) -> None:
-    """Let it begin anew when its turn comes; a batch as a whole."""
+    """Resume an operation or a batch. It starts again from the beginning."""
     _turn(ctx, operation, batch, ctx.client.operations.resume, ctx.client.hive.resume_batch)
 
 
 @command(app, "cancel")
 def cancel_operation(ctx: CliContext, operation: OperationArg = None, batch: BatchOption = None) -> None:
-    """Stop it for good; it leaves nothing behind. Of a batch, what is upgraded stays so."""
+    """Cancel an operation or a batch. Tables that are already upgraded stay upgraded."""
     _turn(ctx, operation, batch, ctx.client.operations.cancel, ctx.client.hive.cancel_batch)
 
 

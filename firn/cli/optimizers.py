@@ -11,25 +11,27 @@ from firn.cli.processes import run_optimizer
 from firn.cli.show import moment
 from firn.transport import Json
 
-app = typer.Typer(help="Run an optimizer, or manage the ones that run.")
+app = typer.Typer(help="Run an optimizer, or manage the running ones.")
 
-OptimizerArg = Annotated[str, typer.Argument(metavar="OPTIMIZER", help="Its id, as `firn optimizer list` shows it.")]
-Why = Annotated[str | None, typer.Option(help="A reason, for people.")]
+OptimizerArg = Annotated[
+    str, typer.Argument(metavar="OPTIMIZER", help="Id of the optimizer, as `firn optimizer list` shows it.")
+]
+Why = Annotated[str | None, typer.Option(help="Reason, which other users see.")]
 _GIB = 1024**3
 
 
 @app.callback(invoke_without_command=True)
 def be_optimizer(
     ctx: typer.Context,
-    group: Annotated[str, typer.Option(help="Whose jobs to take.")] = "default",
+    group: Annotated[str, typer.Option(help="Group whose jobs it runs.")] = "default",
     slots: Annotated[
-        int | None, typer.Option(min=1, help="Jobs that run side by side (default: by the machine's cores).")
+        int | None, typer.Option(min=1, help="Number of jobs to run in parallel (default: by the machine's cores).")
     ] = None,
-    master: Annotated[str, typer.Option(help="Where Spark runs its tasks.")] = "local[*]",
-    memory: Annotated[str, typer.Option(help="Heap of the JVM.")] = "2g",
+    master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
+    memory: Annotated[str, typer.Option(help="Heap size of the JVM.")] = "2g",
     server: Annotated[str | None, typer.Option(envvar="FIRN_SERVER", help="Address of the server.")] = None,
     token: Annotated[
-        str | None, typer.Option(envvar="FIRN_TOKEN", help="Access token, of a service with the role optimizer.")
+        str | None, typer.Option(envvar="FIRN_TOKEN", help="Access token of a service with the role `optimizer`.")
     ] = None,
 ) -> None:
     """Run jobs until told to stop."""
@@ -39,7 +41,7 @@ def be_optimizer(
 
 @command(app, "list")
 def list_optimizers(ctx: CliContext) -> None:
-    """List optimizers and what each does now."""
+    """List optimizers with their current jobs."""
     show, found = ctx.show, ctx.client.optimizers()
     rows = [
         (
@@ -60,19 +62,19 @@ def list_optimizers(ctx: CliContext) -> None:
 
 @command(app, "drain")
 def drain(ctx: CliContext, optimizer: OptimizerArg, reason: Why = None) -> None:
-    """Give it no new job; what it holds it finishes."""
+    """Drain an optimizer: it finishes its jobs and takes no new ones."""
     _tell(ctx, ctx.client.drain_optimizer(optimizer, reason=reason))
 
 
 @command(app, "undrain")
 def undrain(ctx: CliContext, optimizer: OptimizerArg) -> None:
-    """Give it jobs again."""
+    """Let a drained optimizer take jobs again."""
     _tell(ctx, ctx.client.undrain_optimizer(optimizer))
 
 
 @command(app, "stop")
 def stop(ctx: CliContext, optimizer: OptimizerArg, reason: Why = None) -> None:
-    """Drain it; it ends when it holds no job any more."""
+    """Drain an optimizer, and stop it after its last job."""
     _tell(ctx, ctx.client.drain_optimizer(optimizer, reason=reason, stop=True))
 
 

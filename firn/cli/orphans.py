@@ -40,12 +40,14 @@ def remove_orphans(
     ctx: CliContext,
     table: TableArg,
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be set aside, move nothing.")] = False,
-    no_wait: Annotated[bool, typer.Option("--no-wait", help="Return at once; `firn job show` tells the rest.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the files to quarantine, and move none.")] = False,
+    no_wait: Annotated[
+        bool, typer.Option("--no-wait", help="Return at once; `firn job show` shows the progress.")
+    ] = False,
 ) -> None:
-    """Set aside files at the table's place that nothing refers to; `restore-files` puts them back.
+    """Quarantine files at the table's location that no table refers to. `restore-files` restores them.
 
-    The dry run is a job too, which waits for an optimizer: to find orphans every file has to be listed.
+    The dry run is a job too and needs an optimizer, because it lists every file.
     """
 
     def show_paths(job: JobOut) -> None:
@@ -56,17 +58,19 @@ def remove_orphans(
 
 
 def list_quarantine(ctx: CliContext, table: TableArg) -> None:
-    """List the files that were set aside and can be put back."""
+    """List the quarantined files of a table, which can be restored."""
     show_batches(ctx, ctx.client.tables[table].quarantine(), none=f"nothing of {table} was set aside")
 
 
 def restore_files(
     ctx: CliContext,
     table: TableArg,
-    paths: Annotated[list[str] | None, typer.Argument(metavar="PATH…", help="These files; else all.")] = None,
-    job: Annotated[UUID | None, typer.Option(help="All that this job has set aside.")] = None,
+    paths: Annotated[
+        list[str] | None, typer.Argument(metavar="PATH…", help="Paths of the files (default: all quarantined files).")
+    ] = None,
+    job: Annotated[UUID | None, typer.Option(help="Restore only files that this job quarantined.")] = None,
 ) -> None:
-    """Put files back that were set aside. They are not taken again; what lies in their place by now is not replaced."""
+    """Restore quarantined files. Later jobs skip them. Newer files at the same path are not replaced."""
     if job is not None and paths:
         raise Invalid("both --job and paths are given", hint="give one of them, or none for all files")
     back = ctx.client.tables[table].put_back(job_id=job, paths=paths or ())

@@ -11,16 +11,16 @@ from firn.cli.columns import pairs
 from firn.cli.context import CliContext, command
 from firn.errors import Invalid
 
-app = typer.Typer(help="What owners ask of the upkeep of their tables.", no_args_is_help=True)
+app = typer.Typer(help="Show and set policies: how the server maintains tables.", no_args_is_help=True)
 
 
 @command(app, "show")
 def show_policy(
     ctx: CliContext,
-    table: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="As it holds for this table.")] = None,
-    namespace: Annotated[str | None, typer.Option(help="As it holds in this namespace.")] = None,
+    table: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="Show the policy of this table.")] = None,
+    namespace: Annotated[str | None, typer.Option(help="Show the policy of this namespace.")] = None,
 ) -> None:
-    """Show every setting as it holds for a table, a namespace or the catalog, and where it comes from."""
+    """Show the effective settings of a table, a namespace or the catalog, and their sources."""
     if table is not None and namespace is not None:
         raise Invalid("a table and --namespace name two places", hint="give one of them, or neither for the catalog")
     if table is not None:
@@ -41,11 +41,13 @@ def _from(setting: Mapping[str, Any]) -> str:
 @command(app, "set")
 def set_policy(
     ctx: CliContext,
-    settings: Annotated[list[str], typer.Argument(metavar="KEY=VALUE…", help="An empty value removes the setting.")],
-    table: Annotated[str | None, typer.Option(help="Of this table.")] = None,
-    namespace: Annotated[str | None, typer.Option(help="Of all tables of this namespace.")] = None,
+    settings: Annotated[
+        list[str], typer.Argument(metavar="KEY=VALUE…", help="KEY=VALUE; an empty value removes the setting.")
+    ],
+    table: Annotated[str | None, typer.Option(help="Set the policy of this table.")] = None,
+    namespace: Annotated[str | None, typer.Option(help="Set the policy of all tables of this namespace.")] = None,
 ) -> None:
-    """Set policy for a table, a namespace or, with neither named, the whole catalog."""
+    """Set the policy of a table, a namespace or, without either, the catalog."""
     if table is not None and namespace is not None:
         raise Invalid("--table and --namespace name two places", hint="give one of them, or neither for the catalog")
     given = pairs(settings)

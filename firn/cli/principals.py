@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -10,30 +11,34 @@ from firn.access import Kind
 from firn.cli.context import CliContext, command
 from firn.transport import Json
 
-users = typer.Typer(help="People who may be given roles.", no_args_is_help=True)
-services = typer.Typer(help="Engines and programs that may be given roles.", no_args_is_help=True)
+users = typer.Typer(help="Manage users: people with roles.", no_args_is_help=True)
+services = typer.Typer(help="Manage services: engines and programs with roles.", no_args_is_help=True)
+
+UserArg = Annotated[str, typer.Argument(metavar="USER", help="Name of the user.")]
+PrincipalArg = Annotated[str, typer.Argument(metavar="NAME", help="Name of the user or service.")]
+ServiceArg = Annotated[str, typer.Argument(metavar="SERVICE", help="Name of the service.")]
 
 
 @command(users, "create")
 def create_user(
     ctx: CliContext,
-    name: str,
-    subject: Annotated[str | None, typer.Option(help="Who they are to the OIDC issuer (claim `sub`).")] = None,
+    name: UserArg,
+    subject: Annotated[str | None, typer.Option(help="Subject of the user at the OIDC issuer (claim `sub`).")] = None,
 ) -> None:
-    """Create a user. Who signs in by OIDC needs no creating."""
+    """Create a user. Users who sign in by OIDC need not be created."""
     show, made = ctx.show, ctx.client.access.create_user(name, subject=subject)
     show.emit(made, lambda: show.line(f"created user {name}; `firn token create … --owner {name}` makes them a token"))
 
 
 @command(services, "create")
-def create_service(ctx: CliContext, name: str) -> None:
-    """Create a service; its secret is printed this once."""
+def create_service(ctx: CliContext, name: ServiceArg) -> None:
+    """Create a service. Its secret is printed only once."""
     _tell_secret(ctx, ctx.client.access.create_service(name))
 
 
 @command(services, "new-secret")
-def new_secret(ctx: CliContext, name: str) -> None:
-    """Give a service another secret; the old one and all its tokens end at once."""
+def new_secret(ctx: CliContext, name: ServiceArg) -> None:
+    """Create a new secret for a service. The old secret and all tokens of the service stop working."""
     _tell_secret(ctx, ctx.client.access.new_secret(name))
 
 
@@ -48,46 +53,67 @@ def _tell_secret(ctx: CliContext, made: Json) -> None:
 
 
 def _add(app: typer.Typer, kind: Kind) -> None:
-    """The commands that users and services share."""
-    what = kind.removesuffix("s")
+    """Add the commands that users and services share."""
+    noun = kind.removesuffix("s")
+    commands = {
+        "list": (_list, f"List {kind}."),
+        "show": (_show, f"Show a {noun} and its roles."),
+        "disable": (_disable, f"Refuse a {noun} access, with all its tokens."),
+        "enable": (_enable, f"Give a disabled {noun} access again."),
+        "drop": (_drop, f"Drop a {noun} and its tokens."),
+    }
+    for name, (build, words) in commands.items():
+        function = build(kind, noun)
+        function.__doc__ = words
+        command(app, name)(function)
 
-    @command(app, "list")
-    def list_all(ctx: CliContext) -> None:
-        show, found = ctx.show, list(ctx.client.access.principals(kind))
-        rows = [(one["name"], _roles(one), one["disabled"], one["created_at"]) for one in found]
-        show.emit(found, lambda: show.table((what, "roles", "disabled", "created"), rows, none=f"no {kind}"))
 
-    @command(app, "show")
-    def show_one(ctx: CliContext, name: str) -> None:
-        show, found = ctx.show, ctx.client.access.principal(kind, name)
+def _list(kind: Kind, noun: str) -> Callable[..., None]:
+    def list_principals(ctx: CliContext) -> None:
+        show, principals = ctx.show, list(ctx.client.access.principals(kind))
+        rows = [(one["name"], _roles(one), one["disabled"], one["created_at"]) for one in principals]
+        show.emit(principals, lambda: show.table((noun, "roles", "disabled", "created"), rows, none=f"no {kind}"))
+
+    return list_principals
+
+
+def _show(kind: Kind, noun: str) -> Callable[..., None]:
+    def show_principal(ctx: CliContext, name: PrincipalArg) -> None:
+        show, principal = ctx.show, ctx.client.access.principal(kind, name)
         facts = {
-            what: found["name"],
-            "roles": _roles(found),
-            "disabled": found["disabled"],
-            "subject": found["subject"],
+            noun: principal["name"],
+            "roles": _roles(principal),
+            "disabled": principal["disabled"],
+            "subject": principal["subject"],
         }
-        show.emit(found, lambda: show.facts(facts))
+        show.emit(principal, lambda: show.facts(facts))
 
-    @command(app, "disable")
-    def disable(ctx: CliContext, name: str) -> None:
-        show, found = ctx.show, ctx.client.access.set_disabled(kind, name, disabled=True)
-        show.emit(found, lambda: show.line(f"{name} has no access until it is enabled again"))
+    return show_principal
 
-    @command(app, "enable")
-    def enable(ctx: CliContext, name: str) -> None:
-        show, found = ctx.show, ctx.client.access.set_disabled(kind, name, disabled=False)
-        show.emit(found, lambda: show.line(f"{name} has access again"))
 
-    @command(app, "drop")
-    def drop(ctx: CliContext, name: str) -> None:
+def _disable(kind: Kind, _noun: str) -> Callable[..., None]:
+    def disable(ctx: CliContext, name: PrincipalArg) -> None:
+        show, principal = ctx.show, ctx.client.access.set_disabled(kind, name, disabled=True)
+        show.emit(principal, lambda: show.line(f"{name} has no access until it is enabled again"))
+
+    return disable
+
+
+def _enable(kind: Kind, _noun: str) -> Callable[..., None]:
+    def enable(ctx: CliContext, name: PrincipalArg) -> None:
+        show, principal = ctx.show, ctx.client.access.set_disabled(kind, name, disabled=False)
+        show.emit(principal, lambda: show.line(f"{name} has access again"))
+
+    return enable
+
+
+def _drop(kind: Kind, noun: str) -> Callable[..., None]:
+    def drop(ctx: CliContext, name: PrincipalArg) -> None:
         show = ctx.show
         ctx.client.access.drop(kind, name)
-        show.emit({"dropped": name}, lambda: show.line(f"dropped {what} {name}, with all tokens"))
+        show.emit({"dropped": name}, lambda: show.line(f"dropped {noun} {name}, with all tokens"))
 
-    helps = {"list": f"List {kind}.", "show": f"Show a {what} and its roles.", "drop": f"Drop a {what}."}
-    helps |= {"disable": f"Keep a {what} out, its tokens included.", "enable": f"Let a {what} in again."}
-    for one in app.registered_commands:
-        one.help = helps.get(one.name or "", one.help)
+    return drop
 
 
 _add(users, "users")

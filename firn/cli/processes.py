@@ -23,7 +23,7 @@ from firn.local import LocalFirn
 
 TEND_SECONDS = 1.0
 
-admin = typer.Typer(help="The server's database and its health.", no_args_is_help=True)
+admin = typer.Typer(help="Check the server.", no_args_is_help=True)
 
 
 def add_to(app: typer.Typer) -> None:
@@ -35,10 +35,10 @@ def add_to(app: typer.Typer) -> None:
 
 def up(
     ctx: CliContext,
-    data_dir: Annotated[Path, typer.Option(help="Where everything is kept.")] = Path("firn-data"),
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Of the server; 0 takes a free one.")] = 8630,
-    master: Annotated[str, typer.Option(help="Where the optimizer's Spark runs its tasks.")] = "local[*]",
-    memory: Annotated[str, typer.Option(help="Heap of the optimizer's JVM.")] = "2g",
+    data_dir: Annotated[Path, typer.Option(help="Directory for the database, tables and logs.")] = Path("firn-data"),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the server; 0 takes a free one.")] = 8630,
+    master: Annotated[str, typer.Option(help="Spark master of the optimizer.")] = "local[*]",
+    memory: Annotated[str, typer.Option(help="Heap size of the optimizer's JVM.")] = "2g",
 ) -> None:
     """Run server, Hive Metastore and an optimizer on this machine, until Ctrl-C."""
     require_server("firn up", extra="spark")
@@ -57,14 +57,14 @@ def up(
 
 
 def serve(
-    data_dir: Annotated[Path | None, typer.Option(help="Where database and warehouse go.")] = None,
-    port: Annotated[int | None, typer.Option(min=0, max=65535, help="0 takes a free one.")] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes that answer.")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Directory for the database and the warehouse.")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Number of server processes.")] = None,
     config: Annotated[Path | None, typer.Option(help="TOML file with settings.")] = None,
-    metastore: Annotated[str | None, typer.Option(help="Of the catalog lake: thrift://HOST:PORT.")] = None,
+    metastore: Annotated[str | None, typer.Option(help="Metastore of the catalog `lake`: thrift://HOST:PORT.")] = None,
     database_url: Annotated[str | None, typer.Option(help="SQLAlchemy URL; default: SQLite.")] = None,
 ) -> None:
-    """Run the server alone; it says when it answers, and stops cleanly on SIGTERM."""
+    """Run the server alone. It prints its address when it is ready, and stops on SIGTERM."""
     given = {
         "--data-dir": data_dir,
         "--port": port,
@@ -101,8 +101,12 @@ def run_optimizer(
 
 def metastore(
     ctx: CliContext,
-    data_dir: Annotated[Path, typer.Option(help="Where it keeps its tables.")] = Path("firn-metastore"),
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = METASTORE_PORT,
+    data_dir: Annotated[Path, typer.Option(help="Directory for the metastore's database and tables.")] = Path(
+        "firn-metastore"
+    ),
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")
+    ] = METASTORE_PORT,
 ) -> None:
     """Run a real Hive Metastore on Derby, until Ctrl-C."""
     require_server("firn metastore", extra="spark")
@@ -119,9 +123,9 @@ def metastore(
 
 @command(admin, "check")
 def check(ctx: CliContext) -> None:
-    """Say how the server and its background tasks are, and which tables lie where they may not.
+    """Check the server, its background tasks, and the locations of all tables.
 
-    Ends with 1 when a task fails or a table breaks the rule of where tables and their files may lie.
+    The command exits with 1 if a task fails, or if a table or its files are outside of the allowed locations.
     """
     show, health = ctx.show, ctx.client.health()
     misplaced = [

@@ -34,15 +34,15 @@ def add_to(app: typer.Typer) -> None:
 
 def sql(
     ctx: CliContext,
-    statement: Annotated[str | None, typer.Argument(help="One statement; without it there is a prompt.")] = None,
-    master: Annotated[str, typer.Option(help="Where Spark runs its tasks.")] = "local[*]",
-    memory: Annotated[str, typer.Option(help="Heap of the JVM.")] = "2g",
-    limit: Annotated[int, typer.Option(min=1, help="How many rows at most.")] = 1000,
+    statement: Annotated[str | None, typer.Argument(help="One statement. Without it, a prompt opens.")] = None,
+    master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
+    memory: Annotated[str, typer.Option(help="Heap size of the JVM.")] = "2g",
+    limit: Annotated[int, typer.Option(min=1, help="The largest number of rows to print.")] = 1000,
     auto_sync: Annotated[
-        AutoSync, typer.Option(help="What to take over from Hive before each statement, of the tables that it names.")
+        AutoSync, typer.Option(help="What to sync from Hive before each statement, for the tables in it.")
     ] = AutoSync.NONE,
 ) -> None:
-    """Run Spark SQL on the server's catalogs; names without a catalog are in --catalog."""
+    """Run Spark SQL on the server's catalogs. Names without a catalog belong to --catalog."""
     with _session(ctx, master=master, memory=memory) as spark:
         if statement is not None:
             _run(ctx, spark, statement, limit, auto_sync)

@@ -20,7 +20,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def show_status(ctx: CliContext) -> None:
-    """Show all background work at a glance: groups, queue, what was done, overdue jobs, worst tables."""
+    """Show all background work: groups, queue, finished and overdue jobs, and the least healthy tables."""
     show, found = ctx.show, ctx.client.status()
     show.emit(found, lambda: _people(show, found))
 

@@ -22,7 +22,7 @@ from firn.protocol.tables import Sort, TableKind
 from firn.protocol.tasks.files import RewriteStrategy
 from firn.protocol.tasks.merge import MergeMode
 
-app = typer.Typer(help="Plain and keyed tables.", no_args_is_help=True)
+app = typer.Typer(help="Manage plain and keyed tables.", no_args_is_help=True)
 add_to(app)
 health.add_to(app)
 blockers.add_to(app)
@@ -30,22 +30,24 @@ add_orphans_to(app)
 add_keys_to(app)
 
 TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="NAMESPACE.TABLE or CATALOG.NAMESPACE.TABLE")]
-Limit = Annotated[int, typer.Option(min=1, help="How many at most.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, do nothing.")]
-NoWait = Annotated[bool, typer.Option("--no-wait", help="Return at once; `firn job show` tells the rest.")]
+Limit = Annotated[int, typer.Option(min=1, help="The largest number of entries to show.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what the command would do, and change nothing.")]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Return at once; `firn job show` shows the progress.")]
 
 
 @command(app, "list")
 def list_tables(  # noqa: PLR0913 -- its options are what people type
     ctx: CliContext,
-    namespace: Annotated[str | None, typer.Argument(help="Only this namespace.")] = None,
-    kind: Annotated[TableKind | None, typer.Option(help="Show only these.")] = None,
-    search: Annotated[str | None, typer.Option(help="Only names that contain this.")] = None,
-    health_below: Annotated[int | None, typer.Option(min=0, max=101, help="Only those that are worse.")] = None,
-    sort: Annotated[Sort, typer.Option(help="What comes first: the worst, largest or newest.")] = Sort.NAME,
+    namespace: Annotated[str | None, typer.Argument(help="List only tables of this namespace.")] = None,
+    kind: Annotated[TableKind | None, typer.Option(help="Show only this kind; may be repeated.")] = None,
+    search: Annotated[str | None, typer.Option(help="List only names that contain this text.")] = None,
+    health_below: Annotated[
+        int | None, typer.Option(min=0, max=101, help="List only tables with a lower health score.")
+    ] = None,
+    sort: Annotated[Sort, typer.Option(help="Order of the list: the worst, largest or newest first.")] = Sort.NAME,
     limit: Limit = 1000,
     *,
-    dropped: Annotated[bool, typer.Option("--dropped", help="What was dropped and can be brought back.")] = False,
+    dropped: Annotated[bool, typer.Option("--dropped", help="List dropped tables that can be restored.")] = False,
 ) -> None:
     """List tables."""
     show = ctx.show
@@ -87,15 +89,23 @@ def show_table(ctx: CliContext, table: TableArg) -> None:
 def create_table(  # noqa: PLR0913, PLR0917 -- its options are what people type
     ctx: CliContext,
     table: TableArg,
-    columns: Annotated[str | None, typer.Option(help="Such as 'id long, day date, amount decimal(10,2)'.")] = None,
-    schema: Annotated[Path | None, typer.Option(help="A file with the columns, or with CREATE TABLE.")] = None,
-    like: Annotated[str | None, typer.Option(help="Take columns and partitioning of this table.")] = None,
-    primary_key: Annotated[str, typer.Option(help="Columns, separated by commas: makes it a keyed table.")] = "",
+    columns: Annotated[
+        str | None, typer.Option(help="Columns, such as 'id long, day date, amount decimal(10,2)'.")
+    ] = None,
+    schema: Annotated[
+        Path | None, typer.Option(help="File with the columns, or with a CREATE TABLE statement.")
+    ] = None,
+    like: Annotated[str | None, typer.Option(help="Copy the columns and partitioning of this table.")] = None,
+    primary_key: Annotated[
+        str, typer.Option(help="Key columns, separated by commas. The table is then a keyed table.")
+    ] = "",
     sequence_field: Annotated[str | None, typer.Option(help="Column that decides which change is newer.")] = None,
-    partition_by: Annotated[list[str] | None, typer.Option(help="Such as days(created_at); may be repeated.")] = None,
+    partition_by: Annotated[
+        list[str] | None, typer.Option(help="Partition transform, such as days(created_at); may be repeated.")
+    ] = None,
     property: Annotated[list[str] | None, typer.Option(help="KEY=VALUE; may be repeated.")] = None,
 ) -> None:
-    """Create a table; with a primary key a keyed one."""
+    """Create a table. With --primary-key it is a keyed table."""
     client, show = ctx.client, ctx.show
     if sum(given is not None for given in (columns, schema, like)) != 1:
         raise Invalid("the columns are not known", hint="give one of --columns, --schema and --like")
@@ -119,7 +129,7 @@ def create_table(  # noqa: PLR0913, PLR0917 -- its options are what people type
 
 @command(app, "files")
 def list_files(ctx: CliContext, table: TableArg, limit: Limit = 1000) -> None:
-    """List a table's data and delete files; of a keyed table those of both stores."""
+    """List the data and delete files of a table; for a keyed table, of both stores."""
     show = ctx.show
     found = show.first(ctx.client.files(table), limit)
     rows = [
@@ -132,7 +142,7 @@ def list_files(ctx: CliContext, table: TableArg, limit: Limit = 1000) -> None:
 
 @command(app, "snapshots")
 def list_snapshots(ctx: CliContext, table: TableArg) -> None:
-    """List snapshots, of a keyed table those of both stores; newest first."""
+    """List snapshots, newest first; for a keyed table, of both stores."""
     show, found = ctx.show, ctx.client.tables[table].get("/snapshots")
     rows = [
         (
@@ -154,7 +164,7 @@ def change_properties(
     ctx: CliContext,
     table: TableArg,
     set: Annotated[list[str] | None, typer.Option(help="KEY=VALUE; may be repeated.")] = None,
-    remove: Annotated[list[str] | None, typer.Option(help="KEY; may be repeated.")] = None,
+    remove: Annotated[list[str] | None, typer.Option(help="KEY to remove; may be repeated.")] = None,
 ) -> None:
     """Show a table's properties, or change them."""
     show, handle = ctx.show, ctx.client.tables[table]
@@ -167,12 +177,12 @@ def change_properties(
 def merge_table(
     ctx: CliContext,
     table: TableArg,
-    mode: Annotated[MergeMode | None, typer.Option(help="How base is written.")] = None,
+    mode: Annotated[MergeMode | None, typer.Option(help="How the merge writes the base store.")] = None,
     *,
     dry_run: DryRun = False,
     no_wait: NoWait = False,
 ) -> None:
-    """Bring pending changes into base now."""
+    """Merge pending changes into the base store now."""
     asked = {} if mode is None else {"mode": mode}
     run_job(ctx, table, "merge", asked, dry_run=dry_run, wait=not no_wait)
 
@@ -181,15 +191,21 @@ def merge_table(
 def rewrite_table(  # noqa: PLR0913 (one for each choice)
     ctx: CliContext,
     table: TableArg,
-    strategy: Annotated[RewriteStrategy | None, typer.Option(help="Whether rows are sorted too.")] = None,
-    sort_by: Annotated[str, typer.Option(help="Columns to sort by, with commas; else the table's own order.")] = "",
-    where: Annotated[str | None, typer.Option(help="SQL condition: only files that may hold such rows.")] = None,
+    strategy: Annotated[
+        RewriteStrategy | None, typer.Option(help="Pack files only, or also sort or z-order the rows.")
+    ] = None,
+    sort_by: Annotated[
+        str, typer.Option(help="Columns to sort by, separated by commas (default: the table's sort order).")
+    ] = "",
+    where: Annotated[
+        str | None, typer.Option(help="SQL condition: rewrite only files that may hold such rows.")
+    ] = None,
     *,
-    everything: Annotated[bool, typer.Option("--all", help="Files of any size, not only small ones.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Rewrite files of any size.")] = False,
     dry_run: DryRun = False,
     no_wait: NoWait = False,
 ) -> None:
-    """Write small files, and such with many deleted rows, anew now."""
+    """Rewrite small files, and files with many deleted rows, now."""
     wanted = {"strategy": strategy, "sort_order": _names(sort_by), "where": where, "everything": everything}
     asked = {key: value for key, value in wanted.items() if value not in (None, [], False)}
     run_job(ctx, table, "rewrite", asked, dry_run=dry_run, wait=not no_wait)
@@ -203,13 +219,13 @@ def compact_table(ctx: CliContext, table: TableArg, *, dry_run: DryRun = False, 
 
 @command(app, "rewrite-deletes", waits=True)
 def pack_deletes(ctx: CliContext, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
-    """Pack delete files, and drop those that delete nothing any more, now."""
+    """Pack delete files now, and drop those that no longer apply to any row."""
     run_job(ctx, table, "rewrite-deletes", dry_run=dry_run, wait=not no_wait)
 
 
 @command(app, "rewrite-manifests", waits=True)
 def rewrite_manifests(ctx: CliContext, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
-    """Write a table's manifests anew now: fewer, and by partition."""
+    """Rewrite the manifests of a table now: fewer, and grouped by partition."""
     run_job(ctx, table, "rewrite-manifests", dry_run=dry_run, wait=not no_wait)
 
 
@@ -233,7 +249,7 @@ def delete_old_rows(ctx: CliContext, table: TableArg, *, dry_run: DryRun = False
 
 @command(app, "tags", waits=True)
 def make_tags(ctx: CliContext, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
-    """Make the tags that firn.tags.schedule asks for now, and drop those whose time is over."""
+    """Create the tags that firn.tags.schedule asks for now, and drop expired ones."""
     run_job(ctx, table, "tags", dry_run=dry_run, wait=not no_wait)
 
 

@@ -32,22 +32,27 @@ def upgrade_hive(  # noqa: PLR0913 -- its options are what people type
         list[str] | None,
         typer.Option(
             metavar="[TABLE=]COLUMNS",
-            help="Columns, separated by commas: makes keyed tables, or that one; may be repeated.",
+            help="Key columns, separated by commas, for all tables or for TABLE; may be repeated.",
         ),
     ] = None,
     sequence_field: Annotated[
         list[str] | None,
-        typer.Option(metavar="[TABLE=]COLUMN", help="Column that decides which change is newer; may be repeated."),
+        typer.Option(
+            metavar="[TABLE=]COLUMN",
+            help="Column that decides which change is newer, for all tables or for TABLE; may be repeated.",
+        ),
     ] = None,
     *,
     unique: Annotated[
-        bool, typer.Option("--unique", help="Count its keys then; without unique ones it is given back to Hive.")
+        bool, typer.Option("--unique", help="Check the keys after the upgrade, and downgrade the table if keys repeat.")
     ] = False,
-    keep: Annotated[bool, typer.Option("--keep", help="With --unique: upgraded it stays, whatever is found.")] = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="With --unique: keep the upgraded table even if keys repeat.")
+    ] = False,
     subdirectories: SubdirectoriesOption = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only the report; changes nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show only the report, and change nothing.")] = False,
 ) -> None:
-    """Make Hive tables Firn tables in place: their files are registered where they are, none is changed."""
+    """Upgrade Hive tables in place. Firn registers their files; none is moved or changed."""
     keys = _keys(_by_table(ctx, primary_key), _by_table(ctx, sequence_field))
     are_many = len(tables) > 1 or any(sign in tables[0] for sign in PATTERN)
     if unique and (dry_run or not keys or are_many):
