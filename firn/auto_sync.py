@@ -27,7 +27,7 @@ _ROUNDS = 8
 
 
 class AutoSync(StrEnum):
-    """What of Hive's side is taken over before a table is read or written."""
+    """The extent of the sync from Hive before each read or write of a table."""
 
     NONE = "none"
     METADATA = "metadata"
@@ -49,74 +49,81 @@ class LinkedTable:
     def _hive_name(self) -> str:
         return f"{self.name.catalog}.{self.hive_table}"
 
-    def sync(self, what: AutoSync) -> None:
-        """Take over what Hive's side has done until now.
+    def sync(self, extent: AutoSync) -> None:
+        """Sync the table with the changes of Hive until now.
 
-        Refused when the two differ in a way that somebody has to settle, or when the sync's job fails; Unavailable when
-        no optimizer is there to run it; StillRunning when it takes too long.
+        Raises Refused if a difference needs a person's decision, or if the sync's job fails; Unavailable if no
+        optimizer is registered; StillRunning if the sync takes too long.
         """
-        if what is AutoSync.NONE:
+        if extent is AutoSync.NONE:
             return
-        reason = f"{self.name} was not brought up to Hive's {self.hive_table}"
+        reason = f"{self.name} is not in sync with the Hive table {self.hive_table}"
         deadline = time.monotonic() + self.seconds
         for number in range(_ROUNDS):
-            told = self._answer(partial(self._sync, what, is_first=number == 0), deadline, reason)
-            if told["conflict"]:
-                raise Refused(f"{reason}: {told['message']}", hint="settle it, or go on with auto_sync='none'")
-            if told["job"] is not None:
-                self._ended(JobOut.read(told["job"]), deadline, reason)
-            elif not told["changed"]:
+            answer = self._request_until_free(partial(self._sync, extent, is_first=number == 0), deadline, reason)
+            if answer["conflict"]:
+                raise Refused(f"{reason}: {answer['message']}", hint="settle it, or go on with auto_sync='none'")
+            if answer["job"] is not None:
+                self._wait_for_success(JobOut.read(answer["job"]), deadline, reason)
+            elif not answer["changed"]:
                 return
 
-    def _sync(self, what: AutoSync, *, is_first: bool) -> Mapping[str, Any]:
-        """Signals do not tell of every file everywhere: all directories are listed once."""
-        only_schema = what is AutoSync.METADATA
-        told: Mapping[str, Any] = self.client.hive.sync(
+    def _sync(self, extent: AutoSync, *, is_first: bool) -> Mapping[str, Any]:
+        """The first sync lists all directories, because Hive does not report every file of every writer."""
+        only_schema = extent is AutoSync.METADATA
+        answer: Mapping[str, Any] = self.client.hive.sync(
             self._hive_name, everything=is_first and not only_schema, only_schema=only_schema
         )
-        return told
+        return answer
 
     def publish(self) -> None:
-        """Give Hive what is in the table now, merging it first; errors as of `sync`, with Unavailable also where Hive
-        has just written itself to partitions that it was to be given.
+        """Publish the table to Hive, after a merge if changes are pending.
+
+        Raises the errors of `sync`. Unavailable also means that Hive itself wrote to partitions of the publish.
         """
-        reason = f"Hive's {self.hive_table} was not given it"
+        reason = f"Hive's {self.hive_table} did not get the changes"
         deadline = time.monotonic() + self.seconds
-        told, ended = self._published(deadline, reason, merge=True)
+        answer, ended = self._request_publish(deadline, reason, merge=True)
         if ended is not None and ended.kind == "merge":  # asked for by now, so it has merged all of it
-            told, ended = self._published(deadline, reason, merge=False)
+            answer, ended = self._request_publish(deadline, reason, merge=False)
         again = f"`firn hive publish {self.hive_table}` tries again"
-        if told["partitions_waiting"]:
-            raise Unavailable(f"{reason}: {told['message']}", hint=again)
+        if answer["partitions_waiting"]:
+            raise Unavailable(f"{reason}: {answer['message']}", hint=again)
         if ended is not None and (missed := ended.result.get("skipped", 0) + ended.result.get("remaining", 0)):
             raise Unavailable(f"{reason} in {missed} partitions, which it has changed meanwhile", hint=again)
 
-    def _published(self, deadline: float, reason: str, *, merge: bool) -> tuple[Mapping[str, Any], JobOut | None]:
-        """The answer, and the job that it began, ended."""
-        told = self._answer(lambda: self.client.hive.publish(self._hive_name, merge=merge), deadline, reason)
-        return told, None if told["job"] is None else self._ended(JobOut.read(told["job"]), deadline, reason)
+    def _request_publish(self, deadline: float, reason: str, *, merge: bool) -> tuple[Mapping[str, Any], JobOut | None]:
+        """Request a publish and wait for its job; the answer, and the job, None without one."""
+        answer = self._request_until_free(
+            lambda: self.client.hive.publish(self._hive_name, merge=merge), deadline, reason
+        )
+        return answer, None if answer["job"] is None else self._wait_for_success(
+            JobOut.read(answer["job"]), deadline, reason
+        )
 
-    def _answer(self, ask: Callable[[], Mapping[str, Any]], deadline: float, reason: str) -> Mapping[str, Any]:
-        """Ask until nothing else is in the way: another job, or files that are a moment old."""
+    def _request_until_free(
+        self, ask: Callable[[], Mapping[str, Any]], deadline: float, reason: str
+    ) -> Mapping[str, Any]:
+        """Repeat the request until nothing delays it: another job, or files that are only moments old."""
         pause = POLL_SECONDS
         while True:
-            told, refusal = _asked(ask)
-            if told is not None and not told["waiting"]:
-                return told
+            answer, refusal = _try_request(ask)
+            if answer is not None and not answer["waiting"]:
+                return answer
             active = self.client.tables[str(self.name)].show().active_job
             if refusal is not None and active is None:
                 raise refusal
             if active is not None:
-                self._ended(active, deadline, reason, is_ours=False)
+                self._wait_for_success(active, deadline, reason, is_ours=False)
             elif time.monotonic() > deadline:
                 raise StillRunning(
-                    f"{reason} within {self.seconds:.0f} s: {told and told['message']}", hint="try again later"
+                    f"{reason} within {self.seconds:.0f} s: {answer and answer['message']}", hint="try again later"
                 )
             time.sleep(pause)
             pause = min(pause * 1.2, LONGEST_POLL_SECONDS)
 
-    def _ended(self, job: JobOut, deadline: float, reason: str, *, is_ours: bool = True) -> JobOut:
-        """The job once it has succeeded."""
+    def _wait_for_success(self, job: JobOut, deadline: float, reason: str, *, is_ours: bool = True) -> JobOut:
+        """Wait for a job; the ended job. Raises Refused if a job of ours did not succeed."""
         if job.status is JobStatus.PENDING and not self.client.optimizers():
             raise Unavailable(
                 f"{reason}: its {job.kind} job waits for an optimizer, and none is registered",
@@ -132,8 +139,8 @@ class LinkedTable:
         return ended
 
 
-def _asked(ask: Callable[[], Mapping[str, Any]]) -> tuple[Mapping[str, Any] | None, Refused | None]:
-    """The answer, or the refusal, which may be that a job is at work."""
+def _try_request(ask: Callable[[], Mapping[str, Any]]) -> tuple[Mapping[str, Any] | None, Refused | None]:
+    """The answer, or the refusal; the server refuses, for example, while a job is active."""
     try:
         return ask(), None
     except Refused as error:
@@ -141,13 +148,13 @@ def _asked(ask: Callable[[], Mapping[str, Any]]) -> tuple[Mapping[str, Any] | No
 
 
 def find_linked_table(client: Client, table: str, *, seconds: float = SECONDS) -> LinkedTable | None:
-    """The link of a table; None for a table that is over no Hive table, or that this API does not know."""
+    """Find the link of a table; None for a table without a Hive table."""
     name = client.name(table)
     hive_table = client.tables[table].show().hive_name
     return None if hive_table is None else LinkedTable(client, name, hive_table, seconds)
 
 
-def sync_from_hive(client: Client, table: str, what: AutoSync | str) -> None:
+def sync_from_hive(client: Client, table: str, extent: AutoSync | str) -> None:
     """Sync a table with its Hive table, if it has one. Errors as of `LinkedTable.sync`, NotFound for no table."""
-    if AutoSync(what) is not AutoSync.NONE and (found := find_linked_table(client, table)) is not None:
-        found.sync(AutoSync(what))
+    if AutoSync(extent) is not AutoSync.NONE and (linked := find_linked_table(client, table)) is not None:
+        linked.sync(AutoSync(extent))

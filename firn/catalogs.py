@@ -20,7 +20,7 @@ class Catalogs:
 
     def list(self) -> list[CatalogOut]:
         """All of them."""
-        return [CatalogOut.read(one) for one in self.transport.items("/catalogs")]
+        return [CatalogOut.read(document) for document in self.transport.items("/catalogs")]
 
     def get(self, name: str) -> CatalogOut:
         """One; NotFound when there is none of that name."""
@@ -40,7 +40,7 @@ class Catalogs:
 
     def allow(self, name: str, location: str) -> CatalogOut:
         """Add to where its tables may lie besides its warehouse."""
-        allowed = [one.strip() for one in self.get(name).properties.get(ALLOWED, "").split(",") if one.strip()]
+        allowed = [part.strip() for part in self.get(name).properties.get(ALLOWED, "").split(",") if part.strip()]
         return self.set_properties(name, {ALLOWED: ",".join(dict.fromkeys((*allowed, location)))})
 
     def misplaced(self, name: str) -> Sequence[Json]:

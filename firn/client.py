@@ -186,7 +186,7 @@ class Client:
     def _is_catalog(self, name: str) -> bool:
         """Asked again for an unknown name: a catalog may have been created since."""
         if name != self.catalog and name not in self._known_catalogs:
-            self._known_catalogs = frozenset(one.name for one in self.catalogs.list())
+            self._known_catalogs = frozenset(catalog.name for catalog in self.catalogs.list())
         return name == self.catalog or name in self._known_catalogs
 
 
@@ -212,9 +212,9 @@ class Tables:
     ) -> Iterator[TableRow]:
         """Tables, page by page, by name or the worst by `health`, `size`, `files`, `pending`, `last_commit` first."""
         path = f"/catalogs/{_quoted(catalog or self.client.catalog)}/tables"
-        asked = {"kind": kind, "namespace": namespace, "search": search, "health_below": health_below, "sort": sort}
-        found = self.client.transport.items(path, asked, limit=limit)
-        return (TableRow.read(one) for one in found)
+        params = {"kind": kind, "namespace": namespace, "search": search, "health_below": health_below, "sort": sort}
+        documents = self.client.transport.items(path, params, limit=limit)
+        return (TableRow.read(document) for document in documents)
 
     def create(
         self,
@@ -263,7 +263,7 @@ class TableHandle(TableHistory, TableJobs):
 
     def blockers(self) -> list[TableBlockerOut]:
         """What keeps jobs from it now."""
-        return [TableBlockerOut.read(one) for one in self.get("/blockers")]
+        return [TableBlockerOut.read(document) for document in self.get("/blockers")]
 
     def block(self, reason: str, *, until: datetime, kinds: Sequence[str] = ()) -> TableBlockerOut:
         """Keep jobs of these kinds, or of any, from beginning; a running one goes on."""
@@ -281,7 +281,7 @@ class TableHandle(TableHistory, TableJobs):
 
     def jobs(self, limit: int | None = None) -> list[JobOut]:
         """Newest first."""
-        return [JobOut.read(one) for one in self.transport.items(self.path_to("/jobs"), limit=limit)]
+        return [JobOut.read(document) for document in self.transport.items(self.path_to("/jobs"), limit=limit)]
 
     def set_properties(self, updates: Mapping[str, str], removals: Sequence[str] = ()) -> TableOut:
         """Set and remove properties; policy settings are checked."""

@@ -26,15 +26,15 @@ class DroppedList:
         self, catalog: str | None = None, *, name: str | None = None, limit: int | None = None
     ) -> Iterator[DroppedOut]:
         """Newest first, page by page."""
-        found = self.client.transport.items(self._root(catalog), {"name": name}, limit=limit)
-        return (DroppedOut.read(one) for one in found)
+        documents = self.client.transport.items(self._root(catalog), {"name": name}, limit=limit)
+        return (DroppedOut.read(document) for document in documents)
 
     def find(self, table: str, *, kinds: Sequence[str] = ("table", "view", "keyed")) -> DroppedOut:
         """The one of this name that was dropped last; NotFound when there is none."""
         name = self.client.name(table)
-        for one in self.list(name.catalog, name=name.table):
-            if one.kind in kinds:
-                return one
+        for entry in self.list(name.catalog, name=name.table):
+            if entry.kind in kinds:
+                return entry
         raise NotFound(f"no {name} was dropped, or it is kept no longer", hint="firn table list --dropped")
 
     def undrop(self, catalog: str, entry_id: UUID, *, to: str | None = None, dry_run: bool = False) -> UndropOut:

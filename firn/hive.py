@@ -9,7 +9,7 @@ from urllib.parse import quote
 from uuid import UUID
 
 from firn.errors import NotFound
-from firn.jobs import waited
+from firn.jobs import wait_until_final
 from firn.protocol.answers.jobs import JobOut
 from firn.protocol.answers.operations import BatchOut, OperationOut, StartedOut
 from firn.transport import Json
@@ -96,7 +96,7 @@ class Hive:
         body = {
             "tables": [*tables],
             "key": None if key is None else key.to_json(),
-            "keys": {name: one.to_json() for name, one in (keys or {}).items()},
+            "keys": {name: key.to_json() for name, key in (keys or {}).items()},
             "properties": dict(properties or {}),
             "dry_run": dry_run,
         }
@@ -128,8 +128,8 @@ class Hive:
         seen: Callable[[BatchOut], None] = lambda _: None,
     ) -> BatchOut:
         """The batch once all of it has ended; `seen` is called with each state on the way."""
-        return waited(
-            lambda: self.batch(batch, catalog), lambda one: not one.unfinished, seconds, seen, f"batch {batch}"
+        return wait_until_final(
+            lambda: self.batch(batch, catalog), lambda batch: not batch.unfinished, seconds, seen, f"batch {batch}"
         )
 
     def _turned(self, batch: UUID | str, catalog: str | None, verb: str) -> BatchOut:
@@ -140,8 +140,8 @@ class Hive:
         """Take over what Hive-side writers did; `everything` lists every directory whatever the metastore says, with
         `only_schema` none is looked at.
         """
-        asked = {"everything": everything, "only_schema": only_schema}
-        return self.client.transport.change("POST", self._path(table, "/sync"), params=asked)
+        params = {"everything": everything, "only_schema": only_schema}
+        return self.client.transport.change("POST", self._path(table, "/sync"), params=params)
 
     def publish(self, table: str, *, merge: bool = True) -> Json:
         """Give Hive what has changed; with `merge`, the answer may be a merge that has to come first."""
@@ -155,13 +155,19 @@ class Hive:
         NotFound when the table was given back meanwhile.
         """
 
-        def look() -> Json:
-            asked: Json | None = self.show(table)["publish_request"]
-            if asked is None:
-                raise NotFound(f"{table} is no table of Firn's any more: nothing is published to it")
-            return asked
+        def load_request() -> Json:
+            request: Json | None = self.show(table)["publish_request"]
+            if request is None:
+                raise NotFound(f"{table} is no longer a table of Firn, so nothing is published to Hive")
+            return request
 
-        return waited(look, lambda one: one["step"] in ("done", "failed"), seconds, seen, f"the publish of {table}")
+        return wait_until_final(
+            load_request,
+            lambda request: request["step"] in ("done", "failed"),
+            seconds,
+            seen,
+            f"the publish of {table}",
+        )
 
     def behind(self, table: str) -> Json:
         """How many partitions Hive has not as they are here, and since when; reads all manifests of the table."""
@@ -189,8 +195,10 @@ class Hive:
         sequence_field: str | None = None,
     ) -> Json:
         """What a conversion would read and write anew, and what stands in its way; changes nothing."""
-        asked = {"name": name, "primary_key": list(primary_key), "sequence_field": sequence_field}
-        return self.client.transport.get(self._path(table, "/convert"), {key: one for key, one in asked.items() if one})
+        params = {"name": name, "primary_key": list(primary_key), "sequence_field": sequence_field}
+        return self.client.transport.get(
+            self._path(table, "/convert"), {key: value for key, value in params.items() if value}
+        )
 
     def convert(
         self,

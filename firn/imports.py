@@ -42,8 +42,8 @@ class Imports:
 
     def start(self, catalog: str, source: str, address: str, options: ImportOptions | None = None) -> OperationOut:
         """Import from a `warehouse`, `rest` or `hive` source; returns at once, the operation tells how far it is."""
-        asked = {} if options is None else options.model_dump(exclude_none=True)
-        body = {"source": source, "address": address, **asked}
+        params = {} if options is None else options.model_dump(exclude_none=True)
+        body = {"source": source, "address": address, **params}
         return OperationOut.read(self.transport.change("POST", self._path(catalog), body))
 
     def entries(
@@ -51,8 +51,8 @@ class Imports:
     ) -> Iterator[EntryOut]:
         """What was found and what became of it, in the order found."""
         path = f"{self._path(catalog)}/{operation_id}/entries"
-        found = self.transport.items(path, {"state": states or None, "limit": 500}, limit=limit)
-        return (EntryOut.read(one) for one in found)
+        documents = self.transport.items(path, {"state": states or None, "limit": 500}, limit=limit)
+        return (EntryOut.read(document) for document in documents)
 
     def resume(self, catalog: str, operation_id: UUID | str) -> OperationOut:
         """Ask the source again now, without waiting until the import does by itself."""

@@ -36,9 +36,9 @@ class Jobs:
         limit: int | None = None,
     ) -> Iterator[JobOut]:
         """Newest first, page by page."""
-        asked = {"catalog": catalog, "status": status or None, "kind": kind or None}
-        found = self.transport.items("/jobs", asked, limit=limit)
-        return (JobOut.read(one) for one in found)
+        params = {"catalog": catalog, "status": status or None, "kind": kind or None}
+        documents = self.transport.items("/jobs", params, limit=limit)
+        return (JobOut.read(document) for document in documents)
 
     def get(self, job_id: UUID | str) -> JobOut:
         """One job."""
@@ -46,12 +46,12 @@ class Jobs:
 
     def logs(self, job_id: UUID | str) -> Sequence[LogLine]:
         """What its optimizers wrote, oldest first."""
-        return [LogLine.read(one) for one in self.transport.items(f"/jobs/{job_id}/logs")]
+        return [LogLine.read(document) for document in self.transport.items(f"/jobs/{job_id}/logs")]
 
     def deleted(self, job_id: UUID | str, limit: int | None = None) -> Iterator[OrphanBatchOut]:
         """The files that it has taken for orphans, or deleted for good: batch by batch, page by page."""
-        found = self.transport.items(f"/jobs/{job_id}/deleted", limit=limit)
-        return (OrphanBatchOut.read(one) for one in found)
+        documents = self.transport.items(f"/jobs/{job_id}/deleted", limit=limit)
+        return (OrphanBatchOut.read(document) for document in documents)
 
     def cancel(self, job_id: UUID | str) -> JobOut:
         """Give it up; refused once it has committed."""
@@ -68,7 +68,9 @@ class Jobs:
 
         StillRunning when that takes longer than `seconds`; None waits without end.
         """
-        return waited(lambda: self.get(job_id), lambda job: job.status.is_final, seconds, seen, f"job {job_id}")
+        return wait_until_final(
+            lambda: self.get(job_id), lambda job: job.status.is_final, seconds, seen, f"job {job_id}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +83,9 @@ class Operations:
         self, *, catalog: str | None = None, batch: UUID | str | None = None, limit: int | None = None
     ) -> Iterator[OperationOut]:
         """Newest first; those of one batch in the order in which they are carried out."""
-        asked = {"catalog": catalog, "batch": None if batch is None else str(batch)}
-        found = self.transport.items("/operations", asked, limit=limit)
-        return (OperationOut.read(one) for one in found)
+        params = {"catalog": catalog, "batch": None if batch is None else str(batch)}
+        documents = self.transport.items("/operations", params, limit=limit)
+        return (OperationOut.read(document) for document in documents)
 
     def get(self, operation_id: UUID | str) -> OperationOut:
         """One operation."""
@@ -112,21 +114,25 @@ class Operations:
         seen: Callable[[OperationOut], None] = lambda _: None,
     ) -> OperationOut:
         """The operation once it has ended, as a job."""
-        what = f"operation {operation_id}"
-        return waited(lambda: self.get(operation_id), lambda one: one.status.is_final, seconds, seen, what)
+        name = f"operation {operation_id}"
+        return wait_until_final(
+            lambda: self.get(operation_id), lambda operation: operation.status.is_final, seconds, seen, name
+        )
 
 
-def waited(
-    look: Callable[[], T], is_final: Callable[[T], bool], seconds: float | None, seen: Callable[[T], None], what: str
+def wait_until_final(
+    load: Callable[[], T], is_final: Callable[[T], bool], seconds: float | None, seen: Callable[[T], None], name: str
 ) -> T:
-    """What `look` gives once it is final; `seen` is called with each state on the way."""
+    """Load a state until it is final, and call `seen` with each one. `name` names the work in StillRunning."""
     deadline, pause = time.monotonic() + (math.inf if seconds is None else seconds), POLL_SECONDS
     while True:
-        now = look()
-        seen(now)
-        if is_final(now):
-            return now
+        state = load()
+        seen(state)
+        if is_final(state):
+            return state
         if time.monotonic() > deadline:
-            raise StillRunning(f"{what} has not ended within {seconds:.0f} s; it goes on", hint="look again later")
+            raise StillRunning(
+                f"{name} has not ended within {seconds:.0f} s; it continues", hint="check its state later"
+            )
         time.sleep(pause)
         pause = min(pause * 1.2, LONGEST_POLL_SECONDS)

@@ -43,10 +43,10 @@ class TableJobs(ABC):
 
     def quarantine(self) -> list[OrphanBatchOut]:
         """What was set aside and can be put back, oldest first."""
-        return [OrphanBatchOut.read(one) for one in self.transport.items(self.path_to("/quarantine"))]
+        return [OrphanBatchOut.read(document) for document in self.transport.items(self.path_to("/quarantine"))]
 
     def put_back(self, *, job_id: UUID | str | None = None, paths: Sequence[str] = ()) -> list[str]:
         """Put back what one job has set aside, or these files, or all; gives those that are in place again."""
         body = {"job_id": None if job_id is None else str(job_id), "paths": [*paths]}
-        found: list[str] = self.transport.change("POST", self.path_to("/quarantine/restore"), body)["restored"]
-        return found
+        restored: list[str] = self.transport.change("POST", self.path_to("/quarantine/restore"), body)["restored"]
+        return restored

@@ -135,7 +135,7 @@ def test_what_hive_goes_on_writing_does_not_hold_a_read_up_for_ever(server: Serv
 @pytest.mark.parametrize("what", ["metadata", "data"])
 def test_a_difference_that_somebody_has_to_settle_refuses_the_read(server: Server, client: Client, what: str) -> None:
     server.says["sync"] = [answer("the Hive table db.hive_t is gone", conflict=True)]
-    with pytest.raises(Refused, match=r"lake\.db\.t was not brought up to Hive's db\.hive_t: the Hive table"):
+    with pytest.raises(Refused, match=r"lake\.db\.t is not in sync with the Hive table db\.hive_t: the Hive table"):
         sync_from_hive(client, "db.t", what)
 
 
@@ -163,7 +163,7 @@ def test_nobody_waits_longer_than_told(server: Server, client: Client, says: dic
     server.says["sync"] = [says]
     server.jobs = [job(status="running")]
     link = LinkedTable(client, client.name("db.t"), "db.hive_t", seconds=0.0)
-    with pytest.raises(StillRunning, match=r"was not brought up to Hive's db\.hive_t within 0 s"):
+    with pytest.raises(StillRunning, match=r"is not in sync with the Hive table db\.hive_t within 0 s"):
         link.sync(AutoSync.DATA)
 
 
@@ -183,7 +183,7 @@ def test_who_waits_for_a_publish_sees_each_step_until_it_is_over(
     assert client.hive.wait_for_publish("db.t", seen=lambda one: seen.append(one["step"])) == {"step": "failed"}
     assert seen == ["waits", "merges", "publishes", "failed"]
     monkeypatch.setattr(Hive, "show", lambda *_: {"publish_request": None})
-    with pytest.raises(NotFound, match=r"db\.t is no table of Firn's any more"):
+    with pytest.raises(NotFound, match=r"db\.t is no longer a table of Firn"):
         client.hive.wait_for_publish("db.t")
 
 

@@ -47,7 +47,7 @@ from tests.command_line import Command
         (["hive", "upgrade", "sales.*", "--sequence-field", "ts"], 2, "--primary-key"),
         (["operation", "pause"], 2, "--batch"),
         (["operation", "resume", "00000000-0000-0000-0000-000000000000"], 1, "does not exist"),
-        (["operation", "cancel", "--batch", "00000000-0000-0000-0000-000000000000"], 1, "no batch"),
+        (["operation", "cancel", "--batch", "00000000-0000-0000-0000-000000000000"], 1, "does not exist"),
         (["sql", "select 1", "--catalog", "nowhere"], 2, "nowhere"),
         (["table", "nonsense"], 2, "nonsense"),
         (["table", "list", "--limit", "0"], 2, "--limit"),

@@ -9,6 +9,7 @@ import pytest
 import firn
 from firn.cli.watch import job_row, state_of
 from firn.protocol.answers.jobs import JobOut
+from tests.answer_documents import JOB
 from tests.command_line import Command
 
 NUMBERS = count()
@@ -67,17 +68,5 @@ def test_a_reason_has_to_be_given(run: Command, table: str) -> None:
     ("outcome", "shown"), [("nothing to do", "nothing to do"), ("committed", "succeeded"), (None, "succeeded")]
 )
 def test_a_job_that_changed_nothing_is_shown_as_having_had_nothing_to_do(outcome: str | None, shown: str) -> None:
-    job = JobOut.model_validate(
-        {
-            "id": "7d299971-9c55-4a57-b030-1c2efe000000",
-            "catalog": "lake",
-            "table": "db.t",
-            "kind": "rewrite",
-            "status": "succeeded",
-            "outcome": outcome,
-            "reason": "asked for",
-            "attempt": 0,
-            "created_at": "2026-11-21T10:30:00Z",
-        }
-    )
+    job = JobOut.read(JOB | {"kind": "rewrite", "status": "succeeded", "outcome": outcome})
     assert state_of(job) == job_row(job)[3] == shown
