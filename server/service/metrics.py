@@ -1,7 +1,7 @@
-"""Metrics reports of engines: taken at once, written in batches, kept for days.
+"""Metrics reports of engines: the server accepts them at once, writes them in batches, and keeps them for days.
 
-Every query sends one, so that writing each would cost more than the loads that it tells of. A server that is killed
-loses what the last seconds brought: figures for people, on which nothing rests.
+Every query sends a report, so writing each one alone would cost more than loading the table. A server that dies loses
+the reports of the last seconds; they are figures for people, and no decision depends on them.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from server.service.planning.planner import find_planned_relation
 from server.service.tables.keyed_tables import store_name
 
 MOST_WAITING = 10_000
-"""Reports that wait for a database that is away; beyond it the oldest are let go."""
+"""Reports that wait while the database is unavailable; beyond that the server drops the oldest."""
 LARGEST_BYTES = 64 * 1024
-"""A filter over thousands of values makes a report larger than all its figures."""
+"""Above this size the server drops the filter, which may hold thousands of values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What a round of upkeep did."""
+    """Numbers of reports that a run has written and removed."""
 
     written: int
     forgotten: int = 0
@@ -39,7 +39,7 @@ class Kept:
 
 @dataclass
 class Reports:
-    """The reports of one server's clients."""
+    """Accepts and lists metrics reports."""
 
     database: Database
     keep: timedelta
@@ -48,7 +48,7 @@ class Reports:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, catalog: CatalogName, name: TableName, report: Json) -> None:
-        """Keep a report; one of a table that is gone is let go, as it is no failure of the query it tells of."""
+        """Accept a report; ignore a report of a dropped table, because the query itself has not failed."""
         kind = report_kind(report)
         if len(orjson.dumps(report)) > LARGEST_BYTES:
             report = {key: value for key, value in report.items() if key != "filter"}
@@ -60,7 +60,7 @@ class Reports:
             if relation is None:
                 return
             now = uow.now()
-        one = MetricsReport(
+        metrics_report = MetricsReport(
             relation_id=relation.id,
             catalog=catalog,
             table=name,
@@ -71,13 +71,13 @@ class Reports:
             report=report,
         )
         with self._lock:
-            self._waiting.append(one)
-            self._let_go()
+            self._waiting.append(metrics_report)
+            self._drop_oldest()
 
     def list(
         self, catalog: CatalogName, name: TableName, kind: ReportKind | None, *, limit: int, cursor: str | None
     ) -> Page[MetricsReport]:
-        """Reports of a table, or of a keyed table's stores; newest first."""
+        """The reports of a table, or of a keyed table and its stores; newest first."""
         self.flush()
         with self.database.reading() as uow:
             relation = find_planned_relation(uow, catalog, name)
@@ -85,7 +85,7 @@ class Reports:
             return uow.metrics.list(ids, kind, limit=limit, cursor=cursor)
 
     def flush(self) -> Kept:
-        """Write what waits."""
+        """Write the waiting reports."""
         with self._lock:
             waiting = list(self._waiting)
             self._waiting.clear()
@@ -97,15 +97,15 @@ class Reports:
         except Exception:
             with self._lock:
                 self._waiting.extendleft(reversed(waiting))
-                self._let_go()
+                self._drop_oldest()
             raise
         return Kept(written=len(waiting))
 
-    def _let_go(self) -> None:
+    def _drop_oldest(self) -> None:
         while len(self._waiting) > self.most_waiting:
             self._waiting.popleft()
 
     def remove_expired(self) -> Kept:
-        """Forget those that were kept long enough."""
+        """Remove the reports whose retention is over."""
         with self.database.writing() as uow:
             return Kept(written=0, forgotten=uow.metrics.remove_before(uow.now() - self.keep))

@@ -1,1 +1,1 @@
-"""Access control: who is asking, what they may do, what was decided, and the administration of all that."""
+"""Access control: token check, privileges, audit log, and the administration of principals, roles and tokens."""

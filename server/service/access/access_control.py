@@ -1,4 +1,4 @@
-"""Access control as one service: what the rest of the server asks."""
+"""Access control as one service for the rest of the server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_HOMES = 50_000
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
-    """All of access control. `enabled` is False on a server that answers its own machine alone."""
+    """All services of access control. `enabled` is False only on a server that listens on loopback."""
 
     enabled: bool
     database: Database
@@ -37,17 +37,17 @@ class Access:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def table(self, catalog: CatalogName, name: TableName) -> Securable:
-        """What privileges on a table of this name are granted on: for stores and pinned tables, their keyed table."""
+        """The securable of a table name; for stores and pinned tables, that of their keyed table."""
         owner = home_namespace(name)
         return Securable.of(catalog, name) if owner is None else self._home(Securable.of(catalog, name), owner)
 
     def namespace(self, catalog: CatalogName, namespace: Namespace) -> Securable:
-        """The same for a namespace: that of a keyed table's stores is the keyed table."""
+        """The securable of a namespace; for the namespace of a keyed table's stores, that of the keyed table."""
         on = Securable(catalog, namespace)
         return on if len(namespace) < 2 else self._home(on, TableName(namespace[:-1], namespace[-1]))
 
     def may_read(self, caller: Caller | None, catalog: CatalogName, name: TableName) -> bool:
-        """Whether the caller may read a table's data; everybody may where access control is off."""
+        """Whether the caller may read a table's data; without access control, everybody may."""
         return self._may(caller, Privilege.READ, catalog, name)
 
     def may_write(self, caller: Caller | None, catalog: CatalogName, name: TableName) -> bool:
@@ -61,17 +61,17 @@ class Access:
         return decide(caller.rights, privilege, self.table(catalog, name)) is Decision.ALLOWED
 
     def _home(self, on: Securable, owner: TableName) -> Securable:
-        """Remembered for seconds, as rights are: every reader of a keyed table asks for its pinned tables."""
+        """The keyed table that owns a name, cached for seconds: all its readers ask for pinned tables."""
         with self._lock:
-            known = self._homes.get(on)
-        if known is not None:
-            return known
+            cached = self._homes.get(on)
+        if cached is not None:
+            return cached
         assert on.catalog is not None  # of a catalog's table or namespace
         with self.database.reading() as uow:
             relation = uow.relations.find(on.catalog, owner)
         if relation is None or relation.kind is not RelationKind.KEYED:
-            return on  # not remembered: the keyed table may be created any moment
-        found = Securable.of(on.catalog, owner)
+            return on  # not cached, because a user may create the keyed table at any moment
+        home = Securable.of(on.catalog, owner)
         with self._lock:
-            self._homes[on] = found
-        return found
+            self._homes[on] = home
+        return home

@@ -1,4 +1,4 @@
-"""The audit trail: changes and refusals are written before they are answered, allowed reads in batches."""
+"""The audit log: the server writes changes and refusals before it answers them, and allowed reads in batches."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from catalog.ports.store import Database
 log = logging.getLogger(__name__)
 
 MOST_BUFFERED = 50_000
-"""Reads that wait for a database that is away; beyond it they go to the server's log alone."""
+"""Reads that wait while the database is unavailable; any further ones go to the server's log only."""
 MOST_STRANGERS = 200
-"""Requests without a good token between two flushes that get a line each: nobody may fill the disk from outside."""
+"""Unauthenticated requests between two flushes that get an entry each, so that no outsider can fill the disk."""
 
 Ended = Callable[[int], None]
-"""To be called with the status that a request was answered with."""
+"""The caller calls it with the status of the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flushed:
-    """What a flush has written."""
+    """Counts of one flush."""
 
     reads: int
     strangers_not_written: int
@@ -49,21 +49,21 @@ class AuditLog:
     _writing: threading.Lock = field(default_factory=threading.Lock)
 
     def record_decision(self, entry: AuditEntry) -> Ended:
-        """Record a decision. A change or a refusal is in the database when this returns.
+        """Record a decision; a change or a refusal is in the database when this returns.
 
-        Raises Unavailable or CommitUnknown when it cannot be written: then nothing of the request was done, nor may be.
+        Raises Unavailable or CommitUnknown when the write fails; the caller must not carry out the request then.
         """
         if entry.verdict is Verdict.UNAUTHENTICATED:
-            return self._stranger(entry)
+            return self._record_stranger(entry)
         if entry.verdict is Verdict.ALLOWED and not entry.changes:
-            return lambda status: self._buffered(replace(entry, status=status))
-        written = self._written(entry)
+            return lambda status: self._buffer_read(replace(entry, status=status))
+        entry_id = self._write(entry)
         if entry.status is not None:
             return lambda _status: None
-        return lambda status: self._ended(written, status)
+        return lambda status: self._record_status(entry_id, status)
 
     def flush(self) -> Flushed:
-        """Write what was buffered; what cannot be written waits for the next time."""
+        """Write the buffered entries; if the write fails, they wait for the next flush."""
         with self._lock:
             buffer, self._buffer = self._buffer, []
             statuses, self._statuses = self._statuses, {}
@@ -79,49 +79,49 @@ class AuditLog:
                 self._statuses = {**statuses, **self._statuses}
             raise
         except CommitUnknown:
-            # Written twice would be worse than a gap that the server's log fills: who counts reads counts these rows.
-            log.warning("whether audit entries were written is not known", extra={"entries": len(buffer)})
+            # A gap, which the server's log shows, is better than double entries: people count reads by these rows.
+            log.warning("unknown whether audit entries were written", extra={"entries": len(buffer)})
         if strangers:
-            log.warning("requests without a good token were not audited one by one", extra={"requests": strangers})
+            log.warning("more unauthenticated requests than audit entries", extra={"requests": strangers})
         return Flushed(reads=len(buffer), strangers_not_written=strangers)
 
-    def _stranger(self, entry: AuditEntry) -> Ended:
+    def _record_stranger(self, entry: AuditEntry) -> Ended:
         with self._lock:
             self._strangers += 1
             if self._strangers <= MOST_STRANGERS:
                 self._buffer.append(entry)
         return lambda _status: None
 
-    def _buffered(self, entry: AuditEntry) -> None:
+    def _buffer_read(self, entry: AuditEntry) -> None:
         with self._lock:
             if len(self._buffer) < MOST_BUFFERED:
                 self._buffer.append(entry)
                 return
         log.warning("audit", extra={"entry": str(entry)})
 
-    def _ended(self, entry_id: int, status: int) -> None:
+    def _record_status(self, entry_id: int, status: int) -> None:
         with self._lock:
             self._statuses[entry_id] = status
 
-    def _written(self, entry: AuditEntry) -> int:
-        """Several requests at once are written in one transaction, by whichever of them comes first."""
-        mine = _Waiting(entry)
+    def _write(self, entry: AuditEntry) -> int:
+        """Write an entry and return its id; the first of several concurrent requests writes all their entries."""
+        own = _Waiting(entry)
         with self._lock:
-            self._queue.append(mine)
+            self._queue.append(own)
         with self._writing:
-            if not mine.id:
-                self._write_queue(mine)
-        return mine.id
+            if not own.id:
+                self._write_queue(own)
+        return own.id
 
-    def _write_queue(self, mine: _Waiting) -> None:
+    def _write_queue(self, own: _Waiting) -> None:
         with self._lock:
             batch, self._queue = self._queue, []
         try:
             with self.database.writing() as uow:
-                ids = uow.audit.add([one.entry for one in batch])
+                ids = uow.audit.add([waiting.entry for waiting in batch])
         except (CatalogError, CommitUnknown):
-            with self._lock:  # the others try for themselves, and learn for themselves that it fails
-                self._queue = [one for one in batch if one is not mine] + self._queue
+            with self._lock:  # each of the other requests tries again, and gets its own error
+                self._queue = [waiting for waiting in batch if waiting is not own] + self._queue
             raise
-        for one, entry_id in zip(batch, ids, strict=True):
-            one.id = entry_id
+        for waiting, entry_id in zip(batch, ids, strict=True):
+            waiting.id = entry_id

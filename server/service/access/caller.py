@@ -1,7 +1,7 @@
-"""Who a request comes from, for the books.
+"""The caller of the current request, for history and audit.
 
-It is said once, at the edge: every verb of every service would have to hand it on otherwise, and the one that forgot
-would leave a commit by nobody. Background work has no caller; its events name the job.
+The API sets it once per request in a context variable, so that no service method has to pass it on. Background work has
+no caller; its events name the job.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ LONGEST_NAME = 255
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """What sent the request, and for whom."""
+    """The client of a request, and the principal that it acts for."""
 
     engine: str | None = None
-    """What the client calls itself, such as `Apache Iceberg 1.12.0`, without the commit it was built from."""
+    """The name that the client gives itself, such as `Apache Iceberg 1.12.0`, without its build commit."""
     principal: str | None = None
-    """None while nobody is asked who they are."""
+    """The name of the principal; None while access control is off."""
     agent: str | None = None
-    """The header `User-Agent`: all that DuckDB says of itself."""
+    """The header `User-Agent`, the only header by which DuckDB identifies itself."""
 
     @classmethod
     def of(cls, client_version: str, agent: str = "") -> Caller:
-        """The sender of a request with these headers `X-Client-Version` and `User-Agent`."""
+        """The caller of a request with these values of `X-Client-Version` and `User-Agent`."""
         name = client_version.partition(" (")[0].strip()[:LONGEST_NAME]
         return cls(engine=name or None, agent=agent[:LONGEST_NAME] or None)
 

@@ -1,4 +1,4 @@
-"""What access control does by itself: write what was buffered, forget what is old."""
+"""Background work of access control: writes buffered audit entries, and removes old entries and tokens."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from server.service.access.audit_log import AuditLog, Flushed
 from server.service.access.token_check import TokenChecker
 
 TOKENS_KEPT = timedelta(days=30)
-"""How long a token that has ended is still listed."""
+"""How long the server lists an ended token."""
 ACCESS_KEPT = timedelta(hours=1)
-"""The same for short-lived ones: engines ask for many."""
+"""How long the server lists an ended access token; engines request many of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """What was forgotten."""
+    """Numbers of removed audit entries and tokens."""
 
     entries: int
     tokens: int
@@ -25,7 +25,7 @@ class Forgotten:
 
 @dataclass(frozen=True)
 class AccessCleanup:
-    """Safe to run at any time, any number of times."""
+    """Cleans up access control; safe to run at any time, any number of times."""
 
     database: Database
     token_checker: TokenChecker
@@ -33,7 +33,7 @@ class AccessCleanup:
     audit_kept: timedelta
 
     def flush(self) -> Flushed:
-        """Write the buffered audit entries of this server, and when its tokens were used."""
+        """Write this server's buffered audit entries, and the times at which tokens were used."""
         used = self.token_checker.take_used()
         if used:
             with self.database.writing() as uow:
@@ -41,7 +41,7 @@ class AccessCleanup:
         return self.audit_log.flush()
 
     def remove_expired(self) -> Forgotten:
-        """Forget old audit entries and tokens that ended long ago."""
+        """Remove old audit entries, and tokens that ended long ago."""
         with self.database.writing() as uow:
             now = uow.now()
             return Forgotten(

@@ -1,7 +1,7 @@
-"""Access to a table's files for those who may use the table: credentials for S3, or signatures for single requests.
+"""Gives clients access to a table's files: credentials for S3, or signatures for single requests.
 
-Reading takes the privilege to read, writing that to write or maintain. Whatever stands in the way, the table itself is
-served: the answer then says why there are no credentials. Only a request for credentials or a signature is refused.
+Reading needs the privilege to read; writing needs the privilege to write or maintain. If the server can give no access,
+it still serves the table, and the answer says why. It refuses only a direct request for credentials or a signature.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ log = logging.getLogger(__name__)
 MOST_SESSIONS = 10_000
 MAX_SCOPES = 10_000
 SCOPE_SECONDS = 10
-"""How long places are remembered: an engine asks for a signature for each request that it makes."""
+"""How long the server caches a table's locations: an engine asks for a signature for each of its requests."""
 
 
 class Mechanism(StrEnum):
-    """How a client can be given access, as the header X-Iceberg-Access-Delegation calls it."""
+    """Mechanisms of access delegation, by their names in the header X-Iceberg-Access-Delegation."""
 
     CREDENTIALS = "vended-credentials"
     SIGNING = "remote-signing"
 
 
 class Credential(NamedTuple):
-    """What a client reaches all below `prefix` with."""
+    """The configuration with which a client reaches all files below `prefix`."""
 
     prefix: str
     config: Mapping[str, str]
@@ -60,17 +60,17 @@ class Credential(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessGrant:
-    """What a client is told of a table's storage."""
+    """The storage configuration and the access that a client gets with a table."""
 
     hints: Mapping[str, str]
     credential: Credential | None = None
     signs: bool = False
     refused: str | None = None
-    """Why it is given no access."""
+    """Why the client gets no access."""
 
     @property
     def tag(self) -> tuple[str, ...]:
-        """What of it an entity tag has to tell apart: other credentials are another answer."""
+        """The parts that an entity tag has to distinguish, because other credentials make another answer."""
         config = {} if self.credential is None else self.credential.config
         key, until = config.get("s3.access-key-id", ""), config.get("s3.session-token-expires-at-ms", "")
         hints = (f"{name}={value}" for name, value in sorted(self.hints.items()))
@@ -79,7 +79,7 @@ class AccessGrant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticKeys:
-    """What `firn.storage.vending=static` hands out."""
+    """The keys that `firn.storage.vending=static` hands out."""
 
     read: Keys | None = None
     write: Keys | None = None
@@ -87,7 +87,7 @@ class StaticKeys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileScope:
-    """Where a table's files lie, and why nobody is given access to them, if so."""
+    """The locations of a table's files; `why_not` is the reason why no client gets access to them."""
 
     storage: StorageConfig
     locations: tuple[str, ...] = ()
@@ -96,7 +96,7 @@ class FileScope:
     why_not: str | None = None
 
     def reach(self, *, write: bool) -> Reach:
-        """Of somebody who may read, or write too."""
+        """The S3 locations that a client with read access, or with write access, may reach."""
         return Reach.to(self.own, self.all, write=write)
 
 
@@ -107,7 +107,7 @@ class _Session(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Vending:
-    """Safe to share between threads."""
+    """Grants access to files; threads may share it."""
 
     database: Database
     metadata: MetadataFiles
@@ -126,36 +126,36 @@ class Vending:
         asked: Sequence[Mechanism],
         lease: Lease | None = None,
     ) -> AccessGrant:
-        """What a client that asks for these mechanisms is given with a table that is there.
+        """The access to an existing table for a client that asks for these mechanisms.
 
-        A job shows its lease, and is given access to its own tables alone, while the lease lasts.
+        A job presents its lease. It gets access only to its own tables, and only while the lease lasts.
         """
         with self.database.reading() as uow:
             storage = load_storage(uow, catalog)
-        if not storage.hands_out:  # most clients ask always
+        if not storage.hands_out:  # most clients ask every time
             return AccessGrant(hints=storage.hints)
         scope, pinned = self._find_scope(catalog, name)
         if (why_not := self._why_not_leased(lease, catalog, name)) is not None:
             return AccessGrant(hints=scope.storage.hints, refused=why_not)
         if not self.access.may_read(caller, catalog, name):
-            return AccessGrant(hints=scope.storage.hints, refused="it takes the privilege to read the table")
+            return AccessGrant(hints=scope.storage.hints, refused="it needs the privilege to read the table")
         write = not pinned and self.access.may_write(caller, catalog, name)
         return self._granted(scope, caller, name, asked, write=write)
 
     def grant_staged(
         self, caller: Caller | None, catalog: CatalogName, name: TableName, metadata: Json, asked: Sequence[Mechanism]
     ) -> AccessGrant:
-        """The same for a table whose data are written before it is created: its sender may create it.
+        """The access to a staged table, whose files the client writes before it creates the table.
 
-        Requests for it are not signed: nothing says afterwards which table was meant.
+        The server signs no requests for it, because a later request does not name the staged table.
         """
         with self.database.reading() as uow:
             scope = _build_scope(uow, self.metadata.files, catalog, None, metadata)
-        asked = [one for one in asked if one is not Mechanism.SIGNING]
+        asked = [mechanism for mechanism in asked if mechanism is not Mechanism.SIGNING]
         return self._granted(scope, caller, name, asked, write=True)
 
     def _why_not_leased(self, lease: Lease | None, catalog: CatalogName, name: TableName) -> str | None:
-        """Why a request that comes with a lease is given nothing; None for one that comes without."""
+        """Why a request with this lease gets no access; None for a request without a lease."""
         if lease is None:
             return None
         with self.database.reading() as uow:
@@ -165,16 +165,13 @@ class Vending:
                 return error.message
             table, _ = find_serving_table(uow, catalog, name)
             if job.relation_id not in (table.id, table.owner_id):
-                return "the job that the request came with works on another table"
+                return "the job of the request's lease works on another table"
         return None
 
     def issue_credential(
         self, caller: Caller | None, catalog: CatalogName, name: TableName, lease: Lease | None = None
     ) -> Credential | None:
-        """New credentials for a table; None in a catalog that gives none, Forbidden when this table gets none.
-
-        NoSuchTable without the table.
-        """
+        """New credentials for a table; None if the catalog vends none. Raises Forbidden, NoSuchTable."""
         with self.database.reading() as uow:
             uow.catalogs.get(catalog)
             find_serving_table(uow, catalog, name)
@@ -191,38 +188,38 @@ class Vending:
         request: SignRequest,
         lease: Lease | None = None,
     ) -> Mapping[str, str]:
-        """The headers that sign a request to S3; Forbidden when it goes beyond what the caller may do."""
+        """The headers that sign a request to S3; raises Forbidden when the caller may not send the request."""
         scope, pinned = self._find_scope(catalog, name, remembered=True)
         if not scope.storage.signs:
-            raise Forbidden(f"requests are not signed in the catalog {catalog}")
+            raise Forbidden(f"catalog {catalog} signs no requests")
         if scope.why_not is not None:
             raise Forbidden(f"no signatures for {name}: {scope.why_not}")
         if (why_not := self._why_not_leased(lease, catalog, name)) is not None:
             raise Forbidden(f"no signatures for {name}: {why_not}")
         if not self.access.may_read(caller, catalog, name):
-            raise Forbidden(f"signatures for {name} take the privilege to read it")
+            raise Forbidden(f"signatures for {name} need the privilege to read it")
         write = not pinned and self.access.may_write(caller, catalog, name)
-        found = check_signable(request, scope.reach(write=write), scope.storage)
+        signable = check_signable(request, scope.reach(write=write), scope.storage)
         return self.cloud.signature(
             ToSign(
                 method=request.method,
                 url=request.uri,
-                headers=found.headers,
-                payload=found.payload,
+                headers=signable.headers,
+                payload=signable.payload,
                 region=scope.storage.signing_region,
             )
         )
 
     def _find_scope(self, catalog: CatalogName, name: TableName, *, remembered: bool = False) -> tuple[FileScope, bool]:
-        """Remembered for the table as it is at this moment, by its metadata; and whether it is a pinned table."""
+        """The scope of a table, cached per metadata file, and whether the name is that of a pinned table."""
         with self.database.reading() as uow:
             uow.catalogs.get(catalog)
             relation, pinned = find_serving_table(uow, catalog, name)
             location = relation.metadata_location or ""
             with self._lock:
-                known = self._scopes.get((relation.id, location)) if remembered else None
-            if known is not None:
-                return known, pinned
+                cached = self._scopes.get((relation.id, location)) if remembered else None
+            if cached is not None:
+                return cached, pinned
             scope = _build_scope(uow, self.metadata.files, catalog, relation, self.metadata.load(location).parsed)
         with self._lock:
             self._scopes[relation.id, location] = scope
@@ -245,8 +242,8 @@ class Vending:
         except CatalogError as error:
             log.warning("no credentials", extra={"table": str(name), "reason": error.message})
             return AccessGrant(hints=storage.hints, refused=f"the storage gives none: {error.message}")
-        told = Credential(find_common_prefix(scope.locations), storage.hints | _config(keys))
-        return AccessGrant(hints=storage.hints, credential=told)
+        credential = Credential(find_common_prefix(scope.locations), storage.hints | _build_config(keys))
+        return AccessGrant(hints=storage.hints, credential=credential)
 
     def _keys(self, scope: FileScope, caller: Caller | None, name: TableName, *, write: bool) -> Keys:
         if scope.storage.vending is Mode.STS:
@@ -254,22 +251,22 @@ class Vending:
         keys = self.static.write if write else self.static.read
         if keys is None:
             verb = "write" if write else "read"
-            raise Invalid(f"the server has no keys for those who may {verb}")
+            raise Invalid(f"the server has no static keys for principals that may {verb}")
         return keys
 
     def _session(self, scope: FileScope, caller: Caller | None, name: TableName, *, write: bool) -> Keys:
-        """Handed out again for half of its life: clients renew five minutes before the end, and so shortly never."""
+        """The keys of a session. The server reuses a session for half of its life, because clients renew early."""
         storage = scope.storage
         policy = build_session_policy(scope.reach(write=write), partition=storage.partition)
         if len(policy) > LONGEST_POLICY:
-            raise Invalid("the table's files lie in too many places for one policy")
+            raise Invalid("the table's files lie in too many locations for one session policy")
         session = build_session_name(None if caller is None else caller.principal.name, str(name))
         principal = None if caller is None else caller.principal.id
         key, now = (storage, policy, session, principal), datetime.now(UTC)
         with self._lock:
-            known = self._sessions.get(key)
-        if known is not None and now < known.renew_at:
-            return known.keys
+            cached = self._sessions.get(key)
+        if cached is not None and now < cached.renew_at:
+            return cached.keys
         keys = self.cloud.assume(storage, session_name=session, policy=policy)
         life = (keys.expires_at or now) - now
         with self._lock:
@@ -280,23 +277,23 @@ class Vending:
 def _build_scope(
     uow: UnitOfWork, links: Links, catalog: CatalogName, relation: Relation | None, metadata: Json
 ) -> FileScope:
-    """Where a table's files lie; a staged table has no relation yet."""
+    """The scope of a table; a staged table has no relation yet."""
     storage = load_storage(uow, catalog)
     if not storage.hands_out:
         return FileScope(storage=storage)
     own = list_own_locations(metadata)
     locations = own if relation is None else list_locations(relation, metadata)
     places = [S3Place.of(location) for location in locations]
-    why_not = _why_outside(load_allowed_locations(uow, links, catalog), links, locations)
+    why_not = _explain_outside(load_allowed_locations(uow, links, catalog), links, locations)
     if relation is not None and relation.hive_name is not None:
         why_not = f"its files lie in the directories of the Hive table {relation.hive_name}"
     elif not all(places):
-        why_not = "its location is none in S3, or is not written plainly"
+        why_not = "its location is not in S3, or is not a plain URL"
     elif why_not is None:
-        meeting = uow.dropped.find_overlaps(locations, but_for=[] if relation is None else find_kin(relation))
-        if meeting:
-            names = sorted({place.used_by for place in meeting})[:5]
-            log.warning("a table's files lie among others'", extra={"locations": locations, "others": names})
+        overlaps = uow.dropped.find_overlaps(locations, but_for=[] if relation is None else find_kin(relation))
+        if overlaps:
+            names = sorted({used.used_by for used in overlaps})[:5]
+            log.warning("a table shares its locations", extra={"locations": locations, "others": names})
             why_not = "another table's files lie in or around its own"
     return FileScope(
         storage=storage,
@@ -307,8 +304,8 @@ def _build_scope(
     )
 
 
-def _why_outside(allowed: AllowedLocations, links: Links, locations: Sequence[str]) -> str | None:
-    """Tables that break the rule are older than it, see `firn admin check`."""
+def _explain_outside(allowed: AllowedLocations, links: Links, locations: Sequence[str]) -> str | None:
+    """Why a table breaks the location rule; such tables are older than the rule, see `firn admin check`."""
     try:
         for location in locations:
             allowed.check_directory(location, links)
@@ -317,10 +314,10 @@ def _why_outside(allowed: AllowedLocations, links: Links, locations: Sequence[st
     return None
 
 
-def _config(keys: Keys) -> dict[str, str]:
-    told = {"s3.access-key-id": keys.access_key_id, "s3.secret-access-key": keys.secret_access_key}
+def _build_config(keys: Keys) -> dict[str, str]:
+    config = {"s3.access-key-id": keys.access_key_id, "s3.secret-access-key": keys.secret_access_key}
     if keys.session_token is not None:
-        told["s3.session-token"] = keys.session_token
+        config["s3.session-token"] = keys.session_token
     if keys.expires_at is not None:
-        told["s3.session-token-expires-at-ms"] = str(int(keys.expires_at.timestamp() * 1000))
-    return told
+        config["s3.session-token-expires-at-ms"] = str(int(keys.expires_at.timestamp() * 1000))
+    return config

@@ -1,4 +1,4 @@
-"""People and services: who may be given roles."""
+"""Principals: the users and services that may have roles."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FIRST_ADMIN = "admin"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """A principal and their roles."""
+    """A principal and its roles."""
 
     principal: Principal
     roles: list[Membership]
@@ -37,77 +37,83 @@ class Known:
 
 @dataclass(frozen=True)
 class PrincipalDirectory:
-    """The principals of one server."""
+    """Manages the principals."""
 
     database: Database
     token_checker: TokenChecker
 
     def add_person(self, name: str, *, issuer: str | None = None, subject: str | None = None) -> Known:
-        """AlreadyExists when the name is taken. `subject` is who they are to the issuer: then they come by OIDC."""
+        """Add a user; with the `subject` that the OIDC issuer gives the person, they sign in by OIDC.
+
+        Raises AlreadyExists when another principal has the name.
+        """
         if subject is not None and issuer is None:
-            raise Invalid("this server has no issuer that the subject could be of", hint="set access.oidc_issuer")
-        known = None if issuer is None or subject is None else (issuer, subject)
-        return self._added(name, PrincipalKind.PERSON, known, None)
+            raise Invalid("a subject needs an issuer, and this server has none", hint="set access.oidc_issuer")
+        identity = None if issuer is None or subject is None else (issuer, subject)
+        return self._add(name, PrincipalKind.PERSON, identity, None)
 
     def add_service(self, name: str) -> tuple[Known, Secret]:
-        """A service and its client secret, seen only now."""
+        """Add a service and return its client secret, which the server shows only once."""
         secret = create_secret()
-        return self._added(name, PrincipalKind.SERVICE, None, secret), secret
+        return self._add(name, PrincipalKind.SERVICE, None, secret), secret
 
     def rotate_client_secret(self, name: str) -> tuple[Known, Secret]:
-        """Another secret for a service: the old one and every token of the service end at once."""
+        """Replace the client secret of a service; the old secret and all tokens of the service end at once."""
         secret = create_secret()
         with self.database.writing() as uow:
-            service = _of_kind(uow, name, PrincipalKind.SERVICE)
+            service = _get_of_kind(uow, name, PrincipalKind.SERVICE)
             uow.principals.put(replace(service, secret_hash=secret.hash))
             uow.tokens.revoke_all(service.id, None, uow.now())
-            known = _known(uow, service)
+            known = _load_known(uow, service)
         self.token_checker.forget()
         return known, secret
 
     def show(self, name: str, kind: PrincipalKind) -> Known:
-        """NotFound when there is none of this kind."""
+        """One principal; raises NotFound, or Invalid for the wrong kind."""
         with self.database.reading() as uow:
-            return _known(uow, _of_kind(uow, name, kind))
+            return _load_known(uow, _get_of_kind(uow, name, kind))
 
     def list(self, kind: PrincipalKind, *, limit: int, cursor: str | None) -> Page[Known]:
-        """By name."""
+        """The principals of a kind, by name."""
         with self.database.reading() as uow:
             page = uow.principals.list(kind, limit=limit, cursor=cursor)
-            return Page([_known(uow, one) for one in page.items], page.next_cursor)
+            return Page([_load_known(uow, principal) for principal in page.items], page.next_cursor)
 
     def set_disabled(self, name: str, kind: PrincipalKind, *, disabled: bool) -> Known:
-        """A disabled principal's tokens open nothing; Conflict for the last administrator."""
+        """Disable or enable a principal and its tokens; raises Conflict for the last administrator."""
         with self.database.writing() as uow:
-            principal = _of_kind(uow, name, kind)
+            principal = _get_of_kind(uow, name, kind)
             if disabled:
                 _check_not_last_admin(uow, principal.id)
             changed = replace(principal, disabled=disabled)
             uow.principals.put(changed)
-            known = _known(uow, changed)
+            known = _load_known(uow, changed)
         self.token_checker.forget()
         return known
 
     def remove(self, name: str, kind: PrincipalKind) -> None:
-        """With their tokens; Conflict for the last administrator."""
+        """Remove a principal and its tokens; raises Conflict for the last administrator."""
         with self.database.writing() as uow:
-            principal = _of_kind(uow, name, kind)
+            principal = _get_of_kind(uow, name, kind)
             _check_not_last_admin(uow, principal.id)
             uow.principals.remove(principal.id)
         self.token_checker.forget()
 
     def assign(self, caller: Caller, role: RoleName, name: str) -> Known:
-        """Forbidden unless the caller may pass on everything that the role gives."""
+        """Give a role to a principal; raises Forbidden unless the caller may pass on all privileges of the role."""
         with self.database.writing() as uow:
             find_to_give(uow, caller, role)
             principal = uow.principals.get(name)
             uow.roles.assign(principal.id, Membership(role=role))
-            known = _known_to(uow, caller, principal)
+            known = _load_known_to(uow, caller, principal)
         self.token_checker.forget()
         return known
 
     def unassign(self, caller: Caller, role: RoleName, name: str) -> Known:
-        """Conflict for the last administrator, and for a role that the issuer gives: it would be back in no time."""
+        """Take a role from a principal.
+
+        Raises Forbidden as `assign`, and Conflict for the last administrator or for a role that the issuer gives.
+        """
         with self.database.writing() as uow:
             find_to_give(uow, caller, role)
             principal = uow.principals.get(name)
@@ -116,34 +122,37 @@ class PrincipalDirectory:
             if role == ADMIN:
                 _check_not_last_admin(uow, principal.id)
             uow.roles.unassign(principal.id, Membership(role=role))
-            known = _known_to(uow, caller, principal)
+            known = _load_known_to(uow, caller, principal)
         self.token_checker.forget()
         return known
 
     def create_first_admin(self) -> Secret | None:
-        """Roles that come with the server, and the first administrator's token if nobody administers it yet."""
+        """Create the built-in roles and, without any administrator, the first one; return its token."""
         try:
             with self.database.writing() as uow:
                 _ensure_roles(uow)
-                return None if _admins(uow) else _admin_token(uow)
+                return None if _list_admins(uow) else _create_admin_token(uow)
         except AlreadyExists:  # another server was faster, and prints the token
             return None
 
     def create_admin_token(self) -> Secret:
-        """For who has lost all others: the administrator `admin`, made if need be, with one new token."""
+        """Replace all tokens of the administrator `admin` by a new one, and create the principal if it is missing."""
         with self.database.writing() as uow:
             _ensure_roles(uow)
-            secret = _admin_token(uow)
+            secret = _create_admin_token(uow)
         self.token_checker.forget()
         return secret
 
     def create_service_token(self, name: str, role: RoleName | None) -> Secret:
-        """For who has the data directory: a service, made if need be, with one new token."""
+        """Replace all tokens of a service by a new one, and create the service if it is missing.
+
+        The command line of the server's machine calls this.
+        """
         with self.database.writing() as uow:
             _ensure_roles(uow)
             now = uow.now()
             try:
-                service = _of_kind(uow, name, PrincipalKind.SERVICE)
+                service = _get_of_kind(uow, name, PrincipalKind.SERVICE)
                 uow.tokens.revoke_all(service.id, None, now)
             except NotFound:
                 kind = PrincipalKind.SERVICE
@@ -153,9 +162,9 @@ class PrincipalDirectory:
                 uow.principals.add(service)
             if role is not None:
                 uow.roles.assign(service.id, Membership(role=uow.roles.get(role).name))
-            return _endless_token(uow, service.id, "made on the server's machine")
+            return _create_endless_token(uow, service.id, "made on the server's machine")
 
-    def _added(self, name: str, kind: PrincipalKind, subject: tuple[str, str] | None, secret: Secret | None) -> Known:
+    def _add(self, name: str, kind: PrincipalKind, subject: tuple[str, str] | None, secret: Secret | None) -> Known:
         with self.database.writing() as uow:
             principal = Principal(
                 id=PrincipalId(uuid4()),
@@ -169,45 +178,45 @@ class PrincipalDirectory:
         return Known(principal=principal, roles=[])
 
 
-def _known(uow: UnitOfWork, principal: Principal) -> Known:
+def _load_known(uow: UnitOfWork, principal: Principal) -> Known:
     return Known(principal=principal, roles=list(uow.roles.of(principal.id)))
 
 
-def _known_to(uow: UnitOfWork, caller: Caller, principal: Principal) -> Known:
-    """As far as the caller may know them: who only gives roles learns of those that they may give."""
-    known = _known(uow, principal)
+def _load_known_to(uow: UnitOfWork, caller: Caller, principal: Principal) -> Known:
+    """The principal as the caller may see it: without administration, only with roles that the caller may give."""
+    known = _load_known(uow, principal)
     if caller.rights.administers:
         return known
-    roles = [one for one in known.roles if knows_members(caller, uow.roles.get(one.role))]
+    roles = [membership for membership in known.roles if knows_members(caller, uow.roles.get(membership.role))]
     return Known(principal=replace(principal, subject=None), roles=roles)
 
 
-def _of_kind(uow: UnitOfWork, name: str, kind: PrincipalKind) -> Principal:
+def _get_of_kind(uow: UnitOfWork, name: str, kind: PrincipalKind) -> Principal:
     principal = uow.principals.get(name)
     if principal.kind is not kind:
         raise Invalid(f"{name!r} is a {principal.kind}, not a {kind}")
     return principal
 
 
-def _admins(uow: UnitOfWork) -> list[PrincipalId]:
-    """Those who administer the server now."""
-    found = (uow.principals.find(one) for one in uow.roles.members(ADMIN))
-    return [one.id for one in found if one is not None and not one.disabled]
+def _list_admins(uow: UnitOfWork) -> list[PrincipalId]:
+    """The enabled administrators of the server."""
+    members = (uow.principals.find(principal_id) for principal_id in uow.roles.members(ADMIN))
+    return [member.id for member in members if member is not None and not member.disabled]
 
 
 def _check_not_last_admin(uow: UnitOfWork, principal_id: PrincipalId) -> None:
-    if _admins(uow) == [principal_id]:
-        raise Conflict("nobody would administer the server any more", hint="give somebody else the role admin first")
+    if _list_admins(uow) == [principal_id]:
+        raise Conflict("this is the last administrator of the server", hint="give the role admin to another user first")
 
 
 def _ensure_roles(uow: UnitOfWork) -> None:
-    known = {role.name for role in uow.roles.list()}
+    existing = {role.name for role in uow.roles.list()}
     for name, (description, grants) in BUILTIN_ROLES.items():
-        if name not in known:
+        if name not in existing:
             uow.roles.add(Role(name=name, description=description, created_at=uow.now(), grants=grants))
 
 
-def _admin_token(uow: UnitOfWork) -> Secret:
+def _create_admin_token(uow: UnitOfWork) -> Secret:
     now = uow.now()
     try:
         admin = replace(uow.principals.get(FIRST_ADMIN), disabled=False)
@@ -217,10 +226,10 @@ def _admin_token(uow: UnitOfWork) -> Secret:
         admin = Principal(id=PrincipalId(uuid4()), name=FIRST_ADMIN, kind=PrincipalKind.PERSON, created_at=now)
         uow.principals.add(admin)
     uow.roles.assign(admin.id, Membership(role=ADMIN))
-    return _endless_token(uow, admin.id, "first administrator")
+    return _create_endless_token(uow, admin.id, "first administrator")
 
 
-def _endless_token(uow: UnitOfWork, owner: PrincipalId, name: str) -> Secret:
+def _create_endless_token(uow: UnitOfWork, owner: PrincipalId, name: str) -> Secret:
     secret = create_secret()
     token = Token(
         id=secret.id,

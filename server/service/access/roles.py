@@ -1,4 +1,4 @@
-"""Roles and what they are granted."""
+"""Roles and their grants."""
 
 from __future__ import annotations
 
@@ -14,28 +14,31 @@ from server.service.access.visibility import Visibility
 
 @dataclass(frozen=True)
 class Roles:
-    """The roles of one server."""
+    """Manages roles and grants."""
 
     database: Database
     token_checker: TokenChecker
 
     def create(self, name: str, description: str) -> Role:
-        """A role that gives nothing yet; AlreadyExists when the name is taken."""
+        """Create a role without grants; raises AlreadyExists when another role has the name."""
         with self.database.writing() as uow:
             role = Role(name=RoleName(parse_identifier(name, "role")), description=description, created_at=uow.now())
             uow.roles.add(role)
         return role
 
     def list(self, caller: Caller | None) -> Sequence[Role]:
-        """Those that the reader has to do with, each with those of its grants whose objects they see.
+        """The roles that the caller may see, each with the grants on objects that the caller may see.
 
-        All of them for who may grant something somewhere, as they may grant it to any role; others see their own.
+        A caller who may grant anything sees all roles; other callers see their own roles.
         """
         with self.database.reading() as uow:
             return [_shown(role, Visibility.to(caller)) for role in uow.roles.list() if _is_shown_to(caller, role.name)]
 
     def show(self, name: RoleName, caller: Caller | None) -> tuple[Role, Sequence[str] | None]:
-        """One, and the names of those who have it: None for who may not give it. NotFound for one that is not shown."""
+        """A role and the names of its members; the names are None if the caller may not give the role.
+
+        Raises NotFound for a role that the caller may not see.
+        """
         with self.database.reading() as uow:
             if not _is_shown_to(caller, name):
                 raise build_no_such_role(name)
@@ -44,14 +47,17 @@ class Roles:
         return _shown(role, Visibility.to(caller)), None if members is None else sorted(members.values())
 
     def remove(self, name: RoleName) -> None:
-        """Take it from all who have it; Conflict for one that came with the server."""
+        """Remove a role and take it from its members; raises Conflict for a built-in role."""
         with self.database.writing() as uow:
             _check_own(uow.roles.get(name))
             uow.roles.remove(name)
         self.token_checker.forget()
 
     def grant(self, caller: Caller, name: RoleName, on: Securable, privileges: Collection[Privilege]) -> Role:
-        """Forbidden unless the caller has `grant` there and each privilege, whether there is the role or not."""
+        """Grant privileges to a role.
+
+        Raises Forbidden, also for a missing role, unless the caller has `grant` on the object and each privilege.
+        """
         grants = [Grant(on, privilege) for privilege in privileges]
         for grant in (Grant(on, Privilege.GRANT), *grants):
             if not caller.rights.covers(grant):
@@ -66,7 +72,7 @@ class Roles:
         return _shown(role, Visibility(caller.rights))
 
     def revoke(self, caller: Caller, name: RoleName, on: Securable, privileges: Collection[Privilege]) -> Role:
-        """Forbidden unless the caller has `grant` there, whether there is the role or not."""
+        """Revoke privileges of a role; raises Forbidden, also for a missing role, without `grant` on the object."""
         if not caller.rights.has(Privilege.GRANT, on):
             raise _may_not_give(Grant(on, Privilege.GRANT))
         with self.database.writing() as uow:
@@ -80,10 +86,10 @@ class Roles:
 
 
 def find_to_give(uow: UnitOfWork, caller: Caller, name: RoleName) -> Role:
-    """The role, which the caller gives to somebody or takes from them.
+    """The role that the caller wants to give to a principal, or take from it.
 
-    Forbidden unless they may pass on everything that it gives. One that gives nothing yet is given by administrators:
-    who has it gets whatever is granted to it later. NotFound is said only to who may grant something somewhere.
+    Raises Forbidden unless the caller may pass on all its privileges. Only administrators may give a role without
+    grants, because its members get every later grant. Only callers who may grant anything get NotFound.
     """
     if not caller.rights.grants_anything:
         raise _may_not_give(None)
@@ -98,14 +104,14 @@ def find_to_give(uow: UnitOfWork, caller: Caller, name: RoleName) -> Role:
 
 
 def knows_members(caller: Caller | None, role: Role) -> bool:
-    """Whether the caller is told who has a role: whoever may give it, and administrators."""
+    """Whether the caller may know the members of a role: administrators, and callers who may give it."""
     if caller is None or caller.rights.administers:
         return True
     return bool(role.grants) and all(caller.rights.covers(grant) for grant in role.grants)
 
 
 def build_no_such_role(name: RoleName) -> NotFound:
-    """What is said of a role that there is not, and of one that is not shown."""
+    """The same error for a missing role and for a role that the caller may not see."""
     return NotFound(f"there is no role {name!r}", hint="see the roles with `firn role list`")
 
 
@@ -114,14 +120,14 @@ def _is_shown_to(caller: Caller | None, name: RoleName) -> bool:
 
 
 def _may_not_give(grant: Grant | None) -> Forbidden:
-    """The same words whether the thing exists or not."""
-    what = "everything that this role gives" if grant is None else f"{grant.privilege} on {grant.on}"
-    return Forbidden(f"you may not pass on {what}", hint="that takes `grant` there, and the privilege itself")
+    """The same error, whether or not the object exists."""
+    privileges = "all privileges of this role" if grant is None else f"{grant.privilege} on {grant.on}"
+    return Forbidden(f"you may not pass on {privileges}", hint="that needs `grant` there, and the privilege itself")
 
 
 def _check_own(role: Role) -> None:
     if role.is_builtin:
-        raise Conflict(f"the role {role.name} came with the server and stays as it is", hint="make one of your own")
+        raise Conflict(f"the role {role.name} is built in and cannot be changed", hint="create a role of your own")
 
 
 def _shown(role: Role, visible: Visibility) -> Role:

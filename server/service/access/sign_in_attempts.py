@@ -1,10 +1,10 @@
-"""How often somebody may fail to sign in: counted for a minute, by who they say they are and where they come from.
+"""Limits failed sign-ins: the server counts them for a minute by client id and by address.
 
-A limit must not lock out whom it protects. So nothing that others do at other addresses keeps a client out: where one
-client id is tried from everywhere, an address that has not failed with it is still judged. And a client that has got in
-from an address before is judged by its secret alone there: 256 bits are not guessed, however often somebody tries.
+The limit must not lock out the real client. Attempts from other addresses never block an address that has not failed
+with the client id. A client that has signed in from an address before always gets its secret checked there: nobody can
+guess 256 bits, no matter how often they try.
 
-The counts are this process's own and of bounded number: other workers and servers count for themselves.
+Each process keeps a bounded number of counts of its own.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ipaddress import IPv6Address, ip_address
 WINDOW_SECONDS = 60.0
 MOST_OF_ONE_CLIENT_AT_AN_ADDRESS = 10
 MOST_AT_AN_ADDRESS = 100
-"""With whatever client ids. Behind a proxy that does not say whom it speaks for, everybody is at one address."""
+"""With any client ids. Behind a proxy that does not forward addresses, all clients have one address."""
 MOST_OF_ONE_CLIENT = 100
-"""From whatever addresses."""
+"""From any addresses."""
 MOST_KEPT = 10_000
 LONGEST_NAME = 200
 
@@ -34,7 +34,7 @@ class _Count:
 
 @dataclass
 class _Counts:
-    """Failures by key within their windows; the keys that were met longest ago are forgotten first."""
+    """Failures by key within their windows; the oldest keys go first."""
 
     kept: OrderedDict[Hashable, _Count] = field(default_factory=OrderedDict)
 
@@ -51,14 +51,14 @@ class _Counts:
         return None if count is None or now - count.since >= WINDOW_SECONDS else count
 
     def wait(self, key: Hashable, now: float, most: int) -> float:
-        """Seconds until another attempt is judged; 0 for one that is judged now."""
+        """Seconds until the server checks another attempt; 0 if it checks one now."""
         count = self.of(key, now)
         return 0.0 if count is None or count.failures < most else count.since + WINDOW_SECONDS - now
 
 
 @dataclass
 class FailedAttempts:
-    """Safe to share between threads."""
+    """Counts failed sign-ins; threads may share it."""
 
     clock: Callable[[], float] = time.monotonic
     _pairs: _Counts = field(default_factory=_Counts)
@@ -68,21 +68,21 @@ class FailedAttempts:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def compute_wait(self, client: str, address: str) -> float:
-        """Seconds for which this client's secret is not looked at from this address; 0 when it is."""
+        """Seconds until the server checks this client's secret from this address; 0 if it checks it now."""
         client, address = client[:LONGEST_NAME], _network(address)
         with self._lock:
             now = self.clock()
             if (client, address) in self._known:
                 return 0.0
             pair = (client, address)
-            # Where many try this client id, those who have failed with it wait.
+            # While many addresses try this client id, only those that have failed with it wait.
             flooded = self._clients.wait(client, now, MOST_OF_ONE_CLIENT)
             by_client = flooded if self._pairs.of(pair, now) else 0.0
             by_pair = self._pairs.wait(pair, now, MOST_OF_ONE_CLIENT_AT_AN_ADDRESS)
             return max(by_client, by_pair, self._addresses.wait(address, now, MOST_AT_AN_ADDRESS))
 
     def record_failure(self, client: str, address: str) -> None:
-        """Client id and secret did not fit."""
+        """Record that client id and secret did not match."""
         client, address = client[:LONGEST_NAME], _network(address)
         with self._lock:
             now = self.clock()
@@ -91,7 +91,7 @@ class FailedAttempts:
             self._addresses.add(address, now)
 
     def record_success(self, client: str, address: str) -> None:
-        """They did: from there this client waits for nobody any more."""
+        """Record a sign-in; the client never waits at this address again."""
         pair = (client[:LONGEST_NAME], _network(address))
         with self._lock:
             self._known[pair] = None
@@ -101,7 +101,7 @@ class FailedAttempts:
 
 
 def _network(address: str) -> str:
-    """Of IPv6 the network: whoever has one address there has them all."""
+    """The address; for IPv6 its /64 network, because a client usually owns all addresses of its network."""
     try:
         parsed = ip_address(address.partition("%")[0])
     except ValueError:

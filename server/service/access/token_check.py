@@ -1,4 +1,4 @@
-"""Who a bearer token speaks for, remembered for seconds so that a request costs one dictionary lookup."""
+"""Checks bearer tokens and caches their callers for seconds, so that a request costs one dictionary lookup."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from catalog.ports.store import Database, UnitOfWork
 
 MOST_REMEMBERED = 10_000
 USE_NOTED_EVERY = timedelta(minutes=1)
-"""How exactly it is known when a token was used last."""
+"""The precision of a token's time of last use."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Remembered:
     caller: Caller
     until: float
-    """By this process's monotonic clock: not later than the token's own end."""
+    """By this process's monotonic clock; not later than the end of the token."""
 
 
 @dataclass
 class TokenChecker:
-    """Answers who is asking.
+    """Finds the caller of a token.
 
-    What was changed on this server counts at once, on others after `cache_seconds`: so long may a token that was
-    revoked there still be taken here.
+    Changes on this server apply at once. Changes on other servers apply after `cache_seconds`: this server may accept
+    a token that long after another server has revoked it.
     """
 
     database: Database
@@ -53,12 +53,12 @@ class TokenChecker:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def recall(self, token: str) -> Caller | None:
-        """The caller if this token was seen a moment ago; asks nobody."""
-        found = self._known.get(digest(token))
-        return found.caller if found is not None and time.monotonic() < found.until else None
+        """The cached caller of a token; None if the cache does not hold it. Never waits."""
+        cached = self._known.get(digest(token))
+        return cached.caller if cached is not None and time.monotonic() < cached.until else None
 
     def check(self, token: str) -> Caller:
-        """The caller; Unauthenticated when the token is not a good one."""
+        """The caller of a token; raises Unauthenticated when the token is not valid."""
         recalled = self.recall(token)
         if recalled is not None:
             return recalled
@@ -69,27 +69,27 @@ class TokenChecker:
         return caller
 
     def forget(self) -> None:
-        """Roles, grants, tokens or principals have changed: what was remembered may be wrong."""
+        """Clear the cache after a change of roles, grants, tokens or principals."""
         with self._lock:
             self._generation += 1
             self._known = {}
 
     def take_used(self) -> dict[str, datetime]:
-        """When tokens were used since this was asked last."""
+        """The times of token uses since the last call, by token id."""
         with self._lock:
-            taken, self._used = self._used, {}
-        return taken
+            used, self._used = self._used, {}
+        return used
 
     def _remember(self, key: bytes, caller: Caller, now: datetime, generation: int) -> None:
-        left = self.cache_seconds
+        seconds = self.cache_seconds
         if caller.expires_at is not None:
-            left = min(left, (caller.expires_at - now).total_seconds())
+            seconds = min(seconds, (caller.expires_at - now).total_seconds())
         with self._lock:
             if generation != self._generation:
-                return  # it was read before a change that is already answered
+                return  # it was read before a change that the server has already confirmed
             if len(self._known) >= MOST_REMEMBERED:
                 self._known = {}
-            self._known[key] = _Remembered(caller, time.monotonic() + left)
+            self._known[key] = _Remembered(caller, time.monotonic() + seconds)
 
     def _by_token(self, secret: Secret) -> tuple[Caller, datetime]:
         with self.database.reading() as uow:
@@ -105,60 +105,62 @@ class TokenChecker:
     def _by_issuer(self, token: str) -> tuple[Caller, datetime]:
         claims = None if self.issuer is None else self.issuer.verified(token)
         if claims is None:
-            raise Unauthenticated("the token is not a good one", hint="ask for a new one")
+            raise Unauthenticated("the token is not valid", hint="request a new token")
         with self.database.reading() as uow:
             principal = uow.principals.find_subject(claims.issuer, claims.subject)
-            up_to_date = principal is not None and _claimed(uow, principal.id) == _existing(uow, claims.roles)
-        if not up_to_date:
-            principal = self._met(claims)
+            has_roles = principal is not None and (
+                _list_claimed_roles(uow, principal.id) == _filter_existing_roles(uow, claims.roles)
+            )
+        if not has_roles:
+            principal = self._apply_claims(claims)
         with self.database.reading() as uow:
-            known = check_enabled(principal)
-            return build_caller(uow, known, expires_at=claims.expires_at), uow.now()
+            enabled = check_enabled(principal)
+            return build_caller(uow, enabled, expires_at=claims.expires_at), uow.now()
 
-    def _met(self, claims: Claims) -> Principal:
-        """The person, with the roles that the claims give them and no other claimed ones."""
+    def _apply_claims(self, claims: Claims) -> Principal:
+        """Add the person if needed, and replace their claimed roles by the roles in the claims."""
         with self.database.writing() as uow:
             principal = uow.principals.find_subject(claims.issuer, claims.subject)
             if principal is None:
-                principal = _introduced(uow, claims)
-            before, after = _claimed(uow, principal.id), _existing(uow, claims.roles)
+                principal = _add_person(uow, claims)
+            before, after = _list_claimed_roles(uow, principal.id), _filter_existing_roles(uow, claims.roles)
             for role in before - after:
                 uow.roles.unassign(principal.id, Membership(role=role, by_claim=True))
             for role in after - before:
                 uow.roles.assign(principal.id, Membership(role=role, by_claim=True))
-        self.forget()  # their other tokens give other roles from now on
+        self.forget()  # the person's other tokens now give other roles
         return principal
 
 
 def check_token(uow: UnitOfWork, secret: Secret, now: datetime) -> Token:
-    """The token of this secret; Unauthenticated when there is none, or it has ended."""
+    """The token of this secret; raises Unauthenticated when there is none, and TokenEnded when it has ended."""
     token = uow.tokens.find(secret.id)
     if token is None or not secret.matches(token.hash):
-        raise Unauthenticated("the token is not a good one", hint="ask for a new one")
+        raise Unauthenticated("the token is not valid", hint="request a new token")
     return check_not_ended(token, now)
 
 
 def check_not_ended(token: Token | None, now: datetime) -> Token:
-    """The token; TokenEnded when it has expired or was revoked, or is forgotten since."""
+    """The token; raises TokenEnded when it has expired, was revoked or was removed since."""
     if token is not None and token.is_good(now):
         return token
-    ended = "was revoked" if token is not None and token.revoked_at is not None else "has expired"
-    named = "the token" if token is None else f"the token {token.id}"
-    raise TokenEnded(f"{named} {ended}", hint="make a new one with `firn token create`")
+    reason = "was revoked" if token is not None and token.revoked_at is not None else "has expired"
+    name = "the token" if token is None else f"the token {token.id}"
+    raise TokenEnded(f"{name} {reason}", hint="create a new one with `firn token create`")
 
 
 def check_enabled(principal: Principal | None) -> Principal:
-    """The principal; Unauthenticated when it is gone or disabled."""
+    """The principal; raises TokenEnded when it is gone or disabled."""
     if principal is None or principal.disabled:
-        raise TokenEnded("whoever this token is of has no access any more")
+        raise TokenEnded("the owner of this token is disabled or removed", hint="ask an administrator")
     return principal
 
 
 def build_caller(
     uow: UnitOfWork, principal: Principal, token: Token | None = None, *, expires_at: datetime | None = None
 ) -> Caller:
-    """What a principal may do now, by a token that may be limited."""
-    roles = frozenset(one.role for one in uow.roles.of(principal.id))
+    """The caller with the current rights of a principal, within the limits of the token."""
+    roles = frozenset(membership.role for membership in uow.roles.of(principal.id))
     only_roles = catalogs = None
     if token is not None:
         only_roles = None if token.roles is None else frozenset(token.roles)
@@ -177,17 +179,17 @@ def build_caller(
     )
 
 
-def _claimed(uow: UnitOfWork, principal_id: PrincipalId) -> frozenset[RoleName]:
-    return frozenset(one.role for one in uow.roles.of(principal_id) if one.by_claim)
+def _list_claimed_roles(uow: UnitOfWork, principal_id: PrincipalId) -> frozenset[RoleName]:
+    return frozenset(membership.role for membership in uow.roles.of(principal_id) if membership.by_claim)
 
 
-def _existing(uow: UnitOfWork, roles: Iterable[RoleName]) -> frozenset[RoleName]:
-    """An issuer's groups may be many; those that are no role here mean nothing."""
-    known = {role.name for role in uow.roles.list()}
-    return frozenset(roles) & known
+def _filter_existing_roles(uow: UnitOfWork, roles: Iterable[RoleName]) -> frozenset[RoleName]:
+    """The roles that exist here; an issuer may send many groups that are no roles."""
+    existing = {role.name for role in uow.roles.list()}
+    return frozenset(roles) & existing
 
 
-def _introduced(uow: UnitOfWork, claims: Claims) -> Principal:
+def _add_person(uow: UnitOfWork, claims: Claims) -> Principal:
     principal = Principal(
         id=PrincipalId(uuid4()),
         name=claims.name,
@@ -199,7 +201,7 @@ def _introduced(uow: UnitOfWork, claims: Claims) -> Principal:
         uow.principals.add(principal)
     except AlreadyExists as error:
         raise Unauthenticated(
-            f"there is another user or service {claims.name!r}",
-            hint="an administrator can drop that one, or tie it to this person with `firn user create --subject`",
+            f"another user or service has the name {claims.name!r}",
+            hint="an administrator can drop it, or link it to this person with `firn user create --subject`",
         ) from error
     return principal

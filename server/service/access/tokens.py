@@ -1,4 +1,4 @@
-"""Giving out tokens, exchanging them, and taking them back."""
+"""Issues, exchanges, lists and revokes tokens."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ T = TypeVar("T", RoleName, CatalogName)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenTimes:
-    """How long tokens live."""
+    """The lifetimes of tokens."""
 
     access: timedelta
     default: timedelta
     longest: timedelta
     exchanges: timedelta
-    """How long after its first token a chain of exchanges goes on."""
+    """How long a chain of exchanges may continue after its first token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenRequest:
-    """What a token is wanted for."""
+    """The properties of a requested token."""
 
     name: str
     owner: str | None = None
-    """Whose it is to be; None means the caller's own."""
+    """The name of the owner; None means the caller."""
     roles: Sequence[RoleName] | None = None
     catalogs: Sequence[CatalogName] | None = None
     expires_in: timedelta | None = None
@@ -43,7 +43,7 @@ class TokenRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Issued:
-    """A token, and the only sight of its secret."""
+    """A new token with its secret, which the server shows only once."""
 
     token: Token
     owner: str
@@ -52,26 +52,26 @@ class Issued:
 
 @dataclass(frozen=True)
 class Tokens:
-    """Tokens of one server."""
+    """Manages tokens."""
 
     database: Database
     token_checker: TokenChecker
     times: TokenTimes
 
     def create(self, caller: Caller, request: TokenRequest) -> Issued:
-        """A bearer token; it can do no more than the caller's own, and ends with the one that it is made with.
+        """Create a bearer token; it has at most the rights of the caller's token, and ends with it.
 
-        Forbidden for a token of somebody else, unless the caller administers the server.
+        Raises Forbidden for a token of another owner, unless the caller administers the server.
         """
         if not request.name.strip():
-            raise Invalid("a token needs a name", hint="say what it is for, for example `nightly load`")
+            raise Invalid("a token needs a name", hint="name its purpose, for example `nightly load`")
         secret = create_secret()
         with self.database.writing() as uow:
             now = uow.now()
-            owner = _owner(uow, caller, request.owner)
+            owner = _get_owner(uow, caller, request.owner)
             own = owner.id == caller.principal.id
             if own and caller.token_id is not None:
-                check_not_ended(uow.tokens.find_parent(caller.token_id), now)  # the caller is remembered for seconds
+                check_not_ended(uow.tokens.find_parent(caller.token_id), now)  # the caller comes from a cache
             _check_known(uow, caller, request)
             token = Token(
                 id=secret.id,
@@ -81,8 +81,8 @@ class Tokens:
                 hash=secret.hash,
                 created_at=now,
                 expires_at=self._end(caller, request, now, own=own),
-                roles=_narrowed(request.roles, caller.only_roles, caller.roles if own else None),
-                catalogs=_narrowed(request.catalogs, caller.catalogs, caller.catalogs if own else None),
+                roles=_limit(request.roles, caller.only_roles, caller.roles if own else None),
+                catalogs=_limit(request.catalogs, caller.catalogs, caller.catalogs if own else None),
                 origin=caller.token_id if own else None,
             )
             uow.tokens.add(token)
@@ -91,55 +91,59 @@ class Tokens:
     def list(
         self, caller: Caller, owner: str | None, kind: TokenKind | None, *, limit: int, cursor: str | None
     ) -> tuple[Page[Token], dict[PrincipalId, str]]:
-        """The caller's own, or those of one owner or (`*`) of all for who administers the server; and owners' names."""
+        """A page of tokens, and the names of their owners.
+
+        An administrator may list the tokens of another owner, or of all (`*`); other callers list their own.
+        """
         with self.database.reading() as uow:
-            whose = None if owner == "*" else _owner(uow, caller, owner).id
+            owner_id = None if owner == "*" else _get_owner(uow, caller, owner).id
             if owner == "*" and not caller.rights.administers:
                 raise _not_an_admin()
-            page = uow.tokens.list(whose, kind, limit=limit, cursor=cursor)
+            page = uow.tokens.list(owner_id, kind, limit=limit, cursor=cursor)
             return page, dict(uow.principals.names({token.owner for token in page.items}))
 
     def revoke(self, caller: Caller, token_id: str) -> None:
-        """With all that come from it: at once on this server, within seconds on others.
+        """Revoke a token and all tokens derived from it: at once on this server, within seconds on others.
 
-        NotFound for somebody else's, unless one administers.
+        Raises NotFound for a token of another owner, unless the caller administers the server.
         """
         with self.database.writing() as uow:
             token = uow.tokens.find(token_id)
-            others = token is not None and token.owner != caller.principal.id
-            if token is None or (others and not caller.rights.administers):
-                raise NotFound(f"there is no token {token_id}", hint="see yours with `firn token list`")
+            is_foreign = token is not None and token.owner != caller.principal.id
+            if token is None or (is_foreign and not caller.rights.administers):
+                raise NotFound(f"there is no token {token_id}", hint="list your tokens with `firn token list`")
             uow.tokens.revoke(token_id, uow.now())
         self.token_checker.forget()
 
     def issue_for_client(self, client_id: str, client_secret: str) -> Issued:
-        """A short-lived token for a service; Unauthenticated when its secret is not this one."""
-        with self.database.reading() as uow:  # most wrong secrets cost no more than this
-            _service_of(uow, client_id, client_secret)
+        """Issue an access token to a service; raises Unauthenticated for a wrong secret."""
+        with self.database.reading() as uow:  # so that wrong secrets cost no write transaction
+            _check_client(uow, client_id, client_secret)
         with self.database.writing() as uow:
-            service, now = _service_of(uow, client_id, client_secret), uow.now()
-            return self._short_lived(uow, service, None, compute_exchange_end(now, self.times.exchanges, None))
+            service, now = _check_client(uow, client_id, client_secret), uow.now()
+            return self._issue_access_token(uow, service, None, compute_exchange_end(now, self.times.exchanges, None))
 
     def exchange(self, subject_token: str) -> Issued:
-        """A fresh short-lived token for a good one; Unauthenticated when that is not good (any more).
+        """Exchange a valid token for a new access token; raises Unauthenticated when the token is not valid.
 
-        It ends with the one that it was exchanged for, when that is revoked, and no later than what the first of the
-        chain was given for: a client's secret (for `times.exchanges`), a bearer token or one of the issuer.
+        The new token ends when the exchanged token is revoked. A chain of exchanges ends with its start: with a bearer
+        token or a token of the issuer, or `times.exchanges` after the use of a client secret.
         """
-        given = parse_secret(subject_token)
-        if given is None:
+        secret = parse_secret(subject_token)
+        if secret is None:
             caller = self.token_checker.check(subject_token)
             with self.database.writing() as uow:
                 until = compute_exchange_end(uow.now(), self.times.exchanges, None, caller.expires_at)
-                return self._short_lived(uow, check_enabled(uow.principals.find(caller.principal.id)), None, until)
+                owner = check_enabled(uow.principals.find(caller.principal.id))
+                return self._issue_access_token(uow, owner, None, until)
         with self.database.writing() as uow:
             now = uow.now()
-            token = check_token(uow, given, now)
+            token = check_token(uow, secret, now)
             check_not_ended(uow.tokens.find_parent(token.id), now)
             until = compute_exchange_end(now, self.times.exchanges, token)
-            return self._short_lived(uow, check_enabled(uow.principals.find(token.owner)), token, until)
+            return self._issue_access_token(uow, check_enabled(uow.principals.find(token.owner)), token, until)
 
-    def _short_lived(self, uow: UnitOfWork, owner: Principal, of: Token | None, until: datetime) -> Issued:
+    def _issue_access_token(self, uow: UnitOfWork, owner: Principal, of: Token | None, until: datetime) -> Issued:
         secret, now = create_secret(), uow.now()
         token = Token(
             id=secret.id,
@@ -160,17 +164,19 @@ class Tokens:
     def _end(self, caller: Caller, request: TokenRequest, now: datetime, *, own: bool) -> datetime:
         expires_in = request.expires_in or self.times.default
         if expires_in > self.times.longest:
-            raise Invalid(f"a token lasts at most {self.times.longest.days} days", hint="ask for less")
+            raise Invalid(f"a token lasts at most {self.times.longest.days} days", hint="request a shorter lifetime")
         latest = caller.expires_at if own and caller.token_id is not None else None
-        ends = now + expires_in
-        if latest is None or ends <= latest:
-            return ends
+        expires_at = now + expires_in
+        if latest is None or expires_at <= latest:
+            return expires_at
         if request.expires_in is not None:
-            raise Invalid("a token cannot outlive the one it is made with", hint=f"that one ends at {latest:%F %T} UTC")
+            raise Invalid(
+                "the new token cannot outlive your current token", hint=f"your token ends at {latest:%F %T} UTC"
+            )
         return latest
 
 
-def _owner(uow: UnitOfWork, caller: Caller, name: str | None) -> Principal:
+def _get_owner(uow: UnitOfWork, caller: Caller, name: str | None) -> Principal:
     if name is None or name in (caller.principal.name, "*"):
         return caller.principal
     if not caller.rights.administers:
@@ -182,22 +188,25 @@ def _not_an_admin() -> Forbidden:
     return Forbidden("other people's tokens need `grant` on the server", hint="ask an administrator")
 
 
-def _service_of(uow: UnitOfWork, client_id: str, client_secret: str) -> Principal:
-    given = parse_secret(client_secret)
+def _check_client(uow: UnitOfWork, client_id: str, client_secret: str) -> Principal:
+    secret = parse_secret(client_secret)
     try:
         service = uow.principals.get(client_id)
     except NotFound:
         service = None
-    kept = None if service is None else service.secret_hash
-    if service is None or kept is None or given is None or not given.matches(kept) or service.disabled:
-        raise Unauthenticated("client id and secret do not fit")
+    stored = None if service is None else service.secret_hash
+    if service is None or stored is None or secret is None or not secret.matches(stored) or service.disabled:
+        raise Unauthenticated("client id and secret do not match")
     return service
 
 
 def _check_known(uow: UnitOfWork, caller: Caller, request: TokenRequest) -> None:
-    """A typo would make a token that opens nothing. What the caller may not see is as unknown as a typo."""
+    """Raise NotFound for unknown roles and catalogs, and for those that the caller may not see.
+
+    Otherwise a typo would create a token without rights.
+    """
     for role in request.roles or ():
-        if role not in caller.roles and caller.rights.grants_anything:  # others are told that they do not have it
+        if role not in caller.roles and caller.rights.grants_anything:  # other callers get Forbidden later
             uow.roles.get(role)
     for catalog in request.catalogs or ():
         if not caller.rights.sees(Securable(catalog)):
@@ -205,13 +214,13 @@ def _check_known(uow: UnitOfWork, caller: Caller, request: TokenRequest) -> None
         uow.catalogs.get(catalog)
 
 
-def _narrowed(
-    wanted: Sequence[T] | None, limit: frozenset[T] | None, most: frozenset[T] | None
+def _limit(
+    requested: Sequence[T] | None, default: frozenset[T] | None, allowed: frozenset[T] | None
 ) -> tuple[T, ...] | None:
-    """What a token is limited to: as asked, within `most`, or else as the one that it is made with."""
-    if wanted is None:
-        return None if limit is None else tuple(sorted(limit))
-    beyond = [] if most is None else [one for one in wanted if one not in most]
-    if beyond:
-        raise Forbidden(f"a token for {beyond[0]!r} cannot be made by one who does not have it")
-    return tuple(wanted)
+    """The roles or catalogs of a new token: the requested ones if all are allowed, else the default."""
+    if requested is None:
+        return None if default is None else tuple(sorted(default))
+    refused = [] if allowed is None else [name for name in requested if name not in allowed]
+    if refused:
+        raise Forbidden(f"you cannot create a token for {refused[0]!r}, because your token does not include it")
+    return tuple(requested)

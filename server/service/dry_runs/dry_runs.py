@@ -1,4 +1,4 @@
-"""Dry runs: what a job would do now, told by the very task that it would be given. Kinds: catalog.maintenance."""
+"""Dry runs: report what a job would do now, from the same task that the job would get. Kinds: catalog.maintenance."""
 
 from __future__ import annotations
 
@@ -21,40 +21,40 @@ from server.service.retention.owned_locations import TableLocations
 
 @dataclass(frozen=True)
 class DryRuns:
-    """Says what a job would do, by the very facts that it would be given."""
+    """Runs dry runs with the same facts that a job would get."""
 
     tasks: Tasks
     manifests: ManifestReading
     table_locations: TableLocations
 
     def run(self, catalog: CatalogName, name: TableName, kind: JobKind, params: Mapping[str, object]) -> DryRunResult:
-        """What a job of this kind would do now; Invalid, with the reason, where it would not be taken.
+        """The result of a job of this kind if it ran now; raises Invalid when the table would not accept it.
 
-        Of a table with too many files it is told from the head's summary.
+        For a table with too many files, the result comes from the summary of the current snapshot.
         """
         dry_run = kind_of(kind).dry_run
         if dry_run is None:
             raise Invalid(f"there is no dry run of a {kind} job")
-        asked = self.tasks.build_unqueued_task(catalog, name, kind, params)
-        manifests = self._manifests(asked.context)
+        unqueued = self.tasks.build_unqueued_task(catalog, name, kind, params)
+        manifests = self._map_manifests(unqueued.context)
         run = DryRun(
-            context=asked.context,
-            task=asked.task,
-            manifests=lambda of: manifests[of["location"]],
-            why_files_stay=lambda: self._why_files_stay(asked.context),
+            context=unqueued.context,
+            task=unqueued.task,
+            manifests=lambda metadata: manifests[metadata["location"]],
+            why_files_stay=lambda: self._explain_kept_files(unqueued.context),
         )
         try:
             return dry_run(run)
         except TooMany:
             return summarize(run, of_changes=kind_of(kind).works_on_changes)
 
-    def _why_files_stay(self, context: JobContext) -> str | None:
+    def _explain_kept_files(self, context: JobContext) -> str | None:
         with self.tasks.database.reading() as uow:
-            places = self.table_locations.list_locations_of(uow, context.relation)
-        return next((place.keep_reason for place in places if place.keep_reason), None)
+            locations = self.table_locations.list_locations_of(uow, context.relation)
+        return next((location.keep_reason for location in locations if location.keep_reason), None)
 
-    def _manifests(self, context: JobContext) -> Mapping[str, ManifestReading]:
-        """By the location of each of its tables."""
+    def _map_manifests(self, context: JobContext) -> Mapping[str, ManifestReading]:
+        """The manifest readers of the job's tables, by table location."""
         database, links = self.tasks.database, self.tasks.metadata.files
         readings: dict[str, ManifestReading] = {}
         with database.reading() as uow:
@@ -67,19 +67,19 @@ class DryRuns:
         return readings
 
     def check(self, catalog: CatalogName, name: TableName, kind: JobKind, params: Mapping[str, object]) -> None:
-        """Invalid, with the reason, for a job that would only fail: a policy that is not set or does not fit."""
+        """Raise Invalid for a job that would only fail, because a policy is missing or does not fit the table."""
         if kind_of(kind).checks_request:
             self.tasks.build_unqueued_task(catalog, name, kind, params)
 
     def finds_nothing(self, catalog: CatalogName, name: TableName, kind: JobKind, params: Mapping[str, object]) -> bool:
-        """Whether there are files, and it is certain that such a job would change none of them.
+        """Whether the table has files and the job would certainly change none of them.
 
-        What cannot be looked at is left to the job.
+        False when the dry run fails: then the job finds out.
         """
         if kind_of(kind).result_if_nothing is None:
             return False
         try:
-            would = self.run(catalog, name, kind, params)
+            result = self.run(catalog, name, kind, params)
         except CatalogError:
             return False
-        return would.is_empty and any(touch.count for touch in would.affected)
+        return result.is_empty and any(items.count for items in result.affected)

@@ -1,4 +1,4 @@
-"""Whether a job may begin now: blockers and windows, asked when it is planned and again when it is leased."""
+"""Admission: blockers and windows decide whether a job may begin, when it is planned and again when it is leased."""
 
 from __future__ import annotations
 
@@ -16,25 +16,27 @@ from server.service.planning.policies import load_policy
 
 
 def find_blocker(uow: UnitOfWork, relation_id: RelationId, kind: JobKind) -> Blocker | None:
-    """Who keeps such jobs from the table now."""
+    """The blocker that currently keeps jobs of this kind from the table the longest; None without one."""
     now = uow.now()
     return find_longest_blocker(uow.blockers.of([relation_id], now).get(relation_id, ()), (kind,), now)
 
 
 def check_not_blocked(uow: UnitOfWork, relation_id: RelationId, kind: JobKind) -> None:
-    """Conflict while somebody keeps such jobs from the table."""
+    """Raise Conflict while a blocker keeps jobs of this kind from the table."""
     blocker = find_blocker(uow, relation_id, kind)
     if blocker is not None:
-        raise Conflict(f"the table is {blocker}", hint="`firn table unblock` lifts it; a running job goes on")
+        raise Conflict(
+            f"the table is {blocker}", hint="`firn table unblock` removes the blocker; running jobs continue"
+        )
 
 
 def admit(uow: UnitOfWork, job: Job) -> Job:
-    """A pending job as it may begin now: as it is, moved to the group that its table has now, or given up.
+    """Return the pending job unchanged if it may begin; otherwise moved to its table's group, or withdrawn.
 
-    What was planned may have waited for an optimizer until its window closed or its policy changed. A job that has
-    begun before goes on, and so does a sync: it looks for blockers itself and knows no windows.
+    While a planned job waits for an optimizer, its window may close or its policy may change. A job that has run before
+    continues. A sync continues too: it checks blockers itself and has no windows.
     """
-    now, policy = uow.now(), _policy(uow, job)
+    now, policy = uow.now(), _load_policy(uow, job)
     job = apply_policy(job, policy, now)
     if not job.status.is_active or job.attempt > 0 or job.kind in AFTER_A_LOOK:
         return job
@@ -43,12 +45,12 @@ def admit(uow: UnitOfWork, job: Job) -> Job:
         return withdraw_job(job, f"the table is {blocker}", now)
     if job.was_requested or open_now(policy, now):
         return job
-    was_over = "the time in which jobs may begin was over before an optimizer was free"
-    return withdraw_job(job, f"{was_over} (firn.optimize.window, not-during)", now)
+    reason = "the window for jobs closed before an optimizer was free (firn.optimize.window, not-during)"
+    return withdraw_job(job, reason, now)
 
 
 def apply_policy(job: Job, policy: Policy, now: datetime) -> Job:
-    """A job as its table's policy has it now: one that waits is moved to another group, or given up."""
+    """Apply the table's current policy to a waiting job: move it to another group, or withdraw it."""
     if job.status is not JobStatus.PENDING:
         return job
     if job.is_preemptible and not policy["firn.optimize.enabled"]:
@@ -56,7 +58,7 @@ def apply_policy(job: Job, policy: Policy, now: datetime) -> Job:
     return replace(job, group=policy["firn.optimize.group"])
 
 
-def _policy(uow: UnitOfWork, job: Job) -> Policy:
+def _load_policy(uow: UnitOfWork, job: Job) -> Policy:
     relation = uow.relations.get(job.relation_id)
     keyed = uow.keyed.get_many([relation.id]).get(relation.id)
     return load_policy(uow, relation, uow.stats.get(relation.id if keyed is None else keyed.base_id).properties)

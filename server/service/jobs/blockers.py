@@ -1,4 +1,4 @@
-"""Blockers: set, listed and lifted by people."""
+"""Sets, lists and removes blockers."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from server.service.planning.planner import find_planned_relation
 
 @dataclass(frozen=True)
 class Blockers:
-    """What keeps jobs from tables for a while. A store's blocker is its keyed table's."""
+    """Manages the blockers of tables. A blocker of a store belongs to its keyed table."""
 
     database: Database
 
     def block(
         self, catalog: CatalogName, name: TableName, *, reason: str, until: datetime, kinds: Collection[JobKind] = ()
     ) -> Blocker:
-        """Keep jobs of these kinds, or of any, from beginning; one that waits for an optimizer is given up."""
+        """Keep jobs of these kinds (none means all) from beginning, and withdraw a waiting one."""
         with self.database.writing() as uow:
             relation, now = find_planned_relation(uow, catalog, name), uow.now()
             check_blocker(reason=reason, until=until, now=now)
@@ -42,27 +42,27 @@ class Blockers:
         return blocker
 
     def list(self, catalog: CatalogName, name: TableName) -> Sequence[Blocker]:
-        """Those that hold now."""
+        """The current blockers of a table."""
         with self.database.reading() as uow:
             relation = find_planned_relation(uow, catalog, name)
             return uow.blockers.of([relation.id], uow.now()).get(relation.id, ())
 
     def unblock(self, catalog: CatalogName, name: TableName, blocker_id: BlockerId | None = None) -> int:
-        """Lift this one, or all of them; NotFound for one that is not there."""
+        """Remove one blocker, or all of a table, and return their number; raises NotFound for a missing blocker."""
         with self.database.writing() as uow:
             relation = find_planned_relation(uow, catalog, name)
-            lifted = uow.blockers.remove(relation.id, blocker_id)
+            removed = uow.blockers.remove(relation.id, blocker_id)
             uow.stats.look_again([relation.id], uow.now())
-            if blocker_id is not None and not lifted:
-                raise NotFound(f"{name} has no blocker {blocker_id}", hint="it may have ended: list them again")
-        return lifted
+            if blocker_id is not None and not removed:
+                raise NotFound(f"{name} has no blocker {blocker_id}", hint="it may have ended: list the blockers again")
+        return removed
 
 
 def put_blocker(uow: UnitOfWork, blocker: Blocker, now: datetime) -> None:
-    """Keep jobs from a table from now on, one that only waits among them."""
+    """Add a blocker, and withdraw a waiting job that it blocks."""
     uow.blockers.add(blocker)
     _withdraw(uow, blocker, now)
-    uow.stats.look_again([blocker.relation_id], now)  # after the job, as everybody locks them
+    uow.stats.look_again([blocker.relation_id], now)  # after the job, in the lock order of all transactions
 
 
 def _withdraw(uow: UnitOfWork, blocker: Blocker, now: datetime) -> None:

@@ -1,7 +1,7 @@
-"""Jobs of tables that leave the catalog or get another name: they end, or follow, in the same transaction.
+"""Ends the jobs of dropped tables and renames those of renamed tables, in the same transaction.
 
-A job commits and deletes files only under a lease, which the server checks each time with the job's row locked. So once
-the row says that the job has ended, its optimizer can neither commit nor begin to delete anything more.
+A job commits and deletes files only under a lease, and the server checks the lease with the job's row locked. So once
+the row says that the job has ended, its optimizer can neither commit nor begin to delete anything.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from catalog.ports.store import UnitOfWork
 
 
 def end_jobs(uow: UnitOfWork, relation_ids: Collection[RelationId], reason: str) -> None:
-    """Cancel the jobs that nobody has begun and fence those that are leased; `reason` is told in their logs.
+    """Cancel the waiting jobs of the relations and fence the leased ones; their logs show `reason`.
 
-    Call it before any other row of the tables is locked: commits lock the job first, then the keyed table, then the
-    tables. A commit that came first stands, and its job has succeeded.
+    Call it before you lock any other row of the tables: commits lock the job first, then the keyed table, then the
+    tables. If a commit of the job came first, it stays in the table, and the job has succeeded.
     """
     for job in sorted(uow.jobs.active_of_many(relation_ids).values(), key=lambda job: job.id):
         locked = uow.jobs.lock(job.id)
@@ -26,11 +26,11 @@ def end_jobs(uow: UnitOfWork, relation_ids: Collection[RelationId], reason: str)
             now = uow.now()
             ended = end_job_of_dropped_table(locked, reason, now)
             uow.jobs.put(ended)
-            uow.jobs.add_log(job.id, [f"{reason}; the job was {locked.status} and is {ended.status} now"], now)
+            uow.jobs.add_log(job.id, [f"{reason}; the job was {locked.status} and is now {ended.status}"], now)
 
 
 def rename_jobs(uow: UnitOfWork, relation_id: RelationId, to: TableName) -> None:
-    """Let a job that waits find its table under the new name; call it before other rows, as `end_jobs`."""
+    """Give the active job the table's new name; call it before you lock other rows, as `end_jobs`."""
     job = uow.jobs.active_of(relation_id)
     if job is not None:
         uow.jobs.put(replace(uow.jobs.lock(job.id), table=to))

@@ -1,4 +1,4 @@
-"""How a job gets into the queue of its group, and which job comes out of it next."""
+"""The job queues of optimizer groups: adds jobs, computes their deadlines, and finds the next job."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from catalog.tables.relation import Relation
 
 
 def make_job(relation: Relation, due: Due, facts: TableFacts, now: datetime, *, asked: bool = False) -> Job:
-    """A pending job with its place in the queue."""
-    policy, gain = facts.policy, due.predicted
+    """Build a pending job with its deadline, which decides its place in the queue."""
+    policy, prediction = facts.policy, due.predicted
     priority = policy["firn.optimize.priority"]
     return Job(
         id=JobId(uuid4()),
@@ -41,17 +41,17 @@ def make_job(relation: Relation, due: Due, facts: TableFacts, now: datetime, *, 
         created_at=now,
         deadline=compute_deadline(kind_of(due.kind).max_wait, priority, now, asked=asked),
         priority=priority,
-        is_long=gain is not None and is_long(gain.seconds, gain.work),
-        predicted_seconds=0.0 if gain is None else gain.seconds,
+        is_long=prediction is not None and is_long(prediction.seconds, prediction.work),
+        predicted_seconds=0.0 if prediction is None else prediction.seconds,
         params={"state": due.state, **due.params},
-        predicted={} if gain is None else gain.as_json(),
+        predicted={} if prediction is None else prediction.as_json(),
     )
 
 
 def enqueue(uow: UnitOfWork, job: Job, now: datetime) -> bool:
-    """Add it, in the place of one that only waits where it goes before that.
+    """Add a job; it supersedes a waiting job of the table if it is requested or due earlier.
 
-    False when the table has another one, or has been dropped since whoever plans the job looked at it.
+    False when the table keeps another active job, or was dropped since the planner assessed it.
     """
     if not uow.relations.held([job.relation_id]):
         return False
@@ -63,27 +63,27 @@ def enqueue(uow: UnitOfWork, job: Job, now: datetime) -> bool:
 
 
 def keep_deadline(uow: UnitOfWork, job: Job) -> Job:
-    """A job whose kind was overtaken stands where it stood, or urgent ones would overtake it for ever."""
+    """Keep the earlier deadline of a superseded job of the same kind, or urgent jobs would overtake it for ever."""
     last = uow.jobs.last_of(job.relation_id, job.kind)
     return job if last is None or not last.was_overtaken else replace(job, deadline=min(job.deadline, last.deadline))
 
 
 @dataclass
 class QuotaUsage:
-    """What the catalogs and tables of each group use, looked up once and kept while a round plans jobs."""
+    """The slot usage of catalogs and tables in each group, loaded once per run of the planner."""
 
     lease: timedelta
     _used: dict[GroupName, SlotUsage] = field(default_factory=dict)
     _quotas: dict[GroupName, float] = field(default_factory=dict)
 
     def load(self, uow: UnitOfWork, groups: Collection[GroupName]) -> None:
-        """Look up what is not known yet of these groups; nothing here needs to be as it is when a job is written."""
+        """Load the usage of groups that are not loaded yet; slightly outdated numbers do no harm."""
         for group in {*groups} - self._used.keys():
             self._quotas[group] = uow.groups.settings_of(group).catalog_quota
-            self._used[group] = self._of(uow, group, uow.now())
+            self._used[group] = self._measure(uow, group, uow.now())
 
     def charge(self, job: Job, policy: Policy) -> Job:
-        """The job with a later deadline where its table or catalog has had more than its share."""
+        """Return the job, with a later deadline if its table or catalog has used more than its quota."""
         group = GroupName(job.group)
         used, quota = self._used[group], self._quotas[group]
         penalty = used.penalty(
@@ -94,7 +94,7 @@ class QuotaUsage:
             job, deadline=compute_deadline(kind_of(job.kind).max_wait, job.priority, job.created_at, penalty=penalty)
         )
 
-    def _of(self, uow: UnitOfWork, group: GroupName, now: datetime) -> SlotUsage:
+    def _measure(self, uow: UnitOfWork, group: GroupName, now: datetime) -> SlotUsage:
         used = measure_usage(
             uow.queue.ran_since(group, now - USAGE_WINDOW), count_slots(uow, group, now, self.lease), now
         )
@@ -104,7 +104,7 @@ class QuotaUsage:
 
 
 def count_slots(uow: UnitOfWork, group: GroupName, now: datetime, lease: timedelta) -> int:
-    """Jobs that the living optimizers of a group run side by side."""
+    """The slots of the optimizers in a group that are not silent."""
     living = [one for one in uow.optimizers.list() if one.group == group and now - one.last_seen_at <= lease]
     return sum(one.slots for one in living)
 
@@ -112,36 +112,36 @@ def count_slots(uow: UnitOfWork, group: GroupName, now: datetime, lease: timedel
 def find_next_job(
     uow: UnitOfWork, group: GroupName, kinds: Collection[JobKind], lease: timedelta, *, taking: bool
 ) -> Job | None:
-    """The pending job to take (catalog.jobs.scheduling): of those asked for, or of those planned, the earliest.
+    """The next pending job (catalog.jobs.scheduling): the earliest requested or the earliest planned one.
 
-    Only whoever is `taking` it locks it.
+    With `taking` the function locks the job.
     """
-    asked = should_take_requested_first(last_was_asked=uow.queue.last_was_asked(group))
-    wanted = _Wanted(group=group, kinds=kinds, lease=lease, taking=taking)
-    return _earliest(uow, wanted, asked=asked) or _earliest(uow, wanted, asked=not asked)
+    requested = should_take_requested_first(last_was_asked=uow.queue.last_was_asked(group))
+    search = _Search(group=group, kinds=kinds, lease=lease, taking=taking)
+    return _find_earliest(uow, search, asked=requested) or _find_earliest(uow, search, asked=not requested)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
+class _Search:
     group: GroupName
     kinds: Collection[JobKind]
     lease: timedelta
     taking: bool
 
 
-def _earliest(uow: UnitOfWork, wanted: _Wanted, *, asked: bool) -> Job | None:
-    """The pending job whose deadline is the earliest; a short one while long ones have all the slots they may have.
+def _find_earliest(uow: UnitOfWork, search: _Search, *, asked: bool) -> Job | None:
+    """The pending job with the earliest deadline; a short job while long jobs have all the slots that they may have.
 
-    Whoever is taking it decides alone for the group, or two would each take the last slot for long jobs.
+    With `taking` it locks the group, so that two optimizers do not both take the last slot for long jobs.
     """
-    group, kinds, taking = wanted.group, wanted.kinds, wanted.taking
+    group, kinds, taking = search.group, search.kinds, search.taking
     first = uow.jobs.next_pending(group, kinds, asked=asked, lock=taking)
     if first is None or not first.is_long:
         return first
     if taking:
         uow.queue.hold(group)
     limit = limit_long_jobs(
-        count_slots(uow, group, uow.now(), wanted.lease), uow.groups.settings_of(group).reserved_slots
+        count_slots(uow, group, uow.now(), search.lease), uow.groups.settings_of(group).reserved_slots
     )
     if uow.queue.long_leased(group) < limit:
         return first

@@ -1,7 +1,7 @@
-"""Which files an optimizer may open for its job: facts that come with the lease, and answers while it lasts.
+"""Decides which files an optimizer may open for its job: by facts in the lease, and by later checks.
 
-An optimizer opens with its own rights what metadata names, and users write metadata. It knows no rule: it compares
-files with the directories of the job's own table, and asks here about all others
+An optimizer opens the files that metadata names with its own rights, but users write metadata. The optimizer does not
+know the location rule. It opens files in the directories of the job's table, and asks the server about all others
 (catalog.locations.location_rule, decision 61).
 """
 
@@ -38,12 +38,12 @@ from server.service.locations.ownership import list_stores
 from server.service.tables.metadata_files import MetadataFiles
 
 MOST_DIRECTORIES = 50
-"""That a lease tells of: a Hive table's partitions may lie in thousands, which the optimizer asks about instead."""
+"""Directories that a lease lists; a Hive table may have thousands, and the optimizer asks about the rest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeasedTable:
-    """An Iceberg table that a job works on, and its head when the task was made."""
+    """An Iceberg table that a job works on, and its current snapshot when the server built the task."""
 
     name: TableName
     snapshot_id: int | None
@@ -51,25 +51,25 @@ class LeasedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFacts:
-    """What an optimizer is told of its job's files."""
+    """The facts about a job's files that its lease carries."""
 
     tables: Sequence[LeasedTable]
     own_locations: Sequence[str]
-    """Directories whose files it opens without asking, in regular spellings."""
+    """Directories whose files the optimizer opens without asking, normalized."""
     hive_table: str | None
     delegation: Sequence[Mechanism]
-    """How the catalog gives access to files, where it does."""
+    """The mechanisms by which the catalog gives access to files."""
 
 
 @dataclass(frozen=True)
 class LeasedFiles:
-    """Safe to share between threads; reads the database anew for each answer."""
+    """Checks files of leased jobs; reads the database for each answer, and threads may share it."""
 
     database: Database
     metadata: MetadataFiles
 
     def load_facts(self, context: JobContext, task: Task) -> FileFacts:
-        """What comes with a lease; LocationRefused when one of Hive's directories in the task is another table's."""
+        """The file facts of a lease; raises LocationRefused when a Hive directory of the task lies in another table."""
         with self.database.reading() as uow:
             relation = uow.relations.get(context.job.relation_id)
             _check_alone(uow, context.job, relation, set(_hive_directories(task)))
@@ -84,19 +84,19 @@ class LeasedFiles:
         )
 
     def check(self, lease: Lease, locations: Sequence[str]) -> None:
-        """LocationRefused for the first directory or file that the job may not open; LeaseLost when its lease ended."""
+        """Raise LocationRefused for the first location that the job may not open, or LeaseLost for an ended lease."""
         with self.database.reading() as uow:
             job = check_lease(uow.jobs.get(lease.job_id), lease)
             relation = uow.relations.get(job.relation_id)
             _check_alone(uow, job, relation, locations)
-            if job.kind is JobKind.CONVERT:  # it opens no file that metadata names: this is where Hive's links lead
+            if job.kind is JobKind.CONVERT:  # a conversion opens only files of Hive, and none that metadata names
                 return
             rules = [self._rule(uow, table) for table in list_stores(uow, relation)]
         refused: dict[str, LocationRefused] = {}
-        left = list(locations)
-        for rule in rules:  # what one store may name its sibling may, too
-            refused = rule.refused(left)
-            left = list(refused)
+        unchecked = list(locations)
+        for rule in rules:  # a store may also name the files of its sibling
+            refused = rule.refused(unchecked)
+            unchecked = list(refused)
         for error in refused.values():
             raise error
 
@@ -104,12 +104,12 @@ class LeasedFiles:
         return build_file_rule(uow, self.database, self.metadata.files, table, load_metadata(self.metadata, table))
 
     def _own(self, uow: UnitOfWork, table: Relation) -> Iterator[str]:
-        """A table's directories that the rule lets it have, also by what links above the warehouse make of them."""
+        """The directories that the rule allows to a table, also in the spellings of links above the warehouse."""
         links = self.metadata.files
         allowed = load_allowed_locations(uow, links, table.catalog)
         yield from self._rule(uow, table).given
         for place in (*list_own_locations(load_metadata(self.metadata, table)), *table.former_locations):
-            with suppress(LocationRefused):  # of a table that is older than the rule: its files are asked about
+            with suppress(LocationRefused):  # the table is older than the rule: the optimizer asks about its files
                 allowed.check_directory(place, links)
                 yield place
                 yield from sorted(allowed.aliases({normalize_location(place)}) - {normalize_location(place)})
@@ -118,7 +118,7 @@ class LeasedFiles:
 def _in_tables(
     uow: UnitOfWork, relation: Relation, hive_table: str | None, locations: Collection[str]
 ) -> Collection[str]:
-    """Of a Hive table's directories those in another table of Firn's: whoever may alter it in Hive chooses them."""
+    """The directories of a Hive table that lie in another Firn table; Hive users may choose any directory."""
     if hive_table is None:
         return ()
     return find_hive_tables_inside(uow, relation.catalog, hive_table, locations, below=False)
@@ -145,7 +145,7 @@ def _hive_directories(task: Task) -> Iterator[str]:
 
 
 def _mechanisms(storage: StorageConfig) -> list[Mechanism]:
-    """Static keys are not scoped to a table: an optimizer's own do as well."""
+    """The mechanisms that a lease offers; static keys are not limited to a table, so the optimizer uses its own."""
     if storage.vending is Mode.STS:
         return [Mechanism.CREDENTIALS]
     return [Mechanism.SIGNING] if storage.signs else []

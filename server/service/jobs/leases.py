@@ -1,4 +1,4 @@
-"""Jobs and leases: taken, kept alive, reported, canceled, reaped and settled (docs/protocols.md#jobs-and-leases)."""
+"""Jobs and leases: take, heartbeat, report, cancel, reap and settle (docs/protocols.md#jobs-and-leases)."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from server.service.jobs.job_queue import find_next_job
 from server.service.planning.planner import create_requested_job, load_facts
 
 JOBS_PER_TRANSACTION = 50
-"""Jobs that one transaction gives up or moves: nobody else writes while it lasts."""
+"""Jobs that one transaction withdraws or moves; no other transaction writes meanwhile."""
 ROUNDS = 10
-"""Such transactions that one request for a job may take."""
+"""Number of such transactions for one request."""
 PAUSES = 5
-"""So often a pause is doubled."""
+"""How often the pause of a postponed job doubles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseTimes:
-    """How long leases last and how often a job is tried."""
+    """The duration of leases, the interval of heartbeats, and the number of attempts of a job."""
 
     lasts: timedelta = timedelta(seconds=60)
     beat: timedelta = timedelta(seconds=10)
@@ -40,7 +40,7 @@ class LeaseTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leased:
-    """A job that an optimizer has just been given."""
+    """A job with the new lease of an optimizer."""
 
     job: Job
     lease: Lease
@@ -48,7 +48,7 @@ class Leased:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReapedJobs:
-    """What became of jobs whose optimizers fell silent."""
+    """New states of jobs whose optimizers fell silent, as counts."""
 
     requeued: int = 0
     unknown: int = 0
@@ -58,36 +58,37 @@ class ReapedJobs:
 
 @dataclass(frozen=True)
 class Jobs:
-    """Background jobs, as optimizers and people act on them."""
+    """The operations of optimizers and users on jobs."""
 
     database: Database
     times: LeaseTimes = field(default_factory=LeaseTimes)
 
     def has_work(self, group: str, kinds: Collection[JobKind]) -> bool:
-        """Whether asking for a lease may bring one: cheap, for waiting."""
+        """Whether a request for a lease may succeed; cheap, for long polling."""
         with self.database.reading() as uow:
             return find_next_job(uow, GroupName(group), kinds, self.times.lasts, taking=False) is not None
 
     def take(self, optimizer_id: str, kinds: Collection[JobKind]) -> Leased | None:
-        """The job of the optimizer's group that is next, under a new lease; None when there is none.
+        """Lease the next job of the optimizer's group; None when there is none.
 
-        Where a window has closed over very many jobs it gives some of them up, and None: the rest when asked again.
+        When a window has closed over very many jobs, one call withdraws some of them and returns None; later calls
+        withdraw the rest.
         """
         for _ in range(ROUNDS):
-            given, looks_again = self._take(optimizer_id, kinds)
-            if not looks_again:
-                return given
+            leased, may_be_more = self._take(optimizer_id, kinds)
+            if not may_be_more:
+                return leased
         return None
 
     def _take(self, optimizer_id: str, kinds: Collection[JobKind]) -> tuple[Leased | None, bool]:
-        """What is given in one transaction, and whether there is more to look through."""
+        """Lease a job in one transaction; the second value is whether more jobs may wait."""
         with self.database.writing() as uow:
-            optimizer = _optimizer(uow, optimizer_id)
+            optimizer = _get_optimizer(uow, optimizer_id)
             if optimizer.draining:
                 return None, False
-            job, looks_again = self._next_permitted(uow, GroupName(optimizer.group), kinds)
+            job, may_be_more = self._find_permitted(uow, GroupName(optimizer.group), kinds)
             if job is None:
-                return None, looks_again
+                return None, may_be_more
             now = uow.now()
             token = LeaseToken(secrets.token_urlsafe(18).replace(".", "_"))
             job = lease_job(job, owner=optimizer.id, token=token, now=now, until=now + self.times.lasts)
@@ -95,29 +96,29 @@ class Jobs:
             uow.optimizers.saw(optimizer.id, now, {})
         return Leased(job=job, lease=Lease(job.id, job.attempt, token)), False
 
-    def _next_permitted(self, uow: UnitOfWork, group: GroupName, kinds: Collection[JobKind]) -> tuple[Job | None, bool]:
-        """The next pending job that may begin now; others are moved to their group, or given up until they may.
+    def _find_permitted(self, uow: UnitOfWork, group: GroupName, kinds: Collection[JobKind]) -> tuple[Job | None, bool]:
+        """The next pending job that may begin now; jobs before it are moved to another group or withdrawn.
 
-        True with it says that as many were looked through as one transaction should, and there may be more. Tables are
-        left to the planner at the end, all at once: rows are locked in one order for everybody.
+        The second value is whether more jobs may wait than one transaction checks. At the end it makes the tables of
+        withdrawn jobs due, all at once, because all transactions lock rows in the same order.
         """
-        given_up: list[RelationId] = []
+        withdrawn: list[RelationId] = []
         permitted, may_be_more = None, True
         for _ in range(JOBS_PER_TRANSACTION):
             job = find_next_job(uow, group, kinds, self.times.lasts, taking=True)
-            fit = None if job is None else admit(uow, job)
-            if fit is None or fit == job:
+            admitted = None if job is None else admit(uow, job)
+            if admitted is None or admitted == job:
                 permitted, may_be_more = job, False
                 break
-            uow.jobs.put(fit)
-            given_up += [] if fit.status.is_active else [fit.relation_id]
-        uow.stats.look_again(given_up, uow.now())
+            uow.jobs.put(admitted)
+            withdrawn += [] if admitted.status.is_active else [admitted.relation_id]
+        uow.stats.look_again(withdrawn, uow.now())
         return permitted, may_be_more
 
     def postpone(self, lease: Lease, reason: str) -> None:
-        """Give back a job whose task cannot be made just now: this attempt ends after a pause, longer each time.
+        """Postpone a job whose task the server cannot build now: the attempt ends after a pause, longer each time.
 
-        Nobody works on it meanwhile. The reaper puts it back, as it does when an optimizer falls silent.
+        No optimizer works on the job meanwhile. The reaper requeues it as after the silence of an optimizer.
         """
         with self.database.writing() as uow:
             now = uow.now()
@@ -128,7 +129,7 @@ class Jobs:
     def beat(
         self, lease: Lease, progress: Mapping[str, Any], log: Sequence[str], memory: Mapping[str, int] | None = None
     ) -> Job:
-        """Keep a lease alive; LeaseLost when it has ended."""
+        """Extend a lease; raises LeaseLost when it has ended."""
         with self.database.writing() as uow:
             now = uow.now()
             job = check_lease(uow.jobs.lock(lease.job_id), lease)
@@ -136,11 +137,11 @@ class Jobs:
             uow.jobs.put(job)
             if log:
                 uow.jobs.add_log(job.id, log, now)
-            self._heard(uow, job, memory or {})
+            self._record_sign_of_life(uow, job, memory or {})
         return job
 
     def begin_commit(self, lease: Lease) -> Job:
-        """Note that the job is about to ask for its commit; LeaseLost when its lease has ended."""
+        """Record that the job is about to commit; raises LeaseLost when its lease has ended."""
         with self.database.writing() as uow:
             job = check_lease(uow.jobs.lock(lease.job_id), lease)
             if job.status is JobStatus.RUNNING:
@@ -158,22 +159,22 @@ class Jobs:
         result: Mapping[str, Any],
         log: Sequence[str] = (),
     ) -> Job:
-        """The end of an attempt, as its optimizer saw it; `outcome` None means that there was nothing to commit.
+        """End an attempt as its optimizer reports it; `outcome` None means that there was nothing to commit.
 
-        The job's own record has the last word (docs/protocols.md, rule 2.6). A report of an ended lease changes
-        nothing: LeaseLost.
+        The record of the job's commit overrules the report (docs/protocols.md, rule 2.6). Raises LeaseLost for an ended
+        lease, and changes nothing then.
         """
         with self.database.writing() as uow:
             now = uow.now()
             job = check_lease(uow.jobs.lock(lease.job_id), lease)
             if log:
                 uow.jobs.add_log(job.id, log, now)
-            job = self._reported(replace(job, error=error, result=dict(result)), outcome, uow)
-            _put(uow, job)
-            self._heard(uow, job, {})
+            job = self._end_attempt(replace(job, error=error, result=dict(result)), outcome, uow)
+            _save(uow, job)
+            self._record_sign_of_life(uow, job, {})
         return job
 
-    def _reported(self, job: Job, outcome: Outcome | None, uow: UnitOfWork) -> Job:
+    def _end_attempt(self, job: Job, outcome: Outcome | None, uow: UnitOfWork) -> Job:
         now = uow.now()
         if job.committed_by is not None:
             return end_job(replace(job, error=None), JobStatus.SUCCEEDED, now)
@@ -186,45 +187,45 @@ class Jobs:
         return end_job(job, JobStatus.FAILED, now)
 
     def refuse(self, lease: Lease, error: CatalogError) -> Job:
-        """The end of a job for which there are no facts: its table is gone, or not one for such a job.
+        """End a job whose task cannot exist: its table is gone, or does not accept such jobs.
 
-        What a schedule has asked for is done with that, with the reason: asked again every hour, it would fail again.
+        A scheduled job succeeds with the reason as its result, because it would only fail again every hour.
         """
-        job = self._found(lease)
+        job = self._load_job(lease)
         if kind_of(job.kind).is_only_scheduled and not job.was_requested and isinstance(error, Conflict | Invalid):
             return self.report(lease, None, error=None, result={"refused": error.message}, log=[error.message])
         return self.report(lease, Outcome.REFUSED, error=error.message, result={})
 
-    def _found(self, lease: Lease) -> Job:
+    def _load_job(self, lease: Lease) -> Job:
         with self.database.reading() as uow:
             return uow.jobs.get(lease.job_id)
 
-    def _heard(self, uow: UnitOfWork, job: Job, memory: Mapping[str, int]) -> None:
+    def _record_sign_of_life(self, uow: UnitOfWork, job: Job, memory: Mapping[str, int]) -> None:
         if job.owner is not None:
             uow.optimizers.saw(job.owner, uow.now(), memory)
 
     def cancel(self, job_id: JobId) -> Job:
-        """Give a job up; Conflict when its commit is in the table. Its optimizer learns of it at its next beat.
+        """Cancel a job; its optimizer learns it with the next heartbeat. Raises Conflict when it has committed.
 
-        One that is given up already stays so: the same request comes again after a lost answer.
+        A repeated request succeeds.
         """
         with self.database.writing() as uow:
             job = uow.jobs.lock(job_id)
             if job.status is not JobStatus.CANCELED:
                 job = cancel_job(job, uow.now())
-                _put(uow, job)
+                _save(uow, job)
         return job
 
     def retry(self, job_id: JobId) -> Job:
-        """A new job like one that has failed or was canceled, by the policy of now; Conflict as for `run_now`."""
+        """Create a new job like a failed or canceled one, under the current policy; raises Conflict as `run_now`."""
         with self.database.writing() as uow:
             old = uow.jobs.get(job_id)
             if old.status not in (JobStatus.FAILED, JobStatus.CANCELED):
                 raise Conflict(f"job {job_id} is {old.status}: only failed and canceled jobs can be retried")
             if not old.can_retry:
                 raise Conflict(
-                    f"{old.table} may have changed in Hive since that sync looked",
-                    hint="ask for a sync: it looks again",
+                    f"{old.table} may have changed in Hive since that sync listed its files",
+                    hint="request a new sync: it lists the files again",
                 )
             relation = uow.relations.get(old.relation_id)
             params = {name: value for name, value in old.params.items() if name != "state"}
@@ -233,51 +234,51 @@ class Jobs:
             )
 
     def reap(self) -> ReapedJobs:
-        """End the leases of silent optimizers, then settle what they left; safe to run at any time, by any server."""
-        done = ReapedJobs()
+        """End the leases of silent optimizers and settle their jobs; any server may run it at any time."""
+        reaped = ReapedJobs()
         with self.database.reading() as uow:
             candidates = uow.jobs.with_status([JobStatus.RUNNING, JobStatus.COMMITTING, JobStatus.UNKNOWN])
         for candidate in candidates:
             with self.database.writing() as uow:
-                done = self._reap_one(uow, candidate.id, done)
-        return done
+                reaped = self._reap_job(uow, candidate.id, reaped)
+        return reaped
 
-    def _reap_one(self, uow: UnitOfWork, job_id: JobId, done: ReapedJobs) -> ReapedJobs:
+    def _reap_job(self, uow: UnitOfWork, job_id: JobId, reaped: ReapedJobs) -> ReapedJobs:
         before = uow.jobs.lock(job_id)
         now = uow.now()
-        job = end_silent_lease(self._by_this_clock(before, now), now)
+        job = end_silent_lease(self._limit_lease(before, now), now)
         if job.status is JobStatus.UNKNOWN or (job.status is JobStatus.PENDING and before.status.is_leased):
             job = settle_unknown(job, now, max_attempts=self.times.max_attempts)
         if job == before:
-            return done
-        _put(uow, job)
+            return reaped
+        _save(uow, job)
         if job.status is before.status and job.status.is_leased:
-            return done
-        reason = before.error or f"{before.owner} fell silent while {before.status}"  # of a leased job: see put_off
+            return reaped
+        reason = before.error or f"{before.owner} fell silent while {before.status}"  # `postpone` sets the error
         uow.jobs.add_log(
             job.id,
             [f"attempt {before.attempt}: {reason}; now {job.status}"],
             now,
         )
-        counted = {JobStatus.PENDING: "requeued", JobStatus.SUCCEEDED: "succeeded", JobStatus.FAILED: "failed"}
-        name = counted.get(job.status, "unknown")
-        return replace(done, **{name: getattr(done, name) + 1})
+        counters = {JobStatus.PENDING: "requeued", JobStatus.SUCCEEDED: "succeeded", JobStatus.FAILED: "failed"}
+        counter = counters.get(job.status, "unknown")
+        return replace(reaped, **{counter: getattr(reaped, counter) + 1})
 
-    def _by_this_clock(self, job: Job, now: datetime) -> Job:
-        """The job with a lease that ends no later than one taken now: a clock set back would keep it for as long."""
+    def _limit_lease(self, job: Job, now: datetime) -> Job:
+        """Limit the lease to the end of one taken now; after the clock is set back, it would last too long."""
         if job.lease_until is None:
             return job
         return replace(job, lease_until=min(job.lease_until, now + self.times.lasts))
 
 
-def _put(uow: UnitOfWork, job: Job) -> None:
-    """Save it. One that has ended leaves its table to the planner, in the same transaction: it may need another."""
+def _save(uow: UnitOfWork, job: Job) -> None:
+    """Save a job; if it has ended, make its table due in the same transaction, because it may need another job."""
     uow.jobs.put(job)
     if not job.status.is_active:
         uow.stats.look_again([job.relation_id], uow.now())
 
 
-def _optimizer(uow: UnitOfWork, optimizer_id: str) -> Optimizer:
+def _get_optimizer(uow: UnitOfWork, optimizer_id: str) -> Optimizer:
     optimizer = uow.optimizers.find(optimizer_id)
     if optimizer is None:
         raise NotFound(f"optimizer {optimizer_id} is not registered", hint="register again")

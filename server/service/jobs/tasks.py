@@ -1,4 +1,4 @@
-"""What a lease brings with it: the task of its job, from facts of one moment, read when the lease is given."""
+"""Builds the tasks that leases carry, from the state of the table at the time of the lease."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from server.service.tables.metadata_files import MetadataFiles
 
 
 class Leased(NamedTuple):
-    """What a job is given with its lease, and the state of the table that it was made from."""
+    """The task of a leased job, and the context that it was built from."""
 
     task: Task
     context: JobContext
@@ -35,7 +35,7 @@ MoreFacts = Callable[[UnitOfWork, Job, Relation], Task | Json]
 
 @dataclass(frozen=True, slots=True)
 class UnqueuedTask:
-    """What a job would be given if it were asked for now."""
+    """The task of a job that is not queued, for a dry run."""
 
     context: JobContext
     task: Task
@@ -48,49 +48,51 @@ class Tasks:
     database: Database
     metadata: MetadataFiles
     more: Mapping[JobKind, MoreFacts] = field(default_factory=dict)
-    """What other parts of the server tell of their own kinds: the task, or the facts that were staged for it."""
+    """Facts or whole tasks that other services provide for their kinds of job."""
     looks: Mapping[JobKind, Callable[[JobContext], Task]] = field(default_factory=dict)
-    """Tasks of kinds for which somebody has to be asked who is no database: no transaction is open meanwhile."""
+    """Builders for kinds that ask another system than the database; they run outside of a transaction."""
 
     def build(self, job: Job) -> Task:
-        """The facts for a job; NoSuchTable when its table is gone."""
+        """The task of a job; raises NoSuchTable when its table is gone."""
         return self.build_for_lease(job).task
 
     def build_for_lease(self, job: Job) -> Leased:
-        """The same, with what they were made from."""
+        """The task of a job together with its context; raises NoSuchTable when its table is gone."""
         with self.database.reading() as uow:
             relation = uow.relations.get(job.relation_id)
-            context = self._context(uow, job, relation)
-            told = self.more[job.kind](uow, job, relation) if job.kind in self.more else {}
-        if isinstance(told, Task):
-            return Leased(told, context)
+            context = self._load_context(uow, job, relation)
+            facts = self.more[job.kind](uow, job, relation) if job.kind in self.more else {}
+        if isinstance(facts, Task):
+            return Leased(facts, context)
         if job.kind in self.looks:
             return Leased(self.looks[job.kind](context), context)
         finish = kind_of(job.kind).finish_task
-        return Leased(_build(context) if finish is None else finish(context, told), context)
+        return Leased(_build(context) if finish is None else finish(context, facts), context)
 
     def build_unqueued_task(
         self, catalog: CatalogName, name: TableName, kind: JobKind, params: Mapping[str, object]
     ) -> UnqueuedTask:
-        """The facts that a job would be given now; Invalid for a kind that the table does not take."""
+        """The task that a job would have now; raises Invalid for a kind that the table does not accept."""
         with self.database.reading() as uow:
             relation = find_planned_relation(uow, catalog, name)
             facts = load_facts(uow, relation)
             check_accepts_kind(relation, facts, kind)
             due = Due(kind=kind, reason="asked for", state=REQUESTED, params=params)
-            context = self._context(uow, make_job(relation, due, facts, uow.now(), asked=True), relation)
+            context = self._load_context(uow, make_job(relation, due, facts, uow.now(), asked=True), relation)
         return UnqueuedTask(context, _build(context))
 
-    def _context(self, uow: UnitOfWork, job: Job, relation: Relation) -> JobContext:
+    def _load_context(self, uow: UnitOfWork, job: Job, relation: Relation) -> JobContext:
         facts = load_facts(uow, relation)
         stores = {"": relation}
         needed: dict[str, frozenset[int]] = {"": frozenset()}
         if facts.keyed is not None:
             stores = {BASE: uow.relations.get(facts.keyed.base_id), CHANGE: uow.relations.get(facts.keyed.change_id)}
             current = uow.keyed.versions(relation.id, limit=1)
+            base_ids = (version.base_snapshot_id for version in current)
+            change_ids = (version.change_snapshot_id for version in current)
             needed = {
-                BASE: frozenset(v.base_snapshot_id for v in current if v.base_snapshot_id is not None),
-                CHANGE: frozenset(v.change_snapshot_id for v in current if v.change_snapshot_id is not None),
+                BASE: frozenset(snapshot_id for snapshot_id in base_ids if snapshot_id is not None),
+                CHANGE: frozenset(snapshot_id for snapshot_id in change_ids if snapshot_id is not None),
             }
         return JobContext(
             job=job,
@@ -98,22 +100,22 @@ class Tasks:
             policy=facts.policy,
             now=uow.now(),
             keyed=facts.keyed,
-            metadata={store: load_metadata(self.metadata, one) for store, one in stores.items()},
+            metadata={name: load_metadata(self.metadata, store) for name, store in stores.items()},
             needed=needed,
-            deletes_through=_deletes_through(uow, facts),
+            deletes_through=_find_deletes_through(uow, facts),
         )
 
 
 def _build(context: JobContext) -> Task:
-    """The task of a kind that needs no more than the context; Invalid for another, which is not requested by kind."""
+    """Build the task of a kind that needs only the context; raises Invalid for other kinds."""
     build = kind_of(context.job.kind).build_task
     if build is None:
-        raise Invalid(f"the task of a {context.job.kind} job is not known before the job is queued")
+        raise Invalid(f"a {context.job.kind} job has no task before it is queued")
     return build(context)
 
 
-def _deletes_through(uow: UnitOfWork, facts: TableFacts) -> int:
-    """Only where late changes may come do merged deletes stay at all."""
+def _find_deletes_through(uow: UnitOfWork, facts: TableFacts) -> int:
+    """The sequence number up to which tombstones may go; only tables with late changes keep tombstones."""
     if facts.keyed is None or facts.keyed.spec.sequence_field is None:
         return 0
     return uow.events.newest_before(facts.keyed.change_id, uow.now() - facts.policy["firn.tombstone.max-age"])

@@ -1,4 +1,4 @@
-"""Whether the files below a table's location are its own: asked before each batch of files that a job deletes."""
+"""Checks that a table owns its location; jobs ask before they delete each batch of files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from server.service.tables.metadata_files import MetadataFiles
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableLocation:
-    """Where one table of a job has its files, and why none of them may be deleted, if so."""
+    """The location of one table of a job; `keep_reason` is why the job must delete none of its files."""
 
     name: TableName
     location: str
@@ -27,32 +27,32 @@ class TableLocation:
 
 @dataclass(frozen=True)
 class TableLocations:
-    """Reads the database anew each time: another table may come to a place at any moment."""
+    """Reads the database at each call, because another table may come to a location at any moment."""
 
     database: Database
     metadata: MetadataFiles
 
     def list_locations(self, lease: Lease) -> list[TableLocation]:
-        """Of all tables that the job works on; LeaseLost when its lease has ended."""
+        """The locations of all tables that the job works on; raises LeaseLost when its lease has ended."""
         with self.database.reading() as uow:
             job = check_lease(uow.jobs.get(lease.job_id), lease)
             relation = uow.relations.get(job.relation_id)
             return self.list_locations_of(uow, relation)
 
     def list_locations_of(self, uow: UnitOfWork, relation: Relation) -> list[TableLocation]:
-        """Of a plain table, or of a keyed one's stores."""
-        return [self._place(uow, table) for table in list_stores(uow, relation)]
+        """The locations of a plain table, or of the stores of a keyed table."""
+        return [
+            TableLocation(name=table.name, location=table.location, keep_reason=self._explain_kept(uow, table))
+            for table in list_stores(uow, relation)
+        ]
 
-    def _place(self, uow: UnitOfWork, table: Relation) -> TableLocation:
-        return TableLocation(name=table.name, location=table.location, keep_reason=self._why_kept(uow, table))
-
-    def _why_kept(self, uow: UnitOfWork, table: Relation) -> str | None:
-        """In words for people who may see the table: they name no other table, which only the server's log does."""
+    def _explain_kept(self, uow: UnitOfWork, table: Relation) -> str | None:
+        """Why the files must stay, without the names of other tables, which only the server's log shows."""
         properties = load_metadata(self.metadata, table).get("properties", {})
-        said = explain_unowned_location(table, properties)
+        unowned = explain_unowned_location(table, properties)
         outside = explain_outside_warehouse(table.location, uow.catalogs.get(table.catalog).warehouse)
-        if said is not None or outside is not None:
-            return said or f"{outside}: other systems may write there"
+        if unowned is not None or outside is not None:
+            return unowned or f"{outside}: other systems may write there"
         try:
             load_allowed_locations(uow, self.metadata.files, table.catalog).check_directory(
                 table.location, self.metadata.files

@@ -83,7 +83,7 @@ def test_one_signs_in_with_a_token_and_is_where_one_wanted_to_be(server: ServerP
     assert violations(page) == []
     page.get_by_role("textbox", name="Token").fill("firn_000000000000_" + "0" * 64)
     page.get_by_role("button", name="Sign in", exact=True).click()
-    expect(page.get_by_role("alert")).to_contain_text("the token is not a good one")
+    expect(page.get_by_role("alert")).to_contain_text("the token is not valid")
     sign_in(page, str(server.first_token))
     expect(page).to_have_url(f"{server.url}/c/lake/tables?kind=plain")
     expect(page.get_by_role("table", name="tables")).to_contain_text("sales.orders")

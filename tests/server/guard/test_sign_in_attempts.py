@@ -166,5 +166,5 @@ def test_a_wrong_secret_that_must_wait_is_not_looked_at(site: Site, monkeypatch:
     def never(*_args: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(type(site.guarded.services.access.tokens), "for_client", never)
+    monkeypatch.setattr(type(site.guarded.services.access.tokens), "issue_for_client", never)
     assert site.ask(site.secret).status_code == 429

@@ -91,7 +91,7 @@ def test_what_was_planned_in_the_window_does_not_begin_after_it(orders: Lake) ->
     orders.services.planner_loop.run_once()
     orders.services.change_properties(LAKE, ORDERS, updates=CLOSED, removals=())
     assert orders.services.jobs.take(orders.optimizer(), orders.kinds) is None
-    assert "was over before an optimizer was free" in (last(orders).error or "")
+    assert "closed before an optimizer was free" in (last(orders).error or "")
     assert orders.services.planner_loop.run_once().planned == 0
 
 

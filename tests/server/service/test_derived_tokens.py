@@ -153,14 +153,14 @@ def test_an_exchange_while_its_token_is_revoked_leaves_nothing_good(
     """The revocation waits for the exchange, or the exchange finds the token revoked."""
     parent = access.tokens.exchange(service.secret.text)
     holds, revoking, made = Event(), Event(), list[Issued]()
-    issue = access.tokens._short_lived.__func__  # type: ignore[attr-defined]
+    issue = access.tokens._issue_access_token.__func__  # type: ignore[attr-defined]
 
     def slow(*args: object) -> Issued:
         holds.set()
         revoking.wait(0.3)  # the other thread is on its way to the row or waits for it
         return issue(access.tokens, *args)  # type: ignore[no-any-return]
 
-    monkeypatch.setattr(type(access.tokens), "_short_lived", lambda _self, *args: slow(*args))
+    monkeypatch.setattr(type(access.tokens), "_issue_access_token", lambda _self, *args: slow(*args))
     worker = Thread(target=lambda: made.append(access.tokens.exchange(parent.secret.text)))
     worker.start()
     assert holds.wait(10)

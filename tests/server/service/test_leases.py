@@ -154,7 +154,7 @@ def asked_for_a_task(orders: Lake, monkeypatch: pytest.MonkeyPatch, error: Excep
 
     with monkeypatch.context() as patched:
         if error is not None:
-            patched.setattr(Tasks, "leased", fails)
+            patched.setattr(Tasks, "build_for_lease", fails)
         asked = {"optimizer_id": orders.optimizer(), "kinds": list(JobKind), "wait_seconds": 0}
         answer = orders.client.post("/api/v1/leases", json=asked)
     with orders.services.database.reading() as uow:

@@ -118,7 +118,7 @@ def test_whoever_may_only_create_gets_no_credentials_for_what_is_there(vault: Va
     made = client.post(PATH, json=body, headers=VENDED)
     assert made.status_code == 200
     assert "s3.access-key-id" not in made.text
-    assert made.json()["config"][REFUSED] == "it takes the privilege to read the table"
+    assert made.json()["config"][REFUSED] == "it needs the privilege to read the table"
     staged = client.post(PATH, json={**body, "name": "next", "stage-create": True}, headers=VENDED).json()
     assert staged["config"]["s3.access-key-id"]
     place = S3Place.of(staged["metadata"]["location"])
