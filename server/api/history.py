@@ -108,7 +108,7 @@ def compare(
     to: Annotated[str, Query()] = "main",
 ) -> ComparisonOut:
     """Compare two states: columns, properties, layout, rows, and the commits between them."""
-    return _describe_comparison(services.comparisons.of(catalog, table, from_, to))
+    return _describe_comparison(services.comparisons.compare(catalog, table, from_, to))
 
 
 def _describe_comparison(comparison: Comparison) -> ComparisonOut:

@@ -64,9 +64,9 @@ class Imports:
         check_spec_request(spec, secrets)
         with self.database.writing() as uow:
             self._check_source(uow, catalog, spec)
-            for one in uow.operations.unfinished():
-                if (one.kind, one.catalog, one.target) == (OperationKind.IMPORT, catalog, spec.address):
-                    raise Conflict(f"{spec.address} is being imported already", hint=f"operation {one.id}")
+            for running in uow.operations.unfinished():
+                if (running.kind, running.catalog, running.target) == (OperationKind.IMPORT, catalog, spec.address):
+                    raise Conflict(f"{spec.address} is being imported already", hint=f"operation {running.id}")
             now = uow.now()
             operation = Operation(
                 id=OperationId(uuid4()),
@@ -129,7 +129,9 @@ class Imports:
         status = ImportStatus()
         with self.database.reading() as uow:
             now = uow.now()
-            unfinished = [one for one in uow.operations.unfinished() if one.kind is OperationKind.IMPORT]
+            unfinished = [
+                operation for operation in uow.operations.unfinished() if operation.kind is OperationKind.IMPORT
+            ]
         for operation in unfinished:
             if not is_due(operation, now):
                 status = replace(status, waiting=status.waiting + 1)

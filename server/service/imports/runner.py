@@ -50,20 +50,20 @@ class ImportRunner:
     halted: threading.Event
 
     def list(self) -> None:
-        """Write down everything that the source has. Listed anew from the beginning after a crash."""
+        """Record all entries of the source; after a crash, the listing starts again."""
         self.attempt.clear("listing the source")
         batch: list[Entry] = []
-        told = time.monotonic()
-        for number, found in enumerate(_asked(self.source.found())):
-            batch.append(self._entry(number, check_entry(found)))
-            if len(batch) >= LIST_BATCH or time.monotonic() - told > REPORT_EVERY_SECONDS:
-                self._go_on()
+        reported_at = time.monotonic()
+        for number, entry in enumerate(_raise_source_away(self.source.found())):
+            batch.append(self._build_entry(number, check_entry(entry)))
+            if len(batch) >= LIST_BATCH or time.monotonic() - reported_at > REPORT_EVERY_SECONDS:
+                self._check_not_halted()
                 self.attempt.listed(batch)
-                batch, told = [], time.monotonic()
+                batch, reported_at = [], time.monotonic()
         self.attempt.listed(batch, self.source.notes)
 
     def settle_all(self) -> None:
-        """Settle what nothing has become of yet, in the order found."""
+        """Settle all open entries, in the order of the listing."""
         with ThreadPoolExecutor(LOOK_THREADS, thread_name_prefix="import") as pool:
             while True:
                 with self.attempt.database.reading() as uow:
@@ -71,26 +71,26 @@ class ImportRunner:
                 if not batch:
                     return
                 for entry, looked in zip(batch, list(pool.map(self._looked, batch)), strict=True):
-                    self._go_on()
+                    self._check_not_halted()
                     self._settle(entry, looked)
 
-    def _go_on(self) -> None:
+    def _check_not_halted(self) -> None:
         if self.halted.is_set():
             raise Halted
 
-    def _entry(self, number: int, found: FoundEntry) -> Entry:
+    def _build_entry(self, number: int, entry: FoundEntry) -> Entry:
         return Entry(
             operation_id=self.attempt.operation_id,
             number=number,
-            kind=found.kind,
-            namespace=found.namespace,
-            name=found.name,
-            source=found.source,
-            state=found.state,
-            metadata_location=found.metadata_location,
-            reason=found.reason,
-            warnings=found.warnings,
-            properties=found.properties,
+            kind=entry.kind,
+            namespace=entry.namespace,
+            name=entry.name,
+            source=entry.source,
+            state=entry.state,
+            metadata_location=entry.metadata_location,
+            reason=entry.reason,
+            warnings=entry.warnings,
+            properties=entry.properties,
         )
 
     def _looked(self, entry: Entry) -> Candidate | CatalogError | None:
@@ -151,7 +151,7 @@ class ImportRunner:
 
     def _register(self, entry: Entry, candidate: Candidate) -> None:
         def noted(uow: UnitOfWork, verdict: Verdict) -> Verdict:
-            self.attempt.settle(uow, _judged(entry, verdict))
+            self.attempt.settle(uow, _apply_verdict(entry, verdict))
             return verdict
 
         self.registrar.register(self.catalog.name, entry.table, candidate, self._rules, noted)
@@ -161,7 +161,7 @@ class ImportRunner:
         _, verdict = self.registrar.judged(self.catalog.name, entry.table, candidate, self._rules)
         with self.attempt.database.writing() as uow:
             before = uow.imports.earlier(entry)
-            settled = _judged(entry, verdict)
+            settled = _apply_verdict(entry, verdict)
             if before is not None and verdict.act in (ImportAction.ADD, ImportAction.REPLACE):
                 reason = f"{before.source or before.full_name} comes before it, as {before.full_name}"
                 settled = replace(entry, state=EntryState.CONFLICT, reason=reason)
@@ -193,19 +193,19 @@ def _state_of(error: CatalogError) -> EntryState:
     return EntryState.CONFLICT if isinstance(error, Conflict | LocationRefused) else EntryState.FAILED
 
 
-def _judged(entry: Entry, verdict: Verdict) -> Entry:
+def _apply_verdict(entry: Entry, verdict: Verdict) -> Entry:
     if verdict.is_misplaced:
         entry = _undescribed(entry)
     return replace(entry, state=verdict.state, reason=verdict.reason, hint=verdict.hint)
 
 
-def _asked(found: Iterator[FoundEntry]) -> Iterator[FoundEntry]:
-    """The same; silence here is the source's."""
+def _raise_source_away(entries: Iterator[FoundEntry]) -> Iterator[FoundEntry]:
+    """The same entries; Unavailable here means that the source does not answer, so raise SourceAway."""
     while True:
         try:
-            one = next(found)
+            entry = next(entries)
         except StopIteration:
             return
         except Unavailable as error:
             raise SourceAway(error) from error
-        yield one
+        yield entry

@@ -130,7 +130,7 @@ class HiveSource:
             if listed or self.spec.takes_all:
                 yield self._namespace(self.metastore.database(database))
             yield from listed
-        self.notes = [_told(others)] if others else []
+        self.notes = [_describe_others(others)] if others else []
 
     def _namespace(self, database: HiveDatabase) -> FoundEntry:
         properties = dict(database.parameters) | ({"comment": database.comment} if database.comment else {})
@@ -164,8 +164,8 @@ class HiveSource:
         """The metastore's connections are shared."""
 
 
-def _told(others: Sequence[str]) -> str:
-    """Of tables that are no Iceberg: what they are called, and how they come here."""
+def _describe_others(others: Sequence[str]) -> str:
+    """The note about tables that are not Iceberg tables: their names, and how to upgrade them."""
     tables = "1 Hive table is" if len(others) == 1 else f"{len(others):,} Hive tables and views are"
     more = f" and {len(others) - OTHERS_NAMED:,} more" if len(others) > OTHERS_NAMED else ""
     return (
@@ -174,22 +174,22 @@ def _told(others: Sequence[str]) -> str:
     )
 
 
-def check_entry(found: FoundEntry) -> FoundEntry:
+def check_entry(entry: FoundEntry) -> FoundEntry:
     """The same; failed, under a name that can be stored, when no such name can be here."""
-    parts = (*found.namespace, *([found.name] if found.kind is not EntryKind.NAMESPACE else []))
+    parts = (*entry.namespace, *([entry.name] if entry.kind is not EntryKind.NAMESPACE else []))
     try:
         _check_names(parts)
     except Invalid as error:
-        namespace = tuple(_storable(part) for part in found.namespace)
+        namespace = tuple(_storable(part) for part in entry.namespace)
         return FoundEntry(
-            kind=found.kind,
+            kind=entry.kind,
             namespace=namespace,
-            name=_storable(found.name),
-            source=_storable(found.source),
+            name=_storable(entry.name),
+            source=_storable(entry.source),
             state=EntryState.FAILED,
             reason=_storable(error.message),
         )
-    return found
+    return entry
 
 
 def _check_names(parts: Namespace) -> None:

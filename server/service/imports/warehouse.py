@@ -1,4 +1,4 @@
-"""A warehouse as a source: directories with metadata files are tables, whatever catalog has written them."""
+"""A warehouse as the source of an import: each directory with metadata files is a table of any catalog."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DEEPEST = 12
 
 @dataclass
 class WarehouseSource:
-    """Looks for tables level by level and never into one: their data may be millions of files."""
+    """Searches for tables level by level, but never inside a table, which may hold millions of files."""
 
     spec: ImportSpec
     files: TableFiles
@@ -43,39 +43,43 @@ class WarehouseSource:
         root = self.spec.address.rstrip("/")
         seen: set[Namespace] = set()
         count = 0
-        for parts, listing in self._tables(root):
-            one = self._found(root, parts, listing)
-            if not self.spec.takes(".".join((*one.namespace[len(self.spec.into) :], one.name))):
+        for parts, listing in self._list_tables(root):
+            entry = self._read_table(root, parts, listing)
+            if not self.spec.takes(".".join((*entry.namespace[len(self.spec.into) :], entry.name))):
                 continue
-            if one.namespace and one.namespace not in seen and one.state is EntryState.FOUND:
-                seen.add(one.namespace)
-                yield FoundEntry(kind=EntryKind.NAMESPACE, namespace=one.namespace)
+            if entry.namespace and entry.namespace not in seen and entry.state is EntryState.FOUND:
+                seen.add(entry.namespace)
+                yield FoundEntry(kind=EntryKind.NAMESPACE, namespace=entry.namespace)
             count += 1
-            yield one
+            yield entry
         self.notes = [] if count else [f"no Iceberg table lies below {root}"]
 
-    def _tables(self, root: str) -> Iterator[tuple[tuple[str, ...], Listing]]:
+    def _list_tables(self, root: str) -> Iterator[tuple[tuple[str, ...], Listing]]:
         """Directories of tables, by the parts of their path, with the listing of their metadata."""
         level: list[tuple[str, ...]] = [()]
         for _ in range(DEEPEST + 1):
             listed = list(self.files.listings([_below(root, parts) for parts in level]))
-            possible = [parts for parts, one in zip(level, listed, strict=True) if METADATA in one.subdirectories]
+            possible = [
+                parts for parts, listing in zip(level, listed, strict=True) if METADATA in listing.subdirectories
+            ]
             inside = self.files.listings([_below(root, (*parts, METADATA)) for parts in possible])
-            tables = {parts: one for parts, one in zip(possible, inside, strict=True) if _metadata_files(one)}
+            tables = {
+                parts: listing for parts, listing in zip(possible, inside, strict=True) if _metadata_files(listing)
+            }
             if () in tables:
                 raise Invalid(f"{root} is the directory of one table", hint="`firn table register` takes over one")
             yield from sorted(tables.items())
             level = [
                 (*parts, name)
-                for parts, one in zip(level, listed, strict=True)
+                for parts, listing in zip(level, listed, strict=True)
                 if parts not in tables
-                for name in one.subdirectories
+                for name in listing.subdirectories
             ]
             if not level:
                 return
 
-    def _found(self, root: str, parts: tuple[str, ...], listing: Listing) -> FoundEntry:
-        place = _below(root, parts)
+    def _read_table(self, root: str, parts: tuple[str, ...], listing: Listing) -> FoundEntry:
+        location = _below(root, parts)
         try:
             name = derive_table_name(parts, depth=self.spec.namespace_depth, into=self.spec.into)
         except Invalid as error:
@@ -83,28 +87,28 @@ class WarehouseSource:
                 kind=EntryKind.TABLE,
                 namespace=(*self.spec.into, *parts[:-1]),
                 name=parts[-1],
-                source=place,
+                source=location,
                 state=EntryState.FAILED,
                 reason=error.message if error.hint is None else f"{error.message}: {error.hint}",
             )
-        metadata = f"{place}/{METADATA}"
+        metadata = f"{location}/{METADATA}"
         picked = find_newest(
             _metadata_files(listing), self._hint(metadata, listing), lambda file: self._read(metadata, file)
         )
-        state, reason, warnings = _said(picked)
-        one = FoundEntry(
+        state, reason, warnings = _describe_newest(picked)
+        entry = FoundEntry(
             kind=EntryKind.TABLE,
             namespace=name.namespace,
             name=name.name,
-            source=place,
+            source=location,
             state=state,
             reason=reason,
             warnings=warnings,
         )
         if not isinstance(picked, NewestMetadata):
-            return one
+            return entry
         kind = EntryKind.VIEW if picked.header.is_view else EntryKind.TABLE
-        return replace(one, kind=kind, metadata_location=f"{metadata}/{picked.name}")
+        return replace(entry, kind=kind, metadata_location=f"{metadata}/{picked.name}")
 
     def _read(self, directory: str, file: str) -> Header | None:
         try:
@@ -142,7 +146,7 @@ def _metadata_files(listing: Listing) -> list[MetadataFile]:
     return [file for file in parsed if file is not None]
 
 
-def _said(picked: NewestMetadata | Ambiguous | None) -> tuple[EntryState, str | None, tuple[str, ...]]:
+def _describe_newest(picked: NewestMetadata | Ambiguous | None) -> tuple[EntryState, str | None, tuple[str, ...]]:
     match picked:
         case None:
             return EntryState.SKIPPED, "none of its metadata files can be read: a write that never ended", ()

@@ -1,4 +1,4 @@
-"""Keyed tables: created and dropped as a whole, read through a generated view over pinned tables."""
+"""Creates, drops and renames keyed tables with their stores, and serves them as views over pinned tables."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ _CHANGE_PROPERTIES = {
 
 
 AlsoOnKeyed = Callable[[UnitOfWork, RelationId], None]
-"""What has to become true in the transaction that adds a keyed table, given its id."""
+"""Further writes for the transaction that adds a keyed table, given its id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """Both stores of a keyed table at one moment: what one reader reads."""
+    """Both stores of a keyed table at one moment, for one reader."""
 
     relation: Relation
     keyed: KeyedTable
@@ -67,12 +67,12 @@ class Pin:
     @property
     def base_name(self) -> str:
         """The pinned base table's name in the namespace of the stores."""
-        return _pinned_name(BASE, self.base)
+        return _build_pinned_name(BASE, self.base)
 
     @property
     def change_name(self) -> str:
         """The pinned change table's name in the namespace of the stores."""
-        return _pinned_name(CHANGE, self.change)
+        return _build_pinned_name(CHANGE, self.change)
 
     @property
     def columns(self) -> list[str]:
@@ -98,18 +98,18 @@ class Pin:
         )
 
 
-def _pinned_name(store: str, metadata: Json) -> str:
+def _build_pinned_name(store: str, metadata: Json) -> str:
     return name_pinned_view(store, ref_snapshot_id(metadata, "main"), metadata["current-schema-id"])
 
 
 def store_name(name: TableName) -> TableName:
-    """The store that a pinned table's name is of; any other name itself."""
+    """The name of the store of a pinned table; any other name unchanged."""
     match = _PINNED.fullmatch(name.name)
     return name if match is None or len(name.namespace) < 2 else TableName(name.namespace, match[1])
 
 
 def find_keyed(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> Relation:
-    """The keyed table of this name; NoSuchTable when there is none."""
+    """The keyed table of this name; raises NoSuchTable when there is none."""
     relation = uow.relations.find(catalog, name)
     if relation is not None and relation.kind is RelationKind.KEYED:
         return relation
@@ -121,7 +121,7 @@ def find_keyed(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> Relati
 
 @dataclass(frozen=True)
 class KeyedTables:
-    """Keyed tables as wholes."""
+    """Manages keyed tables together with their stores."""
 
     database: Database
     metadata: MetadataFiles
@@ -224,7 +224,7 @@ class KeyedTables:
             remember(uow, idempotency)
 
     def pin(self, catalog: CatalogName, name: TableName) -> Pin:
-        """Both heads, read in one transaction (docs/protocols.md, rule 1.3)."""
+        """Pin the current snapshots of both stores, read in one transaction (docs/protocols.md, rule 1.3)."""
         with self.database.reading() as uow:
             relation = find_keyed(uow, catalog, name)
             keyed = uow.keyed.get(relation.id)
@@ -233,9 +233,9 @@ class KeyedTables:
         return Pin(relation=relation, keyed=keyed, base=base, change=change)
 
     def pinned_table(self, catalog: CatalogName, name: TableName) -> tuple[str, Json] | None:
-        """The location of the metadata and the metadata of a pinned table; None when the name is not one's.
+        """The metadata location and the metadata of a pinned table; None when the name is not a pinned table's.
 
-        NoSuchTable when the snapshot or schema has been expired.
+        Raises NoSuchTable when the snapshot or schema has expired.
         """
         match = _PINNED.fullmatch(name.name)
         if match is None or len(name.namespace) < 2:
@@ -247,8 +247,8 @@ class KeyedTables:
             return None
         metadata = load_metadata(self.metadata, relation)
         snapshot_id = None if snapshot == "none" else int(snapshot)
-        known = {one["snapshot-id"] for one in metadata["snapshots"]}
-        schemas = {one["schema-id"] for one in metadata["schemas"]}
+        known = {snapshot["snapshot-id"] for snapshot in metadata["snapshots"]}
+        schemas = {schema["schema-id"] for schema in metadata["schemas"]}
         if (snapshot_id is not None and snapshot_id not in known) or int(schema_id) not in schemas:
             raise NoSuchTable(
                 f"Table does not exist: {name}", hint="its snapshot has expired: read the keyed table again"
@@ -261,13 +261,13 @@ class KeyedTables:
             pin = self.pin(catalog, name)
         except NoSuchTable as error:
             raise NoSuchView(f"View does not exist: {name}") from error
-        return pin, _view_metadata(pin)
+        return pin, _build_view_metadata(pin)
 
 
 def find_serving_table(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> tuple[Relation, bool]:
-    """The table whose files are read under this name, and whether that is all one may do: of a pinned table, its store.
+    """The table that holds the files of this name (for a pinned table, its store), and whether it is read-only.
 
-    NoSuchTable when there is none.
+    Raises NoSuchTable.
     """
     match = _PINNED.fullmatch(name.name) if len(name.namespace) > 1 else None
     store = None if match is None else uow.relations.find(catalog, TableName(name.namespace, match[1]))
@@ -277,10 +277,11 @@ def find_serving_table(uow: UnitOfWork, catalog: CatalogName, name: TableName) -
 
 
 def check_no_namespace(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> None:
-    taken = uow.namespaces.holder(catalog, name.as_namespace)
-    if taken is not None:
+    """Raise AlreadyExists when a namespace has the name that the stores need."""
+    existing = uow.namespaces.holder(catalog, name.as_namespace)
+    if existing is not None:
         message = f"Namespace already exists: {name}; the stores of keyed table {name} would be in it"
-        raise AlreadyExists(message, hint=find_name_in_other_case(join_name(taken), name))
+        raise AlreadyExists(message, hint=find_name_in_other_case(join_name(existing), name))
 
 
 def new_base(definition: TableDefinition, spec: KeySpec, *, location: str, now_ms: int) -> Json:
@@ -300,7 +301,7 @@ def new_base(definition: TableDefinition, spec: KeySpec, *, location: str, now_m
 def new_change(base: Json, *, location: str, now_ms: int) -> Json:
     """The change store's metadata over a base: the same columns and partitions, format version 3 for row ids."""
     schema = build_change_schema(current_schema(base))
-    spec = next(one for one in base["partition-specs"] if one["spec-id"] == base["default-spec-id"])
+    spec = next(spec for spec in base["partition-specs"] if spec["spec-id"] == base["default-spec-id"])
     properties = {key: value for key, value in base["properties"].items() if key.startswith("firn.")}
     properties |= _CHANGE_PROPERTIES
     updates: list[Json] = [
@@ -317,7 +318,7 @@ def new_change(base: Json, *, location: str, now_ms: int) -> Json:
     return apply_updates(start, updates, now_ms=now_ms, previous_location=None)
 
 
-def _view_metadata(pin: Pin) -> Json:
+def _build_view_metadata(pin: Pin) -> Json:
     """Iceberg view metadata, version 1; the view's version is the pair's."""
     version = max(pin.keyed.version, 1)
     now_ms = int(pin.relation.updated_at.timestamp() * 1000)
@@ -340,13 +341,14 @@ def _view_metadata(pin: Pin) -> Json:
             }
         ],
         "version-log": [{"version-id": version, "timestamp-ms": now_ms}],
-        "properties": _view_properties(pin),
+        "properties": _build_view_properties(pin),
     }
 
 
-def _view_properties(pin: Pin) -> Mapping[str, str]:
-    kept = {key: value for key, value in pin.base["properties"].items() if key.startswith("firn.") or key == "comment"}
-    return kept | pin.keyed.spec.to_properties() | {"firn.merged-through": str(pin.keyed.watermark)}
+def _build_view_properties(pin: Pin) -> Mapping[str, str]:
+    base_properties = pin.base["properties"]
+    own = {key: text for key, text in base_properties.items() if key.startswith("firn.") or key == "comment"}
+    return own | pin.keyed.spec.to_properties() | {"firn.merged-through": str(pin.keyed.watermark)}
 
 
 def with_properties(definition: TableDefinition, properties: Mapping[str, str]) -> TableDefinition:

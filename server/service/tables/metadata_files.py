@@ -26,7 +26,7 @@ _PARSED_WEIGHT = 8
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One metadata file: its text as stored and what it says. Nobody may change `parsed`."""
+    """One metadata file: the stored text and the parsed document, which is shared: do not change it."""
 
     text: bytes
     parsed: Json
@@ -48,7 +48,7 @@ class MetadataFiles:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def load(self, location: str) -> Document:
-        """The document; NotFound when the file is gone, Invalid when it is no metadata."""
+        """The document at a location; raises NotFound when the file is gone, and Invalid when it is no metadata."""
         with self._lock:
             document = self._cache.get(location)
         if document is None:
@@ -57,7 +57,7 @@ class MetadataFiles:
         return document
 
     def look_into(self, location: str) -> Json:
-        """What a file says that nobody will ask for soon again: it takes no other's room in the cache."""
+        """Read a file that will not be needed again soon, without adding it to the cache."""
         with self._lock:
             document = self._cache.get(location)
         return (document or self._parsed(location)).parsed

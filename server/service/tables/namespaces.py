@@ -21,7 +21,7 @@ from server.service.tables.tables import default_directory
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertyChanges:
-    """What a change of properties did."""
+    """The result of a change of properties."""
 
     updated: Sequence[str]
     removed: Sequence[str]
@@ -68,7 +68,7 @@ class Namespaces:
             return uow.catalogs.list()
 
     def catalog(self, name: CatalogName) -> Catalog:
-        """NoSuchCatalog when there is none."""
+        """One catalog; raises NoSuchCatalog."""
         with self.database.reading() as uow:
             return uow.catalogs.get(name)
 
@@ -127,7 +127,7 @@ class Namespaces:
             ensure_within(uow, catalog, namespace, {})
 
     def exists(self, catalog: CatalogName, namespace: Namespace) -> bool:
-        """Whether it can be listed."""
+        """Whether the namespace exists."""
         with self.database.reading() as uow:
             return uow.namespaces.exists(catalog, namespace) or _holds_stores(uow, catalog, namespace)
 
@@ -190,7 +190,7 @@ class Namespaces:
         self.change_properties(catalog, namespace, updates=updates, removals=removals)
 
     def drop(self, catalog: CatalogName, namespace: Namespace, *, idempotency: Idempotency | None = None) -> None:
-        """NamespaceNotEmpty while it holds anything, Protected when its owner forbids it."""
+        """Drop a namespace; raises NamespaceNotEmpty while it holds anything, and Protected when it is protected."""
         with self.database.writing() as uow:
             remove_empty(uow, catalog, namespace)
             remember(uow, idempotency)
@@ -217,7 +217,7 @@ def remove_empty(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) ->
         sql = f"ALTER NAMESPACE {shown} SET PROPERTIES ('{PROTECTED}'='false')"
         raise Protected(
             f"namespace {shown} is protected against being dropped",
-            hint=f"lift it first: `firn namespace unprotect {shown}`, or {sql}",
+            hint=f"remove the protection first: `firn namespace unprotect {shown}`, or {sql}",
         )
     uow.namespaces.remove(catalog, namespace)
 

@@ -32,10 +32,10 @@ class Target:
 
     def __post_init__(self) -> None:
         if (self.snapshot is None) == (self.at is None):
-            raise Invalid("where to roll back to is not known", hint="give a snapshot or a time, not both")
+            raise Invalid("the target of the rollback is unclear", hint="give either a snapshot or a time")
 
     def in_table(self, metadata: Json) -> int:
-        """The snapshot that is meant."""
+        """The id of the target snapshot."""
         if self.at is not None:
             return find_snapshot_at(metadata, self.at)
         return find_ref_or_snapshot(metadata, self.snapshot or "")
@@ -78,12 +78,12 @@ class Refs:
         self._commit(seen, build_drop_ref(seen.relation.name, seen.metadata, ref))
 
     def forward(self, catalog: CatalogName, name: TableName, branch: str, to: str) -> None:
-        """Move a branch to where another ref is; Conflict when it would lose commits by that."""
+        """Move a branch to another ref; raises Conflict when the branch would lose commits."""
         seen = self.look(catalog, name)
         self._commit(seen, build_fast_forward(seen.relation.name, seen.metadata, branch, to))
 
     def plan(self, catalog: CatalogName, name: TableName, target: Target) -> tuple[Seen, Rollback]:
-        """What a rollback would do; CommitRefused for a table that takes none."""
+        """The effect of a rollback; raises CommitRefused for a table that accepts none."""
         seen = self.look(catalog, name)
         refusal = explain_no_rollback(seen.owner)
         if refusal is not None:

@@ -1,4 +1,4 @@
-"""Relations as rows: how one is made, what is told of it, and how it is forgotten."""
+"""Adds, describes and removes the rows of tables and their stores."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from server.service.tables.metadata_files import MetadataFiles
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTable:
-    """A table about to be added: its row's facts and its metadata."""
+    """A table that the server is about to add: the facts of its row, and its metadata."""
 
     name: TableName
     kind: RelationKind
@@ -172,17 +172,17 @@ def forget_relation(uow: UnitOfWork, metadata: MetadataFiles, relation: Relation
 
 
 def refuse_store(relation: Relation, verb: str) -> None:
-    """Conflict for a store of a keyed table."""
+    """Raise Conflict for a store of a keyed table."""
     if relation.kind.is_store:
-        whole = join_name(relation.name.namespace)
+        owner = join_name(relation.name.namespace)
         raise Conflict(
-            f"{relation.name} is a store of the keyed table {whole} and cannot be {verb} alone",
-            hint=f"{whole} can be {verb} as a whole",
+            f"{relation.name} is a store of the keyed table {owner} and cannot be {verb} alone",
+            hint=f"{owner} can be {verb} as a whole",
         )
 
 
 def refuse_worked_on(uow: UnitOfWork, relation_id: RelationId) -> None:
-    """Conflict while an optimizer works on it, or may have: a job that nobody has begun goes on with the table."""
+    """Raise Conflict while an optimizer works on the table or may have; a waiting job continues with the table."""
     job = uow.jobs.active_of(relation_id)
     if job is not None and job.status is not JobStatus.PENDING:
         raise Conflict(

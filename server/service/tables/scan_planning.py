@@ -1,4 +1,4 @@
-"""Scans planned by the server: small ones answered whole, large ones handed out in tasks that any server can answer."""
+"""Scan planning by the server: it answers small scans at once, and splits large ones into tasks for any server."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _KEPT = ("start-snapshot-id", "end-snapshot-id", "filter", "case-sensitive", "st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """A scan's files, or the tasks that will tell of them."""
+    """The files of a scan, or the tasks that list them."""
 
     plan_id: str
     files: Sequence[FileTask] = ()
@@ -96,7 +96,7 @@ class Scans:
             uow.plans.cancel(plan.id)
 
     def fetch(self, catalog: CatalogName, name: TableName, task: str) -> Sequence[FileTask]:
-        """The files of one task, as often as it is asked for; NoSuchPlanTask once its plan is over."""
+        """The files of one task, at any number of calls; raises NoSuchPlanTask once its plan is over."""
         plan_id, number = parse_task(task)
         plan = self._found(catalog, name, plan_id)
         if plan is None or plan.cancelled or number >= len(plan.tasks):
@@ -111,7 +111,7 @@ class Scans:
         return list(self.files.tasks(scan, plan.tasks[number], self._rule(catalog, name, metadata)))
 
     def _rule(self, catalog: CatalogName, name: TableName, metadata: Json) -> FileRule:
-        """Which files the table may name: somebody may have committed those of another."""
+        """The rule for the files that the table may name: a client may have committed files of another table."""
         with self.database.reading() as uow:
             relation, _ = find_serving_table(uow, catalog, name)
             return build_file_rule(uow, self.database, self.metadata.files, relation, metadata)

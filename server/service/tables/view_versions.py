@@ -48,14 +48,14 @@ class ViewVersions:
 
     def plan(self, catalog: CatalogName, name: TableName, version_id: int) -> ViewRollback:
         """What would be different; NotFound for a version that the view has not kept."""
-        return _planned(self.look(catalog, name).metadata, version_id)
+        return _plan_rollback(self.look(catalog, name).metadata, version_id)
 
     def rollback(
         self, catalog: CatalogName, name: TableName, version_id: int, *, expected_version: int | None
     ) -> ViewRollback:
         """Make a version current again; RequirementFailed when somebody has replaced the view meanwhile."""
         metadata = self.look(catalog, name).metadata
-        rollback = _planned(metadata, version_id)
+        rollback = _plan_rollback(metadata, version_id)
         if rollback.now == rollback.then:
             return rollback
         expected = rollback.now if expected_version is None else expected_version
@@ -73,12 +73,12 @@ class ViewVersions:
         return rollback
 
 
-def _planned(metadata: Json, version_id: int) -> ViewRollback:
+def _plan_rollback(metadata: Json, version_id: int) -> ViewRollback:
     now = current_version(metadata)
-    then = next((one for one in metadata["versions"] if one["version-id"] == version_id), None)
+    then = next((version for version in metadata["versions"] if version["version-id"] == version_id), None)
     if then is None:
-        kept = ", ".join(str(one["version-id"]) for one in metadata["versions"])
+        kept = ", ".join(str(version["version-id"]) for version in metadata["versions"])
         raise NotFound(f"the view has no version {version_id}", hint=f"it has kept {kept}")
-    if then.get("schema-id") not in {one.get("schema-id") for one in metadata["schemas"]}:
+    if then.get("schema-id") not in {schema.get("schema-id") for schema in metadata["schemas"]}:
         raise Invalid(f"the schema of version {version_id} is gone")
     return ViewRollback(now=now["version-id"], then=version_id, changes=compare_versions(metadata, now, metadata, then))

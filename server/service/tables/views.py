@@ -266,7 +266,7 @@ def add_view(
 def _event(relation: Relation, before: Json, after: Json, now: datetime) -> CommitEvent:
     """What a commit did: a version that was there before was gone back to."""
     version = current_version(after)
-    known = {one["version-id"] for one in before["versions"]}
+    known = {version["version-id"] for version in before["versions"]}
     if version["version-id"] == before["current-version-id"]:
         operation = "properties"
     else:
