@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from uuid import uuid4
 
 from catalog.errors import AlreadyExists, NoSuchTable, NoSuchView
@@ -170,19 +171,7 @@ class KeyedTables:
         keyed = KeyedTable(relation_id=owner_id, spec=spec, base_id=stores[0].id, change_id=stores[1].id)
         with self.database.reading() as uow:
             now = uow.now()
-        owner = Relation(
-            id=owner_id,
-            catalog=catalog,
-            name=name,
-            kind=RelationKind.KEYED,
-            owner_id=None,
-            location=root,
-            metadata_location=None,
-            version=0,
-            created_at=now,
-            updated_at=now,
-            hive_name=hive_name,
-        )
+        owner = _build_owner(owner_id, catalog, name, root, hive_name, now)
 
         def in_transaction(uow: UnitOfWork) -> None:
             check_no_namespace(uow, catalog, name)
@@ -262,6 +251,24 @@ class KeyedTables:
         except NoSuchTable as error:
             raise NoSuchView(f"View does not exist: {name}") from error
         return pin, _build_view_metadata(pin)
+
+
+def _build_owner(
+    relation_id: RelationId, catalog: CatalogName, name: TableName, root: str, hive_name: str | None, now: datetime
+) -> Relation:
+    return Relation(
+        id=relation_id,
+        catalog=catalog,
+        name=name,
+        kind=RelationKind.KEYED,
+        owner_id=None,
+        location=root,
+        metadata_location=None,
+        version=0,
+        created_at=now,
+        updated_at=now,
+        hive_name=hive_name,
+    )
 
 
 def find_serving_table(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> tuple[Relation, bool]:
