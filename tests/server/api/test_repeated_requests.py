@@ -52,7 +52,7 @@ def test_an_undrop_of_a_namespace_says_that_it_is_not_on_the_list_any_more(api: 
     good(api.http.post(path))
     answer = api.http.post(path)
     assert answer.status_code == 404
-    assert "brought back, purged or forgotten already" in answer.json()["error"]["hint"]
+    assert "restored, purged or forgotten" in answer.json()["error"]["hint"]
     api.get("db.plain")
 
 
