@@ -105,8 +105,12 @@ class QuotaUsage:
 
 def count_slots(uow: UnitOfWork, group: GroupName, now: datetime, lease: timedelta) -> int:
     """The slots of the optimizers in a group that are not silent."""
-    living = [one for one in uow.optimizers.list() if one.group == group and now - one.last_seen_at <= lease]
-    return sum(one.slots for one in living)
+    living = [
+        optimizer
+        for optimizer in uow.optimizers.list()
+        if optimizer.group == group and now - optimizer.last_seen_at <= lease
+    ]
+    return sum(optimizer.slots for optimizer in living)
 
 
 def find_next_job(

@@ -75,7 +75,10 @@ class LeasedFiles:
             _check_alone(uow, context.job, relation, set(_hive_directories(task)))
             storage = load_storage(uow, relation.catalog)
             own = [place for table in list_stores(uow, relation) for place in self._own(uow, table)]
-        stores = [LeasedTable(name=name, snapshot_id=ref_snapshot_id(one, "main")) for _, name, one in context.stores]
+        stores = [
+            LeasedTable(name=name, snapshot_id=ref_snapshot_id(metadata, "main"))
+            for _, name, metadata in context.stores
+        ]
         return FileFacts(
             tables=stores,
             own_locations=list(dict.fromkeys(own))[:MOST_DIRECTORIES],
