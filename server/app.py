@@ -56,7 +56,7 @@ from server.background.registry import Background
 from server.console import mount_console
 from server.guard import route_rules
 from server.guard.authentication import Authenticate
-from server.guard.gate import gate
+from server.guard.gate import create_gate
 from server.iceberg import config as iceberg_config
 from server.iceberg import credentials as iceberg_credentials
 from server.iceberg import errors as iceberg_errors
@@ -126,7 +126,7 @@ def create_app(
     Put together here, not mounted: FastAPI would wrap each request of its neighbours in layers of its own.
     """
     api = create_api(settings, services, background)
-    enter = gate(route_rules.ICEBERG, "/iceberg/v1", body_value) if services.access.enabled else None
+    enter = create_gate(route_rules.ICEBERG, "/iceberg/v1", body_value) if services.access.enabled else None
     iceberg = FastPath(create_iceberg(services), enter, settings.threads)
     below: dict[str, tuple[ASGIApp, body_limits.Limits]] = {
         "/iceberg/v1/": (iceberg, body_limits.ICEBERG),
@@ -172,7 +172,7 @@ def _spare_the_collector() -> None:
 
 def _gates(services: Services | None, needed: route_rules.Rules, prefix: str) -> list[Any]:
     """What every route depends on where access control is on; nothing where it is off."""
-    return [Depends(gate(needed, prefix))] if _guarded(services) else []
+    return [Depends(create_gate(needed, prefix))] if _guarded(services) else []
 
 
 def _guarded(services: Services | None) -> bool:
@@ -185,14 +185,16 @@ def _api_routes(*, guarded: bool) -> list[BaseRoute]:
 
     A server makes one; tests make one each, by the thousand.
     """
-    gates = [Depends(gate(route_rules.API, "/api/v1"))] if guarded else []
+    gates = [Depends(create_gate(route_rules.API, "/api/v1"))] if guarded else []
     return _routes_of(_API, [*gates, Depends(check_texts)])
 
 
 @cache
 def _iceberg_routes(*, guarded: bool) -> list[BaseRoute]:
     """The same for the Iceberg REST catalog."""
-    return _routes_of(_ICEBERG, [Depends(gate(route_rules.ICEBERG, "/iceberg/v1", body_value))] if guarded else [])
+    return _routes_of(
+        _ICEBERG, [Depends(create_gate(route_rules.ICEBERG, "/iceberg/v1", body_value))] if guarded else []
+    )
 
 
 def _routes_of(modules: tuple[Any, ...], gates: list[Any]) -> list[BaseRoute]:

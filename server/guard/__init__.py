@@ -1,4 +1,4 @@
-"""The gate of both APIs: who is asking, what each route needs, and a line in the audit log.
+"""Access control of both APIs: authentication, the privileges that each route requires, and the audit log.
 
-Routes know nothing of access control, except lists: they ask what their reader may see (VisibleDep).
+Routes contain no access control, except lists, which filter by what the caller may see (VisibilityDep).
 """

@@ -1,4 +1,4 @@
-"""What a request is about, for the audit log, where its demands do not say it: access control, and kinds of jobs."""
+"""The targets of requests for the audit log, where the requirements do not show them: access control and jobs."""
 
 from __future__ import annotations
 
@@ -15,58 +15,58 @@ from server.api.tokens import TokenIn
 from server.guard.requirements import AuditTarget, GuardedRequest
 
 
-def started_job(asked: GuardedRequest) -> AuditTarget:
-    """The table, and the kind of the job."""
-    dry = "dry run of " if asked.parameter("dry_run") in ("true", "True", "1") else ""
-    target = asked.access.table(asked.catalog, TableName.parse(asked.path["table"]))
-    return AuditTarget(str(target), f"{dry}{asked.model(StartJobIn).root.kind}")
+def started_job(request: GuardedRequest) -> AuditTarget:
+    """Name the table and the kind of the job."""
+    dry = "dry run of " if request.parameter("dry_run") in ("true", "True", "1") else ""
+    target = request.access.table(request.catalog, TableName.parse(request.path["table"]))
+    return AuditTarget(str(target), f"{dry}{request.model(StartJobIn).root.kind}")
 
 
 def new_principal(kind: str, model: type[UserIn | ServiceIn]) -> Callable[[GuardedRequest], AuditTarget]:
-    """A user or a service that is created."""
-    return lambda asked: AuditTarget(f"{kind} {asked.model(model).name}")
+    """Name the created user or service."""
+    return lambda request: AuditTarget(f"{kind} {request.model(model).name}")
 
 
 def principal(kind: str) -> Callable[[GuardedRequest], AuditTarget]:
-    """One that there is."""
-    return lambda asked: AuditTarget(f"{kind} {asked.path['name']}")
+    """Name an existing user or service."""
+    return lambda request: AuditTarget(f"{kind} {request.path['name']}")
 
 
-def new_role(asked: GuardedRequest) -> AuditTarget:
-    """A role that is created."""
-    return AuditTarget(f"role {asked.model(RoleIn).name}")
+def new_role(request: GuardedRequest) -> AuditTarget:
+    """Name the created role."""
+    return AuditTarget(f"role {request.model(RoleIn).name}")
 
 
-def role(asked: GuardedRequest) -> AuditTarget:
-    """A role that is dropped."""
-    return AuditTarget(f"role {asked.path['role']}")
+def role(request: GuardedRequest) -> AuditTarget:
+    """Name the role in the path."""
+    return AuditTarget(f"role {request.path['role']}")
 
 
-def member(asked: GuardedRequest) -> AuditTarget:
-    """Who gets or loses a role."""
-    return AuditTarget(f"role {asked.path['role']}", f"member {asked.path['name']}")
+def member(request: GuardedRequest) -> AuditTarget:
+    """Name the role and the member who gets or loses it."""
+    return AuditTarget(f"role {request.path['role']}", f"member {request.path['name']}")
 
 
-def grant(asked: GuardedRequest) -> AuditTarget:
-    """What a role is given, or is taken from it."""
-    role = f"role {asked.path['role']}"
+def grant(request: GuardedRequest) -> AuditTarget:
+    """Name the role and the privileges that it gets or loses."""
+    role = f"role {request.path['role']}"
     try:
-        change = asked.model(GrantIn)
-    except RequestValidationError:  # which role was meant is known all the same
+        change = request.model(GrantIn)
+    except RequestValidationError:  # the path still names the role
         return AuditTarget(role, "malformed")
     return AuditTarget(role, f"{', '.join(change.privileges)} on {_scope(change.on)}")
 
 
-def new_token(asked: GuardedRequest) -> AuditTarget:
-    """Whose it will be, and to what it is cut down."""
-    wanted = asked.model(TokenIn)
-    limits = [*_limit("roles", wanted.roles), *_limit("catalogs", wanted.catalogs)]
-    return AuditTarget("token", "; ".join([f"{wanted.name} of {wanted.owner or 'themselves'}", *limits]))
+def new_token(request: GuardedRequest) -> AuditTarget:
+    """Name the new token, its owner and its limits."""
+    body = request.model(TokenIn)
+    limits = [*_limit("roles", body.roles), *_limit("catalogs", body.catalogs)]
+    return AuditTarget("token", "; ".join([f"{body.name} of {body.owner or 'themselves'}", *limits]))
 
 
-def token(asked: GuardedRequest) -> AuditTarget:
-    """One that ends."""
-    return AuditTarget(f"token {asked.path['token_id']}")
+def token(request: GuardedRequest) -> AuditTarget:
+    """Name the token in the path."""
+    return AuditTarget(f"token {request.path['token_id']}")
 
 
 def _limit(name: str, values: Sequence[str] | None) -> list[str]:
@@ -74,5 +74,5 @@ def _limit(name: str, values: Sequence[str] | None) -> list[str]:
 
 
 def _scope(on: ScopeIn) -> str:
-    """As it was asked for; whether there can be such a thing the route will say."""
+    """Describe the scope as requested, without the checks of the route."""
     return str(Securable(None if on.catalog is None else CatalogName(on.catalog), tuple(on.namespace), on.table))

@@ -1,4 +1,4 @@
-"""Who is asking: before anything of a request is looked at, its body included."""
+"""Authentication, before anything else in the request is read, including its body."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ OPEN = frozenset(
         "/api/v1/docs",
     }
 )
-"""What is answered without a token, beside the console's files: how to get in, whether the server lives, and documents
-that are the same on every server."""
+"""The paths that need no token, besides the console's files: sign-in, probes, and documents that are the same on every
+server."""
 _GUARDED = ("/api/", "/iceberg/", "/metrics")
 
 
 class Authenticate:
-    """ASGI middleware: puts the caller into the request's state, or answers 401."""
+    """ASGI middleware that stores the caller in the request's state, or answers 401."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self.app = app
         self.access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Judge one request by its Authorization header."""
+        """Authenticate one request by its Authorization header."""
         if scope["type"] != "http" or is_open(scope["path"]):
             await self.app(scope, receive, send)
             return
@@ -55,9 +55,9 @@ class Authenticate:
             caller.set(replace(caller.get(), principal=request.state.caller.principal.name))
         except (CatalogError, CommitUnknown) as error:
             if isinstance(error, Unauthenticated):
-                self.access.audit_log.record_decision(_stranger(request))
-            if isinstance(error, TokenEnded) and request.method == "POST" and _of_engines(request):
-                request.state.ended = error  # the gate refuses it, unless it repeats a commit that was applied
+                self.access.audit_log.record_decision(_build_entry(request))
+            if isinstance(error, TokenEnded) and request.method == "POST" and _is_iceberg(request):
+                request.state.ended = error  # the gate refuses the request, unless it repeats an applied commit
                 await self.app(scope, receive, send)
                 return
             await _answer(request, error)(scope, receive, send)
@@ -73,26 +73,26 @@ class Authenticate:
 
 
 def is_open(path: str) -> bool:
-    """Whether a path is answered without a token."""
+    """Whether a path needs no token."""
     return path in OPEN or not path.startswith(_GUARDED)
 
 
-def _of_engines(request: Request) -> bool:
+def _is_iceberg(request: Request) -> bool:
     return request.url.path.startswith("/iceberg/")
 
 
 def _answer(request: Request, error: CatalogError | CommitUnknown) -> JSONResponse:
-    of_engines = _of_engines(request)
-    if of_engines and isinstance(error, Unavailable) and request.method not in ("GET", "HEAD"):
-        error = CommitUnknown(f"whether an earlier try was applied cannot be seen: {error.message}")
-    errors = iceberg_errors if of_engines else api_errors
+    is_iceberg = _is_iceberg(request)
+    if is_iceberg and isinstance(error, Unavailable) and request.method not in ("GET", "HEAD"):
+        error = CommitUnknown(f"cannot check whether an earlier attempt was applied: {error.message}")
+    errors = iceberg_errors if is_iceberg else api_errors
     answer: Callable[[Request, Exception], JSONResponse] = (
         errors.answer_unknown_commit if isinstance(error, CommitUnknown) else errors.answer_refusal
     )
     return answer(request, error)
 
 
-def _stranger(request: Request) -> AuditEntry:
+def _build_entry(request: Request) -> AuditEntry:
     return AuditEntry(
         at=datetime.now(UTC),
         verdict=Verdict.UNAUTHENTICATED,

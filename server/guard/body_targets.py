@@ -1,6 +1,6 @@
-"""What a request demands on account of its body: what it makes, moves or commits to is named there.
+"""Requirements that depend on the body, which names the created, moved or changed tables.
 
-Each rule reads the body by the model or the functions of its route; see `GuardedRequest`.
+Each rule parses the body with the model or functions of its route; see `GuardedRequest`.
 """
 
 from __future__ import annotations
@@ -38,170 +38,172 @@ from server.service.hive.hive_state import split_name
 from server.service.hive.operations import database_of
 
 
-def catalog_settings(asked: GuardedRequest) -> Iterator[Requirement]:
-    """Maintainers look after a catalog; what its storage is, and by which role it is reached, is the server's affair.
+def catalog_settings(request: GuardedRequest) -> Iterator[Requirement]:
+    """Changing a catalog needs `maintain`; its storage settings need `create` on the server.
 
-    They would else send the server's keys, or everybody's data, to a place of their own. How long dropped tables are
-    kept takes the privilege to write.
+    With weaker rules, a maintainer could redirect the server's keys or everybody's data.  The retention of dropped
+    tables needs `write`.
     """
-    yield on_catalog(asked)
-    yield on_catalog(asked, Privilege.MAINTAIN)
-    wanted = asked.model(CatalogPropertiesIn)
-    named = {*wanted.set, *wanted.remove}
-    if any(key.startswith(STORAGE) for key in named):
-        yield from server(Privilege.CREATE)(asked)
-    if need_write_privilege(named):
-        yield on_catalog(asked, Privilege.WRITE)
+    yield on_catalog(request)
+    yield on_catalog(request, Privilege.MAINTAIN)
+    body = request.model(CatalogPropertiesIn)
+    keys = {*body.set, *body.remove}
+    if any(key.startswith(STORAGE) for key in keys):
+        yield from server(Privilege.CREATE)(request)
+    if need_write_privilege(keys):
+        yield on_catalog(request, Privilege.WRITE)
 
 
-def policy(asked: GuardedRequest) -> Iterator[Requirement]:
-    """Who maintains a namespace says how its tables are looked after, only who may write how long their rows stay."""
-    wanted = asked.model(PolicyChangeIn)
-    yield from queried_namespace("namespace", Privilege.MAINTAIN)(asked)
-    if need_write_privilege({*wanted.set, *wanted.remove}):
-        yield from queried_namespace("namespace", Privilege.WRITE)(asked)
+def policy(request: GuardedRequest) -> Iterator[Requirement]:
+    """Changing a policy needs `maintain`, and `write` for settings that decide how long rows stay."""
+    body = request.model(PolicyChangeIn)
+    yield from queried_namespace("namespace", Privilege.MAINTAIN)(request)
+    if need_write_privilege({*body.set, *body.remove}):
+        yield from queried_namespace("namespace", Privilege.WRITE)(request)
 
 
-def whole_policy(asked: GuardedRequest) -> Iterator[Requirement]:
-    """What is not in the new policy is removed by it, whatever that was: it takes both."""
+def whole_policy(request: GuardedRequest) -> Iterator[Requirement]:
+    """Replacing a policy needs both privileges, because it can remove any setting."""
     for privilege in (Privilege.MAINTAIN, Privilege.WRITE):
-        yield from queried_namespace("namespace", privilege)(asked)
+        yield from queried_namespace("namespace", privilege)(request)
 
 
-def new_namespace(asked: GuardedRequest) -> Iterator[Requirement]:
-    """A namespace is created in its parent."""
-    named = check_namespace(namespace_in(asked.json.get("namespace"), "namespace"))
-    return on_namespace(asked, named[:-1], Privilege.CREATE)
+def new_namespace(request: GuardedRequest) -> Iterator[Requirement]:
+    """Creating a namespace needs `create` on its parent."""
+    namespace = check_namespace(namespace_in(request.json.get("namespace"), "namespace"))
+    return on_namespace(request, namespace[:-1], Privilege.CREATE)
 
 
-def new_dotted_namespace(asked: GuardedRequest) -> Iterator[Requirement]:
-    """The same, with the parents that are missing."""
-    return on_namespace(asked, parse_namespace(asked.model(NamespaceIn).name)[:-1], Privilege.CREATE)
+def new_dotted_namespace(request: GuardedRequest) -> Iterator[Requirement]:
+    """Creating a namespace and its missing parents needs `create` on its parent."""
+    return on_namespace(request, parse_namespace(request.model(NamespaceIn).name)[:-1], Privilege.CREATE)
 
 
-def new_dotted_table(asked: GuardedRequest) -> Iterator[Requirement]:
-    """A table is created in its namespace, and so is the namespace if need be."""
-    return on_namespace(asked, TableName.parse(asked.model(TableIn).name).namespace, Privilege.CREATE)
+def new_dotted_table(request: GuardedRequest) -> Iterator[Requirement]:
+    """Creating a table, and its namespace if it is missing, needs `create` on the namespace."""
+    return on_namespace(request, TableName.parse(request.model(TableIn).name).namespace, Privilege.CREATE)
 
 
-def new_hive_table(asked: GuardedRequest) -> Iterator[Requirement]:
-    """An upgrade creates a table named like Hive's, in a namespace named like Hive's database."""
-    database, name = split_name(asked.path["full_name"])
-    yield from on_namespace(asked, (database,), Privilege.CREATE)
-    yield from on_table(asked, TableName((database,), name), Privilege.READ)
-    if need_write_privilege(asked.model(UpgradeIn).properties):  # the table has rows from its beginning: Hive's
-        yield from on_table(asked, TableName((database,), name), Privilege.WRITE)
+def new_hive_table(request: GuardedRequest) -> Iterator[Requirement]:
+    """An upgrade creates a table with Hive's name in the namespace of Hive's database."""
+    database, name = split_name(request.path["full_name"])
+    yield from on_namespace(request, (database,), Privilege.CREATE)
+    yield from on_table(request, TableName((database,), name), Privilege.READ)
+    if need_write_privilege(request.model(UpgradeIn).properties):  # the table has Hive's rows from the start
+        yield from on_table(request, TableName((database,), name), Privilege.WRITE)
 
 
-def converted(asked: GuardedRequest) -> Iterator[Requirement]:
-    """A conversion copies what can be read to where a table can be created: under Hive's name if it says no other."""
-    wanted = asked.optional_model(ConvertIn)
-    return _converted(asked, None if wanted is None else wanted.name)
+def converted(request: GuardedRequest) -> Iterator[Requirement]:
+    """A conversion needs `read` on the Hive table, and `create` at the new table, by default in its database."""
+    body = request.optional_model(ConvertIn)
+    return _require_conversion(request, None if body is None else body.name)
 
 
-def would_convert(asked: GuardedRequest) -> Iterator[Requirement]:
-    """The same of one that is only looked at: the name is in the query."""
-    return _converted(asked, asked.parameter("name"))
+def would_convert(request: GuardedRequest) -> Iterator[Requirement]:
+    """The preview of a conversion needs the same privileges; its name comes from the query."""
+    return _require_conversion(request, request.parameter("name"))
 
 
-def _converted(asked: GuardedRequest, name: str | None) -> Iterator[Requirement]:
-    database, own = split_name(asked.path["full_name"])
-    yield from on_table(asked, TableName((database,), own), Privilege.READ)
+def _require_conversion(request: GuardedRequest, name: str | None) -> Iterator[Requirement]:
+    database, own = split_name(request.path["full_name"])
+    yield from on_table(request, TableName((database,), own), Privilege.READ)
     namespace = (database,) if name is None else TableName.parse(name).namespace
-    yield from on_namespace(asked, namespace, Privilege.CREATE)
+    yield from on_namespace(request, namespace, Privilege.CREATE)
 
 
-def new_hive_tables(asked: GuardedRequest) -> Iterator[Requirement]:
-    """The same for many: each name or pattern is about the namespace of its database, or about the whole catalog."""
-    wanted = asked.model(UpgradeManyIn)
-    needed = [Privilege.READ] if wanted.dry_run else [Privilege.CREATE, Privilege.READ]
-    if not wanted.dry_run and need_write_privilege(wanted.properties):
+def new_hive_tables(request: GuardedRequest) -> Iterator[Requirement]:
+    """Upgrades of many tables: each name or pattern concerns the namespace of its database, or the whole catalog."""
+    body = request.model(UpgradeManyIn)
+    needed = [Privilege.READ] if body.dry_run else [Privilege.CREATE, Privilege.READ]
+    if not body.dry_run and need_write_privilege(body.properties):
         needed.append(Privilege.WRITE)
-    yield on_catalog(asked)
-    for database in sorted({database_of(table) or "" for table in wanted.tables}):
+    yield on_catalog(request)
+    for database in sorted({database_of(table) or "" for table in body.tables}):
         for privilege in needed:
-            yield from on_namespace(asked, (database,) if database else (), privilege)
+            yield from on_namespace(request, (database,) if database else (), privilege)
 
 
-def registered(asked: GuardedRequest) -> Iterator[Requirement]:
-    """Metadata anywhere in the warehouse may be named, that of any table: all of them must be readable."""
-    yield from on_namespace(asked, decode_namespace(asked.path["namespace"]), Privilege.CREATE)
-    yield on_catalog(asked, Privilege.READ)
-    if flag_in(asked.json, "overwrite"):
-        yield from on_namespace(asked, decode_namespace(asked.path["namespace"]), Privilege.DROP)
+def registered(request: GuardedRequest) -> Iterator[Requirement]:
+    """Registering a table can name metadata of any table in the warehouse, so it needs `read` on the catalog."""
+    yield from on_namespace(request, decode_namespace(request.path["namespace"]), Privilege.CREATE)
+    yield on_catalog(request, Privilege.READ)
+    if flag_in(request.json, "overwrite"):
+        yield from on_namespace(request, decode_namespace(request.path["namespace"]), Privilege.DROP)
 
 
-def unregistered(asked: GuardedRequest) -> Iterator[Requirement]:
-    """The catalog forgets the table, and its last metadata are the answer."""
+def unregistered(request: GuardedRequest) -> Iterator[Requirement]:
+    """Unregistering drops the table from the catalog and returns its last metadata."""
     for privilege in (Privilege.DROP, Privilege.READ):
-        yield from on_table(asked, named_in_path(asked, "table"), privilege)
+        yield from on_table(request, named_in_path(request, "table"), privilege)
 
 
-def brought_back(asked: GuardedRequest) -> Iterator[Requirement]:
-    """Who brings a table back can read it, and create it where it comes back to."""
-    yield from dropped(Privilege.READ, Privilege.CREATE)(asked)
-    wanted = asked.optional_model(UndropIn)
-    if wanted is not None and wanted.to is not None:
-        yield from on_namespace(asked, TableName.parse(wanted.to).namespace, Privilege.CREATE)
+def brought_back(request: GuardedRequest) -> Iterator[Requirement]:
+    """An undrop needs `read` on the dropped table, and `create` at its old and new place."""
+    yield from dropped(Privilege.READ, Privilege.CREATE)(request)
+    body = request.optional_model(UndropIn)
+    if body is not None and body.to is not None:
+        yield from on_namespace(request, TableName.parse(body.to).namespace, Privilege.CREATE)
 
 
-def started_job(asked: GuardedRequest) -> Iterator[Requirement]:
-    """The kind of the job says what its options take: most only maintain a table, some delete its rows."""
-    wanted = asked.model(StartJobIn).root.job_options
-    return on_table(asked, TableName.parse(asked.path["table"]), wanted.privilege)
+def started_job(request: GuardedRequest) -> Iterator[Requirement]:
+    """The kind of the job decides the privilege for its options: most only maintain a table, some delete rows."""
+    options = request.model(StartJobIn).root.job_options
+    return on_table(request, TableName.parse(request.path["table"]), options.privilege)
 
 
-def registered_dotted(asked: GuardedRequest) -> Iterator[Requirement]:
-    """See `registered`; by the management API."""
-    name = TableName.parse(asked.path["table"])
-    yield from on_namespace(asked, name.namespace, Privilege.CREATE)
-    yield on_catalog(asked, Privilege.READ)
-    if asked.model(RegisterIn).overwrite:
-        yield from on_namespace(asked, name.namespace, Privilege.DROP)
+def registered_dotted(request: GuardedRequest) -> Iterator[Requirement]:
+    """See `registered`; the route of the management API."""
+    name = TableName.parse(request.path["table"])
+    yield from on_namespace(request, name.namespace, Privilege.CREATE)
+    yield on_catalog(request, Privilege.READ)
+    if request.model(RegisterIn).overwrite:
+        yield from on_namespace(request, name.namespace, Privilege.DROP)
 
 
-def imported(asked: GuardedRequest) -> Iterator[Requirement]:
-    """An import may create and overwrite anything in the catalog, and makes the server open what it is told."""
+def imported(request: GuardedRequest) -> Iterator[Requirement]:
+    """An import can create and overwrite any table in the catalog, and makes the server open any address."""
     for privilege in (Privilege.READ, Privilege.CREATE, Privilege.DROP, Privilege.MAINTAIN):
-        yield on_catalog(asked, privilege)
-    if asked.model(ImportIn).allow_locations:  # as who sets firn.storage.allowed-locations: see catalog_settings
-        yield from server(Privilege.CREATE)(asked)
+        yield on_catalog(request, privilege)
+    if request.model(
+        ImportIn
+    ).allow_locations:  # the same as setting firn.storage.allowed-locations: see catalog_settings
+        yield from server(Privilege.CREATE)(request)
 
 
-def renamed(asked: GuardedRequest) -> Iterator[Requirement]:
-    """Under its new name others may read and write it: who renames must have been able to copy it there."""
-    yield from _renamed(asked, on_table)
+def renamed(request: GuardedRequest) -> Iterator[Requirement]:
+    """A rename needs the privileges of a copy, because others may access the table under its new name."""
+    yield from _require_rename(request, on_table)
 
 
-def renamed_view(asked: GuardedRequest) -> Iterator[Requirement]:
-    """The same for views and keyed tables."""
-    yield from _renamed(asked, on_view)
+def renamed_view(request: GuardedRequest) -> Iterator[Requirement]:
+    """A rename of a view or keyed table; see `renamed`."""
+    yield from _require_rename(request, on_view)
 
 
-def _renamed(
-    asked: GuardedRequest, on: Callable[[GuardedRequest, TableName, Privilege], Iterator[Requirement]]
+def _require_rename(
+    request: GuardedRequest, on: Callable[[GuardedRequest, TableName, Privilege], Iterator[Requirement]]
 ) -> Iterator[Requirement]:
-    body = asked.json
+    body = request.json
     source, to = name_of(body.get("source"), "source"), name_of(body.get("destination"), "destination")
     for privilege in (Privilege.DROP, Privilege.READ):
-        yield from on(asked, source, privilege)
-    yield from on_namespace(asked, to.namespace, Privilege.CREATE)
+        yield from on(request, source, privilege)
+    yield from on_namespace(request, to.namespace, Privilege.CREATE)
 
 
-def committed(asked: GuardedRequest) -> Iterator[Requirement]:
-    """A commit that makes the table creates; one under a job's lease maintains; any other writes."""
-    name = named_in_path(asked, "table")
-    if is_creating(objects_in(asked.json, "requirements")):
-        return on_namespace(asked, name.namespace, Privilege.CREATE)
-    return on_table(asked, name, _committing(asked))
+def committed(request: GuardedRequest) -> Iterator[Requirement]:
+    """A commit needs `create` if it creates the table, `maintain` with a job's lease, and otherwise `write`."""
+    name = named_in_path(request, "table")
+    if is_creating(objects_in(request.json, "requirements")):
+        return on_namespace(request, name.namespace, Privilege.CREATE)
+    return on_table(request, name, _commit_privilege(request))
 
 
-def committed_together(asked: GuardedRequest) -> Iterator[Requirement]:
-    """Every table of a transaction, which creates none: whatever it requires, it changes tables that there are."""
-    yield on_catalog(asked)
-    for change in objects_in(asked.json, "table-changes"):
-        yield from on_table(asked, name_of(change.get("identifier"), "identifier"), _committing(asked))
+def committed_together(request: GuardedRequest) -> Iterator[Requirement]:
+    """A transaction needs the privilege of a commit on each table; it cannot create tables."""
+    yield on_catalog(request)
+    for change in objects_in(request.json, "table-changes"):
+        yield from on_table(request, name_of(change.get("identifier"), "identifier"), _commit_privilege(request))
 
 
-def _committing(asked: GuardedRequest) -> Privilege:
-    return Privilege.MAINTAIN if "x-firn-lease" in asked.headers else Privilege.WRITE
+def _commit_privilege(request: GuardedRequest) -> Privilege:
+    return Privilege.MAINTAIN if "x-firn-lease" in request.headers else Privilege.WRITE

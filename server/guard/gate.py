@@ -1,4 +1,4 @@
-"""The dependency that every route has: it compares what the caller may do with what the route needs."""
+"""The dependency of every route that checks the caller's privileges against the route's requirements."""
 
 from __future__ import annotations
 
@@ -26,16 +26,14 @@ LONGEST_TARGET = 2_000
 
 
 async def model_body(request: Request) -> object:
-    """What a route of the management API reads its model from; FastAPI has parsed it, and this is the same value.
+    """Get the parsed body of a management route, the same value that FastAPI parses.
 
-    An exception says that the route will refuse the body, which only a caller is told who may ask.
+    An exception as the value means that the route will refuse the body; only an authorized caller learns that.
     """
     if not await request.body():
         return None
     if not _is_json(request.headers.get("content-type")):
-        return Invalid(
-            "malformed request: the body is not declared as JSON", hint="send Content-Type: application/json"
-        )
+        return Invalid("malformed request: the Content-Type is not JSON", hint="send Content-Type: application/json")
     try:
         return cast("object", await request.json())
     except (ValueError, RecursionError) as error:
@@ -43,23 +41,25 @@ async def model_body(request: Request) -> object:
 
 
 def _is_json(content_type: str | None) -> bool:
-    """As FastAPI decides it."""
+    """Whether a content type is JSON, by FastAPI's rule."""
     message = Message()
     message["content-type"] = content_type or ""
     kind = message.get_content_subtype()
     return message.get_content_maintype() == "application" and (kind == "json" or kind.endswith("+json"))
 
 
-def gate(rules: Rules, prefix: str, read: Callable[[Request], Awaitable[object]] = model_body) -> Callable[..., None]:
-    """The gate of one application, mounted at `prefix`, whose routes get what `read` gives as their body."""
+def create_gate(
+    rules: Rules, prefix: str, read: Callable[[Request], Awaitable[object]] = model_body
+) -> Callable[..., None]:
+    """Create the gate of one application, mounted at `prefix`; `read` gets the body of its routes."""
 
     def enter(request: Request, body: object = Depends(read)) -> None:
-        """Let the request through, or raise what it is answered with."""
+        """Admit the request, or raise the error to answer with."""
         template = request.scope["route"].path
         rule = rules[request.method, template]
         if rule.public:
             return
-        asked = GuardedRequest(
+        guarded = GuardedRequest(
             path=request.path_params,
             query=request.query_params,
             headers=request.headers,
@@ -68,49 +68,49 @@ def gate(rules: Rules, prefix: str, read: Callable[[Request], Awaitable[object]]
         )
         with (
             raise_unknown_if_unavailable() if rule.commits else nullcontext()
-        ):  # its first try may have been applied: see doubt
-            _admit(request, rule, asked, f"{prefix}{template}")
+        ):  # an earlier attempt may have been applied: see unknown_commits
+            _admit(request, rule, guarded, f"{prefix}{template}")
 
     return enter
 
 
-def _admit(request: Request, rule: Rule, asked: GuardedRequest, route: str) -> None:
+def _admit(request: Request, rule: Rule, guarded: GuardedRequest, route: str) -> None:
     ended: CatalogError | None = getattr(request.state, "ended", None)
     if ended is not None:
-        refuse(rule, asked, ended)
+        refuse(rule, guarded, ended)
     caller: Caller | None = getattr(request.state, "caller", None)
     if caller is None:
         raise Unauthenticated("access to this server needs a token")
     requirements: list[Requirement] = []
-    refusal, verdict = _judged(caller, rule.requirements(asked), requirements)
+    refusal, verdict = _check_requirements(caller, rule.requirements(guarded), requirements)
     entry = replace(
-        _entry(request, caller, requirements), route=route, verdict=verdict, changes=rule.record is Record.CHANGE
+        _build_entry(request, caller, requirements), route=route, verdict=verdict, changes=rule.record is Record.CHANGE
     )
     with suppress(
         CatalogError, RequestValidationError
-    ):  # a body that tells nothing is no way around the log: what was demanded is told
+    ):  # with a bad body the entry keeps the target from the requirements
         if rule.audit_target is not None:
-            audit_target = rule.audit_target(asked)
-            entry = replace(entry, target=_loggable(audit_target.target), detail=_loggable(audit_target.detail))
-    audit_log = asked.access.audit_log
+            audit_target = rule.audit_target(guarded)
+            entry = replace(entry, target=_to_loggable(audit_target.target), detail=_to_loggable(audit_target.detail))
+    audit_log = guarded.access.audit_log
     if refusal is not None:
         audit_log.record_decision(replace(entry, status=403 if verdict is Verdict.FORBIDDEN else 404))
-        refuse(rule, asked, refusal)
+        refuse(rule, guarded, refusal)
     if rule.record is not Record.ROUTINE:
         request.state.when_answered = audit_log.record_decision(entry)
 
 
-def _loggable(text: str) -> str:
-    """A body may hold what a database cannot: an entry that cannot be written would be missing."""
-    return "".join(one if one.isprintable() else "\ufffd" for one in text[:LONGEST_TARGET])
+def _to_loggable(text: str) -> str:
+    """Replace characters that a database cannot store, since the log must not miss an entry."""
+    return "".join(char if char.isprintable() else "\ufffd" for char in text[:LONGEST_TARGET])
 
 
-def _judged(
-    caller: Caller, requirements: Iterable[Requirement], seen: list[Requirement]
+def _check_requirements(
+    caller: Caller, requirements: Iterable[Requirement], checked: list[Requirement]
 ) -> tuple[CatalogError | None, Verdict]:
-    """The first refusal, if any; what was looked at goes into `seen`."""
+    """Check requirements up to the first refusal, if any; adds each to `checked`."""
     for requirement in requirements:
-        seen.append(requirement)
+        checked.append(requirement)
         decision = decide(caller.rights, requirement.privilege, requirement.on)
         if decision is Decision.HIDDEN:
             return requirement.missing, Verdict.HIDDEN
@@ -123,7 +123,7 @@ def _judged(
     return None, Verdict.ALLOWED
 
 
-def _entry(request: Request, caller: Caller, requirements: list[Requirement]) -> AuditEntry:
+def _build_entry(request: Request, caller: Caller, requirements: list[Requirement]) -> AuditEntry:
     named = list(
         dict.fromkeys(str(requirement.on) for requirement in requirements if requirement.privilege is not None)
     )

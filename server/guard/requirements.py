@@ -1,4 +1,4 @@
-"""What a request demands: a privilege on something named in its path, its query or its body."""
+"""Requirements: the privileges that a request needs on objects in its path, query or body."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from server.service.services import Services
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """What one thing needs; `missing` is what is said to somebody for whom the thing does not exist."""
+    """A required privilege on an object; `missing` is the error for a caller who may not see the object."""
 
     privilege: Privilege | None
-    """None: that it exists for the caller is enough."""
+    """None: the caller must only be able to see the object."""
     on: Securable
     missing: CatalogError
 
@@ -38,10 +38,10 @@ M = TypeVar("M", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardedRequest:
-    """A request, as far as access control has to understand it.
+    """The parts of a request that access control needs.
 
-    Its body is the JSON value that the route gets, parsed once, and read by the route's own model: a guard that reads
-    bytes for itself judges another request than the one that is carried out.
+    Its body is the JSON value of the route, parsed once and validated by the route's own model.  A guard with its own
+    parser might check another request than the route executes.
     """
 
     path: Mapping[str, str]
@@ -53,7 +53,7 @@ class GuardedRequest:
 
     @property
     def access(self) -> Access:
-        """What things are granted by."""
+        """The service that decides about grants."""
         return self.services.access
 
     @property
@@ -65,31 +65,31 @@ class GuardedRequest:
     def json(self) -> dict[str, Any]:
         """The body of a request to the Iceberg REST catalog; Invalid unless it is a JSON object."""
         if not isinstance(self._body, dict):
-            raise Invalid("malformed request: the body is no JSON object")
+            raise Invalid("malformed request: the body is not a JSON object")
         return self._body
 
     def model(self, kind: type[M]) -> M:
-        """The body as the route's own model reads it; refused as the route refuses it when missing or malformed."""
-        found = self.optional_model(kind)
-        if found is None:
+        """Parse the body with the route's model; RequestValidationError when it is missing or malformed."""
+        body = self.optional_model(kind)
+        if body is None:
             raise RequestValidationError([{"type": "missing", "loc": ("body",), "msg": "Field required"}])
-        return found
+        return body
 
     def optional_model(self, kind: type[M]) -> M | None:
-        """The same, None without a body."""
+        """Parse the body with the route's model; None without a body."""
         if self._body is None:
             return None
         try:
             return kind.model_validate(self._body)
         except ValidationError as error:
-            found = [{**one, "loc": ("body", *one["loc"])} for one in error.errors()]
-            raise RequestValidationError(found) from error
+            problems = [{**problem, "loc": ("body", *problem["loc"])} for problem in error.errors()]
+            raise RequestValidationError(problems) from error
 
     def parameter(self, name: str) -> str | None:
-        """A parameter of the query; Invalid when it is given twice: programs differ in which of them counts."""
+        """Get a query parameter; Invalid when it is repeated, because programs differ in which value counts."""
         values = self.query.getlist(name)
         if len(values) > 1:
-            raise Invalid(f"the parameter {name} is given {len(values)} times", hint="give it once")
+            raise Invalid(f"the query has the parameter {name} {len(values)} times", hint="send it once")
         return values[0] if values else None
 
 
@@ -98,31 +98,31 @@ Requirements = Callable[[GuardedRequest], Iterator[Requirement]]
 
 @dataclass(frozen=True, slots=True)
 class AuditTarget:
-    """What a request is about, where its demands do not tell."""
+    """The target of a request for the audit log, where the requirements do not show it."""
 
     target: str
     detail: str = ""
 
 
 class Record(Enum):
-    """How a route's allowed requests get into the audit log; refusals always do."""
+    """When the audit log records a route's allowed requests; it always records refusals."""
 
     CHANGE = "before it is carried out"
     READ = "with the next batch"
-    ROUTINE = "not at all"  # heartbeats and the like: they would drown the rest
+    ROUTINE = "not at all"  # heartbeats and the like, which would hide other entries
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a route needs. A `public` one is open to everybody, without a token."""
+    """The requirements of a route. A `public` route needs no token."""
 
     requirements: Requirements
     record: Record
     public: bool = False
     commits: bool = False
-    """Whether its sender deletes files when it is refused: see server.guard.unknown_commits."""
+    """Whether its client deletes files after a refusal: see server.guard.unknown_commits."""
     audit_target: Callable[[GuardedRequest], AuditTarget] | None = None
-    """For the audit log; otherwise what is demanded is told there."""
+    """The target for the audit log; by default the objects of the requirements."""
 
 
 def _nothing(_asked: GuardedRequest) -> Iterator[Requirement]:
@@ -130,67 +130,67 @@ def _nothing(_asked: GuardedRequest) -> Iterator[Requirement]:
 
 
 def reads(requirements: Requirements) -> Rule:
-    """A route that changes nothing."""
+    """Build the rule of a route that changes nothing."""
     return Rule(requirements, Record.READ)
 
 
 def changes(requirements: Requirements, audit_target: Callable[[GuardedRequest], AuditTarget] | None = None) -> Rule:
-    """A route that changes something."""
+    """Build the rule of a route that changes something."""
     return Rule(requirements, Record.CHANGE, audit_target=audit_target)
 
 
 def commits(requirements: Requirements) -> Rule:
-    """A route that brings snapshots."""
+    """Build the rule of a route that commits snapshots."""
     return Rule(requirements, Record.CHANGE, commits=True)
 
 
 def routine(requirements: Requirements) -> Rule:
-    """A route that is asked all the time and tells an auditor nothing."""
+    """Build the rule of a frequent route that is of no interest to an auditor."""
     return Rule(requirements, Record.ROUTINE)
 
 
 PUBLIC = Rule(_nothing, Record.ROUTINE, public=True)
 anyone: Requirements = _nothing
-"""Every caller with a good token; what they get is cut to what they may see, or judged by the service."""
+"""Every caller with a valid token; the route filters its answer, or the service checks the caller."""
 
 
-def on_catalog(asked: GuardedRequest, privilege: Privilege | None = None) -> Requirement:
-    """On the catalog of the path."""
-    return catalog_requirement(asked.catalog, privilege)
+def on_catalog(request: GuardedRequest, privilege: Privilege | None = None) -> Requirement:
+    """Require a privilege on the catalog of the path."""
+    return catalog_requirement(request.catalog, privilege)
 
 
 def catalog_requirement(catalog: CatalogName, privilege: Privilege | None = None) -> Requirement:
-    """On a catalog."""
+    """Require a privilege on a catalog."""
     missing = NoSuchCatalog(f"catalog {catalog!r} does not exist", hint="see the catalogs with `firn catalog list`")
     return Requirement(privilege=privilege, on=Securable(catalog), missing=missing)
 
 
-def on_namespace(asked: GuardedRequest, namespace: Namespace, privilege: Privilege | None) -> Iterator[Requirement]:
-    """On a namespace; () is the catalog itself."""
-    yield on_catalog(asked)
+def on_namespace(request: GuardedRequest, namespace: Namespace, privilege: Privilege | None) -> Iterator[Requirement]:
+    """Require a privilege on a namespace; () is the catalog itself."""
+    yield on_catalog(request)
     if not namespace:
-        yield on_catalog(asked, privilege)
+        yield on_catalog(request, privilege)
         return
     missing = NoSuchNamespace(f"Namespace does not exist: {join_name(namespace)}")
-    yield Requirement(privilege=privilege, on=asked.access.namespace(asked.catalog, namespace), missing=missing)
+    yield Requirement(privilege=privilege, on=request.access.namespace(request.catalog, namespace), missing=missing)
 
 
-def on_table(asked: GuardedRequest, name: TableName, privilege: Privilege | None) -> Iterator[Requirement]:
-    """On a table, a keyed table's store or a pinned table."""
-    yield on_catalog(asked)
+def on_table(request: GuardedRequest, name: TableName, privilege: Privilege | None) -> Iterator[Requirement]:
+    """Require a privilege on a table, a keyed table's store or a pinned table."""
+    yield on_catalog(request)
     missing = NoSuchTable(f"Table does not exist: {name}")
-    yield Requirement(privilege=privilege, on=asked.access.table(asked.catalog, name), missing=missing)
+    yield Requirement(privilege=privilege, on=request.access.table(request.catalog, name), missing=missing)
 
 
-def on_view(asked: GuardedRequest, name: TableName, privilege: Privilege | None) -> Iterator[Requirement]:
-    """On a view or a keyed table."""
-    yield on_catalog(asked)
+def on_view(request: GuardedRequest, name: TableName, privilege: Privilege | None) -> Iterator[Requirement]:
+    """Require a privilege on a view or a keyed table."""
+    yield on_catalog(request)
     missing = NoSuchView(f"View does not exist: {name}")
-    yield Requirement(privilege=privilege, on=asked.access.table(asked.catalog, name), missing=missing)
+    yield Requirement(privilege=privilege, on=request.access.table(request.catalog, name), missing=missing)
 
 
 def server(privilege: Privilege) -> Requirements:
-    """On the server, which exists for everybody."""
+    """Require a privilege on the server, which every caller can see."""
 
     def requirements(_asked: GuardedRequest) -> Iterator[Requirement]:
         yield Requirement(privilege=privilege, on=SERVER, missing=NotFound("there is no server"))
@@ -199,142 +199,144 @@ def server(privilege: Privilege) -> Requirements:
 
 
 def catalog(privilege: Privilege | None = None) -> Requirements:
-    """On the catalog of the path."""
+    """Require a privilege on the catalog of the path."""
 
-    def requirements(asked: GuardedRequest) -> Iterator[Requirement]:
-        yield on_catalog(asked)
-        yield on_catalog(asked, privilege)
+    def requirements(request: GuardedRequest) -> Iterator[Requirement]:
+        yield on_catalog(request)
+        yield on_catalog(request, privilege)
 
     return requirements
 
 
 def namespace(privilege: Privilege | None = None) -> Requirements:
-    """On the namespace of an Iceberg path."""
-    return lambda asked: on_namespace(asked, decode_namespace(asked.path["namespace"]), privilege)
+    """Require a privilege on the namespace of an Iceberg path."""
+    return lambda request: on_namespace(request, decode_namespace(request.path["namespace"]), privilege)
 
 
 def table(privilege: Privilege | None = None) -> Requirements:
-    """On the table of an Iceberg path."""
-    return lambda asked: on_table(asked, named_in_path(asked, "table"), privilege)
+    """Require a privilege on the table of an Iceberg path."""
+    return lambda request: on_table(request, named_in_path(request, "table"), privilege)
 
 
 def view(privilege: Privilege | None = None) -> Requirements:
-    """On the view of an Iceberg path."""
-    return lambda asked: on_view(asked, named_in_path(asked, "view"), privilege)
+    """Require a privilege on the view of an Iceberg path."""
+    return lambda request: on_view(request, named_in_path(request, "view"), privilege)
 
 
 def dotted_namespace(privilege: Privilege | None = None) -> Requirements:
-    """On the namespace of a management path."""
-    return lambda asked: on_namespace(asked, parse_namespace(asked.path["namespace"]), privilege)
+    """Require a privilege on the namespace of a management path."""
+    return lambda request: on_namespace(request, parse_namespace(request.path["namespace"]), privilege)
 
 
 def dotted_table(privilege: Privilege | None = None) -> Requirements:
-    """On the table of a management path."""
-    return lambda asked: on_table(asked, TableName.parse(asked.path["table"]), privilege)
+    """Require a privilege on the table of a management path."""
+    return lambda request: on_table(request, TableName.parse(request.path["table"]), privilege)
 
 
 def hive_table(privilege: Privilege) -> Requirements:
-    """On what a Hive table is or would be in Firn."""
+    """Require a privilege on the table that a Hive table is or would become in Firn."""
 
-    def requirements(asked: GuardedRequest) -> Iterator[Requirement]:
-        database, name = split_name(asked.path["full_name"])
-        return on_table(asked, TableName((database,), name), privilege)
+    def requirements(request: GuardedRequest) -> Iterator[Requirement]:
+        database, name = split_name(request.path["full_name"])
+        return on_table(request, TableName((database,), name), privilege)
 
     return requirements
 
 
 def dotted_view(privilege: Privilege | None = None) -> Requirements:
-    """On the view of a management path."""
-    return lambda asked: on_view(asked, TableName.parse(asked.path["view"]), privilege)
+    """Require a privilege on the view of a management path."""
+    return lambda request: on_view(request, TableName.parse(request.path["view"]), privilege)
 
 
 def queried_namespace(parameter: str, privilege: Privilege | None = None) -> Requirements:
-    """On the dotted namespace of a query, or without one on the catalog."""
-    return lambda asked: on_namespace(asked, _parsed(asked.parameter(parameter)), privilege)
+    """Require a privilege on the dotted namespace of a query, or without one on the catalog."""
+    return lambda request: on_namespace(request, _parse_optional_namespace(request.parameter(parameter)), privilege)
 
 
 def job(privilege: Privilege) -> Requirements:
-    """On the table of the job in the path."""
+    """Require a privilege on the table of the job in the path."""
 
-    def requirements(asked: GuardedRequest) -> Iterator[Requirement]:
-        job_id = JobId(_identity(asked.path["job_id"]))
-        with asked.services.database.reading() as uow:
-            found = uow.jobs.get(job_id)
+    def requirements(request: GuardedRequest) -> Iterator[Requirement]:
+        job_id = JobId(_parse_id(request.path["job_id"]))
+        with request.services.database.reading() as uow:
+            found_job = uow.jobs.get(job_id)
         missing = NotFound(f"job {job_id} does not exist")
-        yield Requirement(privilege=privilege, on=asked.access.table(found.catalog, found.table), missing=missing)
+        yield Requirement(
+            privilege=privilege, on=request.access.table(found_job.catalog, found_job.table), missing=missing
+        )
 
     return requirements
 
 
 def operation(privilege: Privilege) -> Requirements:
-    """On what the operation in the path works on."""
+    """Require a privilege on the table of the operation in the path."""
 
-    def requirements(asked: GuardedRequest) -> Iterator[Requirement]:
-        operation_id = OperationId(_identity(asked.path["operation_id"]))
-        with asked.services.database.reading() as uow:
-            found = uow.operations.get(operation_id)
+    def requirements(request: GuardedRequest) -> Iterator[Requirement]:
+        operation_id = OperationId(_parse_id(request.path["operation_id"]))
+        with request.services.database.reading() as uow:
+            found_operation = uow.operations.get(operation_id)
         missing = NotFound(f"operation {operation_id} does not exist")
-        yield Requirement(privilege=privilege, on=operation_target(found), missing=missing)
+        yield Requirement(privilege=privilege, on=operation_target(found_operation), missing=missing)
 
     return requirements
 
 
 def batch(privilege: Privilege) -> Requirements:
-    """On all namespaces in which the batch in the path works; it is for those who may look at all of it."""
+    """Require a privilege on all namespaces of the batch in the path."""
 
-    def requirements(asked: GuardedRequest) -> Iterator[Requirement]:
-        batch_id = BatchId(_identity(asked.path["batch"]))
-        yield on_catalog(asked)
-        with asked.services.database.reading() as uow:
+    def requirements(request: GuardedRequest) -> Iterator[Requirement]:
+        batch_id = BatchId(_parse_id(request.path["batch"]))
+        yield on_catalog(request)
+        with request.services.database.reading() as uow:
             databases = {split_name(target)[0] for _, target in uow.operations.targets(batch_id)}
-        missing = NotFound(f"there is no batch {batch_id} of operations")
+        missing = NotFound(f"batch {batch_id} does not exist")
         for database in sorted(databases):
             yield Requirement(
-                privilege=privilege, on=asked.access.namespace(asked.catalog, (database,)), missing=missing
+                privilege=privilege, on=request.access.namespace(request.catalog, (database,)), missing=missing
             )
 
     return requirements
 
 
 def dropped(*privileges: Privilege) -> Requirements:
-    """On the name that something had before it was dropped."""
+    """Require privileges on the former name of a dropped table, view or namespace."""
 
-    def requirements(asked: GuardedRequest) -> Iterator[Requirement]:
-        entry_id = _identity(asked.path["entry_id"])
-        yield on_catalog(asked)
-        with asked.services.database.reading() as uow:
-            on = formerly(uow.dropped.get(asked.catalog, entry_id))
-        missing = NotFound(f"there is nothing dropped with the id {entry_id}")
-        yield from (Requirement(privilege=one, on=on, missing=missing) for one in privileges)
+    def requirements(request: GuardedRequest) -> Iterator[Requirement]:
+        entry_id = _parse_id(request.path["entry_id"])
+        yield on_catalog(request)
+        with request.services.database.reading() as uow:
+            on = formerly(uow.dropped.get(request.catalog, entry_id))
+        missing = NotFound(f"catalog {request.catalog} has no dropped table with the id {entry_id}")
+        yield from (Requirement(privilege=privilege, on=on, missing=missing) for privilege in privileges)
 
     return requirements
 
 
-def _identity(text: str) -> UUID:
+def _parse_id(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError as error:
-        raise Invalid(f"{text!r} is no id") from error
+        raise Invalid(f"{text!r} is not an id") from error
 
 
-def _parsed(text: str | None) -> Namespace:
+def _parse_optional_namespace(text: str | None) -> Namespace:
     return parse_namespace(text) if text else ()
 
 
-def named_in_path(asked: GuardedRequest, part: str) -> TableName:
-    """The table or view that the path names."""
-    return TableName(decode_namespace(asked.path["namespace"]), asked.path[part])
+def named_in_path(request: GuardedRequest, part: str) -> TableName:
+    """Parse the table or view in the path."""
+    return TableName(decode_namespace(request.path["namespace"]), request.path[part])
 
 
-def warehouse(asked: GuardedRequest) -> Iterator[Requirement]:
-    """The catalog that an engine asks the configuration of; without one the route looks which there are."""
-    named = asked.parameter("warehouse")
-    if named is not None:
-        yield catalog_requirement(CatalogName(named))
+def warehouse(request: GuardedRequest) -> Iterator[Requirement]:
+    """Require that the caller sees the catalog in `warehouse`; without one the route chooses a visible catalog."""
+    name = request.parameter("warehouse")
+    if name is not None:
+        yield catalog_requirement(CatalogName(name))
 
 
-def parent_namespace(asked: GuardedRequest) -> Iterator[Requirement]:
-    """The namespace whose children an engine lists."""
-    parent = asked.parameter("parent")
-    above = decode_parent(parent, asked.headers.get("user-agent", "")) if parent else ()
-    return on_namespace(asked, above, None)
+def parent_namespace(request: GuardedRequest) -> Iterator[Requirement]:
+    """Require that the caller sees the namespace whose children an engine lists."""
+    parent = request.parameter("parent")
+    above = decode_parent(parent, request.headers.get("user-agent", "")) if parent else ()
+    return on_namespace(request, above, None)

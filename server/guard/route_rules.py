@@ -1,4 +1,4 @@
-"""Every route of both APIs and what it needs. A test compares with the routes that there are: none can be forgotten."""
+"""The requirements of every route of both APIs. A test compares them with the routes, so no route can be missing."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ _WORK: Rules = {
     **{("POST", f"/operations/{{operation_id}}/{verb}"): changes(on.operation(MAINTAIN)) for verb in _TURNS},
     ("GET", "/events"): reads(anyone),
     ("GET", "/health"): routine(on.server(LIST)),
-    # An optimizer takes whatever job is next, of whatever table.
+    # An optimizer takes the next job of any table.
     ("GET", "/optimizers"): reads(on.server(LIST)),
     ("POST", "/optimizers"): changes(on.server(MAINTAIN)),
     ("DELETE", "/optimizers/{optimizer_id}"): changes(on.server(MAINTAIN)),
@@ -176,7 +176,7 @@ _WORK: Rules = {
     ("PATCH", "/groups/{group}"): changes(on.server(MAINTAIN)),
     ("DELETE", "/groups/{group}"): changes(on.server(MAINTAIN)),
     ("GET", "/groups/{group}/launch"): reads(on.server(LIST)),
-    # What is set here is run on the server's machine.
+    # Launch settings run commands on the server's machine.
     ("PUT", "/groups/{group}/launch"): changes(on.server(GRANT)),
     ("PATCH", "/groups/{group}/launch"): changes(on.server(GRANT)),
     ("POST", "/groups/{group}/scale"): changes(on.server(MAINTAIN)),
@@ -196,7 +196,7 @@ _WORK: Rules = {
 _ACCESS: Rules = {
     ("GET", "/login"): PUBLIC,
     ("GET", "/me"): routine(anyone),
-    # The services decide: everybody has tokens of their own, and nobody passes on more than they have.
+    # The services check these: every caller has own tokens, and nobody can grant more than their own privileges.
     ("GET", "/tokens"): reads(anyone),
     ("POST", "/tokens"): changes(anyone, audit_target.new_token),
     ("DELETE", "/tokens/{token_id}"): changes(anyone, audit_target.token),

@@ -1,9 +1,8 @@
-"""Refusing a commit whose first try may have been applied.
+"""Refusals of a commit whose earlier attempt may have been applied.
 
-An engine deletes the files of a commit that is refused. When the answer to a commit is lost, it asks again; if its
-token ends, or it loses the privilege, just between the two, a refusal would make it delete files that the table stands
-on. So before a commit is refused one looks whether it is in the table; then the answer is that nobody knows, after
-which files stay.
+An engine deletes the files of a refused commit.  It retries a commit without an answer.  If its token or privilege ends
+between the two attempts, a refusal would make it delete files of the table.  So before a refusal the gate checks
+whether the table has the commit, and then answers that the outcome is unknown, which keeps the files.
 """
 
 from __future__ import annotations
@@ -18,28 +17,28 @@ from server.guard.requirements import GuardedRequest, Rule
 from server.iceberg.requests import name_of, objects_in
 
 
-def refuse(rule: Rule, asked: GuardedRequest, refusal: CatalogError) -> NoReturn:
-    """Raise the refusal, or CommitUnknown when the request repeats a commit that was applied."""
-    if rule.commits and _was_applied(asked):
-        raise CommitUnknown(f"it was applied before, and must not be undone: {refusal.message}") from refusal
+def refuse(rule: Rule, request: GuardedRequest, refusal: CatalogError) -> NoReturn:
+    """Raise the refusal, or CommitUnknown when the request repeats an applied commit."""
+    if rule.commits and _was_applied(request):
+        raise CommitUnknown(f"an earlier attempt was applied and must not be undone: {refusal.message}") from refusal
     raise refusal
 
 
-def _was_applied(asked: GuardedRequest) -> bool:
+def _was_applied(request: GuardedRequest) -> bool:
     try:
-        return asked.services.committer.has_applied(asked.catalog, _changes(asked))
+        return request.services.committer.has_applied(request.catalog, _parse_commits(request))
     except (Invalid, NotFound):
         return False
 
 
-def _changes(asked: GuardedRequest) -> list[TableCommit]:
-    body = asked.json
-    if "table" in asked.path:
-        name = TableName(decode_namespace(asked.path["namespace"]), asked.path["table"])
+def _parse_commits(request: GuardedRequest) -> list[TableCommit]:
+    body = request.json
+    if "table" in request.path:
+        name = TableName(decode_namespace(request.path["namespace"]), request.path["table"])
         return [TableCommit(name=name, updates=parse_updates(objects_in(body, "updates")))]
     return [
         TableCommit(
-            name=name_of(one.get("identifier"), "identifier"), updates=parse_updates(objects_in(one, "updates"))
+            name=name_of(change.get("identifier"), "identifier"), updates=parse_updates(objects_in(change, "updates"))
         )
-        for one in objects_in(body, "table-changes")
+        for change in objects_in(body, "table-changes")
     ]

@@ -1,8 +1,8 @@
-"""The Hive Metastore, spoken to in thrift; the only package that imports it.
+"""The Hive Metastore client; only this package imports thrift.
 
-`client` is the port's implementation, `pool` keeps its connections, `calls` knows
-what differs between versions, `outcome` says what a failed call means,
-`convert` turns thrift's structs into the domain's values.
+`client` implements the port, `pool` manages connections, `calls` handles differences
+between versions, `errors` classifies failed calls, and `convert` converts between
+thrift's structs and the domain's values.
 """
 
 from server.metastore.client import HiveMetastore

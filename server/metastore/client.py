@@ -18,10 +18,10 @@ from catalog.hive.notification_log import Notification, NotificationBatch
 from catalog.ports.metastore import PartitionLocation, PartitionMove, TableLock
 from server.metastore.calls import HiveClient
 from server.metastore.convert import column_fields, database_value, partition_value, table_value
-from server.metastore.errors import LOST, asking, changing, said
+from server.metastore.errors import LOST, get_message, translate_read_errors, translate_write_errors
 from server.metastore.locks import Locks
 from server.metastore.pool import Connection, MetastoreSettings, Pool
-from server.metastore.repointing import Mover, Movers, shown
+from server.metastore.repointing import Mover, Movers, describe_target
 from server.prefetch import run_in_threads
 
 T = TypeVar("T")
@@ -31,16 +31,16 @@ _ALL = -1
 _TABLES_PER_CALL = 200
 _PARTITIONS_PER_CALL = 2500
 _NOTICES = 500
-"""Each brings the whole table with it."""
+"""Notifications per call; each contains the whole table."""
 _CALLS_AT_ONCE = 3
-"""For one table's partitions: while one answer is decoded, the metastore works on the next."""
+"""Parallel calls for one table's partitions: the metastore prepares an answer while the server decodes another."""
 
 
 class HiveMetastore:
     """Implements `catalog.ports.metastore.Metastore`."""
 
     def __init__(self, settings: MetastoreSettings) -> None:
-        """Nothing is opened before the first call."""
+        """Open no connection before the first call."""
         self._pool = Pool(settings)
         self._metastores = len(settings.uris)
         self._locks = Locks(self._ask, self._change, settings.locks)
@@ -53,7 +53,7 @@ class HiveMetastore:
 
     def tables(self, database: str) -> list[str]:
         def ask(hive: HiveClient) -> list[str]:
-            hive.get_database(database)  # get_all_tables answers [] for a database that is not there
+            hive.get_database(database)  # get_all_tables answers [] for a missing database
             names: list[str] = hive.get_all_tables(database)
             return names
 
@@ -61,53 +61,53 @@ class HiveMetastore:
 
     def table(self, database: str, name: str) -> HiveTable:
         try:
-            found = self._ask(f"for table {database}.{name}", lambda hive: hive.get_table(database, name))
+            table = self._ask(f"for table {database}.{name}", lambda hive: hive.get_table(database, name))
         except NotFound as error:
-            hint = "look at its name; `firn hive list --refresh` shows what there is"
+            hint = "check the name; `firn hive list --refresh` shows the existing tables"
             raise NotFound(f"the Hive metastore has no table {database}.{name}", hint=hint) from error
-        return table_value(found)
+        return table_value(table)
 
     def tables_detail(self, database: str, names: Sequence[str]) -> list[HiveTable]:
-        def ask(hive: HiveClient, some: list[str]) -> list[Table]:
-            hive.get_database(database)  # Hive 2.3 answers [] for a database that is not there
-            return list(hive.get_table_objects_by_name(database, some))
+        def ask(hive: HiveClient, batch: list[str]) -> list[Table]:
+            hive.get_database(database)  # Hive 2.3 answers [] for a missing database
+            return list(hive.get_table_objects_by_name(database, batch))
 
-        found: list[HiveTable] = []
-        for some in _batches(names, _TABLES_PER_CALL):
-            answer = self._ask(f"for {len(some)} tables of {database}", partial(ask, some=some))
-            found.extend(map(table_value, answer))
-        return found
+        tables: list[HiveTable] = []
+        for batch in _split(names, _TABLES_PER_CALL):
+            answer = self._ask(f"for {len(batch)} tables of {database}", partial(ask, batch=batch))
+            tables.extend(map(table_value, answer))
+        return tables
 
     def partition_names(self, database: str, name: str) -> list[str]:
         def ask(hive: HiveClient) -> list[str]:
-            hive.get_table(database, name)  # get_partition_names answers [] for a table that is not there
-            # The limit is a 16 bit number; without one all names come, and names are short.
+            hive.get_table(database, name)  # get_partition_names answers [] for a missing table
+            # The limit is only a 16-bit number, so the call asks for all names, which are short.
             names: list[str] = hive.get_partition_names(database, name, _ALL)
             return names
 
         return self._ask(f"for the partition names of {database}.{name}", ask)
 
     def partitions(self, database: str, name: str, names: Sequence[str]) -> list[HivePartition]:
-        def ask(hive: HiveClient, some: list[str]) -> list[Partition]:
-            return list(hive.get_partitions_by_names(database, name, some))
+        def ask(hive: HiveClient, batch: list[str]) -> list[Partition]:
+            return list(hive.get_partitions_by_names(database, name, batch))
 
-        def asked(some: list[str]) -> list[HivePartition]:
-            answer = self._ask(f"for {len(some)} partitions of {database}.{name}", partial(ask, some=some))
-            return [partition_value(one) for one in answer]
+        def fetch(batch: list[str]) -> list[HivePartition]:
+            answer = self._ask(f"for {len(batch)} partitions of {database}.{name}", partial(ask, batch=batch))
+            return [partition_value(partition) for partition in answer]
 
         if len(names) <= _PARTITIONS_PER_CALL:
-            return asked([*names]) if names else []
+            return fetch([*names]) if names else []
         return list(
-            run_in_threads(asked, names, threads=_CALLS_AT_ONCE, at_once=_PARTITIONS_PER_CALL, name="partitions")
+            run_in_threads(fetch, names, threads=_CALLS_AT_ONCE, at_once=_PARTITIONS_PER_CALL, name="partitions")
         )
 
     def set_table_parameters(
         self, database: str, name: str, parameters: Mapping[str, str], *, remove: Collection[str] = ()
     ) -> None:
-        what = f"to set {', '.join([*parameters, *remove])} on {database}.{name}"
+        request = f"to set {', '.join([*parameters, *remove])} on {database}.{name}"
 
         def change(hive: HiveClient) -> None:
-            with asking(what):
+            with translate_read_errors(request):
                 table = hive.get_table(database, name)
             kept = {key: value for key, value in (table.parameters or {}).items() if key not in remove}
             changed = kept | dict(parameters)
@@ -116,7 +116,7 @@ class HiveMetastore:
             table.parameters = changed
             # Otherwise the metastore lists the table's directory and rewrites its statistics and times.
             context = EnvironmentContext(properties={"DO_NOT_UPDATE_STATS": "true"})
-            with changing(what):
+            with translate_write_errors(request):
                 hive.alter_table_with_environment_context(database, name, table, context)
 
         self._change(change)
@@ -136,36 +136,36 @@ class HiveMetastore:
         *,
         columns_of_table: bool = False,
     ) -> ChangeSignals:
-        what = f"to move {shown(database, name, place)} to {location}"
-        found: list[ChangeSignals] = []
+        request = f"to move {describe_target(database, name, place)} to {location}"
+        signals: list[ChangeSignals] = []
 
         def change(hive: HiveClient) -> None:
             mover = Mover(hive, database, name, place)
-            with asking(what):
+            with translate_read_errors(request):
                 mover.read()
-            with changing(what):
+            with translate_write_errors(request):
                 mover.move(location, parameters, columns_of_table=columns_of_table)
-                found.append(mover.signals())
+                signals.append(mover.signals())
 
         self._change(change)
-        return found[0]
+        return signals[0]
 
     def move_all(
         self, database: str, name: str, moves: Sequence[PartitionMove], *, columns_of_table: bool = False
     ) -> Sequence[ChangeSignals]:
-        what = f"to move {len(moves)} partitions of {database}.{name}"
-        found: list[ChangeSignals] = []
+        request = f"to move {len(moves)} partitions of {database}.{name}"
+        signals: list[ChangeSignals] = []
 
         def change(hive: HiveClient) -> None:
             movers = Movers(hive, database, name, moves)
-            with asking(what):
+            with translate_read_errors(request):
                 movers.read()
-            with changing(what):
+            with translate_write_errors(request):
                 movers.move(columns_of_table=columns_of_table)
-                found.extend(movers.signals())
+                signals.extend(movers.signals())
 
         self._change(change)
-        return found
+        return signals
 
     def alter_columns(
         self,
@@ -176,34 +176,35 @@ class HiveMetastore:
         expected: Sequence[HiveColumn],
         cascade: bool,
     ) -> None:
-        what = f"to alter the columns of {database}.{name}"
+        request = f"to alter the columns of {database}.{name}"
 
         def change(hive: HiveClient) -> None:
-            with asking(what):
+            with translate_read_errors(request):
                 table = hive.get_table(database, name)
             if table_value(table).columns != tuple(expected):
-                raise Conflict(f"{database}.{name} has other columns than a moment ago")
+                raise Conflict(f"somebody else changed the columns of {database}.{name} at the same time")
             table.sd.cols = column_fields(columns)
             properties = {"DO_NOT_UPDATE_STATS": "true", **({"CASCADE": "true"} if cascade else {})}
-            with changing(what):
+            with translate_write_errors(request):
                 hive.alter_table_with_environment_context(database, name, table, EnvironmentContext(properties))
 
         self._change(change)
 
     def notices(self, after: int | None) -> NotificationBatch | None:
         end: int = self._ask("for the end of its log", lambda hive: hive.get_current_notificationEventId()).eventId
-        if not end:  # nobody writes it, or nothing has ever happened
+        if not end:  # the metastore writes no log, or the log is empty
             return None
         if after is None or end <= after:
             return NotificationBatch(upto=end)
-        asked = NotificationEventRequest(lastEvent=max(after, end - _NOTICES), maxEvents=_NOTICES)
-        answer = self._ask("for its log of changes", lambda hive: hive.get_next_notification(asked))
-        found = [
-            Notification(kind=one.eventType, database=one.dbName, table=one.tableName or None)
-            for one in answer.events
-            if one.dbName
+        log_request = NotificationEventRequest(lastEvent=max(after, end - _NOTICES), maxEvents=_NOTICES)
+        answer = self._ask("for its log of changes", lambda hive: hive.get_next_notification(log_request))
+        notifications = [
+            Notification(kind=event.eventType, database=event.dbName, table=event.tableName or None)
+            for event in answer.events
+            if event.dbName
         ]
-        return NotificationBatch(upto=max([end, *(one.eventId for one in answer.events)]), found=tuple(found))
+        last = max([end, *(event.eventId for event in answer.events)])
+        return NotificationBatch(upto=last, found=tuple(notifications))
 
     def health(self) -> str:
         version: str = self._ask("for its version", lambda hive: hive.getVersion())
@@ -213,32 +214,32 @@ class HiveMetastore:
         """Close idle connections; the next call opens new ones."""
         self._pool.close()
 
-    def _ask(self, what: str, call: Call[T]) -> T:
-        """A read, tried again where another connection or another metastore may answer."""
+    def _ask(self, request: str, call: Call[T]) -> T:
+        """Run a read, and retry it where another connection or another metastore may answer."""
         failures = 0
-        with self._pool.turn(), asking(what):
+        with self._pool.turn(), translate_read_errors(request):
             while True:
                 idle = self._pool.idle()
                 connection = idle or self._pool.connect()
                 try:
-                    return self._on(connection, call)
+                    return self._run_on(connection, call)
                 except LOST as error:
                     self._pool.avoid(connection.uri)
-                    # An idle connection may only have been closed by the other side: no word against the metastore.
-                    failures += idle is None or _timed_out(error)
+                    # The other side may have closed an idle connection, which is no failure of the metastore.
+                    failures += idle is None or _is_timeout(error)
                     if failures >= self._metastores:
                         raise Unavailable(
-                            f"the Hive metastore at {connection.uri} did not answer {what}: {said(error)}",
+                            f"the Hive metastore at {connection.uri} did not answer {request}: {get_message(error)}",
                             hint="Check its load, or raise FIRN_HIVE__READ_TIMEOUT_SECONDS.",
                         ) from error
 
     def _change(self, call: Call[T]) -> T:
-        """A write: once, and on a new connection, so that a dead one cannot leave us wondering."""
+        """Run a write once, on a new connection, since a dead one would leave its outcome unknown."""
         with self._pool.turn():
-            return self._on(self._pool.connect(), call)
+            return self._run_on(self._pool.connect(), call)
 
-    def _on(self, connection: Connection, call: Call[T]) -> T:
-        """One call; the connection is kept when it was answered, if only by a refusal."""
+    def _run_on(self, connection: Connection, call: Call[T]) -> T:
+        """Run one call; keep the connection if the metastore answered, even with a refusal."""
         answered = False
         try:
             result = call(connection.client)
@@ -254,10 +255,10 @@ class HiveMetastore:
                 connection.close()
 
 
-def _timed_out(error: BaseException) -> bool:
+def _is_timeout(error: BaseException) -> bool:
     return isinstance(error, TTransportException) and error.type == TTransportException.TIMED_OUT
 
 
-def _batches(names: Sequence[str], size: int) -> Iterator[list[str]]:
+def _split(names: Sequence[str], size: int) -> Iterator[list[str]]:
     for start in range(0, len(names), size):
         yield list(names[start : start + size])

@@ -1,4 +1,4 @@
-"""Thrift's structs as the domain's values, and back."""
+"""Conversions between thrift's structs and the domain's values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def table_value(table: Table) -> HiveTable:
         name=table.tableName,
         type=table.tableType or "MANAGED_TABLE",
         storage=storage_value(table.sd),
-        partition_columns=_columns(table.partitionKeys),
+        partition_columns=_convert_columns(table.partitionKeys),
         parameters=dict(table.parameters or {}),
         owner=table.owner or "",
         created=table.createTime or None,
@@ -41,7 +41,7 @@ def partition_value(partition: Partition) -> HivePartition:
 
 
 def storage_value(sd: StorageDescriptor | None) -> HiveStorage:
-    if sd is None:  # some metastores answer views so
+    if sd is None:  # some metastores send no descriptor for views
         return HiveStorage(location="")
     serde = sd.serdeInfo
     return HiveStorage(
@@ -50,7 +50,7 @@ def storage_value(sd: StorageDescriptor | None) -> HiveStorage:
         output_format=sd.outputFormat or "",
         serde=(serde.serializationLib if serde else None) or "",
         serde_parameters=dict((serde.parameters if serde else None) or {}),
-        columns=_columns(sd.cols),
+        columns=_convert_columns(sd.cols),
         bucket_columns=tuple(sd.bucketCols or ()),
         buckets=sd.numBuckets if sd.numBuckets is not None else -1,
     )
@@ -60,11 +60,11 @@ def column_fields(columns: Sequence[HiveColumn]) -> list[FieldSchema]:
     return [FieldSchema(name=column.name, type=column.type, comment=column.comment) for column in columns]
 
 
-def _columns(fields: Sequence[FieldSchema] | None) -> tuple[HiveColumn, ...]:
-    return _made(tuple([(f.name, f.type, f.comment or None) for f in fields or ()]))
+def _convert_columns(fields: Sequence[FieldSchema] | None) -> tuple[HiveColumn, ...]:
+    return _build_columns(tuple([(f.name, f.type, f.comment or None) for f in fields or ()]))
 
 
 @lru_cache(maxsize=1024)
-def _made(fields: tuple[tuple[str, str, str | None], ...]) -> tuple[HiveColumn, ...]:
-    """Thousands of partitions have the columns of their table: they share them."""
+def _build_columns(fields: tuple[tuple[str, str, str | None], ...]) -> tuple[HiveColumn, ...]:
+    """Build columns, cached because thousands of partitions share the columns of their table."""
     return tuple(HiveColumn(name=name, type=kind, comment=comment) for name, kind, comment in fields)

@@ -1,4 +1,4 @@
-"""What a failed thrift call means: refused, not sent, or nobody knows."""
+"""Classification of failed thrift calls: refused, not sent, or unknown outcome."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from thrift.transport.TTransport import TTransportException
 
 from catalog.errors import AlreadyExists, CatalogError, CommitUnknown, Invalid, NotFound, Unavailable
 
-# An answer was lost, or what came back is not one.
+# The answer was lost or malformed.
 LOST = (TTransportException, TProtocolException, OSError)
 
 _MISSING = (NoSuchObjectException, UnknownDBException, UnknownTableException, UnknownPartitionException)
@@ -35,45 +35,49 @@ _INVALID = (
     InvalidInputException,
     ConfigValSecurityException,
 )
-# The metastore failed inside; on a write its database may have been changed before it did.
+# An internal error of the metastore, which may have changed its database before a failed write.
 _INTERNAL = (MetaException, TApplicationException)
 
 
 @contextmanager
-def asking(what: str) -> Iterator[None]:
-    """A read: whatever went wrong, nothing was changed."""
+def translate_read_errors(request: str) -> Iterator[None]:
+    """Translate the errors of a read; `request` names it in messages."""
     try:
         yield
     except LOST as error:
-        raise Unavailable(f"the Hive metastore did not answer {what}: {said(error)}") from error
+        raise Unavailable(f"the Hive metastore did not answer {request}: {get_message(error)}") from error
     except TException as error:
-        raise _refusal(what, error) or Unavailable(f"the Hive metastore failed at {what}: {said(error)}") from error
+        raise _find_refusal(request, error) or Unavailable(
+            f"the Hive metastore failed at {request}: {get_message(error)}"
+        ) from error
 
 
 @contextmanager
-def changing(what: str) -> Iterator[None]:
-    """A write on an open connection: unless the metastore refused it in so many words, it may have been made."""
+def translate_write_errors(request: str) -> Iterator[None]:
+    """Translate the errors of a write: unless the metastore refused it explicitly, its outcome is unknown."""
     try:
         yield
     except LOST as error:
-        raise CommitUnknown(f"the Hive metastore did not answer {what}: {said(error)}") from error
+        raise CommitUnknown(f"the Hive metastore did not answer {request}: {get_message(error)}") from error
     except TException as error:
-        raise _refusal(what, error) or CommitUnknown(f"the Hive metastore failed at {what}: {said(error)}") from error
+        raise _find_refusal(request, error) or CommitUnknown(
+            f"the Hive metastore failed at {request}: {get_message(error)}"
+        ) from error
 
 
-def said(error: BaseException) -> str:
-    """The metastore's own words, without the name of its Java class."""
+def get_message(error: BaseException) -> str:
+    """Get the metastore's message without the name of its Java class."""
     text = str(getattr(error, "message", None) or error) or type(error).__name__
     return text.rpartition("Exception: ")[2] or text
 
 
-def _refusal(what: str, error: TException) -> CatalogError | None:
+def _find_refusal(request: str, error: TException) -> CatalogError | None:
     if isinstance(error, _MISSING):
-        return NotFound(f"{what}: {said(error)}")
+        return NotFound(f"{request}: {get_message(error)}")
     if isinstance(error, AlreadyExistsException):
-        return AlreadyExists(f"{what}: {said(error)}")
+        return AlreadyExists(f"{request}: {get_message(error)}")
     if isinstance(error, _INVALID):
-        return Invalid(f"the Hive metastore refuses {what}: {said(error)}")
+        return Invalid(f"the Hive metastore refuses {request}: {get_message(error)}")
     if isinstance(error, TApplicationException) and error.type == TApplicationException.UNKNOWN_METHOD:
-        return Invalid(f"this Hive metastore is too old for {what}: {said(error)}")
+        return Invalid(f"this Hive metastore is too old for {request}: {get_message(error)}")
     return None

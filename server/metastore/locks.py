@@ -1,8 +1,8 @@
-"""Hive's own locks, which keep its writers away while a table is looked at and altered.
+"""Hive's own locks, which exclude Hive's writers while Firn reads and alters a table.
 
-A lock is asked for once, looked after before each change, and given back. Where an answer was lost there may be a lock
-that nobody gives back: the metastore ends it when it was silent for long, and so do we, as metastores before Hive 4
-end nothing unless they run compactions.
+Firn requests a lock once, sends a heartbeat before each change, and releases it.  After a lost answer a lock may remain
+that nobody releases.  The metastore ends a silent lock after a while, and Firn does too, because metastores before
+Hive 4 end locks only if they run compactions.
 """
 
 from __future__ import annotations
@@ -38,49 +38,49 @@ from thrift.Thrift import TApplicationException, TException
 
 from catalog.errors import Unavailable
 from catalog.ports.metastore import TableLock
-from server.metastore.errors import LOST, said
+from server.metastore.errors import LOST, get_message
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 AGENT = "firn"
-"""How the locks of every Firn begin to say whose they are."""
+"""The prefix of the agent of every Firn lock."""
 WHOLE_TABLE = ""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
-_ASK_AGAIN_SECONDS = 600.0
-"""After which a metastore that had no locks is asked once more."""
+_RETRY_SECONDS = 600.0
+"""The time after which Firn again requests locks of a metastore that had none."""
 _LONGEST_REASON = 200
 
 
 class Locking(StrEnum):
-    """Whether locks are taken."""
+    """Whether Firn takes locks."""
 
     AUTO = "auto"
-    """Where the metastore has any."""
+    """If the metastore supports them."""
     REQUIRE = "require"
     OFF = "off"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockSettings:
-    """Whether locks are taken, and how long to wait for them."""
+    """Whether Firn takes locks, and how long it waits for them."""
 
     locking: Locking = Locking.AUTO
     wait_seconds: float = 5.0
     silent_seconds: float = 300.0
-    """After which a lock of a Firn is one of a dead Firn; Hive's own `hive.txn.timeout`."""
+    """The time after which a silent Firn lock counts as left by a dead Firn; Hive's own `hive.txn.timeout`."""
     user: str | None = None
 
 
 class Ask(Protocol):
-    """A call that may be made twice; Unavailable when there was no answer, or none that the call understands."""
+    """A call that can be repeated; Unavailable without a valid answer."""
 
-    def __call__(self, what: str, call: Callable[[Client], T]) -> T: ...
+    def __call__(self, request: str, call: Callable[[Client], T]) -> T: ...
 
 
 class Once(Protocol):
-    """A call that may not; errors as thrift has them, and Unavailable when nothing was sent."""
+    """A call that must not be repeated; raises thrift's errors, and Unavailable when nothing was sent."""
 
     def __call__(self, call: Callable[[Client], T]) -> T: ...
 
@@ -93,7 +93,7 @@ class NoLock:
     busy: Mapping[str, str] = field(default_factory=dict)
 
     def keep(self) -> None:
-        """There is nothing to keep."""
+        """Do nothing, since there is no lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,23 +109,23 @@ class HeldLock:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A request that the metastore has noted, whether it is granted or not."""
+class _LockRequest:
+    """A request in the metastore's queue, granted or not."""
 
     id: int
     agent: str
-    what: str
+    description: str
     names: tuple[str, ...]
 
 
 class Locks:
-    """Takes locks of one metastore; safe to share between threads."""
+    """Takes locks on one metastore; safe to share between threads."""
 
     def __init__(self, ask: Ask, once: Once, settings: LockSettings) -> None:
         self._ask, self._once, self._settings = ask, once, settings
         self._guard = threading.Lock()
         self._without: tuple[str, float] | None = None
-        self._left: set[str] = set()  # agents of locks that may be there, and that nobody holds any more
+        self._abandoned: set[str] = set()  # agents of locks that may exist but that nobody holds
 
     @contextlib.contextmanager
     def of(self, database: str, name: str, partitions: Sequence[str], *, wait: bool) -> Iterator[TableLock]:
@@ -134,45 +134,46 @@ class Locks:
             yield NoLock("hive.locks is off")
             return
         try:
-            asked, busy = self._taken(database, name, partitions, wait=wait)
+            lock, busy = self._take(database, name, partitions, wait=wait)
         except _NoLocks as error:
             yield self._none(str(error), partitions)
             return
         try:
-            yield HeldLock(busy, lambda: None if asked is None else self._keep(asked))
+            yield HeldLock(busy, lambda: None if lock is None else self._keep(lock))
         finally:
-            if asked is not None:
-                self._release(asked)
+            if lock is not None:
+                self._release(lock)
 
     def _none(self, reason: str, partitions: Sequence[str]) -> NoLock:
         if self._settings.locking is Locking.REQUIRE:
             return NoLock(reason, dict.fromkeys(partitions, f"nobody, but hive.locks=require and {reason}"))
         return NoLock(reason)
 
-    def _taken(
+    def _take(
         self, database: str, name: str, partitions: Sequence[str], *, wait: bool
-    ) -> tuple[_Asked | None, Mapping[str, str]]:
-        """A lock of all that others do not hold, and what they do."""
+    ) -> tuple[_LockRequest | None, Mapping[str, str]]:
+        """Take a lock on all names that others do not hold; returns it and the holders of the others."""
         until = time.monotonic() + (self._settings.wait_seconds if wait else 0)
-        asked, busy = self._granted(database, name, tuple(partitions), until)
-        rest = tuple(one for one in partitions if one not in busy)
-        if asked is None and rest:  # they are not waited for again
-            asked, late = self._granted(database, name, rest, until)
-            busy = {**busy, **late, **({} if asked else {one: late.get(one, "others") for one in rest})}
-        return asked, busy
+        lock, busy = self._request_until(database, name, tuple(partitions), until)
+        rest = tuple(partition for partition in partitions if partition not in busy)
+        if lock is None and rest:  # without another wait
+            lock, late = self._request_until(database, name, rest, until)
+            unlocked = {} if lock else {partition: late.get(partition, "others") for partition in rest}
+            busy = {**busy, **late, **unlocked}
+        return lock, busy
 
-    def _granted(
+    def _request_until(
         self, database: str, name: str, names: tuple[str, ...], until: float
-    ) -> tuple[_Asked | None, Mapping[str, str]]:
-        """A lock of all of it, or else whom it waits for."""
-        asked, state = self._ask_for(database, name, names)
+    ) -> tuple[_LockRequest | None, Mapping[str, str]]:
+        """Request a lock and wait for it; returns the lock, or None and the holders that it waits for."""
+        lock, state = self._request(database, name, names)
         granted = False
         try:
             others: list[ShowLocksResponseElement] = []
             pause = _FIRST_PAUSE
             while state == LockState.WAITING:
-                others = self._before(database, name, asked)
-                state = self._state(asked)
+                others = self._find_blocking(database, name, lock)
+                state = self._check_state(lock)
                 if state != LockState.WAITING or time.monotonic() >= until:
                     break
                 time.sleep(min(pause, max(0.0, until - time.monotonic())))
@@ -180,17 +181,17 @@ class Locks:
             granted = state == LockState.ACQUIRED
         finally:
             if not granted:
-                self._release(asked)
-        return (asked, {}) if granted else (None, _busy(names, others))
+                self._release(lock)
+        return (lock, {}) if granted else (None, _find_busy(names, others))
 
-    def _ask_for(self, database: str, name: str, names: tuple[str, ...]) -> tuple[_Asked, int]:
-        """Put the request into the metastore's queue; _NoLocks where it has none."""
+    def _request(self, database: str, name: str, names: tuple[str, ...]) -> tuple[_LockRequest, int]:
+        """Add a request to the metastore's queue; _NoLocks where it has no locks."""
         with self._guard:
             if self._without is not None and time.monotonic() < self._without[1]:
                 raise _NoLocks(self._without[0])
-        agent, what = f"{AGENT} {uuid4()}", f"for a lock on {database}.{name}"
+        agent, description = f"{AGENT} {uuid4()}", f"for a lock on {database}.{name}"
         request = LockRequest(
-            component=[_component(database, name, one) for one in names],
+            component=[_component(database, name, partition) for partition in names],
             user=self._settings.user or AGENT,
             hostname=socket.gethostname(),
             agentInfo=agent,
@@ -198,81 +199,83 @@ class Locks:
         try:
             answer: LockResponse = self._once(lambda hive: hive.lock(request))
         except LOST as error:
-            self._forget(agent)
-            raise Unavailable(f"the Hive metastore did not answer {what}: {said(error)}") from error
+            self._abandon(agent)
+            raise Unavailable(f"the Hive metastore did not answer {description}: {get_message(error)}") from error
         except TException as error:
-            raise self._noted(error) from error
+            raise self._record_missing(error) from error
         with self._guard:
             self._without = None
-        return _Asked(answer.lockid, agent, what, names), answer.state
+        return _LockRequest(answer.lockid, agent, description, names), answer.state
 
-    def _noted(self, error: TException) -> _NoLocks:
-        """Tell it once, and ask no more for a while: each time it fills the metastore's log."""
-        reason = f"the metastore has no locks: {_meaning(error)}"
+    def _record_missing(self, error: TException) -> _NoLocks:
+        """Log a metastore without locks once, and stop requests for a while, because each fills the metastore's log."""
+        reason = f"the metastore has no locks: {_explain(error)}"
         with self._guard:
             is_known = self._without is not None
-            self._without = reason, time.monotonic() + _ASK_AGAIN_SECONDS
+            self._without = reason, time.monotonic() + _RETRY_SECONDS
         if not is_known:
-            log.warning("Hive tables are altered without locks: %s (%s)", reason, _first_words(error))
+            log.warning("Firn alters Hive tables without locks: %s (%s)", reason, _get_first_line(error))
         return _NoLocks(reason)
 
-    def _before(self, database: str, name: str, mine: _Asked) -> list[ShowLocksResponseElement]:
-        """Other requests for the same, without those of the dead, which are ended."""
+    def _find_blocking(self, database: str, name: str, mine: _LockRequest) -> list[ShowLocksResponseElement]:
+        """Find other requests for the same names; ends requests of dead Firns and skips them."""
         request = ShowLocksRequest(dbname=database, tablename=name)
-        answer = self._ask(mine.what, lambda hive: hive.show_locks(request))
-        there = [one for one in answer.locks or () if one.dbname == database and one.tablename in (name, None)]
-        now_ms = max((one.lastheartbeat or 0 for one in there if one.lockid == mine.id), default=0)
+        answer = self._ask(mine.description, lambda hive: hive.show_locks(request))
+        locks = [lock for lock in answer.locks or () if lock.dbname == database and lock.tablename in (name, None)]
+        now_ms = max((lock.lastheartbeat or 0 for lock in locks if lock.lockid == mine.id), default=0)
         others = []
-        for one in there:
-            if one.lockid == mine.id:
+        for lock in locks:
+            if lock.lockid == mine.id:
                 continue
-            if self._is_dead(one, now_ms):
-                log.warning("ending a lock on %s.%s that a Firn has left: %s", database, name, one.agentInfo)
-                self._end(one.lockid, one.agentInfo, mine.what)
-            elif one.state == LockState.ACQUIRED or one.lockid < mine.id:
-                others.append(one)
+            if self._is_dead(lock, now_ms):
+                log.warning("ending a lock on %s.%s of a dead Firn: %s", database, name, lock.agentInfo)
+                self._end(lock.lockid, lock.agentInfo, mine.description)
+            elif lock.state == LockState.ACQUIRED or lock.lockid < mine.id:
+                others.append(lock)
         return others
 
-    def _is_dead(self, one: ShowLocksResponseElement, now_ms: int) -> bool:
-        """By the metastore's clock: our own request has just been noted."""
-        agent = one.agentInfo or ""
+    def _is_dead(self, lock: ShowLocksResponseElement, now_ms: int) -> bool:
+        """Whether a lock belongs to a dead Firn; `now_ms` is the metastore's time, from Firn's own new request."""
+        agent = lock.agentInfo or ""
         with self._guard:
-            if agent in self._left:
+            if agent in self._abandoned:
                 return True
-        silent_ms = now_ms - (one.lastheartbeat or now_ms)
+        silent_ms = now_ms - (lock.lastheartbeat or now_ms)
         return agent.startswith(f"{AGENT} ") and silent_ms > self._settings.silent_seconds * 1000
 
-    def _state(self, asked: _Asked) -> int:
+    def _check_state(self, lock: _LockRequest) -> int:
         def check(hive: Client) -> int:
             try:
-                return int(hive.check_lock(CheckLockRequest(lockid=asked.id)).state)
+                return int(hive.check_lock(CheckLockRequest(lockid=lock.id)).state)
             except NoSuchLockException:
                 return int(LockState.NOT_ACQUIRED)
 
-        return self._ask(asked.what, check)
+        return self._ask(lock.description, check)
 
-    def _keep(self, asked: _Asked) -> None:
+    def _keep(self, lock: _LockRequest) -> None:
         def beat(hive: Client) -> bool:
             try:
-                hive.heartbeat(HeartbeatRequest(lockid=asked.id))
+                hive.heartbeat(HeartbeatRequest(lockid=lock.id))
             except NoSuchLockException:
                 return False
             return True
 
-        if not self._ask(asked.what, beat):
-            raise Unavailable(f"the Hive metastore has ended a lock that was held: {asked.what.removeprefix('for ')}")
+        if not self._ask(lock.description, beat):
+            raise Unavailable(f"the Hive metastore ended {lock.description.removeprefix('for ')} while Firn held it")
 
-    def _release(self, asked: _Asked) -> None:
-        """Give it back, as well as that can be done; no failure undoes what was done under it."""
+    def _release(self, lock: _LockRequest) -> None:
+        """Release a lock; a failure is only logged, since the changes under the lock stay."""
         try:
-            if not self._end(asked.id, asked.agent, asked.what):
-                log.warning("the Hive metastore has ended %s before it was given back", asked.what.removeprefix("for "))
+            if not self._end(lock.id, lock.agent, lock.description):
+                log.warning(
+                    "the Hive metastore ended %s before Firn released it", lock.description.removeprefix("for ")
+                )
         except Unavailable as error:
-            self._forget(asked.agent)
-            log.warning("%s; it ends by itself, or when it is in our way", error)
+            self._abandon(lock.agent)
+            log.warning("%s; the lock ends by itself, or Firn ends it when it blocks", error)
 
-    def _end(self, lock_id: int, agent: str, what: str) -> bool:
-        """Whether it was there; what may be ended twice may be asked twice."""
+    def _end(self, lock_id: int, agent: str, description: str) -> bool:
+        """End a lock, which can be repeated; returns whether it existed."""
 
         def unlock(hive: Client) -> bool:
             try:
@@ -281,18 +284,18 @@ class Locks:
                 return False
             return True
 
-        ended = self._ask(f"to end what was asked {what}", unlock)
+        ended = self._ask(f"to end the request {description}", unlock)
         with self._guard:
-            self._left.discard(agent)
+            self._abandoned.discard(agent)
         return ended
 
-    def _forget(self, agent: str) -> None:
+    def _abandon(self, agent: str) -> None:
         with self._guard:
-            self._left.add(agent)
+            self._abandoned.add(agent)
 
 
 class _NoLocks(Exception):
-    """The metastore has none, in words."""
+    """The metastore has no locks; the message says why."""
 
 
 def _component(database: str, name: str, partition: str) -> LockComponent:
@@ -304,37 +307,37 @@ def _component(database: str, name: str, partition: str) -> LockComponent:
         dbname=database,
         tablename=name,
         partitionname=None if is_table else partition,
-        operationType=DataOperationType.NO_TXN,  # else it is taken for a write to a transactional table
+        operationType=DataOperationType.NO_TXN,  # else the metastore treats it as a write to a transactional table
         isTransactional=False,
     )
 
 
-def _busy(names: Sequence[str], others: Sequence[ShowLocksResponseElement]) -> dict[str, str]:
-    """Which of the names others have asked for, and who; all, where it is not seen for which."""
-    writing = [one for one in others if one.type != LockType.SHARED_READ]
-    wide = [one for one in writing if not one.partname]
-    found = {one.partname: _who(one) for one in writing if one.partname in names}
-    if wide or not found:
-        return dict.fromkeys(names, _who(wide[0]) if wide else "others")
-    return found
+def _find_busy(names: Sequence[str], others: Sequence[ShowLocksResponseElement]) -> dict[str, str]:
+    """Find the names that others have requested, with the holders; all names if that is unclear."""
+    writers = [lock for lock in others if lock.type != LockType.SHARED_READ]
+    on_table = [lock for lock in writers if not lock.partname]
+    holders = {lock.partname: _describe_holder(lock) for lock in writers if lock.partname in names}
+    if on_table or not holders:
+        return dict.fromkeys(names, _describe_holder(on_table[0]) if on_table else "others")
+    return holders
 
 
-def _who(one: ShowLocksResponseElement) -> str:
-    about = f" ({one.agentInfo})" if one.agentInfo else ""
-    return f"{one.user}@{one.hostname}{about}"
+def _describe_holder(lock: ShowLocksResponseElement) -> str:
+    agent = f" ({lock.agentInfo})" if lock.agentInfo else ""
+    return f"{lock.user}@{lock.hostname}{agent}"
 
 
-def _meaning(error: TException) -> str:
-    """What a refused request for a lock means and what to do; the metastore's own words are in this server's log."""
+def _explain(error: TException) -> str:
+    """Explain a refused request for a lock, and what to do; the server's log has the metastore's message."""
     if isinstance(error, TApplicationException) and error.type == TApplicationException.UNKNOWN_METHOD:
-        return "its version cannot give any (Hive's own can). Set hive.locks=off, and it is not asked"
+        return "its version does not support them (Hive's own does). Set hive.locks=off to stop the requests"
     return (
-        "most likely its database lacks the tables for them, which `schematool -initSchema` makes; its log tells more. "
-        "Set hive.locks=off, and it is not asked"
+        "most likely its database lacks the lock tables, which `schematool -initSchema` creates; its log has details. "
+        "Set hive.locks=off to stop the requests"
     )
 
 
-def _first_words(error: TException) -> str:
-    """Metastores answer with whole stack traces."""
-    words = said(error).strip().splitlines()
-    return words[0][:_LONGEST_REASON] if words else type(error).__name__
+def _get_first_line(error: TException) -> str:
+    """Get the first line of an error, since metastores answer with stack traces."""
+    lines = get_message(error).strip().splitlines()
+    return lines[0][:_LONGEST_REASON] if lines else type(error).__name__

@@ -1,4 +1,4 @@
-"""Connections to one or several metastores that serve the same database."""
+"""Connections to one or more metastores with the same database."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from server.metastore.security import Authentication, MetastoreSecurity
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetastoreSettings:
-    """Where the metastores are and how long to wait for them."""
+    """The addresses of the metastores, time-outs, security and locks."""
 
     uris: tuple[str, ...]
     connect_timeout_seconds: float = 5.0
@@ -33,15 +33,15 @@ class MetastoreSettings:
 
     @classmethod
     def parse(cls, uris: str) -> MetastoreSettings:
-        """`thrift://a:9083,thrift://b:9083`, as Hive's own setting writes it."""
+        """Parse addresses like `thrift://a:9083,thrift://b:9083`, the format of Hive's setting; Invalid."""
         return cls(uris=parse_metastore_uris(uris))
 
 
 class Connection:
-    """One open socket and the client that speaks over it; used by one thread at a time."""
+    """One open socket and its client; used by one thread at a time."""
 
     def __init__(self, uri: str, settings: MetastoreSettings) -> None:
-        """Connect; TException, OSError or SASLError when nobody is there or we are not let in."""
+        """Connect; TException, OSError or SASLError when the metastore does not answer or refuses."""
         host, port = parse_metastore_address(uri)
         security = settings.security
         socket = security.socket(host, port)
@@ -66,7 +66,7 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """No generator: thrift's exceptions cannot be changed, which contextlib tries as they pass through one."""
+    """A permit to use a connection. A class, because contextlib tries to modify thrift's immutable exceptions."""
 
     turns: threading.BoundedSemaphore
     settings: MetastoreSettings
@@ -75,7 +75,7 @@ class _Turn:
         if not self.turns.acquire(timeout=self.settings.read_timeout_seconds):
             raise Unavailable(
                 f"all {self.settings.connections} connections to the Hive metastore are busy",
-                hint="Give the catalog more metastore connections, or look why the metastore is slow.",
+                hint="Allow more metastore connections, or check why the metastore is slow.",
             )
 
     def __exit__(self, *_: object) -> None:
@@ -83,7 +83,7 @@ class _Turn:
 
 
 class Pool:
-    """At most `connections` open at once; a caller that finds them all taken waits its turn."""
+    """A pool of at most `connections` open connections; callers wait for a free one."""
 
     def __init__(self, settings: MetastoreSettings) -> None:
         self._settings = settings
@@ -93,54 +93,54 @@ class Pool:
         self._uris: Sequence[str] = settings.uris
 
     def turn(self) -> AbstractContextManager[object]:
-        """The right to use one connection; Unavailable when all stay busy for as long as an answer may take."""
+        """Get a permit to use one connection; Unavailable when all stay busy for the read time-out."""
         return _Turn(self._turns, self._settings)
 
     def idle(self) -> Connection | None:
-        """A connection used before and not for long, or None; it may have died since."""
+        """Take a recently used connection, which may have died since; None if there is none."""
         limit = time.monotonic() - self._settings.idle_seconds
         with self._lock:
-            found = self._idle.pop() if self._idle else None
-        if found is not None and found.idle_since < limit:
-            found.close()
+            connection = self._idle.pop() if self._idle else None
+        if connection is not None and connection.idle_since < limit:
+            connection.close()
             return None
-        return found
+        return connection
 
     def connect(self) -> Connection:
-        """A new connection to the first metastore that accepts one; Unavailable when none does: nothing was sent."""
+        """Connect to the first metastore that accepts; Unavailable when none does, and then nothing was sent."""
         reasons = []
         for uri in self._uris:
             try:
-                made = Connection(uri, self._settings)
+                connection = Connection(uri, self._settings)
             except (TException, OSError, SASLError) as error:
                 reason = getattr(error, "inner", None) or getattr(error, "message", None) or error
                 reasons.append(f"{uri}: {reason}")
                 self.avoid(uri)
                 continue
-            return made
+            return connection
         raise Unavailable(
             f"no Hive metastore can be reached: {'; '.join(reasons)}",
-            hint="Check that the metastore runs, that its address is right, and that it wants the TLS and the "
-            "authentication that FIRN_HIVE__TLS and FIRN_HIVE__AUTHENTICATION say.",
+            hint="Check that the metastore runs, that its address is right, and that FIRN_HIVE__TLS and "
+            "FIRN_HIVE__AUTHENTICATION match its settings.",
         )
 
     def avoid(self, uri: str) -> None:
-        """This one failed: drop what is open to it and ask the others first."""
+        """Close the connections to a failed metastore and prefer the others."""
         with self._lock:
-            gone = [connection for connection in self._idle if connection.uri == uri]
+            failed = [connection for connection in self._idle if connection.uri == uri]
             self._idle = [connection for connection in self._idle if connection.uri != uri]
             self._uris = [*(other for other in self._uris if other != uri), uri]
-        for connection in gone:
+        for connection in failed:
             connection.close()
 
     def give_back(self, connection: Connection) -> None:
-        """Keep a connection whose last call was answered."""
+        """Return a connection whose last call was answered."""
         connection.idle_since = time.monotonic()
         with self._lock:
             self._idle.append(connection)
 
     def close(self) -> None:
-        """Close what is idle; connections in use are closed by those who use them or when they are given back late."""
+        """Close idle connections; the others are closed by their users, or once they are idle for too long."""
         with self._lock:
             idle, self._idle = self._idle, []
         for connection in idle:

@@ -1,4 +1,4 @@
-"""One client per metastore, shared by all catalogs that are linked to it."""
+"""One client per metastore, shared by all catalogs with this metastore."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class MetastoreRegistry:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def of(self, uri: str) -> Metastore:
-        """The metastore at these addresses; Invalid when they are none."""
+        """Get the client for these addresses; Invalid when they cannot be parsed."""
         with self._lock:
             if uri not in self._clients:
                 settings = replace(

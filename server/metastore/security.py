@@ -1,4 +1,4 @@
-"""How a connection to a metastore is secured, and as whom it speaks: TLS, SASL, or nothing but a name."""
+"""Encryption and authentication of metastore connections: TLS, SASL, or only a user name."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from thrift.transport.TTransport import TBufferedTransport, TSaslClientTransport
 
 
 class Authentication(StrEnum):
-    """What a metastore asks of those who connect."""
+    """The authentication that a metastore requires."""
 
     NONE = "none"
     PLAIN = "plain"
-    """A user and a password, for LDAP and the like (metastores from version 3.1 on)."""
+    """A user and a password, for example for LDAP (metastores from version 3.1 on)."""
     KERBEROS = "kerberos"
-    """The ticket of the process that the server runs in."""
+    """The Kerberos ticket of the server's process."""
 
 
 @dataclass(frozen=True)
 class MetastoreSecurity:
-    """The same for all metastores of a server; safe to share between threads."""
+    """The security settings for all metastores of a server; safe to share between threads."""
 
     tls: bool = False
     ca_file: Path | None = None
-    """Whom to believe; None is whom the system believes."""
+    """The file of trusted authorities; None for those of the system."""
     authentication: Authentication = Authentication.NONE
     user: str | None = None
-    """Without authentication the metastore takes the name as it is said (`hive.metastore.execute.setugi`)."""
+    """Without authentication the metastore trusts this name (`hive.metastore.execute.setugi`)."""
     password: str | None = field(default=None, repr=False)
     service: str = "hive"
     """The first part of the metastore's principal."""
 
     def socket(self, host: str, port: int) -> TSocket:
-        """Not connected yet; OSError when the file of authorities cannot be read."""
+        """Create a socket without connecting it; OSError when the file of authorities cannot be read."""
         return TSSLSocket(host, port, ssl_context=self._context) if self.tls else TSocket(host, port)
 
     def transport(self, socket: TSocket, host: str) -> Any:
-        """What speaks over the socket; opening it connects and says who we are."""
+        """Create the transport over the socket; opening it connects and authenticates."""
         match self.authentication:
             case Authentication.NONE:
                 return TBufferedTransport(socket)

@@ -1,1 +1,1 @@
-"""Other people's catalogs over HTTP: asked, never written, and trusted with nothing but what was asked of them."""
+"""Client of other REST catalogs: it only reads them, and does not trust their answers."""

@@ -1,7 +1,7 @@
-"""GET and token requests to an address that a user has named: no redirects, bounded in time and size.
+"""GET and token requests to an address from a user: no redirects, bounded in time and size.
 
-What a stranger's server answers is not passed on, but for the words of an Iceberg error: somebody who may start imports
-must not be able to read with the server's eyes what else answers HTTP inside its network.
+Callers see only the message of an Iceberg error, never other content.  Otherwise a user who may start imports could
+read other HTTP services in the server's network.
 """
 
 from __future__ import annotations
@@ -21,107 +21,107 @@ from catalog.imports.spec import check_address
 
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 30.0
-WHOLE_SECONDS = 120.0
+ANSWER_SECONDS = 120.0
 LARGEST_ANSWER = 64 * 1024 * 1024
-_SHOWN = 300
+_LONGEST_MESSAGE = 300
 
 
 class Web:
-    """One host's HTTP. Safe to share between threads."""
+    """HTTP requests to one host. Safe to share between threads."""
 
     def __init__(self, url: str, transport: httpx.BaseTransport | None = None) -> None:
-        """Nothing is sent yet."""
+        """Send nothing before the first request."""
         self._url = url
         timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
-        # A proxy that the environment names is for the world outside: it knows another 127.0.0.1 than we do.
+        # A proxy of the environment is for external addresses: its 127.0.0.1 is another machine.
         self._http = httpx.Client(
             timeout=timeout, follow_redirects=False, transport=transport, trust_env=not _is_loopback(url)
         )
-        self._looked_up = transport is not None
+        self._resolved = transport is not None
 
     def get(self, url: str, params: Mapping[str, str], headers: Mapping[str, str]) -> Any:
-        """The answer's JSON; see `catalog.ports.imports.ForeignCatalog` for failures."""
+        """Send a GET request and return the answer's JSON; see `catalog.ports.imports.ForeignCatalog` for failures."""
         return self._answer(
             self._http.build_request("GET", url, params=dict(params), headers={"Accept": "application/json", **headers})
         )
 
     def post_form(self, url: str, form: Mapping[str, str]) -> Any:
-        """The same, after sending a form."""
+        """Send a form and return the answer's JSON; failures as for `get`."""
         return self._answer(self._http.build_request("POST", url, data=dict(form)))
 
     def close(self) -> None:
-        """Let connections go."""
+        """Close the connections."""
         self._http.close()
 
     def _answer(self, request: httpx.Request) -> Any:
-        where = f"{request.url.scheme}://{request.url.netloc.decode()}{request.url.path}"
+        url = f"{request.url.scheme}://{request.url.netloc.decode()}{request.url.path}"
         self._check_host(request.url.host)
         try:
             answer = self._http.send(request, stream=True)
             try:
-                body = _bounded(answer, where)
+                body = _read_bounded(answer, url)
             finally:
                 answer.close()
         except httpx.HTTPError as error:
             reason = str(error) or type(error).__name__
-            raise Unavailable(f"{where} does not answer: {reason}", hint="check that the catalog runs there") from error
+            raise Unavailable(f"{url} does not answer: {reason}", hint="check that the catalog runs there") from error
         if answer.is_success:
-            return _parsed(body, where)
-        raise _refusal(answer.status_code, body, where)
+            return _parse(body, url)
+        raise _describe_refusal(answer.status_code, body, url)
 
     def _check_host(self, host: str) -> None:
-        """A name may lead where no address may; looked up once, so a name that changes afterwards is not noticed."""
-        if self._looked_up:
+        """Check the addresses of a host name, which can be forbidden ones; resolved only once per client."""
+        if self._resolved:
             return
         try:
-            found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            addresses = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
         except OSError as error:
-            raise Unavailable(f"the name {host} cannot be looked up: {error.strerror or error}") from error
-        for *_, address in found:
+            raise Unavailable(f"the name {host} cannot be resolved: {error.strerror or error}") from error
+        for *_, address in addresses:
             check_address(str(address[0]).partition("%")[0])
-        self._looked_up = True
+        self._resolved = True
 
 
-def _bounded(answer: httpx.Response, where: str) -> bytes:
-    """The body, unless it is longer or slower than any catalog's."""
-    parts, length, deadline = [], 0, time.monotonic() + WHOLE_SECONDS
+def _read_bounded(answer: httpx.Response, url: str) -> bytes:
+    """Read the body; Invalid when it is too long, Unavailable when it takes too long."""
+    parts, length, deadline = [], 0, time.monotonic() + ANSWER_SECONDS
     for part in answer.iter_bytes():
         parts.append(part)
         length += len(part)
         if length > LARGEST_ANSWER:
-            raise Invalid(f"{where} answers with more than {LARGEST_ANSWER // 2**20} MiB")
+            raise Invalid(f"{url} answers with more than {LARGEST_ANSWER // 2**20} MiB")
         if time.monotonic() > deadline:
-            raise Unavailable(f"{where} takes more than {WHOLE_SECONDS:.0f} s for one answer")
+            raise Unavailable(f"{url} takes more than {ANSWER_SECONDS:.0f} s for one answer")
     return b"".join(parts)
 
 
-def _parsed(body: bytes, where: str) -> Any:
+def _parse(body: bytes, url: str) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise Invalid(f"{where} does not answer like an Iceberg REST catalog", hint="check the address") from error
+        raise Invalid(f"{url} does not answer like an Iceberg REST catalog", hint="check the address") from error
 
 
-def _refusal(status: int, body: bytes, where: str) -> CatalogError:
-    said = f"{where} answers {status}{_words(body)}"
+def _describe_refusal(status: int, body: bytes, url: str) -> CatalogError:
+    message = f"{url} answers {status}{_read_message(body)}"
     if 300 <= status < 400:
-        return Invalid(f"{where} redirects elsewhere, which is not followed", hint="give the address it leads to")
+        return Invalid(f"{url} redirects, which the server does not follow", hint="use the address of the redirect")
     if status in (401, 403):
-        return Forbidden(said, hint="give a token or a credential that may read there")
+        return Forbidden(message, hint="use a token or credential that may read there")
     if status == 404:
-        return NotFound(said)
+        return NotFound(message)
     if status in (408, 429) or status >= 500:
-        return Unavailable(said)
-    return Invalid(said)
+        return Unavailable(message)
+    return Invalid(message)
 
 
-def _words(body: bytes) -> str:
-    """What an Iceberg catalog says in its error; nothing of any other answer."""
+def _read_message(body: bytes) -> str:
+    """Get the message of an Iceberg error; empty for any other answer."""
     try:
         message = orjson.loads(body)["error"]["message"]
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return ""
-    return f": {message[:_SHOWN]}" if isinstance(message, str) else ""
+    return f": {message[:_LONGEST_MESSAGE]}" if isinstance(message, str) else ""
 
 
 def _is_loopback(url: str) -> bool:

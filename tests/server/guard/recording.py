@@ -18,7 +18,7 @@ from catalog.access.privileges import Caller
 from catalog.errors import CatalogError
 from server import app as server_app
 from server.guard import route_rules
-from server.guard.gate import gate, model_body
+from server.guard.gate import create_gate, model_body
 from server.guard.requirements import GuardedRequest, Requirement, Rule
 from server.iceberg.requests import body_value
 from server.middleware import SlashesInNames, restore_slashes
@@ -64,7 +64,7 @@ def recording(services: Services, caller: Caller, prefix: str) -> Recording:
     else:
         modules, needed, read = server_app._ICEBERG, route_rules.ICEBERG, body_value
     spied = {route: _spied(rule, record) for route, rule in needed.items()}
-    enter = [Depends(restore_slashes), Depends(gate(spied, prefix, read))]
+    enter = [Depends(restore_slashes), Depends(create_gate(spied, prefix, read))]
     app = FastAPI(redirect_slashes=False)
     app.state.services = services
     for route in endpoints(modules):

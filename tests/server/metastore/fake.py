@@ -162,7 +162,7 @@ class FakeMetastore:
     ) -> None:
         table = self.table(database, name)
         if table.columns != tuple(expected):
-            raise Conflict(f"{table.full_name} has other columns than a moment ago")
+            raise Conflict(f"somebody else changed the columns of {table.full_name} at the same time")
         storage = replace(table.storage, columns=tuple(columns))
         self._note("ALTER_TABLE", database, name)
         self._databases[database][name] = replace(table, storage=storage)

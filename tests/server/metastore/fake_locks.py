@@ -73,7 +73,7 @@ class FakeLock:
 
     def keep(self) -> None:
         if self._entry is not None and self._entry not in self._locks.entries:
-            raise Unavailable(f"the metastore has ended a lock on {self._full_name}")
+            raise Unavailable(f"the Hive metastore ended a lock on {self._full_name} while Firn held it")
 
     def __enter__(self) -> Self:
         if not self._locks.are_had:

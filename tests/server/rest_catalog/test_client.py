@@ -124,7 +124,7 @@ def test_refusals_are_told_apart(status: int, kind: type[CatalogError]) -> None:
 def test_redirects_are_not_followed() -> None:
     other = Other()
     other.answers["/iceberg/v1/namespaces"] = lambda _: httpx.Response(307, headers={"location": "http://inside/"})
-    with pytest.raises(Invalid, match="redirects elsewhere"):
+    with pytest.raises(Invalid, match="redirects"):
         list(other.catalog(Secrets(token="t")).children(()))
     assert {request.url.host for request in other.asked} == {"other"}
 
