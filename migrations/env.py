@@ -1,4 +1,4 @@
-"""Alembic's entry: run on a connection that the caller has opened, or on FIRN_DATABASE_URL from the command line."""
+"""Alembic's entry point: uses the caller's open connection, or FIRN_DATABASE_URL on the command line."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Literal
 from alembic import context
 from sqlalchemy import Connection
 
-from server.store import access_rows, job_rows  # noqa: F401 (their tables are part of the schema)
+from server.store import access_rows, hive_rows, job_rows  # noqa: F401 (the schema includes their tables)
 from server.store.rows import Row, UtcDateTime
 from server.store.session import open_engine
 
 
-def _plain_types(kind: str, item: object, _autogen: object) -> str | Literal[False]:
-    """Migrations name the database's types, not classes that may move."""
+def _render_type(kind: str, item: object, _autogen: object) -> str | Literal[False]:
+    """Render the database's types in migrations instead of classes, which may move."""
     return "sa.DateTime(timezone=True)" if kind == "type" and isinstance(item, UtcDateTime) else False
 
 
@@ -24,15 +24,15 @@ def _run(connection: Connection) -> None:
         target_metadata=Row.metadata,
         render_as_batch=True,
         compare_type=True,
-        render_item=_plain_types,
+        render_item=_render_type,
     )
     with context.begin_transaction():
         context.run_migrations()
 
 
-_given: Connection | None = context.config.attributes.get("connection")
-if _given is not None:
-    _run(_given)
+_open_connection: Connection | None = context.config.attributes.get("connection")
+if _open_connection is not None:
+    _run(_open_connection)
 else:
     with open_engine(os.environ["FIRN_DATABASE_URL"]).connect() as _connection:
         _run(_connection)

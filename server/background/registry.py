@@ -1,4 +1,4 @@
-"""All work that a server does by itself: the one list of it."""
+"""The registry of all background tasks of the server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from server.settings import BackgroundSettings, Settings
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """The server's own work and whether this server does it."""
+    """The background tasks, and whether this server runs them."""
 
     driver: Driver
     leadership: Leadership
@@ -28,13 +28,15 @@ def build_background(settings: Settings, services: Services) -> Background:
     leadership = Leadership(services.database, timedelta(seconds=settings.background.leader_seconds))
 
     def poke(name: str) -> None:
-        driver.poke(name)  # which there is once the tasks are known
+        driver.poke(name)  # the driver exists once the tasks are known
 
     tasks = [
         *_optimizing(settings.background, services, leadership, poke),
-        *_starting(settings, services),
-        *_taking_over(settings.background, services, leadership),
-        *_keeping(settings, services),
+        *_fleet_tasks(settings, services),
+        *_hive_tasks(settings.background, services, leadership),
+        *_publish_tasks(settings.background, services),
+        *_import_tasks(settings.background, services),
+        *_cleanup_tasks(settings, services),
         *_access_tasks(settings, services),
     ]
     driver = Driver(tasks, leadership.leads)
@@ -52,43 +54,43 @@ def _optimizing(
     def plan() -> PlannerStatus:
         status = services.planner_loop.run_once(leadership.fence())
         if status.to_count:
-            poke("count_files")  # not the other way round: a table with a commit a second would have both run on and on
+            poke("count_files")  # not in reverse, or a table with a commit per second would run both without end
         return status
 
     return [
         TaskDef(
             name="plan",
-            does="plans jobs for tables that changed or whose time has come",
+            does="plans jobs for changed and due tables",
             every_seconds=every.plan_seconds,
             activate=plan,
         ),
         TaskDef(
             name="count_files",
-            does="counts how the files of tables lie that have changed",
+            does="counts the files of changed tables",
             every_seconds=every.plan_seconds,
             activate=services.file_layouts.run_once,
         ),
         TaskDef(
             name="reap",
-            does="ends the leases of silent optimizers and settles what they left",
+            does="ends leases of silent optimizers and settles their jobs",
             every_seconds=every.reap_seconds,
             activate=services.jobs.reap,
         ),
     ]
 
 
-def _starting(settings: Settings, services: Services) -> list[TaskDef]:
+def _fleet_tasks(settings: Settings, services: Services) -> list[TaskDef]:
     return [
         TaskDef(
             name="fleet",
-            does="starts, watches and ends the optimizers of groups that want it",
+            does="starts, watches and stops the optimizers of groups with launch settings",
             every_seconds=settings.optimizers.scaling_seconds,
             activate=services.fleet.activate,
         ),
     ]
 
 
-def _taking_over(every: BackgroundSettings, services: Services, leadership: Leadership) -> list[TaskDef]:
+def _hive_tasks(every: BackgroundSettings, services: Services, leadership: Leadership) -> list[TaskDef]:
     return [
         TaskDef(
             name="list_hive",
@@ -98,74 +100,84 @@ def _taking_over(every: BackgroundSettings, services: Services, leadership: Lead
         ),
         TaskDef(
             name="upgrade",
-            does="carries out upgrades and their checks that were started, also those of a server that died",
+            does="runs started upgrades and checks, also those of a server that died",
             every_seconds=every.operation_seconds,
             activate=lambda: services.hive.upgrades.activate(leadership.leads),
         ),
         TaskDef(
             name="sync",
-            does="takes over what Hive-side writers did to linked tables",
+            does="syncs changes of Hive-side writers to linked tables",
             every_seconds=every.hive_sync_seconds,
             activate=services.hive.syncs.activate,
         ),
         TaskDef(
             name="hear_hive",
-            does="follows what metastores log of changes, so that the tables named there are synced at once",
+            does="follows the metastores' notification logs and triggers syncs at once",
             every_seconds=every.hive_events_seconds,
             activate=services.hive.notification_listener.activate,
         ),
+    ]
+
+
+def _publish_tasks(every: BackgroundSettings, services: Services) -> list[TaskDef]:
+    return [
         TaskDef(
             name="publish",
-            does="plans what linked tables are to give to Hive, as somebody has asked or their policy says",
+            does="plans publishes of linked tables, by request or policy",
             every_seconds=every.hive_sync_seconds,
             activate=services.hive.publishes.activate,
         ),
         TaskDef(
             name="downgrade",
-            does="carries on with giving tables back to Hive",
+            does="runs started downgrades to Hive",
             every_seconds=every.operation_seconds,
             activate=services.hive.downgrades.activate,
         ),
         TaskDef(
             name="marks",
-            does="takes away the marks that dropped tables have left on Hive's",
+            does="removes marks of dropped tables from Hive tables",
             every_seconds=every.hive_sync_seconds,
             activate=services.hive.marks.activate,
         ),
+    ]
+
+
+def _import_tasks(every: BackgroundSettings, services: Services) -> list[TaskDef]:
+    return [
         TaskDef(
             name="import",
-            does="carries out imports that were started, also those of a server that died",
+            does="runs started imports, also those of a server that died",
             every_seconds=every.operation_seconds,
             activate=services.imports.activate,
         ),
     ]
 
 
-def _keeping(settings: Settings, services: Services) -> list[TaskDef]:
+def _cleanup_tasks(settings: Settings, services: Services) -> list[TaskDef]:
     every = settings.background
     return [
         TaskDef(
             name="purge",
-            does="forgets what was dropped once it is kept no longer, and deletes the files that are to go",
+            does="removes dropped tables after their retention and purges their files",
             every_seconds=every.purge_seconds,
             activate=services.purges.activate,
         ),
         TaskDef(
             name="reports",
-            does="writes what engines have reported of scans and commits",
+            does="stores engines' reports of scans and commits",
             every_seconds=every.reports_seconds,
             activate=services.reports.flush,
             on_every_server=True,
         ),
         TaskDef(
             name="tidy_reports",
-            does="forgets old reports of scans and commits",
+            does="removes old reports of scans and commits",
             every_seconds=every.cleanup_seconds,
             activate=services.reports.remove_expired,
         ),
         TaskDef(
             name="tidy",
-            does="forgets old answers, optimizers that are gone, old jobs, and what imports of long ago have found",
+            does="removes old idempotency keys, optimizers, jobs and import entries",
             every_seconds=every.cleanup_seconds,
             activate=Cleanup(services.database, timedelta(days=settings.jobs_retention_days)).activate,
         ),
@@ -181,14 +193,14 @@ def _access_tasks(settings: Settings, services: Services) -> list[TaskDef]:
     return [
         TaskDef(
             name="audit",
-            does="writes the reads that were audited and when tokens were used",
+            does="stores audited reads and the last use of tokens",
             every_seconds=settings.access.audit_flush_seconds,
             activate=access_cleanup.flush,
             on_every_server=True,
         ),
         TaskDef(
             name="tidy_access",
-            does="forgets old audit entries and tokens that have ended",
+            does="removes old audit entries and ended tokens",
             every_seconds=settings.background.cleanup_seconds,
             activate=access_cleanup.remove_expired,
         ),

@@ -1,4 +1,4 @@
-"""The Iceberg REST catalog, as engines speak it: paths, bodies and error names of the specification.
+"""The Iceberg REST catalog: paths, bodies and error names of the specification.
 
-It may not apply a metadata update or judge a commit itself: catalog and service do.
+This package applies no metadata updates and validates no commits: catalog and server.service do.
 """

@@ -1,4 +1,4 @@
-"""Large answers for clients that take gzip, compressed once: metadata are loaded far more often than they change."""
+"""Cache of gzip-compressed answers, because clients load metadata far more often than it changes."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from fastapi import Depends, Request, Response
 
 CACHE_BYTES = 64 * 1024 * 1024
 WORTH_BYTES = 32 * 1024
-"""Smaller answers fit into few packets either way."""
-_LEVEL = 1  # a tenth of the size already; higher levels take several times as long for little more
+"""Smaller answers need few packets without compression."""
+_LEVEL = 1  # compresses to a tenth; higher levels take several times as long for little gain
 _GZIP = 16 + zlib.MAX_WBITS
 
 
 @dataclass(frozen=True)
 class Compressed:
-    """Answers that were compressed lately, by ETag."""
+    """Recently compressed answers by ETag."""
 
     _cache: LRUCache[str, bytes] = field(default_factory=lambda: LRUCache(CACHE_BYTES, getsizeof=len))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def of(self, response: Response) -> Response:
-        """The response, smaller when that is worth it."""
+        """Compress a response if it is large and has an ETag."""
         content, etag = bytes(response.body), response.headers.get("etag")
         if len(content) < WORTH_BYTES or etag is None:
             return response
@@ -42,14 +42,14 @@ class Compressed:
 
 
 async def takes_gzip(request: Request) -> bool:
-    """For routes that answer much."""
+    """Whether the client accepts gzip, as a dependency of routes with large answers."""
     return accepts_gzip(request)
 
 
 def accepts_gzip(request: Request) -> bool:
-    """Whether the client takes gzip (RFC 9110, section 12.5.3), without weighing it against others."""
-    for one in request.headers.get("accept-encoding", "").lower().split(","):
-        coding, _, weight = one.strip().partition(";")
+    """Whether the client accepts gzip (RFC 9110, section 12.5.3), ignoring its preference among codings."""
+    for entry in request.headers.get("accept-encoding", "").lower().split(","):
+        coding, _, weight = entry.strip().partition(";")
         if coding.strip() in ("gzip", "*"):
             return weight.replace(" ", "").rstrip("0") not in ("q=", "q=0.")
     return False

@@ -1,4 +1,4 @@
-"""GET /v1/config: what a client has to know before anything else."""
+"""GET /v1/config: the configuration that a client requests first."""
 
 from __future__ import annotations
 
@@ -50,18 +50,22 @@ ENDPOINTS = (
 
 
 _RENEWAL = {"token-exchange-enabled": "false"}
-"""Java's clients (from Iceberg 1.11 on) then renew by their credential. Exchanges end, and with them those who know no
-other way; a client that was given nothing but a token uses that one as long as it is good.
+"""With this setting Java's clients (from Iceberg 1.11 on) renew tokens by their credential.
+
+Token exchanges end after a while, so clients that only exchange tokens fail then.  A client with only a token uses it
+until it ends.
 """
 
 
 @router.get("/config")
 def config(services: ServicesDep, visible: VisibilityDep, warehouse: Annotated[str | None, Query()] = None) -> Response:
-    """The catalog's prefix and what this server can do; `warehouse` names the catalog."""
-    catalogs = [one for one in services.namespaces.catalogs() if visible.catalog(one.name)]
+    """Get the catalog's prefix and the server's capabilities; `warehouse` names the catalog."""
+    catalogs = [catalog for catalog in services.namespaces.catalogs() if visible.catalog(catalog.name)]
     if warehouse is None and len(catalogs) != 1:
         names = ", ".join(catalog.name for catalog in catalogs)
-        raise Invalid(f"no warehouse was named: this server has the catalogs {names}", hint="set warehouse=CATALOG")
+        raise Invalid(
+            f"the request names no warehouse; this server has the catalogs {names}", hint="set warehouse=CATALOG"
+        )
     catalog = catalogs[0] if warehouse is None else services.namespaces.catalog(CatalogName(warehouse))
     return json_response(
         {

@@ -1,4 +1,4 @@
-"""Credentials for a table's files: handed out with a load, or by a request of their own."""
+"""Credentials for a table's files, in the answer to a load or to a separate request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from catalog.access.privileges import Caller
 from catalog.iceberg.json import Json
 from catalog.jobs.leases import Lease
 from catalog.names import CatalogName, TableName, encode_namespace
-from server.iceberg.clients import config_told, takes_config_for_credentials
+from server.iceberg.clients import filter_config, misreads_config
 from server.iceberg.requests import (
     CatalogDep,
     LeaseDep,
@@ -37,36 +37,38 @@ REFUSED = "firn.storage.refused"
 
 @dataclass(frozen=True, slots=True)
 class Delegation:
-    """The access that a client asks for with a table."""
+    """The access to files that a client requests with a table."""
 
     services: Services
     caller: Caller | None
-    asked: tuple[Mechanism, ...]
+    mechanisms: tuple[Mechanism, ...]
     lease: Lease | None = None
-    """Of the job that asks, if one does."""
+    """The lease of the requesting job, if any."""
 
     def to(self, catalog: CatalogName, name: TableName) -> AccessGrant | None:
-        """What it is given; None when it has not asked, and nothing is looked up then."""
-        if not self.asked:
+        """Grant access to a table; None, without a lookup, if the client requests none."""
+        if not self.mechanisms:
             return None
-        return self.services.vending.grant(self.caller, catalog, name, self.asked, self.lease)
+        return self.services.vending.grant(self.caller, catalog, name, self.mechanisms, self.lease)
 
     def to_staged(self, catalog: CatalogName, name: TableName, metadata: Json) -> AccessGrant | None:
-        """The same for a table that is to be created by a commit."""
-        if not self.asked:
+        """Grant access to a table that a later commit creates; None if the client requests none."""
+        if not self.mechanisms:
             return None
-        return self.services.vending.grant_staged(self.caller, catalog, name, metadata, self.asked)
+        return self.services.vending.grant_staged(self.caller, catalog, name, metadata, self.mechanisms)
 
 
 def requested_delegation(request: Request) -> Delegation:
-    """What the header asks for; mechanisms that nobody knows are passed over."""
-    wanted = {one.strip() for one in request.headers.get("x-iceberg-access-delegation", "").split(",")}
-    asked = tuple(one for one in Mechanism if one in wanted)
-    return Delegation(request.app.state.services, caller_of(request), asked, lease_in(request) if asked else None)
+    """Parse the requested access from the header, ignoring unknown mechanisms."""
+    names = {name.strip() for name in request.headers.get("x-iceberg-access-delegation", "").split(",")}
+    mechanisms = tuple(mechanism for mechanism in Mechanism if mechanism in names)
+    return Delegation(
+        request.app.state.services, caller_of(request), mechanisms, lease_in(request) if mechanisms else None
+    )
 
 
 async def access_delegation(request: Request) -> Delegation:
-    """For routes that create."""
+    """Parse the requested access, as a dependency of routes that create tables."""
     return requested_delegation(request)
 
 
@@ -82,10 +84,12 @@ def load_credentials(
     lease: LeaseDep,
     plan_id: Annotated[str | None, Query(alias="planId")] = None,
 ) -> Response:
-    """New credentials for a table's files; those of a plan's are the same."""
+    """Get new credentials for a table's files; a scan plan uses the same."""
     del plan_id
-    found = services.vending.issue_credential(caller_of(request), catalog, name, lease)
-    answer = json_response({"storage-credentials": [] if found is None else [_written(found, catalog, name)]})
+    credential = services.vending.issue_credential(caller_of(request), catalog, name, lease)
+    answer = json_response(
+        {"storage-credentials": [] if credential is None else [_encode_credential(credential, catalog, name)]}
+    )
     answer.headers.update(_NO_STORE)
     return answer
 
@@ -93,13 +97,13 @@ def load_credentials(
 def loaded_with_access(
     catalog: CatalogName, name: TableName, loaded: Loaded, granted: AccessGrant | None, *, snapshots: str = "all"
 ) -> Response:
-    """A loaded table, and what the client was given to reach its files with."""
+    """Build the answer with a loaded table and the granted access to its files."""
     config, more = access_parts(catalog, name, granted)
     answer = loaded_response(
         loaded.metadata_location,
         loaded.text,
         etag=tag_of(name, loaded, granted, snapshots),
-        config={**config_told(loaded.config), **config},
+        config={**filter_config(loaded.config), **config},
         more=more,
     )
     if granted is not None and granted.credential is not None:
@@ -108,35 +112,35 @@ def loaded_with_access(
 
 
 def tag_of(name: TableName, loaded: Loaded, granted: AccessGrant | None, snapshots: str) -> str:
-    """The entity tag of a load. With other credentials it is another answer: nobody is told to keep ended ones."""
-    told = (f"{key}={value}" for key, value in sorted(config_told(loaded.config).items()))
+    """Compute the entity tag of a load; it changes with the credentials, so that no client keeps ended ones."""
+    config = (f"{key}={value}" for key, value in sorted(filter_config(loaded.config).items()))
     access = () if granted is None else granted.tag
-    return etag_of(loaded.metadata_location or "", str(name), snapshots, *told, *access)
+    return etag_of(loaded.metadata_location or "", str(name), snapshots, *config, *access)
 
 
 def access_parts(
     catalog: CatalogName, name: TableName, granted: AccessGrant | None
 ) -> tuple[Mapping[str, str], Mapping[str, object]]:
-    """What access adds to the configuration of a table, and beside it."""
+    """Build the granted access as configuration of the table, and as storage credentials."""
     if granted is None:
         return {}, {}
-    if granted.credential is None and takes_config_for_credentials():
+    if granted.credential is None and misreads_config():
         return {}, {}
     refused = {} if granted.refused is None else {REFUSED: granted.refused}
     config = {**granted.hints, **refused}
     if granted.credential is not None:
-        written = _written(granted.credential, catalog, name)
-        # Older clients look for credentials here only.
+        written = _encode_credential(granted.credential, catalog, name)
+        # Older clients read credentials only here.
         return {**config, **written["config"]}, {"storage-credentials": [written]}
     if granted.signs:
-        # Paths, which clients complete by the address that they know the catalog under: the server may not know it.
+        # A path, which the client combines with its address of the catalog; the server may not know that address.
         endpoint = f"{_path(catalog, name)}/sign"
         signer = {"s3.remote-signing-enabled": "true", "signer.endpoint": endpoint, "s3.signer.endpoint": endpoint}
         return {**config, **signer, **_PY_SIGNER}, {"remote-signing-config": {"properties": {}, "headers": {}}}
     return config, {}
 
 
-def _written(credential: Credential, catalog: CatalogName, name: TableName) -> dict[str, Any]:
+def _encode_credential(credential: Credential, catalog: CatalogName, name: TableName) -> dict[str, Any]:
     config = dict(credential.config)
     if "s3.session-token-expires-at-ms" in config:
         config["client.refresh-credentials-endpoint"] = f"{_path(catalog, name)}/credentials"

@@ -1,4 +1,4 @@
-"""The wire's own error map: the specification's body and the exception names that clients switch on.
+"""Errors of the Iceberg REST catalog: the specification's body and the exception names that clients use.
 
 On a commit a 5xx means "nobody knows", so a commit that is known not to be applied is never answered by one, not even
 when it is the database that was away (docs/architecture.md#a-commit). One with an idempotency key is: under its key it
@@ -65,8 +65,8 @@ _KNOWN_NOT_COMMITTED = (409, "CommitFailedException")
 
 
 def answer_refusal(request: Request, error: Exception) -> JSONResponse:
-    """A refusal: nothing was changed."""
-    assert isinstance(error, CatalogError)  # registered for these alone
+    """Answer an error of the domain: the request changed nothing."""
+    assert isinstance(error, CatalogError)  # the app registers this handler only for these
     status, name = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
     keyed = getattr(request.state, "keyed", False)
     if isinstance(error, Unavailable) and getattr(request.state, "commits", False) and not keyed:
@@ -81,31 +81,33 @@ def answer_refusal(request: Request, error: Exception) -> JSONResponse:
 
 
 def answer_unknown_commit(_request: Request, error: Exception) -> JSONResponse:
-    """Nobody knows whether it was applied: clients then delete nothing."""
-    assert isinstance(error, CommitUnknown)  # registered for it alone
+    """Answer a commit with an unknown outcome, after which clients delete nothing."""
+    assert isinstance(error, CommitUnknown)  # the app registers this handler only for it
     return error_response(500, "CommitStateUnknownException", str(error))
 
 
 def error_response(status: int, name: str, message: str) -> JSONResponse:
-    """The specification's error body."""
+    """Build the specification's error body."""
     return JSONResponse({"error": {"message": message, "type": name, "code": status}}, status)
 
 
 def answer_malformed(_request: Request, error: Exception) -> JSONResponse:
-    """A request that does not parse."""
-    assert isinstance(error, RequestValidationError)  # registered for it alone
+    """Answer a request whose parameters or body do not have the types of the route."""
+    assert isinstance(error, RequestValidationError)  # the app registers this handler only for it
     first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return error_response(400, "BadRequestException", f"malformed request: {where}: {first['msg']}")
+    path = ".".join(str(part) for part in first["loc"])
+    return error_response(400, "BadRequestException", f"malformed request: {path}: {first['msg']}")
 
 
 def answer_unroutable(_request: Request, error: Exception) -> JSONResponse:
-    """A request that reaches no route, or whose body is no JSON at all."""
-    assert isinstance(error, HTTPException)  # registered for it alone
+    """Answer a request that matches no route, or whose body is not JSON."""
+    assert isinstance(error, HTTPException)  # the app registers this handler only for it
     names = {404: "NotFoundException", 405: "UnsupportedOperationException"}
     return error_response(error.status_code, names.get(error.status_code, "BadRequestException"), error.detail)
 
 
 def answer_bug(_request: Request, _error: Exception) -> JSONResponse:
-    """A bug. On a commit clients take it for unknown, which it is; the log has the trace."""
-    return error_response(500, "InternalServerError", "internal error; the server's log has it under this request's id")
+    """Answer a request that failed because of a bug; for a commit, clients treat the outcome as unknown."""
+    return error_response(
+        500, "InternalServerError", "internal error; the server's log has the error under this request's id"
+    )

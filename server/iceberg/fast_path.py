@@ -1,4 +1,4 @@
-"""A way past the framework for what engines ask most: to load a table, to see whether it is there, to commit to it.
+"""A fast path for the most frequent requests of engines: load a table, check that it exists, commit to it.
 
 Routing, dependencies and the layers around a route take longer than a load itself (docs/decisions/0020). Here one
 expression knows such a request, and it goes to the function of its route; all others go to the application, which also
@@ -31,13 +31,13 @@ from server.middleware import named
 log = logging.getLogger(__name__)
 
 Gate = Callable[[Request, object], None]
-"""What every route depends on, given the request and its body as the route gets it."""
+"""The dependency of every route; it gets the request and its parsed body."""
 _TABLE = re.compile(r"/iceberg/v1/(?P<catalog>[^/]+)/namespaces/(?P<namespace>[^/]+)/tables/(?P<table>[^/]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class _FastRoute:
-    """How one kind of request is read and served."""
+    """The route, parser and function of one kind of request."""
 
     route: APIRoute
     read: Callable[[Request], Awaitable[Any]]
@@ -54,53 +54,55 @@ class FastPath:
         self.app = app
         self._threads = ThreadPoolExecutor(threads, "shortcut")
         self._gate = gate
-        self._ways = {
-            "GET": _FastRoute(_route_of(tables.load_table), table_call, tables.load_table),
-            "HEAD": _FastRoute(_route_of(tables.table_exists), table_call, tables.table_exists),
-            "POST": _FastRoute(_route_of(tables.commit_table), tables.commit_call, tables.commit_table),
+        self._fast_routes = {
+            "GET": _FastRoute(_find_route(tables.load_table), table_call, tables.load_table),
+            "HEAD": _FastRoute(_find_route(tables.table_exists), table_call, tables.table_exists),
+            "POST": _FastRoute(_find_route(tables.commit_table), tables.commit_call, tables.commit_table),
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer the request, or hand it on."""
-        way = self._ways.get(scope["method"])
-        found = None if way is None else _TABLE.fullmatch(scope["path"])
-        if way is None or found is None:
+        """Answer the request, or pass it to the application."""
+        fast_route = self._fast_routes.get(scope["method"])
+        match = None if fast_route is None else _TABLE.fullmatch(scope["path"])
+        if fast_route is None or match is None:
             await self.app(scope, receive, send)
             return
-        scope.update(app=self.app, route=way.route, path_params=named(found.groupdict()))
+        scope.update(app=self.app, route=fast_route.route, path_params=named(match.groupdict()))
         request = Request(scope, receive)
-        response = await self._answer(way, request)
+        response = await self._answer(fast_route, request)
         await response(scope, receive, send)
 
-    async def _answer(self, way: _FastRoute, request: Request) -> Response:
-        """The route's, or what the application's handler of the exception makes of it."""
+    async def _answer(self, fast_route: _FastRoute, request: Request) -> Response:
+        """Run the route, or the application's handler of its exception."""
         try:
             body = await body_value(request)
-            serve = partial(copy_context().run, self._serve, way, request, body, await _read(way, request))
+            serve = partial(
+                copy_context().run, self._serve, fast_route, request, body, await _read(fast_route, request)
+            )
             return await get_running_loop().run_in_executor(self._threads, serve)
         except ClientDisconnect:
-            return Response(status_code=400)  # to nobody
+            return Response(status_code=400)  # nobody reads it
         except Exception as error:
             kind = next(kind for kind in type(error).__mro__ if kind in self.app.exception_handlers)
             if kind is Exception:
                 log.exception("a request failed")
-            return cast("Response", self.app.exception_handlers[kind](request, error))  # none of them waits
+            return cast("Response", self.app.exception_handlers[kind](request, error))  # no handler is a coroutine
 
-    def _serve(self, way: _FastRoute, request: Request, body: object, call: Any) -> Response:
+    def _serve(self, fast_route: _FastRoute, request: Request, body: object, call: Any) -> Response:
         if self._gate is not None:
             self._gate(request, body)
         if isinstance(call, Exception):
             raise call
-        return way.serve(call)
+        return fast_route.serve(call)
 
 
-async def _read(way: _FastRoute, request: Request) -> Any:
-    """The call, or what is wrong with it, which only those are told who may make it."""
+async def _read(fast_route: _FastRoute, request: Request) -> Any:
+    """Parse the call; returns its error, which only an authorized caller gets."""
     try:
-        return await way.read(request)
+        return await fast_route.read(request)
     except (CatalogError, HTTPException) as error:
         return error
 
 
-def _route_of(endpoint: Callable[..., Any]) -> APIRoute:
-    return next(one for one in tables.router.routes if isinstance(one, APIRoute) and one.endpoint is endpoint)
+def _find_route(endpoint: Callable[..., Any]) -> APIRoute:
+    return next(route for route in tables.router.routes if isinstance(route, APIRoute) and route.endpoint is endpoint)

@@ -1,4 +1,4 @@
-"""Idempotency keys on the wire: one run of each request, however often it comes (specification: idempotency-key)."""
+"""Idempotency keys: each request runs once, however often the client sends it (specification: idempotency-key)."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from server.service.commit.idempotency import APPLIED, Idempotency, settle
 from server.service.services import Services
 
 StoredResult = Any
-"""What a service has remembered of an applied request, as JSON gives it back."""
+"""The stored result of an applied request, decoded from JSON."""
 
 
-def no_content(_said: StoredResult = None) -> Response:
-    """What most repeated requests are answered."""
+def no_content(_result: StoredResult = None) -> Response:
+    """Build the usual answer to a repeated request."""
     return Response(status_code=204)
 
 
-def done(act: Callable[[], object]) -> Callable[[], Response]:
-    """An act that has nothing to tell."""
+def answer_empty(act: Callable[[], object]) -> Callable[[], Response]:
+    """Wrap an action so that it answers without content."""
 
     def acted() -> Response:
         act()
@@ -39,20 +39,20 @@ def done(act: Callable[[], object]) -> Callable[[], Response]:
 
 @dataclass(frozen=True, slots=True)
 class IdempotentRequest:
-    """Runs a request unless it was settled before; `asked` goes to the service that applies it."""
+    """Runs a request unless its outcome is stored; the service that applies it gets `idempotency`."""
 
     request: Request
     services: Services
-    asked: Idempotency | None
+    idempotency: Idempotency | None
 
     def run(self, do: Callable[[], Response], again: Callable[[StoredResult], Response] = no_content) -> Response:
-        """The answer of `do`, or what `again` makes of the stored one; a stored refusal is told again.
+        """Run `do`, or build the answer from the stored result with `again`; a stored refusal is repeated.
 
         Unavailable is not stored: with the same key the request can come again.
         """
-        if self.asked is None:
+        if self.idempotency is None:
             return do()
-        settled = self._settled(self.asked, again)
+        settled = self._settled(self.idempotency, again)
         if settled is not None:
             return settled
         try:
@@ -60,25 +60,27 @@ class IdempotentRequest:
         except Unavailable:
             raise
         except CatalogError as error:
-            return self._refused(self.asked, error, again)
+            return self._refused(self.idempotency, error, again)
 
-    def _settled(self, asked: Idempotency, again: Callable[[StoredResult], Response]) -> Response | None:
+    def _settled(self, idempotency: Idempotency, again: Callable[[StoredResult], Response]) -> Response | None:
         with self.services.database.reading() as uow:
-            answer = uow.idempotency_keys.find(asked.stored_under)
+            answer = uow.idempotency_keys.find(idempotency.stored_under)
         if answer is None:
             return None
-        if answer.fingerprint != asked.fingerprint:
-            raise Invalid(f"idempotency key {asked.key} was used for another request", hint="take a new key")
+        if answer.fingerprint != idempotency.fingerprint:
+            raise Invalid(f"idempotency key {idempotency.key} was used for another request", hint="use a new key")
         if answer.status == APPLIED:
             return again(orjson.loads(answer.body))
         return Response(answer.body, answer.status, media_type="application/json")
 
-    def _refused(self, asked: Idempotency, error: CatalogError, again: Callable[[StoredResult], Response]) -> Response:
-        """Settle a refusal before it is told: a twin that still runs could otherwise be applied after it."""
+    def _refused(
+        self, idempotency: Idempotency, error: CatalogError, again: Callable[[StoredResult], Response]
+    ) -> Response:
+        """Store a refusal before answering it, because a concurrent repetition could still be applied."""
         refusal = answer_refusal(self.request, error)
         with suppress(Conflict), self.services.database.writing() as uow:
-            settle(uow, asked, status=refusal.status_code, body=bytes(refusal.body))
-        return self._settled(asked, again) or refusal
+            settle(uow, idempotency, status=refusal.status_code, body=bytes(refusal.body))
+        return self._settled(idempotency, again) or refusal
 
 
 def _key(request: Request) -> str | None:
@@ -93,17 +95,17 @@ def _key(request: Request) -> str | None:
 
 
 async def idempotent(request: Request) -> IdempotentRequest:
-    """For a request without a body."""
+    """Read the idempotency key of a request without a body."""
     return _make_request(request, _key(request), b"")
 
 
 async def idempotent_with_body(request: Request, body: JsonBody) -> IdempotentRequest:
-    """For a request with a JSON body."""
+    """Read the idempotency key of a request with a JSON body."""
     return idempotent_request(request, body)
 
 
 def idempotent_request(request: Request, body: object) -> IdempotentRequest:
-    """The same, outside of a dependency."""
+    """Read the idempotency key outside of a dependency."""
     key = _key(request)
     return _make_request(request, key, b"" if key is None else orjson.dumps(body, option=orjson.OPT_SORT_KEYS))
 
@@ -116,12 +118,12 @@ def _make_request(request: Request, key: str | None, body: bytes) -> IdempotentR
     target = path + b"?" + query if query else path
     caller = caller_of(request)
     owner = "" if caller is None else str(caller.principal.id)
-    asked = Idempotency(key=key, fingerprint=fingerprint(request.method, target, body), owner=owner)
-    return IdempotentRequest(request, services, asked)
+    idempotency = Idempotency(key=key, fingerprint=compute_fingerprint(request.method, target, body), owner=owner)
+    return IdempotentRequest(request, services, idempotency)
 
 
-def fingerprint(method: str, target: bytes, body: bytes) -> str:
-    """A digest by which a request is known from every other; `target` is its path and query as they were sent."""
+def compute_fingerprint(method: str, target: bytes, body: bytes) -> str:
+    """Compute the digest that identifies a request; `target` is its path and query as sent."""
     return hashlib.sha256(b"\n".join((method.encode(), target, body))).hexdigest()
 
 

@@ -12,7 +12,7 @@ from catalog.errors import NoSuchNamespace
 from catalog.names import Namespace, decode_parent
 from catalog.ports.page import Page
 from firn.protocol.names import join_name
-from server.iceberg.idempotency import IdempotentDep, IdempotentWithBodyDep, done
+from server.iceberg.idempotency import IdempotentDep, IdempotentWithBodyDep, answer_empty
 from server.iceberg.requests import (
     DEFAULT_PAGE,
     CatalogDep,
@@ -39,35 +39,35 @@ def list_namespaces(
     parent: Annotated[str | None, Query()] = None,
     user_agent: Annotated[str, Header()] = "",
 ) -> Response:
-    """The namespaces directly under `parent`, or at the top."""
+    """List the namespaces directly under `parent`, or those at the top."""
     above: Namespace = decode_parent(parent, user_agent) if parent else ()
 
     def listing(limit: int, cursor: str | None) -> Page[Namespace]:
         return visible.page(
             lambda size, start: services.namespaces.children(catalog, above, limit=size, cursor=start),
-            lambda one: visible.namespace(catalog, one),
+            lambda namespace: visible.namespace(catalog, namespace),
             within=Securable(catalog, above),
             limit=limit,
             cursor=cursor,
         )
 
-    found = listing(page.limit, page.cursor)
-    listed = list(found.items)
-    while page.wants_all and found.next_cursor is not None:
-        found = listing(DEFAULT_PAGE, found.next_cursor)
-        listed.extend(found.items)
-    return json_response({"namespaces": listed, "next-page-token": found.next_cursor})
+    namespaces = listing(page.limit, page.cursor)
+    listed = list(namespaces.items)
+    while page.wants_all and namespaces.next_cursor is not None:
+        namespaces = listing(DEFAULT_PAGE, namespaces.next_cursor)
+        listed.extend(namespaces.items)
+    return json_response({"namespaces": listed, "next-page-token": namespaces.next_cursor})
 
 
 @router.post("")
 def create_namespace(
     services: ServicesDep, catalog: CatalogDep, body: JsonBody, idempotent: IdempotentWithBodyDep
 ) -> Response:
-    """Create one namespace; its parent has to be there."""
+    """Create a namespace in an existing parent."""
     namespace, properties = namespace_in(body.get("namespace"), "namespace"), strings_in(body, "properties")
 
     def create() -> Response:
-        services.namespaces.create(catalog, namespace, properties, idempotency=idempotent.asked)
+        services.namespaces.create(catalog, namespace, properties, idempotency=idempotent.idempotency)
         return json_response({"namespace": namespace, "properties": properties})
 
     return idempotent.run(create, json_response)
@@ -75,13 +75,13 @@ def create_namespace(
 
 @router.get("/{namespace}")
 def load_namespace(services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep) -> Response:
-    """Its properties, and where its tables are put."""
+    """Show the properties of a namespace, and the location of its tables."""
     return json_response({"namespace": namespace, "properties": services.namespaces.told(catalog, namespace)})
 
 
 @router.head("/{namespace}", status_code=204)
 def namespace_exists(services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep) -> None:
-    """204 or 404."""
+    """Check that a namespace exists: 204 or 404."""
     if not services.namespaces.exists(catalog, namespace):
         raise NoSuchNamespace(f"Namespace does not exist: {join_name(namespace)}")
 
@@ -91,7 +91,9 @@ def drop_namespace(
     services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep, idempotent: IdempotentDep
 ) -> Response:
     """Drop an empty namespace."""
-    return idempotent.run(done(lambda: services.namespaces.drop(catalog, namespace, idempotency=idempotent.asked)))
+    return idempotent.run(
+        answer_empty(lambda: services.namespaces.drop(catalog, namespace, idempotency=idempotent.idempotency))
+    )
 
 
 @router.post("/{namespace}/properties")
@@ -110,7 +112,7 @@ def change_properties(
             namespace,
             updates=strings_in(body, "updates"),
             removals=texts_in(body, "removals"),
-            idempotency=idempotent.asked,
+            idempotency=idempotent.idempotency,
         )
         return json_response(asdict(changed))
 

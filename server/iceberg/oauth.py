@@ -28,13 +28,13 @@ CLIENT_CREDENTIALS = "client_credentials"
 TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"  # noqa: S105 (a name, no secret)
 ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 (a name, no secret)
 _TOKEN_TYPES = frozenset(f"urn:ietf:params:oauth:token-type:{kind}" for kind in ("access_token", "id_token", "jwt"))
-LONGEST_TOLD = 200
+LONGEST_TARGET = 200
 """Characters of a client id that go into the audit log."""
 _UNSTORED = {"Cache-Control": "no-store", "Pragma": "no-cache"}  # RFC 6749, section 5.1
 
 
 class _Refused(Exception):
-    """A refusal in the words of RFC 6749, section 5.2."""
+    """An error of RFC 6749, section 5.2."""
 
     def __init__(self, error: str, description: str, status: int = 400) -> None:
         super().__init__(description)
@@ -42,7 +42,7 @@ class _Refused(Exception):
 
 
 async def content_of(request: Request) -> bytes:
-    """The form as it came."""
+    """Read the body of the request."""
     return await request.body()
 
 
@@ -53,7 +53,7 @@ def get_token(
     content: Annotated[bytes, Depends(content_of)],
     authorization: Annotated[str | None, Header()] = None,
 ) -> Response:
-    """Client credentials and token exchange; refusals have OAuth's own shape."""
+    """Answer client credentials and token exchanges; errors have OAuth's shape."""
     try:
         issued = _issued(request, services, _form(content), authorization)
     except _Refused as refused:
@@ -87,7 +87,7 @@ def _issued(request: Request, services: ServicesDep, form: dict[str, str], autho
 
 
 def _for_client(request: Request, services: ServicesDep, form: dict[str, str], authorization: str | None) -> Issued:
-    """A secret is not even looked at where too many were wrong: see server.service.access.sign_in_attempts."""
+    """Exchange a client secret, unless too many failed before: see server.service.access.sign_in_attempts."""
     basic = _basic(authorization)
     client_id, secret = basic or (form.get("client_id", ""), form.get("client_secret", ""))
     attempts, address = services.access.attempts, _address(request)
@@ -112,8 +112,8 @@ def _for_client(request: Request, services: ServicesDep, form: dict[str, str], a
 
 
 def _note_failure(request: Request, services: ServicesDep, target: str, detail: str, status: int) -> None:
-    """With the next batch, as all requests without a good token: nobody fills the audit log from outside."""
-    shown = "".join(one if one.isprintable() else "\ufffd" for one in target[:LONGEST_TOLD])
+    """Record a failed sign-in with the next batch, so that no stranger can flood the audit log."""
+    shown = "".join(char if char.isprintable() else "\ufffd" for char in target[:LONGEST_TARGET])
     services.access.audit_log.record_decision(
         AuditEntry(
             at=datetime.now(UTC),
@@ -139,7 +139,7 @@ def _address(request: Request) -> str:
 
 
 def _exchanged(request: Request, services: ServicesDep, form: dict[str, str]) -> Issued:
-    """A client renews its token, or comes with one of the issuer; nobody acts for anybody else."""
+    """Exchange the client's own token, or one of the issuer; acting for others is not supported."""
     if "actor_token" in form:
         raise _Refused("invalid_request", "actor_token: acting for somebody else is not supported")
     kind = form.get("subject_token_type")
@@ -156,9 +156,9 @@ def _form(content: bytes) -> dict[str, str]:
     try:
         pairs = parse_qsl(content.decode("ascii"), keep_blank_values=True, strict_parsing=True, max_num_fields=50)
     except ValueError as error:
-        raise _Refused("invalid_request", "the body is no form") from error
+        raise _Refused("invalid_request", "the body is not a form") from error
     if len(dict(pairs)) < len(pairs):
-        raise _Refused("invalid_request", "a parameter is given twice")
+        raise _Refused("invalid_request", "a parameter appears twice")
     return dict(pairs)
 
 

@@ -28,20 +28,20 @@ router = APIRouter(prefix="/{catalog}/namespaces/{namespace}/tables/{table}")
 def sign_request(
     services: ServicesDep, request: Request, catalog: CatalogDep, name: TableDep, lease: LeaseDep, body: JsonBody
 ) -> Response:
-    """Sign a request to S3. Java's client keeps the signature of a GET or HEAD for half a minute."""
+    """Sign a request to S3. Java's client caches the signature of a GET or HEAD for half a minute."""
     provider = optional_text_in(body, "provider") or "s3"
     if provider.lower() != "s3":
-        raise Invalid(f"provider: requests are signed for s3, not for {provider}")
-    asked = SignRequest(
+        raise Invalid(f"provider: the server signs requests only for s3, not for {provider}")
+    s3_request = SignRequest(
         method=text_in(body, "method"),
         uri=text_in(body, "uri"),
         region=text_in(body, "region"),
         headers=_headers_in(body),
         body=optional_text_in(body, "body"),
     )
-    signed = services.vending.sign(caller_of(request), catalog, name, asked, lease)
-    answer = json_response({"uri": asked.uri, "headers": {key: [value] for key, value in signed.items()}})
-    answer.headers["Cache-Control"] = "private" if asked.method in READING else "no-cache"
+    signed = services.vending.sign(caller_of(request), catalog, name, s3_request, lease)
+    answer = json_response({"uri": s3_request.uri, "headers": {key: [value] for key, value in signed.items()}})
+    answer.headers["Cache-Control"] = "private" if s3_request.method in READING else "no-cache"
     return answer
 
 

@@ -1,4 +1,4 @@
-"""What all routes of the Iceberg REST catalog share: names out of URLs, the caller's headers, spliced answers.
+"""Shared parts of the Iceberg routes: names from URLs, the caller's headers, answers with spliced JSON.
 
 The dependencies here are coroutines, though they wait for nothing but the request's own body: FastAPI would run each
 plain function in a thread, and four such hops cost a small load more than the load itself (docs/decisions/0020).
@@ -35,10 +35,10 @@ async def json_body(request: Request) -> dict[str, Any]:
 
     It is read once for each request: the gate judges the very object that the route gets.
     """
-    known: dict[str, Any] | None = getattr(request.state, "json_body", None)
-    if known is None:
-        known = request.state.json_body = _parse_object(await request.body())
-    return known
+    body: dict[str, Any] | None = getattr(request.state, "json_body", None)
+    if body is None:
+        body = request.state.json_body = _parse_object(await request.body())
+    return body
 
 
 def _parse_object(content: bytes) -> dict[str, Any]:
@@ -69,59 +69,59 @@ JsonBody = Annotated[dict[str, Any], Depends(json_body)]
 
 
 async def services_of(request: Request) -> Services:
-    """The services that server.container has put together."""
+    """Get the services that server.container has built."""
     return cast("Services", request.app.state.services)
 
 
 def caller_of(request: Request) -> Caller | None:
-    """Who is asking; None where access control is off."""
-    found: Caller | None = getattr(request.state, "caller", None)
-    return found
+    """Get the caller; None while access control is off."""
+    caller: Caller | None = getattr(request.state, "caller", None)
+    return caller
 
 
 async def visible_to(request: Request) -> Visibility:
-    """What the caller may see."""
+    """Get the filter that passes what the caller may see."""
     return Visibility.to(caller_of(request))
 
 
 async def commits(request: Request) -> None:
-    """Mark a request as a commit: see errors.refused."""
+    """Mark a request as a commit: see errors.answer_refusal."""
     request.state.commits = True
 
 
 async def catalog_name(catalog: Annotated[str, Path()]) -> CatalogName:
-    """The prefix of the path."""
+    """Parse the catalog from the prefix of the path."""
     return CatalogName(catalog)
 
 
 async def namespace_of(namespace: Annotated[str, Path()]) -> Namespace:
-    """The namespace of the path."""
+    """Parse the namespace of the path."""
     return decode_namespace(namespace)
 
 
 async def table_name(namespace: Annotated[str, Path()], table: Annotated[str, Path()]) -> TableName:
-    """The table of the path."""
+    """Parse the table of the path."""
     return TableName(decode_namespace(namespace), table)
 
 
 async def view_name(namespace: Annotated[str, Path()], view: Annotated[str, Path()]) -> TableName:
-    """The view of the path."""
+    """Parse the view of the path."""
     return TableName(decode_namespace(namespace), view)
 
 
 def lease_in(request: Request) -> Lease | None:
-    """The lease a job's request comes with."""
+    """Parse the lease header of a job's request."""
     lease = request.headers.get("x-firn-lease")
     return None if lease is None else Lease.parse(lease)
 
 
 async def lease_of(request: Request) -> Lease | None:
-    """The same, for routes."""
+    """Parse the lease header, as a dependency of routes."""
     return lease_in(request)
 
 
 async def engine_of(request: Request) -> str | None:
-    """What the client says it is: `Apache Iceberg 1.12.0`, without the commit it was built from."""
+    """Read the client's name and version, such as `Apache Iceberg 1.12.0`, without its build commit."""
     version = request.headers.get("x-client-version")
     return None if version is None else version.partition(" (")[0][:LONGEST_ENGINE]
 
@@ -137,7 +137,7 @@ EngineDep = Annotated[str | None, Depends(engine_of)]
 
 
 class PageParams(BaseModel):
-    """How much of a list is wanted; without a token everything is, as the specification says."""
+    """The requested page of a list; without a token the whole list, as the specification requires."""
 
     model_config = ConfigDict(extra="ignore")
     pageToken: str | None = None  # noqa: N815 (the specification's name)
@@ -145,19 +145,19 @@ class PageParams(BaseModel):
 
     @property
     def limit(self) -> int:
-        """How many entries a page holds."""
+        """The number of entries on the page; Invalid below 1."""
         if self.pageSize is not None and self.pageSize < 1:
             raise Invalid(f"pageSize must be at least 1, not {self.pageSize}")
         return min(self.pageSize or DEFAULT_PAGE, MAX_PAGE)
 
     @property
     def cursor(self) -> str | None:
-        """Where to go on; an empty token begins."""
+        """The cursor of the page; None for the first."""
         return self.pageToken or None
 
     @property
     def wants_all(self) -> bool:
-        """Whether the client does not know of pages."""
+        """Whether the client does not use pages."""
         return self.pageToken is None
 
 
@@ -166,7 +166,7 @@ PageDep = Annotated[PageParams, Query()]
 
 @dataclass(frozen=True, slots=True)
 class TableCall:
-    """A request about one table, read by a single dependency: each one takes longer than the query behind a load."""
+    """A request about one table, parsed by a single dependency, since each costs more than the query of a load."""
 
     request: Request
     services: Services
@@ -175,18 +175,18 @@ class TableCall:
 
     @classmethod
     def of(cls, request: Request) -> TableCall:
-        """Out of the path."""
+        """Parse the catalog and table of the path."""
         path = request.path_params
         name = TableName(decode_namespace(path["namespace"]), path["table"])
         return cls(request, request.app.state.services, CatalogName(path["catalog"]), name)
 
     def header(self, name: str) -> str | None:
-        """The header of this name in small letters; None without one."""
+        """Get a header by its lower-case name; None if it is missing."""
         return self.request.headers.get(name)
 
 
 async def table_call(request: Request) -> TableCall:
-    """For the routes that are asked most."""
+    """Parse a request about one table, for the most frequent routes."""
     return TableCall.of(request)
 
 
@@ -194,7 +194,7 @@ TableCallDep = Annotated[TableCall, Depends(table_call)]
 
 
 def json_response(value: object, status: int = 200) -> Response:
-    """Any value as JSON."""
+    """Build an answer with a JSON value."""
     return Response(orjson.dumps(value), status, media_type="application/json")
 
 
@@ -206,7 +206,7 @@ def loaded_response(
     config: Mapping[str, str] | None = None,
     more: Mapping[str, object] | None = None,
 ) -> Response:
-    """A LoadTableResult or LoadViewResult around metadata as it is stored, without decoding it."""
+    """Build a LoadTableResult or LoadViewResult around stored metadata, without decoding it."""
     location = b"" if metadata_location is None else b'"metadata-location":' + orjson.dumps(metadata_location) + b","
     headers = {} if etag is None else {"ETag": etag}
     rest = orjson.dumps({"config": config or {}, **(more or {})})
@@ -222,69 +222,69 @@ def listed_response(
     kinds: Collection[RelationKind],
     page: PageParams,
 ) -> Response:
-    """A page of a namespace's relations, or for a client that knows no pages all of them."""
+    """List a page of a namespace's relations, or all of them for a client without pages."""
 
     def listing(limit: int, cursor: str | None) -> Page[ListedRelation]:
         return visible.page(
             lambda size, start: services.views.list(catalog, namespace, kinds, limit=size, cursor=start),
-            lambda one: visible.sees(get_listed_securable(catalog, namespace, one)),
+            lambda relation: visible.sees(get_listed_securable(catalog, namespace, relation)),
             within=services.access.namespace(catalog, namespace) if visible.rights else Securable(catalog, namespace),
             limit=limit,
             cursor=cursor,
         )
 
-    limit = page.limit  # refused when it is none, wanted or not
-    found = listing(MAX_PAGE if page.wants_all else limit, page.cursor)
-    listed = list(found.items)
-    while page.wants_all and found.next_cursor is not None:
-        found = listing(MAX_PAGE, found.next_cursor)
-        listed.extend(found.items)
-    rest = orjson.dumps({"next-page-token": found.next_cursor})
+    limit = page.limit  # checked even if the client does not use pages
+    relations = listing(MAX_PAGE if page.wants_all else limit, page.cursor)
+    listed = list(relations.items)
+    while page.wants_all and relations.next_cursor is not None:
+        relations = listing(MAX_PAGE, relations.next_cursor)
+        listed.extend(relations.items)
+    rest = orjson.dumps({"next-page-token": relations.next_cursor})
     content = b'{"identifiers":[' + _identifiers(namespace, listed) + b"]," + rest[1:]
     return Response(content, media_type="application/json")
 
 
 def _identifiers(namespace: Namespace, listed: Sequence[ListedRelation]) -> bytes:
-    """Names with their namespace, spliced: thousands of dictionaries take longer than the query."""
+    """Encode names with their namespace by splicing, because thousands of dictionaries take longer than the query."""
     before = b'{"namespace":' + orjson.dumps(namespace) + b',"name":'
-    return b",".join([before + orjson.dumps(one.name) + b"}" for one in listed])
+    return b",".join([before + orjson.dumps(relation.name) + b"}" for relation in listed])
 
 
 def etag_of(*parts: str) -> str:
-    """A tag for what these parts determine."""
+    """Compute an entity tag from its parts."""
     return f'W/"{hashlib.sha256("|".join(parts).encode()).hexdigest()[:32]}"'
 
 
 def is_known(etag: str, if_none_match: str | None) -> bool:
-    """Whether the client has named this tag, alone or among others (RFC 9110, section 13.1.2)."""
-    return if_none_match is not None and etag in (one.strip() for one in if_none_match.split(","))
+    """Whether the client's If-None-Match has this tag (RFC 9110, section 13.1.2)."""
+    return if_none_match is not None and etag in (tag.strip() for tag in if_none_match.split(","))
 
 
 def not_modified(etag: str) -> Response:
-    """What a client that has it already is answered."""
+    """Build the answer to a client that has the current version."""
     return Response(status_code=304, headers={"ETag": etag})
 
 
-def name_of(value: object, where: str) -> TableName:
-    """A name out of a body; Invalid when it has another shape."""
+def name_of(value: object, field: str) -> TableName:
+    """Parse a name from a body; Invalid when it has another shape."""
     if (
         not isinstance(value, dict)
         or not isinstance(value.get("namespace"), list)
         or not isinstance(value.get("name"), str)
     ):
-        raise Invalid(f"{where}: expected an object with namespace and name")
-    return TableName(namespace_in(value["namespace"], where), value["name"])
+        raise Invalid(f"{field}: expected an object with namespace and name")
+    return TableName(namespace_in(value["namespace"], field), value["name"])
 
 
-def namespace_in(value: object, where: str) -> Namespace:
-    """A namespace out of a body; Invalid when it is no list of strings."""
+def namespace_in(value: object, field: str) -> Namespace:
+    """Parse a namespace from a body; Invalid when it is not a list of strings."""
     if not isinstance(value, list) or not value or not all(isinstance(part, str) for part in value):
-        raise Invalid(f"{where}: expected a list of strings")
+        raise Invalid(f"{field}: expected a list of strings")
     return tuple(value)
 
 
 def objects_in(body: dict[str, Any], key: str) -> Sequence[dict[str, Any]]:
-    """A list of objects out of a body; empty when it is missing or null, Invalid when it is something else."""
+    """Read a list of objects from a body; empty when missing or null, Invalid for another type."""
     value = body.get(key)
     value = [] if value is None else value
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
@@ -293,7 +293,7 @@ def objects_in(body: dict[str, Any], key: str) -> Sequence[dict[str, Any]]:
 
 
 def text_in(body: dict[str, Any], key: str) -> str:
-    """A string out of a body; Invalid when it is missing or something else."""
+    """Read a string from a body; Invalid when missing or of another type."""
     value = body.get(key)
     if not isinstance(value, str) or not value:
         raise Invalid(f"{key}: expected a string")
@@ -301,12 +301,12 @@ def text_in(body: dict[str, Any], key: str) -> str:
 
 
 def optional_text_in(body: dict[str, Any], key: str) -> str | None:
-    """A string out of a body; None when it is missing, Invalid when it is something else."""
+    """Read a string from a body; None when missing, Invalid for another type."""
     return None if body.get(key) is None else text_in(body, key)
 
 
 def flag_in(body: dict[str, Any], key: str) -> bool:
-    """A boolean out of a body; False when it is missing or null, Invalid when it is something else."""
+    """Read a boolean from a body; False when missing or null, Invalid for another type."""
     value = body.get(key)
     if value is None:
         return False
@@ -316,7 +316,7 @@ def flag_in(body: dict[str, Any], key: str) -> bool:
 
 
 def texts_in(body: dict[str, Any], key: str) -> Sequence[str]:
-    """A list of strings out of a body; empty when it is missing, Invalid when it is something else."""
+    """Read a list of strings from a body; empty when missing, Invalid for another type."""
     value = body.get(key) or []
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise Invalid(f"{key}: expected a list of strings")
@@ -324,7 +324,7 @@ def texts_in(body: dict[str, Any], key: str) -> Sequence[str]:
 
 
 def object_in(body: dict[str, Any], key: str) -> dict[str, Any]:
-    """An object out of a body; Invalid when it is missing or something else."""
+    """Read an object from a body; Invalid when missing or of another type."""
     value = body.get(key)
     if not isinstance(value, dict):
         raise Invalid(f"{key}: expected an object")
@@ -332,7 +332,7 @@ def object_in(body: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def strings_in(body: dict[str, Any], key: str) -> dict[str, str]:
-    """A map of strings out of a body; empty when it is missing, Invalid when it is something else."""
+    """Read a map of strings from a body; empty when missing, Invalid for another type."""
     value = body.get(key) or {}
     if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
         raise Invalid(f"{key}: expected an object of strings")

@@ -1,4 +1,4 @@
-"""Server-side scan planning: a scan is planned, its tasks are fetched or given up."""
+"""Server-side scan planning: clients plan a scan, and fetch its tasks or cancel it."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ router = APIRouter(prefix="/{catalog}/namespaces/{namespace}/tables/{table}")
 
 @router.post("/plan")
 def plan_scan(services: ServicesDep, catalog: CatalogDep, name: TableDep, body: JsonBody) -> Response:
-    """Plan a scan: a small one is answered whole, a large one by the tasks to fetch. Asking again plans it again."""
+    """Plan a scan. A small scan's answer has all files, a large one's the tasks to fetch. Each request plans again."""
     planned = services.scans.plan(catalog, name, body)
-    return json_response({"plan-id": planned.plan_id, **_completed(planned)})
+    return json_response({"plan-id": planned.plan_id, **_build_completed(planned)})
 
 
 @router.get("/plan/{plan_id}")
 def planning_result(services: ServicesDep, catalog: CatalogDep, name: TableDep, plan_id: str) -> Response:
-    """A plan whose tasks can be fetched, or that it was cancelled."""
+    """Get the tasks of a plan, or its cancellation."""
     planned = services.scans.result(catalog, name, plan_id)
-    return json_response({"status": "cancelled"} if planned is None else _completed(planned))
+    return json_response({"status": "cancelled"} if planned is None else _build_completed(planned))
 
 
 @router.delete("/plan/{plan_id}", status_code=204)
 def cancel_planning(services: ServicesDep, catalog: CatalogDep, name: TableDep, plan_id: str) -> None:
-    """Give up a plan."""
+    """Cancel a plan."""
     services.scans.cancel(catalog, name, plan_id)
 
 
 @router.post("/tasks")
 def fetch_scan_tasks(services: ServicesDep, catalog: CatalogDep, name: TableDep, body: JsonBody) -> Response:
-    """The files of one task of a plan."""
-    return json_response(_files(services.scans.fetch(catalog, name, text_in(body, "plan-task"))))
+    """List the files of one task of a plan."""
+    return json_response(_encode_files(services.scans.fetch(catalog, name, text_in(body, "plan-task"))))
 
 
-def _completed(planned: Planned) -> dict[str, Any]:
-    tasks = {"plan-tasks": list(planned.tasks)} if planned.tasks else _files(planned.files)
+def _build_completed(planned: Planned) -> dict[str, Any]:
+    tasks = {"plan-tasks": list(planned.tasks)} if planned.tasks else _encode_files(planned.files)
     return {"status": "completed", **tasks}
 
 
-def _files(files: Sequence[FileTask]) -> dict[str, Any]:
-    """Files and the deletes that they refer to, each of these once."""
+def _encode_files(files: Sequence[FileTask]) -> dict[str, Any]:
+    """Encode files, and each of their delete files once."""
     numbers: dict[DeleteFile, int] = {}
-    residuals: dict[int, Any] = {}  # files of one partition share theirs
+    residuals: dict[int, Any] = {}  # files of one partition share their residual
     tasks = []
     for file in files:
         key = id(file.residual)
@@ -58,6 +58,6 @@ def _files(files: Sequence[FileTask]) -> dict[str, Any]:
             residuals[key] = to_json(file.residual)
         task: dict[str, Any] = {"data-file": file.content, "residual-filter": residuals[key]}
         if file.deletes:
-            task["delete-file-references"] = [numbers.setdefault(one, len(numbers)) for one in file.deletes]
+            task["delete-file-references"] = [numbers.setdefault(delete, len(numbers)) for delete in file.deletes]
         tasks.append(task)
-    return {"delete-files": [one.content for one in numbers], "file-scan-tasks": tasks}
+    return {"delete-files": [delete.content for delete in numbers], "file-scan-tasks": tasks}

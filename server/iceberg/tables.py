@@ -18,7 +18,7 @@ from catalog.names import CatalogName, TableName
 from catalog.scan.mode import build_planning_config
 from catalog.tables.relation import RelationKind
 from firn.protocol.names import join_name
-from server.iceberg.clients import config_told
+from server.iceberg.clients import filter_config
 from server.iceberg.compression import Compressed, accepts_gzip
 from server.iceberg.credentials import (
     Delegation,
@@ -33,7 +33,7 @@ from server.iceberg.idempotency import (
     IdempotentRequest,
     IdempotentWithBodyDep,
     StoredResult,
-    done,
+    answer_empty,
     idempotent_request,
     no_content,
 )
@@ -79,7 +79,7 @@ TABLE_KINDS = (RelationKind.TABLE, RelationKind.BASE, RelationKind.CHANGE)
 def list_tables(
     services: ServicesDep, visible: VisibilityDep, catalog: CatalogDep, namespace: NamespaceDep, page: PageDep
 ) -> Response:
-    """The tables of a namespace; a keyed table is listed among the views."""
+    """List the tables of a namespace; keyed tables are among the views."""
     return listed_response(services, visible, catalog, namespace, TABLE_KINDS, page)
 
 
@@ -92,7 +92,7 @@ def create_table(
     delegation: DelegationDep,
     idempotent: IdempotentWithBodyDep,
 ) -> Response:
-    """Create or stage a table; the property firn.primary-key makes it a keyed one."""
+    """Create or stage a table; the property firn.primary-key makes it a keyed table."""
     definition = TableDefinition(
         name=TableName(namespace, text_in(body, "name")),
         schema=object_in(body, "schema"),
@@ -113,9 +113,9 @@ def create_table(
 
     def create() -> Response:
         if spec is None:
-            created = services.tables.create(catalog, definition, idempotency=idempotent.asked)
+            created = services.tables.create(catalog, definition, idempotency=idempotent.idempotency)
             return _made(catalog, name, created, delegation)
-        services.keyed.create(catalog, definition, spec, idempotency=idempotent.asked)
+        services.keyed.create(catalog, definition, spec, idempotency=idempotent.idempotency)
         with raise_unknown_after_commit():
             created = services.tables.load(catalog, name)
         return _made(catalog, name, created, delegation)
@@ -135,7 +135,7 @@ def _staged(services: Services, catalog: CatalogName, definition: TableDefinitio
 
 @router.get("/namespaces/{namespace}/tables/{table}")
 def load_table(call: TableCallDep) -> Response:
-    """A table's metadata, whole or with the snapshots that refs name; 304 when the client has it already."""
+    """Load a table's metadata, with all snapshots or those of refs; 304 when the client has it already."""
     catalog, name, snapshots = call.catalog, call.name, call.request.query_params.get("snapshots", "all")
     if snapshots not in ("all", "refs"):
         raise Invalid(f"snapshots={snapshots}: expected all or refs")
@@ -145,12 +145,12 @@ def load_table(call: TableCallDep) -> Response:
     if is_known(etag, call.header("if-none-match")):
         return not_modified(etag)
     answer = loaded_with_access(catalog, name, loaded, granted, snapshots=snapshots)
-    keeps = granted is None  # what it compresses, it keeps
+    keeps = granted is None  # the compressor caches its answers
     return _compressed.of(answer) if keeps and accepts_gzip(call.request) else answer
 
 
 def load_any(services: Services, catalog: CatalogName, name: TableName, *, refs_only: bool = False) -> Loaded:
-    """A stored or pinned table; that one has a single snapshot, which main holds."""
+    """Load a stored table, or a pinned one, which has only the snapshot of main."""
     pinned = services.keyed.pinned_table(catalog, name)
     if pinned is not None:
         location, metadata = pinned
@@ -164,7 +164,7 @@ def load_any(services: Services, catalog: CatalogName, name: TableName, *, refs_
 
 @router.head("/namespaces/{namespace}/tables/{table}", status_code=204)
 def table_exists(call: TableCallDep) -> Response:
-    """204 or 404."""
+    """Check that a table exists: 204 or 404."""
     if call.services.keyed.pinned_table(call.catalog, call.name) is None:
         call.services.tables.check_exists(call.catalog, call.name)
     return no_content()
@@ -172,7 +172,7 @@ def table_exists(call: TableCallDep) -> Response:
 
 @dataclass(frozen=True, slots=True)
 class CommitCall:
-    """A request to commit, read by a single dependency; see TableCall."""
+    """A request to commit, parsed by a single dependency; see TableCall."""
 
     table: TableCall
     body: dict[str, Any]
@@ -182,7 +182,7 @@ class CommitCall:
 
 
 async def commit_call(request: Request) -> CommitCall:
-    """A malformed one is refused as every commit is: the mark comes first."""
+    """Parse a request to commit; marked as a commit first, so that a malformed one is refused like any commit."""
     await commits(request)
     body = await json_body(request)
     table = TableCall.of(request)
@@ -191,7 +191,7 @@ async def commit_call(request: Request) -> CommitCall:
 
 @router.post("/namespaces/{namespace}/tables/{table}")
 def commit_table(call: Annotated[CommitCall, Depends(commit_call)]) -> Response:
-    """Commit to one table, or end a create transaction."""
+    """Commit to one table, or complete a create transaction."""
     services, catalog, name, idempotent = call.table.services, call.table.catalog, call.table.name, call.idempotent
     change = _change(name, call.body)
 
@@ -203,12 +203,12 @@ def commit_table(call: Annotated[CommitCall, Depends(commit_call)]) -> Response:
             made = services.tables.create_by_commit(
                 catalog,
                 change,
-                idempotency=idempotent.asked,
+                idempotency=idempotent.idempotency,
                 may_read=lambda: services.access.may_read(caller, catalog, name),
             )
             return _loaded(name, replace(made, config={}))
         request = CommitRequest(
-            catalog=catalog, changes=[change], lease=call.lease, engine=call.engine, idempotency=idempotent.asked
+            catalog=catalog, changes=[change], lease=call.lease, engine=call.engine, idempotency=idempotent.idempotency
         )
         return _as_remembered(services, name)([services.committer.commit(request)[0].metadata_location])
 
@@ -216,7 +216,7 @@ def commit_table(call: Annotated[CommitCall, Depends(commit_call)]) -> Response:
 
 
 def _pinned_refusal(name: TableName) -> Invalid:
-    """For SQL that writes to a keyed table by its own name: the engine has resolved the name to a pinned table.
+    """Refuse SQL that writes to a keyed table by its own name, which the engine resolves to a pinned table.
 
     Not a CommitFailedException, which engines answer with retries.
     """
@@ -238,11 +238,15 @@ def commit_transaction(
     idempotent: IdempotentWithBodyDep,
 ) -> Response:
     """Commit to several tables, all or none."""
-    changes = [_change(name_of(one.get("identifier"), "identifier"), one) for one in objects_in(body, "table-changes")]
+    changes = [
+        _change(name_of(change.get("identifier"), "identifier"), change) for change in objects_in(body, "table-changes")
+    ]
     if not changes:
         raise Invalid("table-changes: expected at least one")
-    request = CommitRequest(catalog=catalog, changes=changes, lease=lease, engine=engine, idempotency=idempotent.asked)
-    return idempotent.run(done(lambda: services.committer.commit(request)))
+    request = CommitRequest(
+        catalog=catalog, changes=changes, lease=lease, engine=engine, idempotency=idempotent.idempotency
+    )
+    return idempotent.run(answer_empty(lambda: services.committer.commit(request)))
 
 
 def _change(name: TableName, body: dict[str, Any]) -> TableCommit:
@@ -259,24 +263,26 @@ def drop_table(
     *,
     purge_requested: Annotated[bool, Query(alias="purgeRequested")] = False,
 ) -> Response:
-    """Drop a table; with `purgeRequested` its files are deleted once the catalog keeps it no longer."""
+    """Drop a table; with `purgeRequested` the server deletes its files when its retention ends."""
     return idempotent.run(
-        done(lambda: services.tables.drop(catalog, name, purge=purge_requested, idempotency=idempotent.asked)),
+        answer_empty(
+            lambda: services.tables.drop(catalog, name, purge=purge_requested, idempotency=idempotent.idempotency)
+        ),
     )
 
 
 @router.post("/namespaces/{namespace}/tables/{table}/unregister")
 def unregister_table(services: ServicesDep, catalog: CatalogDep, name: TableDep, idempotent: IdempotentDep) -> Response:
-    """Forget a table, so that another catalog can take it over."""
+    """Unregister a table, so that another catalog can take it over."""
     return idempotent.run(
-        lambda: _loaded(name, services.tables.unregister(catalog, name, idempotency=idempotent.asked)),
+        lambda: _loaded(name, services.tables.unregister(catalog, name, idempotency=idempotent.idempotency)),
         _as_remembered(services, name, RelationKind.TABLE),
     )
 
 
 @router.post("/namespaces/{namespace}/tables/{table}/metrics", status_code=204)
 def report_metrics(services: ServicesDep, catalog: CatalogDep, name: TableDep, body: JsonBody) -> None:
-    """Take a scan or commit report."""
+    """Store a scan or commit report."""
     services.reports.take(catalog, name, body)
 
 
@@ -289,12 +295,14 @@ def register_table(
     delegation: DelegationDep,
     idempotent: IdempotentWithBodyDep,
 ) -> Response:
-    """Take over a table by its metadata file."""
+    """Register a table by its metadata file."""
     name = TableName(namespace, text_in(body, "name"))
     location, overwrite = text_in(body, "metadata-location"), flag_in(body, "overwrite")
 
     def register() -> Response:
-        made = services.tables.register(catalog, name, location, overwrite=overwrite, idempotency=idempotent.asked)
+        made = services.tables.register(
+            catalog, name, location, overwrite=overwrite, idempotency=idempotent.idempotency
+        )
         return _made(catalog, name, made, delegation)
 
     again = _as_remembered(services, name, RelationKind.TABLE, lambda made: _made(catalog, name, made, delegation))
@@ -305,20 +313,22 @@ def register_table(
 def rename_table(
     services: ServicesDep, catalog: CatalogDep, body: JsonBody, idempotent: IdempotentWithBodyDep
 ) -> Response:
-    """Give a table another name."""
+    """Rename a table."""
     source, to = name_of(body.get("source"), "source"), name_of(body.get("destination"), "destination")
-    return idempotent.run(done(lambda: services.tables.rename(catalog, source, to, idempotency=idempotent.asked)))
+    return idempotent.run(
+        answer_empty(lambda: services.tables.rename(catalog, source, to, idempotency=idempotent.idempotency))
+    )
 
 
 def _made(catalog: CatalogName, name: TableName, made: Loaded, delegation: Delegation) -> Response:
-    """A table that is there now, whatever becomes of the access to it."""
+    """Answer with a created table, even if granting access to its files fails."""
     with raise_unknown_after_commit():
         return loaded_with_access(catalog, name, made, delegation.to(catalog, name))
 
 
 def _loaded(name: TableName, loaded: Loaded) -> Response:
     etag = tag_of(name, loaded, None, "all")
-    return loaded_response(loaded.metadata_location, loaded.text, etag=etag, config=config_told(loaded.config))
+    return loaded_response(loaded.metadata_location, loaded.text, etag=etag, config=filter_config(loaded.config))
 
 
 def _as_remembered(
@@ -327,7 +337,7 @@ def _as_remembered(
     kind: RelationKind | None = None,
     answer: Callable[[Loaded], Response] | None = None,
 ) -> Callable[[StoredResult], Response]:
-    """The table as a request has left it: what it is answered, the first time and each time after.
+    """Load the table after a request, for its first answer and each repeated one.
 
     Without a kind it says nothing of the table's configuration: clients take that from loads, not from commits.
     """

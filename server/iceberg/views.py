@@ -15,7 +15,7 @@ from catalog.iceberg.updates import parse_updates
 from catalog.keyed.spec import BASE
 from catalog.names import CatalogName, TableName
 from catalog.tables.relation import RelationKind
-from server.iceberg.idempotency import IdempotentDep, IdempotentWithBodyDep, StoredResult, done
+from server.iceberg.idempotency import IdempotentDep, IdempotentWithBodyDep, StoredResult, answer_empty
 from server.iceberg.requests import (
     CatalogDep,
     EngineDep,
@@ -52,7 +52,7 @@ _PROPERTY_UPDATES = frozenset({"set-properties", "remove-properties"})
 def list_views(
     services: ServicesDep, visible: VisibilityDep, catalog: CatalogDep, namespace: NamespaceDep, page: PageDep
 ) -> Response:
-    """The views of a namespace, keyed tables among them."""
+    """List the views of a namespace, including keyed tables."""
     return listed_response(services, visible, catalog, namespace, VIEW_KINDS, page)
 
 
@@ -73,7 +73,9 @@ def create_view(
         properties=strings_in(body, "properties"),
     )
     return idempotent.run(
-        lambda: _stored(definition.name, services.views.create(catalog, definition, idempotency=idempotent.asked)),
+        lambda: _stored(
+            definition.name, services.views.create(catalog, definition, idempotency=idempotent.idempotency)
+        ),
         _as_remembered(services, definition.name),
     )
 
@@ -86,10 +88,10 @@ def register_view(
     body: JsonBody,
     idempotent: IdempotentWithBodyDep,
 ) -> Response:
-    """Take over a view by its metadata file."""
+    """Register a view by its metadata file."""
     name, location = TableName(namespace, text_in(body, "name")), text_in(body, "metadata-location")
     return idempotent.run(
-        lambda: _stored(name, services.views.register(catalog, name, location, idempotency=idempotent.asked)),
+        lambda: _stored(name, services.views.register(catalog, name, location, idempotency=idempotent.idempotency)),
         _as_remembered(services, name),
     )
 
@@ -101,7 +103,7 @@ def load_view(
     name: ViewDep,
     if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
-    """A stored view, or a keyed table as a view over its stores as they are at this moment; 304 when it is known."""
+    """Load a stored view, or a keyed table as a view over its current stores; 304 when the client has it already."""
     if is_keyed(services, catalog, name):
         answer = _generated(services, catalog, name)
     else:
@@ -116,7 +118,7 @@ def _stored(name: TableName, loaded: Loaded) -> Response:
 
 
 def _as_remembered(services: Services, name: TableName) -> Callable[[StoredResult], Response]:
-    """The view as a request has left it."""
+    """Load the view after a request."""
 
     def loaded(locations: StoredResult) -> Response:
         with raise_unknown_after_commit():
@@ -133,7 +135,7 @@ def _generated(services: Services, catalog: CatalogName, name: TableName) -> Res
 
 
 def is_keyed(services: Services, catalog: CatalogName, name: TableName) -> bool:
-    """Whether the name is a keyed table's."""
+    """Whether the name belongs to a keyed table."""
     with services.database.reading() as uow:
         relation = uow.relations.find(catalog, name)
     return relation is not None and relation.kind is RelationKind.KEYED
@@ -141,7 +143,7 @@ def is_keyed(services: Services, catalog: CatalogName, name: TableName) -> bool:
 
 @router.head("/namespaces/{namespace}/views/{view}", status_code=204)
 def view_exists(services: ServicesDep, catalog: CatalogDep, name: ViewDep) -> None:
-    """204 or 404."""
+    """Check that a view exists: 204 or 404."""
     with services.database.reading() as uow:
         relation = uow.relations.find(catalog, name)
     if relation is None or relation.kind not in VIEW_KINDS:
@@ -157,11 +159,11 @@ def commit_view(
     engine: EngineDep,
     idempotent: IdempotentWithBodyDep,
 ) -> Response:
-    """Replace or alter a stored view; of a keyed table, change the properties."""
+    """Replace or alter a stored view, or change the properties of a keyed table."""
     updates, requirements = parse_updates(objects_in(body, "updates")), objects_in(body, "requirements")
     if is_keyed(services, catalog, name):
         base = TableCommit(name=TableName(name.as_namespace, BASE), updates=_property_updates(name, updates))
-        request = CommitRequest(catalog=catalog, changes=[base], engine=engine, idempotency=idempotent.asked)
+        request = CommitRequest(catalog=catalog, changes=[base], engine=engine, idempotency=idempotent.idempotency)
 
         def commit() -> Response:
             services.committer.commit(request)
@@ -174,13 +176,13 @@ def commit_view(
         return idempotent.run(commit, as_it_is)
     change = TableCommit(name=name, requirements=requirements, updates=updates)
     return idempotent.run(
-        lambda: _stored(name, services.views.commit(catalog, change, idempotency=idempotent.asked)),
+        lambda: _stored(name, services.views.commit(catalog, change, idempotency=idempotent.idempotency)),
         _as_remembered(services, name),
     )
 
 
 def _property_updates(name: TableName, updates: Sequence[Json]) -> Sequence[Json]:
-    """The updates, if they are all that a keyed table's view takes."""
+    """Check that a keyed table's view supports all updates; CommitRefused."""
     if any(update["action"] not in _PROPERTY_UPDATES for update in updates):
         raise CommitRefused(
             f"{name} is a keyed table: its view is generated and cannot be replaced",
@@ -193,14 +195,14 @@ def _property_updates(name: TableName, updates: Sequence[Json]) -> Sequence[Json
 def drop_view(services: ServicesDep, catalog: CatalogDep, name: ViewDep, idempotent: IdempotentDep) -> Response:
     """Drop a view, or a keyed table with both its stores."""
     drop = services.keyed.drop if is_keyed(services, catalog, name) else services.views.drop
-    return idempotent.run(done(lambda: drop(catalog, name, idempotency=idempotent.asked)))
+    return idempotent.run(answer_empty(lambda: drop(catalog, name, idempotency=idempotent.idempotency)))
 
 
 @router.post("/views/rename", status_code=204)
 def rename_view(
     services: ServicesDep, catalog: CatalogDep, body: JsonBody, idempotent: IdempotentWithBodyDep
 ) -> Response:
-    """Give a view or a keyed table another name."""
+    """Rename a view or a keyed table."""
     source, to = name_of(body.get("source"), "source"), name_of(body.get("destination"), "destination")
     rename = services.keyed.rename if is_keyed(services, catalog, source) else services.views.rename
-    return idempotent.run(done(lambda: rename(catalog, source, to, idempotency=idempotent.asked)))
+    return idempotent.run(answer_empty(lambda: rename(catalog, source, to, idempotency=idempotent.idempotency)))

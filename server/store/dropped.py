@@ -21,10 +21,11 @@ from firn.protocol.names import join_name
 from server.store import cursor as cursors
 from server.store.file_layouts import SqlFileLayouts
 from server.store.hive import SqlBaselines
+from server.store.hive_rows import HiveLinkRow
 from server.store.job_rows import JobRow
 from server.store.overlaps import find_overlaps, load_stored_relation
 from server.store.relations import SqlKeyedTables, to_relation, to_values
-from server.store.rows import DroppedRelationRow, DroppedRow, HiveLinkRow, RelationRow, TableStatsRow, TableStatusRow
+from server.store.rows import DroppedRelationRow, DroppedRow, RelationRow, TableStatsRow, TableStatusRow
 from server.store.session import ReadSession
 
 _PLAIN = ("id", "catalog", "kind", "state", "dropped_at", "keep_until", "purge", "parent_id", "error")

@@ -22,15 +22,9 @@ from catalog.ports.page import Page
 from firn.protocol.operations import OperationKind, OperationStatus
 from server.store import cursor as cursors
 from server.store.catalogs import starts_with
+from server.store.hive_rows import HiveEventRow, HiveLinkRow, HiveTableRow, PartitionBaselineRow, StagedBaselinesRow
 from server.store.job_rows import OperationRow
-from server.store.rows import (
-    HiveEventRow,
-    HiveLinkRow,
-    HiveTableRow,
-    PartitionBaselineRow,
-    RelationRow,
-    StagedBaselinesRow,
-)
+from server.store.rows import RelationRow
 from server.store.session import ReadSession
 
 EVENTS_KEPT = 2_000

@@ -18,8 +18,8 @@ from catalog.ports.page import Page
 from catalog.ports.work import JobFilter
 from firn.protocol.orphans import BatchState
 from server.store import cursor as cursors
+from server.store.hive_rows import StagedBaselinesRow
 from server.store.job_rows import JobCommitRow, JobLogRow, JobRow, OrphanBatchRow
-from server.store.rows import StagedBaselinesRow
 from server.store.session import ReadSession
 from server.store.upsert import insert_unless_taken
 

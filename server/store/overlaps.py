@@ -16,16 +16,9 @@ from catalog.tables.relation import Relation
 from firn.protocol.dropped import DroppedState
 from firn.protocol.locations import list_spellings, overlaps
 from server.store.catalogs import starts_with
+from server.store.hive_rows import HiveTableRow, PartitionBaselineRow
 from server.store.relations import to_relation
-from server.store.rows import (
-    CatalogRow,
-    DroppedRelationRow,
-    DroppedRow,
-    HiveTableRow,
-    PartitionBaselineRow,
-    RelationRow,
-    UtcDateTime,
-)
+from server.store.rows import CatalogRow, DroppedRelationRow, DroppedRow, RelationRow, UtcDateTime
 from server.store.session import ReadSession
 
 _COLUMNS = RelationRow.__table__.columns

@@ -17,7 +17,7 @@ import pytest
 from catalog.iceberg.json import Json
 from catalog.ports.store import Database
 from server.iceberg.config import ENDPOINTS
-from server.iceberg.idempotency import fingerprint
+from server.iceberg.idempotency import compute_fingerprint
 from server.service.commit.idempotency import Idempotency, settle
 from tests.factories import LAKE
 from tests.server.faults import Killed
@@ -262,7 +262,7 @@ class Sender:
     @property
     def fingerprint(self) -> str:
         body = b"" if self.content is None else orjson.dumps(orjson.loads(self.content), option=orjson.OPT_SORT_KEYS)
-        return fingerprint(self.mutation.method, self.mutation.path.encode(), body)
+        return compute_fingerprint(self.mutation.method, self.mutation.path.encode(), body)
 
     def send(self, lake: Lake | None = None) -> httpx.Response:
         return (lake or self.lake).client.request(
