@@ -34,20 +34,20 @@ log = logging.getLogger(__name__)
 
 
 class CannotStart(Exception):
-    """Why this server does not start, and what to do."""
+    """The reason why the server cannot start, and what to do."""
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run until told to stop; the exit code."""
-    given = _arguments(argv)
+    """Run the server until a signal; returns the exit code."""
+    arguments = _arguments(argv)
     try:
-        settings = _settings(given)
+        settings = _settings(arguments)
     except CannotStart as error:
         print(f"firn: {error}", file=sys.stderr)
         return WRONG_USAGE
     logs.configure(settings.log_level)
     try:
-        return _token(settings, given) if _wants_token(given) else _serve(settings)
+        return _print_token(settings, arguments) if _needs_token(arguments) else _serve(settings)
     except CannotStart as error:
         print(f"firn: {error}", file=sys.stderr)
         return WRONG_USAGE
@@ -84,58 +84,60 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def _settings(given: argparse.Namespace) -> Settings:
-    if given.config is not None and not given.config.is_file():
-        raise CannotStart(f"there is no settings file {given.config}")
+def _settings(arguments: argparse.Namespace) -> Settings:
+    if arguments.config is not None and not arguments.config.is_file():
+        raise CannotStart(f"the settings file {arguments.config} does not exist")
     named = ("data_dir", "port", "workers", "metastore", "database_url")
-    flags = {name: getattr(given, name) for name in named}
+    flags = {name: getattr(arguments, name) for name in named}
     try:
-        return load_settings(given.config, **flags)
+        return load_settings(arguments.config, **flags)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise CannotStart(f"the settings file {given.config} cannot be read: {error}") from error
+        raise CannotStart(f"the settings file {arguments.config} cannot be read: {error}") from error
     except ValidationError as error:
-        lines = (f"{'.'.join(map(str, one['loc']))}: {_why(one)}" for one in error.errors())
+        lines = (f"{'.'.join(map(str, problem['loc']))}: {_explain(problem)}" for problem in error.errors())
         raise CannotStart("these settings do not fit: " + "; ".join(lines)) from error
 
 
-def _why(problem: ErrorDetails) -> str:
+def _explain(problem: ErrorDetails) -> str:
     if problem["type"] == "extra_forbidden":
         return "there is no such setting, docs/settings.md lists them"
     return problem["msg"].removeprefix("Value error, ")
 
 
-def _wants_token(given: argparse.Namespace) -> bool:
-    return bool(given.first_admin_token or given.reset_admin_token or given.token_for)
+def _needs_token(arguments: argparse.Namespace) -> bool:
+    return bool(arguments.first_admin_token or arguments.reset_admin_token or arguments.token_for)
 
 
-def _token(settings: Settings, given: argparse.Namespace) -> int:
-    """Print a token, and nothing else; a running server takes it at once."""
+def _print_token(settings: Settings, arguments: argparse.Namespace) -> int:
+    """Print only a new token, which a running server accepts at once."""
     directory = build_access(settings.access, open_database(settings)).principals
-    if given.first_admin_token:
+    if arguments.first_admin_token:
         secret = directory.create_first_admin()
-    elif given.reset_admin_token:
+    elif arguments.reset_admin_token:
         secret = directory.create_admin_token()
     else:
-        secret = directory.create_service_token(given.token_for, None if given.role is None else RoleName(given.role))
+        secret = directory.create_service_token(
+            arguments.token_for, None if arguments.role is None else RoleName(arguments.role)
+        )
     if secret is not None:
         print(secret.text)
     return 0
 
 
 def _serve(settings: Settings) -> int:
-    taken = _listen(settings)
-    settings = settings.model_copy(update={"port": taken.getsockname()[1]})  # 0 is no address for others
+    listener = _listen(settings)
+    settings = settings.model_copy(update={"port": listener.getsockname()[1]})  # clients cannot use port 0
     lock = _lock_data_dir(settings)
     services = build_services(settings, open_database(settings))
     ensure_default_catalog(services, settings)
     services.planner_loop.plan_unassessed()
     first_admin = services.access.principals.create_first_admin() if settings.access.enabled else None
-    host, number = taken.getsockname()[:2]
+    host, number = listener.getsockname()[:2]
     announcement = f"Firn {VERSION} answers at http://{host}:{number} (data in {settings.data_dir.absolute()})"
     if first_admin is not None:
         announcement = f"The first administrator's token, shown this once: {first_admin.text}\n{announcement}"
     if settings.workers > 1:
-        serve_with_workers(settings, taken, announcement)
+        serve_with_workers(settings, listener, announcement)
     else:
         background = build_background(settings, services)
         app = create_app(settings, services, background, lambda: print(announcement, flush=True))
@@ -148,7 +150,7 @@ def _serve(settings: Settings) -> int:
             http=TimedProtocol,
             ws="none",
         )
-        uvicorn.Server(config).run(sockets=[taken])
+        uvicorn.Server(config).run(sockets=[listener])
     lock.close()
     return 0
 
@@ -197,7 +199,7 @@ def _lock_data_dir(settings: Settings) -> IO[str]:
 
 
 def _warn_of_others(data_dir: Path) -> None:
-    """Not mended: somebody may have opened it to engines that run as other users and read a warehouse in it."""
+    """Warn instead of a change: engines that run as other users may read a warehouse in this directory."""
     mode = stat.S_IMODE(data_dir.stat().st_mode)
     if mode & 0o077:
         log.warning(

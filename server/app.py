@@ -1,4 +1,4 @@
-"""The ASGI application: routes, gates and middleware around the services."""
+"""The ASGI application: routes, access control and middleware around the services."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ _API = (
     api_audit,
 )
 _ICEBERG = (
-    iceberg_tables,  # these three first: they are asked for most, and tried in order
+    iceberg_tables,  # the router tries routes in order, so these three come first as the most frequent ones
     iceberg_credentials,
     iceberg_remote_signing,
     iceberg_scans,
@@ -154,7 +154,7 @@ def create_app(
 
 
 def create_site(services: Services, lifespan: Lifespan[FastAPI]) -> FastAPI:
-    """What is beside the APIs: probes and metrics, and the console."""
+    """Create the application beside the APIs: probes, metrics and the console."""
     app = FastAPI(title="Firn", version=VERSION, lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     app.include_router(probes.router, dependencies=_gates(services, route_rules.SERVER, ""))
     app.add_exception_handler(CatalogError, api_errors.answer_refusal)
@@ -164,14 +164,14 @@ def create_site(services: Services, lifespan: Lifespan[FastAPI]) -> FastAPI:
 
 
 def _spare_the_collector() -> None:
-    """Garbage is looked for among what is new, and less often: thousands of rows of a list are no sign of any."""
+    """Make garbage collection less frequent, because thousands of rows of a list contain no garbage."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
 
 
 def _gates(services: Services | None, needed: route_rules.Rules, prefix: str) -> list[Any]:
-    """What every route depends on where access control is on; nothing where it is off."""
+    """Build the dependencies of every route: the gate if access control is on, else none."""
     return [Depends(create_gate(needed, prefix))] if _guarded(services) else []
 
 
@@ -191,7 +191,7 @@ def _api_routes(*, guarded: bool) -> list[BaseRoute]:
 
 @cache
 def _iceberg_routes(*, guarded: bool) -> list[BaseRoute]:
-    """The same for the Iceberg REST catalog."""
+    """Get the shared routes of the Iceberg REST catalog."""
     return _routes_of(
         _ICEBERG, [Depends(create_gate(route_rules.ICEBERG, "/iceberg/v1", body_value))] if guarded else []
     )
@@ -205,11 +205,11 @@ def _routes_of(modules: tuple[Any, ...], gates: list[Any]) -> list[BaseRoute]:
 
 
 def create_api(settings: Settings, services: Services | None, background: Background | None) -> FastAPI:
-    """The management API; without services it can only describe itself."""
+    """Create the management API; without services it only provides its API document."""
     app = FastAPI(
         title="Firn management API",
         version=VERSION,
-        docs_url=None,  # FastAPI's page takes its scripts from other hosts; the console's build has one of its own
+        docs_url=None,  # FastAPI's page loads scripts from other hosts; the console's build has its own page
         redoc_url=None,
         redirect_slashes=False,
     )
@@ -233,7 +233,7 @@ def create_api(settings: Settings, services: Services | None, background: Backgr
 
 
 async def _to_docs(_request: Request) -> RedirectResponse:
-    """Where the page was, and where people look for it."""
+    """Redirect from the usual address of the API's documentation."""
     return RedirectResponse("/docs")
 
 
@@ -244,7 +244,7 @@ def _oidc_login(settings: AccessSettings) -> dict[str, str] | None:
 
 
 def create_iceberg(services: Services) -> FastAPI:
-    """The Iceberg REST catalog."""
+    """Create the Iceberg REST catalog."""
     app = FastAPI(
         title="Firn: Iceberg REST catalog",
         version=VERSION,

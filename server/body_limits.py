@@ -1,4 +1,4 @@
-"""How large a request's body may be, route by route. A test compares with the routes that there are.
+"""The size limits of request bodies by route. A test compares them with the routes.
 
 A body is held in memory as a whole before anybody looks at it, so each route takes what it can use and no more. The
 setting `max_body_bytes` is the ceiling of all of them, and the limit of commits.
@@ -33,7 +33,7 @@ _HIVE = f"{_CATALOG}/hive/{{full_name}}"
 _LEASE = "/leases/{lease}"
 
 ICEBERG: Limits = {
-    ("POST", "/oauth/tokens"): FORM,  # anybody may ask
+    ("POST", "/oauth/tokens"): FORM,  # needs no token
     ("POST", "/{catalog}/namespaces"): DOCUMENT,
     ("POST", f"{_NAMESPACE}/properties"): DOCUMENT,
     ("POST", f"{_NAMESPACE}/tables"): METADATA,
@@ -43,7 +43,7 @@ ICEBERG: Limits = {
     ("POST", f"{_TABLE}/tasks"): FORM,
     ("POST", f"{_TABLE}/sign"): DOCUMENT,  # a deletion of many objects comes with its list
     ("POST", f"{_TABLE}/unregister"): FORM,
-    ("POST", f"{_TABLE}/metrics"): METADATA,  # it repeats the filter of its scan
+    ("POST", f"{_TABLE}/metrics"): METADATA,  # a report repeats the filter of its scan
     ("POST", "/{catalog}/tables/rename"): FORM,
     ("POST", "/{catalog}/transactions/commit"): COMMIT,
     ("POST", f"{_NAMESPACE}/register-view"): FORM,
@@ -128,7 +128,7 @@ API: Limits = {**_OF_CATALOGS, **_OF_TABLES, **_OF_WORK, **_OF_ACCESS}
 
 
 def limit_of(limits: Limits, scope: Scope, ceiling: int) -> int:
-    """The limit of the route that a request was matched with; a method that has no use for a body gets little."""
+    """Find the limit of a request's route; small for methods without a body."""
     route: Any = scope.get("route")
     limit = FORM if route is None else limits.get((scope["method"], route.path), FORM)
     return ceiling if limit is None else min(limit, ceiling)

@@ -9,7 +9,7 @@ from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.responses import FileResponse, HTMLResponse
 
 HASHED = "assets"
-"""Below this directory the build names each file by its content."""
+"""The directory in which the build names each file by its content."""
 
 _FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 _LOOK_AGAIN = {"Cache-Control": "no-cache"}
@@ -22,10 +22,10 @@ _NOT_BUILT = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Firn
 
 
 def built_console() -> Path | None:
-    """Where the built console lies: inside an installed package, or where the source tree's build leaves it."""
+    """Find the built console: in the installed package, or at the output of the source tree's build."""
     here = Path(__file__).resolve().parent
-    places = (here / "console", here.parent / "web" / "dist")
-    return next((place for place in places if (place / "index.html").is_file()), None)
+    directories = (here / "console", here.parent / "web" / "dist")
+    return next((directory for directory in directories if (directory / "index.html").is_file()), None)
 
 
 def mount_console(app: FastAPI, built: Callable[[], Path | None] = built_console) -> None:

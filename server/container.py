@@ -1,4 +1,4 @@
-"""What a server is made of: the one place that names adapters, and puts them and the services together."""
+"""The composition root of the server: only this module creates adapters and services and connects them."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ DEFAULT_CATALOG = CatalogName("lake")
 
 
 def open_database(settings: Settings) -> Database:
-    """The database that the settings name, its schema up to date."""
+    """Open the database of the settings and upgrade its schema."""
     url = settings.resolved_database_url
     if url.startswith("sqlite"):
         settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -123,12 +123,12 @@ def open_database(settings: Settings) -> Database:
 
 
 def connect_database(settings: Settings) -> Database:
-    """The same for a worker, whose parent has seen to the schema."""
+    """Open the database for a worker, whose parent has upgraded the schema."""
     return SqlDatabase(Sessions(open_engine(settings.resolved_database_url)))
 
 
 def build_services(settings: Settings, database: Database) -> Services:
-    """All services over one database."""
+    """Build all services over one database."""
     storage = Storage(settings.file_io, _read_limits(settings.reading))
     metadata = MetadataFiles(storage, settings.reading.metadata_bytes)
     manifest_lists = ManifestLists(storage)
@@ -243,14 +243,14 @@ def _hive(
 def _fleet(settings: Settings, database: Database, optimizers: Optimizers) -> Fleet:
     directory = settings.data_dir.absolute() / "optimizers"
     token = settings.optimizers.token
-    # Found without being imported: the server starts no JVM and runs no job.
-    found = find_spec("optimizer")
-    places = [] if found is None else list(found.submodule_search_locations or ())
+    # Located without an import, because the server starts no JVM and runs no job.
+    spec = find_spec("optimizer")
+    locations = [] if spec is None else list(spec.submodule_search_locations or ())
     environment = LaunchEnvironment(
         server=settings.own_address,
         python=sys.executable,
         spark_submit=settings.optimizers.spark_submit,
-        application=f"{places[0]}/__main__.py" if places else "optimizer",
+        application=f"{locations[0]}/__main__.py" if locations else "optimizer",
         directory=str(directory),
         token=None if token is None else token.get_secret_value(),
         needs_token=settings.access.enabled,
@@ -303,7 +303,7 @@ def _static_keys(storage: StorageSettings) -> StaticKeys:
 
 
 def build_access(settings: AccessSettings, database: Database) -> Access:
-    """Access control over one database."""
+    """Build access control over one database."""
     issuer = None if settings.oidc_issuer is None else OidcIssuer(_oidc(settings, settings.oidc_issuer))
     token_checker = TokenChecker(database, issuer, settings.cache_seconds)
     times = TokenTimes(
@@ -347,7 +347,7 @@ def _lease_times(lease: LeaseSettings) -> LeaseTimes:
 
 
 def ensure_default_catalog(services: Services, settings: Settings) -> None:
-    """A fresh server has one catalog."""
+    """Create the default catalog of a new server."""
     if not services.namespaces.catalogs():
         services.namespaces.create_catalog(DEFAULT_CATALOG, settings.resolved_warehouse, settings.metastore, {})
 

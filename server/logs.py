@@ -1,4 +1,4 @@
-"""Structured logs: one JSON object a line, with the id of the request that it belongs to."""
+"""Structured logs: one JSON object per line, with the id of its request."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _PLAIN = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", 
 
 
 class JsonFormatter(logging.Formatter):
-    """A record as JSON; what was passed as `extra` becomes fields of its own."""
+    """Formats a record as JSON; values of `extra` become fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line."""
+        """Format one line."""
         line: dict[str, object] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -33,7 +33,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure(level: str) -> None:
-    """Send everything to standard error; uvicorn's own loggers too."""
+    """Send all logs to standard error, also those of uvicorn."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     root = logging.getLogger()

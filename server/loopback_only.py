@@ -19,7 +19,7 @@ from server.api import errors as api_errors
 from server.iceberg import errors as iceberg_errors
 
 TOKEN_ROUTE = "/iceberg/v1/oauth/tokens"  # noqa: S105 (a path, no secret)
-"""Its bodies are forms, as OAuth has them; without access control it changes nothing and gives nothing."""
+"""Its bodies are forms, as in OAuth; without access control it changes nothing and issues no token."""
 SWITCH_ON = "To serve others, switch access control on (FIRN_ACCESS__ENABLED=true, see docs/security.md)."
 
 _PROGRAMS = ("/api/", "/iceberg/", "/metrics")
@@ -36,18 +36,18 @@ Refusal = tuple[int, str]
 
 
 class LoopbackOnly:
-    """ASGI middleware: refuses what comes from a page of another site, or asks for another host than this machine."""
+    """ASGI middleware that refuses requests from pages of other sites, or to another host than this machine."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on one request, or refuse it before its body is read."""
+        """Pass one request to the application, or refuse it before reading its body."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
         if scope["type"] != "http":
-            await send({"type": "websocket.close", "code": 1008})  # there is none, whoever asks
+            await send({"type": "websocket.close", "code": 1008})  # the server has no WebSocket
             return
         refusal = _refusal_of(scope)
         if refusal is None:
@@ -57,31 +57,33 @@ class LoopbackOnly:
 
 
 def _refusal_of(scope: Scope) -> Refusal | None:
-    """Why a request is not answered; None for one that may pass."""
-    given: dict[bytes, list[bytes]] = {}
+    """Find why a request must be refused; None for one that may pass."""
+    headers: dict[bytes, list[bytes]] = {}
     for name, value in scope["headers"]:
         if name in _READ:
-            given.setdefault(name, []).append(value)
-    return _refused_page(scope, given) or _refused_body(scope, given)
+            headers.setdefault(name, []).append(value)
+    return _refused_page(scope, headers) or _refused_body(scope, headers)
 
 
-def _refused_page(scope: Scope, given: Headers) -> Refusal | None:
-    hosts, origins, sites = given.get(b"host", []), given.get(b"origin", []), given.get(b"sec-fetch-site", [])
+def _refused_page(scope: Scope, headers: Headers) -> Refusal | None:
+    hosts, origins, sites = headers.get(b"host", []), headers.get(b"origin", []), headers.get(b"sec-fetch-site", [])
     if len(hosts) != 1 or not is_loopback_host(hosts[0]):
         return 403, _wrong_host(hosts)
     if not all(_is_own(origin, hosts[0]) for origin in origins):
         return 403, f"The page {_shown(origins[0])} may not use this server: it belongs to another site. {SWITCH_ON}"
-    if not all(site in _OWN_SITES for site in sites) and not _opens_a_page(scope, given):
+    if not all(site in _OWN_SITES for site in sites) and not _opens_a_page(scope, headers):
         return 403, f"A page of another site may not use this server (Sec-Fetch-Site: {_shown(sites[0])}). {SWITCH_ON}"
     return None
 
 
-def _refused_body(scope: Scope, given: Headers) -> Refusal | None:
-    """Browsers send JSON to another site only after they have asked it whether they may, and nobody answers yes."""
-    has_body = b"transfer-encoding" in given or any(length not in _EMPTY for length in given.get(b"content-length", ()))
+def _refused_body(scope: Scope, headers: Headers) -> Refusal | None:
+    """Refuse bodies other than JSON: browsers send JSON to another site only with permission, which Firn denies."""
+    has_body = b"transfer-encoding" in headers or any(
+        length not in _EMPTY for length in headers.get(b"content-length", ())
+    )
     if not has_body or scope["path"] == TOKEN_ROUTE:
         return None
-    types = given.get(b"content-type", [])
+    types = headers.get(b"content-type", [])
     if types and all(_JSON.fullmatch(media_type) for media_type in types):
         return None
     named = _shown(types[0]) if types else "none"
@@ -107,20 +109,21 @@ def is_loopback_host(host: bytes) -> bool:
 
 
 def _is_own(origin: bytes, host: bytes) -> bool:
-    """Whether a page comes from this server; one from another port of this machine is another program's."""
+    """Whether a page comes from this server; a page from another port belongs to another program."""
     return origin.lower() in (b"http://" + host.lower(), b"https://" + host.lower())
 
 
-def _opens_a_page(scope: Scope, given: Headers) -> bool:
-    """Whether a link on another site leads to a page of the console, which changes nothing and cannot be framed."""
+def _opens_a_page(scope: Scope, headers: Headers) -> bool:
+    """Whether the request follows a link to a page of the console, which changes nothing and cannot be framed."""
     is_page = scope["method"] == "GET" and not scope["path"].startswith(_PROGRAMS)
-    return is_page and given.get(b"sec-fetch-mode") == [b"navigate"]
+    return is_page and headers.get(b"sec-fetch-mode") == [b"navigate"]
 
 
 def _wrong_host(hosts: Sequence[bytes]) -> str:
     named = f"as {_shown(hosts[0])}" if len(hosts) == 1 else f"with {len(hosts)} Host headers instead of one"
     return (
-        f"This server was asked {named}. Without access control it answers to localhost, 127.0.0.1 and [::1] only. "
+        f"The request addresses this server {named}. "
+        "Without access control it answers only to localhost, 127.0.0.1 and [::1]. "
         f"{SWITCH_ON}"
     )
 

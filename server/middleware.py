@@ -1,4 +1,4 @@
-"""What every request gets: an id, a caller, a line in the log, a count in the metrics, names that may hold a slash."""
+"""Middleware of every request: its id, caller, log line and metrics, and names with slashes in paths."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 _API_PATHS = ("/iceberg/v1/", "/api/v1/")
 _ENCODED_SLASH = re.compile(rb"%2f", re.IGNORECASE)
 _SLASH_IN_NAME = "\udc2f"
-"""Half a surrogate pair: no path that a client sends decodes to one, so it stands for a slash and nothing else."""
+"""Half a surrogate pair stands for a slash in a name, because no path of a client decodes to it."""
 _HEADER = b"x-request-id"
 _CLIENT = b"x-client-version"
 _ICEBERG_JAVA = b"Apache Iceberg "
@@ -32,7 +32,7 @@ _SANE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class RequestRecords:
-    """ASGI middleware: gives each request its id, its caller, a line in the log and a place in the metrics.
+    """ASGI middleware that gives each request its id and caller, logs it and counts it.
 
     Each answer tells browsers what they may do with it, by `headers`.
     """
@@ -42,17 +42,17 @@ class RequestRecords:
         self.headers = headers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Wrap one request."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         headers = dict(scope["headers"])
-        given = headers.get(_HEADER, b"").decode("latin-1")
-        identity = given if _SANE.fullmatch(given) else uuid4().hex[:16]
+        requested_id = headers.get(_HEADER, b"").decode("latin-1")
+        identity = requested_id if _SANE.fullmatch(requested_id) else uuid4().hex[:16]
         token = request_id.set(identity)
-        said = (headers.get(name, b"").decode("latin-1") for name in (_CLIENT, b"user-agent"))
-        caller_token = caller.set(Caller.of(*said))
-        scope.setdefault("state", {})  # here, so that it is the same one for who wraps the request further in
+        names = (headers.get(name, b"").decode("latin-1") for name in (_CLIENT, b"user-agent"))
+        caller_token = caller.set(Caller.of(*names))
+        scope.setdefault("state", {})  # here, so that all inner middleware shares it
         status, began = 500, time.perf_counter()
 
         async def sent(message: Message) -> None:
@@ -86,7 +86,7 @@ def _record(scope: Scope, status: int, seconds: float) -> None:
 
 
 class SlashesInNames:
-    """ASGI middleware: keeps a slash inside a name (`%2F`) apart from one between two parts of an API's path.
+    """ASGI middleware that distinguishes a slash inside a name (`%2F`) from a separator in the path of an API.
 
     Servers decode the whole path before it is routed, which would make both the same. `restore_slashes` is the other
     half of it; the console's own paths stay as they are.
@@ -99,7 +99,7 @@ class SlashesInNames:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Wrap one request."""
+        """Handle one request."""
         if scope["type"] == "http" and scope["path"].startswith(_API_PATHS):
             raw = scope["raw_path"]
             if b"+" in raw and dict(scope["headers"]).get(_CLIENT, b"").startswith(_ICEBERG_JAVA):
@@ -111,7 +111,7 @@ class SlashesInNames:
 
 
 class Below:
-    """ASGI middleware: hands what is below a path to the application there.
+    """ASGI middleware that passes requests below a path to the application mounted there.
 
     As mounting it would, without routing each request twice and wrapping it in exception handlers twice. Bodies are
     read up to their route's limit; beyond it each application answers in its own way.
@@ -123,7 +123,7 @@ class Below:
         self.max_body_bytes = max_body_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand over one request."""
+        """Pass one request."""
         if scope["type"] == "http":
             for path, (application, limits) in self.applications.items():
                 if scope["path"].startswith(path):
@@ -134,12 +134,12 @@ class Below:
 
 
 def named(path_params: Mapping[str, Any]) -> dict[str, Any]:
-    """The names in a path as they were meant."""
+    """Decode the names in a path."""
     return {
         name: text.replace(_SLASH_IN_NAME, "/") if isinstance(text, str) else text for name, text in path_params.items()
     }
 
 
 async def restore_slashes(request: Request) -> None:
-    """Dependency of a whole API, so the first of each request: the names in its path as they were meant."""
+    """Decode the names in the path, as the first dependency of all routes of an API."""
     request.scope["path_params"] = named(request.scope["path_params"])

@@ -10,7 +10,7 @@ from server.settings import Settings
 
 
 def document() -> str:
-    """The document as text, always the same for the same routes."""
+    """Build the document as text, which depends only on the routes."""
     return json.dumps(create_api(Settings(), None, None).openapi(), indent=2, sort_keys=True) + "\n"
 
 

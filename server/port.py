@@ -1,4 +1,4 @@
-"""The port that a server answers at: one listening socket, or one for each of its workers."""
+"""The port of a server: one listening socket, or one for each of its workers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 S = TypeVar("S", bound=socket.socket)
 
 BACKLOG = 2048
-"""Connections that may wait until they are accepted."""
+"""The most connections that wait to be accepted."""
 
 
 class SharedPort(socket.socket):
@@ -25,16 +25,18 @@ class SharedPort(socket.socket):
 
 
 def listen(host: str, port: int, *options: int) -> socket.socket:
-    """A listening socket; OSError if another program has the port."""
+    """Open a listening socket; OSError if another program has the port."""
     listener = _bind(socket.socket(_family(host), socket.SOCK_STREAM), host, port, *options)
     listener.listen(BACKLOG)
     return listener
 
 
 def share(host: str, port: int) -> SharedPort:
-    """Keep a port for workers; OSError if another program has it."""
+    """Reserve a port for workers; OSError if another program has it."""
     with _bind(socket.socket(_family(host), socket.SOCK_STREAM), host, port) as alone:
-        port = alone.getsockname()[1]  # tried alone first: another server's workers would let these in among them
+        port = alone.getsockname()[
+            1
+        ]  # bound exclusively first, because another server's workers would share their port
     return _bind(SharedPort(_family(host), socket.SOCK_STREAM), host, port, socket.SO_REUSEPORT)
 
 

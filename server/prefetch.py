@@ -1,4 +1,4 @@
-"""Work that threads do ahead of whoever takes the results, and not further ahead than that needs."""
+"""Parallel work in threads, which run only as far ahead as the consumer of the results needs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _PER_THREAD = 2
-"""Pieces of work that are begun or wait to be taken, for each thread: enough that none is ever idle."""
+"""Batches in progress or waiting per thread: enough to keep every thread busy."""
 
 
 def run_in_threads(
@@ -23,12 +23,12 @@ def run_in_threads(
     Items are taken as they are needed and results are kept only until they are: there may be more of both than fit into
     memory, and whoever takes the results may be slower than the threads.
     """
-    left = iter(items)
+    remaining = iter(items)
     with ThreadPoolExecutor(threads, thread_name_prefix=name) as pool:
         begun: deque[Future[Iterable[R]]] = deque()
         try:
-            while some := list(islice(left, at_once)):
-                begun.append(pool.submit(work, some))
+            while batch := list(islice(remaining, at_once)):
+                begun.append(pool.submit(work, batch))
                 if len(begun) >= threads * _PER_THREAD:
                     yield from begun.popleft().result()
             while begun:

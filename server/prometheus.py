@@ -1,6 +1,6 @@
-"""What `/metrics` tells: counts of this process and of its siblings, and what the database knows when it is asked.
+"""The metrics of `/metrics`: counts of all worker processes, and figures from the database at the time of the scrape.
 
-Several workers answer at one port and a scrape meets any of them: they count in files that all of them can read.
+A scrape reaches any of the workers, so all workers count in shared files.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ TASK_FAILED = Gauge(
 )
 
 _SHARED = "PROMETHEUS_MULTIPROC_DIR"
-"""By this variable the library learns, when it is imported, to count in files of this directory."""
+"""The variable with the directory of the shared files, which the library reads at its import."""
 
 
 def share_counts(directory: Path) -> None:
-    """Let the processes that are started from here on count together, from zero."""
+    """Create the shared files for processes that start later, with all counts at zero."""
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(mode=0o700)
     os.environ[_SHARED] = str(directory)
@@ -41,7 +41,7 @@ def share_counts(directory: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """One metric as the database knows it: a figure for each combination of its labels' values."""
+    """One metric from the database, with a value for each combination of label values."""
 
     name: str
     means: str
@@ -49,38 +49,38 @@ class Figures:
     values: Mapping[tuple[str, ...], float]
 
 
-def exposition(jobs: Mapping[str, int], optimizers: Mapping[str, int], more: Sequence[Figures] = ()) -> bytes:
-    """Prometheus text, with jobs by status, optimizers by group, and what else the database knows."""
+def build_exposition(jobs: Mapping[str, int], optimizers: Mapping[str, int], more: Sequence[Figures] = ()) -> bytes:
+    """Build the Prometheus text from the counts of all processes and the figures of the database."""
     counted = REGISTRY
     if _SHARED in os.environ:
         counted = CollectorRegistry()
-        counted.register(_CountedTogether(Path(os.environ[_SHARED])))
-    known = CollectorRegistry()
-    known.register(_Known(jobs, optimizers, more))
-    return generate_latest(counted) + generate_latest(known)
+        counted.register(_SharedCounts(Path(os.environ[_SHARED])))
+    from_database = CollectorRegistry()
+    from_database.register(_DatabaseFigures(jobs, optimizers, more))
+    return generate_latest(counted) + generate_latest(from_database)
 
 
 @dataclass(frozen=True, eq=False)
-class _CountedTogether(Collector):
+class _SharedCounts(Collector):
     directory: Path
 
     def collect(self) -> Iterable[Metric]:
-        # A worker that starts makes a file and then gives it its size: the library cannot read one that is empty.
+        # A starting worker creates a file before it sets its size, and the library cannot read an empty one.
         files = [str(file) for file in self.directory.glob("*.db") if file.stat().st_size]
         merged: Iterable[Metric] = MultiProcessCollector.merge(files)  # type: ignore[no-untyped-call]  # the library's
         return merged
 
 
 @dataclass(frozen=True, eq=False)
-class _Known(Collector):
+class _DatabaseFigures(Collector):
     jobs: Mapping[str, int]
     optimizers: Mapping[str, int]
     more: Sequence[Figures]
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         for figures in (
-            Figures("firn_jobs", "Active jobs by where they stand.", ("status",), _each(self.jobs)),
-            Figures("firn_optimizers", "Registered optimizers by group.", ("group",), _each(self.optimizers)),
+            Figures("firn_jobs", "Active jobs by status.", ("status",), _by_label(self.jobs)),
+            Figures("firn_optimizers", "Registered optimizers by group.", ("group",), _by_label(self.optimizers)),
             *self.more,
         ):
             family = GaugeMetricFamily(figures.name, figures.means, labels=figures.labels)
@@ -89,5 +89,5 @@ class _Known(Collector):
             yield family
 
 
-def _each(counts: Mapping[str, int]) -> dict[tuple[str, ...], float]:
+def _by_label(counts: Mapping[str, int]) -> dict[tuple[str, ...], float]:
     return {(label,): float(count) for label, count in counts.items()}

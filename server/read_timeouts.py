@@ -1,4 +1,4 @@
-"""Time-outs of reading requests: a client that sends half a request, or very little at a time, is hung up on.
+"""Time-outs for reading requests: the server disconnects a client that sends half a request, or sends too slowly.
 
 Uvicorn closes idle connections after an answer, and waits for ever for the rest of a request. A few thousand such
 connections would use up the files that a process may open.
@@ -25,9 +25,9 @@ class TimedProtocol(HttpToolsProtocol):
     """
 
     header_seconds = 15.0
-    """From the connection, or the first byte of a later request, until all headers are there."""
+    """The time from the connection, or the first byte of a later request, until all headers have arrived."""
     body_seconds = 30.0
-    """In each such span the client sends `least_body_bytes`, or the end."""
+    """The period in which the client must send `least_body_bytes`, or the end of the body."""
     least_body_bytes = 16 * 1024
     most_header_bytes = 256 * 1024
     """Of the headers of one request, and of what chunks of a body are wrapped in: the parser keeps all of it."""
@@ -35,7 +35,7 @@ class TimedProtocol(HttpToolsProtocol):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._waits_since: float | None = None
-        """Since when the client owes the rest of something; None: it owes nothing."""
+        """Since when the server waits for the rest of a request; None if it does not wait."""
         self._owes_body = False
         self._body_bytes = 0
         self._other_bytes = 0
@@ -84,7 +84,7 @@ class TimedProtocol(HttpToolsProtocol):
         self._waits_since, self._owes_body, self._other_bytes = self.loop.time(), False, 0
 
     def _look_again(self) -> None:
-        """One timer for each connection, instead of one for each request."""
+        """Use one timer per connection instead of one per request."""
         pause = min(self.header_seconds, self.body_seconds) / 4
         self._timer = self.loop.call_later(pause, self._look)
 
@@ -99,7 +99,7 @@ class TimedProtocol(HttpToolsProtocol):
     def _is_late(self, seconds: float) -> bool:
         if not self._owes_body:
             return self._is_answered and seconds > self.header_seconds  # else they are of a request that has to wait
-        if self.flow.read_paused or self.cycle.waiting_for_100_continue:  # the server has not asked for more
+        if self.flow.read_paused or self.cycle.waiting_for_100_continue:  # the server does not read now
             self._waits_since, self._body_bytes = self.loop.time(), 0
             return False
         if seconds <= self.body_seconds:
@@ -110,7 +110,7 @@ class TimedProtocol(HttpToolsProtocol):
 
     @property
     def _is_answered(self) -> bool:
-        """Whether the last request was, if there was one."""
+        """Whether the last request, if any, has been answered."""
         cycle = cast("RequestResponseCycle | None", self.cycle)  # as uvicorn has it before the first request
         return cycle is None or cycle.response_complete
 

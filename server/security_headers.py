@@ -1,4 +1,4 @@
-"""What browsers are told about every answer: which scripts may run in a page, and that no other site may embed it."""
+"""Security headers of every answer: which scripts may run in a page, and that no other site may embed it."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def console_policy(oidc_issuer: str | None) -> str:
 
 
 class SecurityHeaders:
-    """The headers by path: answers to programs are no pages, and may do nothing when a browser shows them."""
+    """The headers by path: answers to programs are not pages, and may run nothing when a browser shows them."""
 
     def __init__(self, oidc_issuer: str | None = None) -> None:
         self._programs = (*_ALWAYS, (b"content-security-policy", _NO_PAGE))
         self._pages = (*_ALWAYS, (b"content-security-policy", console_policy(oidc_issuer).encode("ascii")))
 
     def of(self, path: str) -> Sequence[Header]:
-        """What the answer for a path carries besides its own headers."""
+        """Get the security headers of the answer for a path."""
         return self._programs if path.startswith(_PROGRAMS) else self._pages

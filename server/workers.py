@@ -1,4 +1,4 @@
-"""Several processes behind one port: one Python process fills one core, a catalog has many clients.
+"""Several worker processes behind one port, because one Python process uses only one core.
 
 Each worker is a whole server, with services and caches of its own; what they have to agree on they agree on through the
 database, as servers on several machines do. The parent only starts them, and starts another when one dies.
@@ -29,12 +29,12 @@ from server.settings import Settings
 
 @dataclass(frozen=True)
 class Worker:
-    """What a worker process is made from; calling it in there gives its application."""
+    """The arguments of a worker process; calling it there creates the application."""
 
     settings: Settings
     announcement: str
     answering: Synchronized[int]
-    """How many workers have answered; the one that makes them all says so."""
+    """The number of ready workers; the last one prints the announcement."""
 
     def __call__(self) -> ASGIApp:
         """The application of this process, which ends when its parent does, however that ends."""
@@ -51,14 +51,14 @@ class Worker:
 
 
 def serve_with_workers(settings: Settings, shared: socket.socket, announcement: str) -> None:
-    """Run the workers until told to stop; `shared` is a port as `server.port.share` keeps it."""
+    """Run the workers until a signal; `shared` is a port that `server.port.share` reserved."""
     share_counts(settings.data_dir.absolute() / "metrics")
     answering: Synchronized[int] = multiprocessing.get_context("spawn").Value("i", 0)
     config = uvicorn.Config(
         Worker(settings, announcement, answering),
         factory=True,
         workers=settings.workers,
-        timeout_worker_healthcheck=60,  # a worker answers once it has imported everything
+        timeout_worker_healthcheck=60,  # a worker answers only after all its imports
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=10,

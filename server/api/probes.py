@@ -11,7 +11,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from catalog.errors import Unavailable
 from catalog.jobs.job import JobStatus
 from server.api.work_metrics import build_fleet_figures, build_work_figures
-from server.prometheus import exposition
+from server.prometheus import build_exposition
 from server.service.services import Services
 
 router = APIRouter()
@@ -43,4 +43,4 @@ def expose_metrics(request: Request) -> Response:
         optimizers = Counter(optimizer.group for optimizer in uow.optimizers.list())
     jobs = {str(status): counts.get(status, 0) for status in JobStatus if status.is_active}
     more = [*build_work_figures(services.overview.load()), build_fleet_figures(services.fleet.show_all())]
-    return Response(exposition(jobs, optimizers, more), media_type=CONTENT_TYPE_LATEST)
+    return Response(build_exposition(jobs, optimizers, more), media_type=CONTENT_TYPE_LATEST)

@@ -1,4 +1,4 @@
-"""Forget what nobody asks for any more."""
+"""Removal of expired rows."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ IMPORTS_KEPT = timedelta(days=30)
 """How long the entries of an import are kept once it has ended; its counts stay with its operation."""
 CHECKS_KEPT = timedelta(days=7)
 JOBS_AT_ONCE, MOST_BATCHES = 500, 20
-"""Jobs that one transaction forgets, and such transactions in one run."""
+"""The number of jobs that one transaction removes, and of transactions in one run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanupStatus:
-    """What was forgotten."""
+    """The numbers of removed rows."""
 
     idempotency_keys: int
     optimizers: int
@@ -38,11 +38,13 @@ class Cleanup:
     jobs_kept: timedelta = timedelta(days=30)
 
     def activate(self) -> CleanupStatus:
-        """Forget old answers, silent optimizers, plans and blockers that are over, what old imports found, old jobs."""
+        """Remove old idempotency keys, silent optimizers, ended plans and blockers, old import entries and jobs."""
         with self.database.writing() as uow:
             now = uow.now()
             idempotency_keys = uow.idempotency_keys.remove_before(now - IDEMPOTENCY_KEYS_KEPT)
-            gone = [one.id for one in uow.optimizers.list() if now - one.last_seen_at > OPTIMIZERS_KEPT]
+            gone = [
+                optimizer.id for optimizer in uow.optimizers.list() if now - optimizer.last_seen_at > OPTIMIZERS_KEPT
+            ]
             for optimizer_id in gone:
                 uow.optimizers.remove(optimizer_id)
             plans = uow.plans.remove_expired(now)
@@ -60,7 +62,7 @@ class Cleanup:
         )
 
     def _forget_jobs(self) -> int:
-        """In small transactions: whoever ends a job meanwhile does not wait for long."""
+        """Remove jobs in small transactions, so that jobs can end in between."""
         forgotten = 0
         for _ in range(MOST_BATCHES):
             with self.database.writing() as uow:

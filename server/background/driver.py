@@ -1,4 +1,4 @@
-"""The clock: APScheduler, wrapped once. Clock and poke take the same path; the last status of each task is served."""
+"""Runs background tasks by APScheduler's clock or a poke, and keeps the last status of each task."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskDef:
-    """One thing the server does by itself. `activate` takes nothing and returns what it did."""
+    """One background task. `activate` takes no arguments and returns a status."""
 
     name: str
     does: str
     every_seconds: float
     activate: Callable[[], object]
     on_every_server: bool = False
-    """Whether it is about what this server alone has in its memory; other work is done by the one that leads."""
+    """Whether every server runs it, for data in its own memory; only the leader runs other tasks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastRun:
-    """How a task's last activation ended."""
+    """The result of a task's last run."""
 
     at: datetime
     seconds: float
@@ -59,11 +59,11 @@ class Driver:
             )
 
     def start(self) -> None:
-        """Begin ticking."""
+        """Start the clock."""
         self._scheduler.start()
 
     def stop(self) -> None:
-        """Stop ticking; a running activation ends first."""
+        """Stop the clock and wait for running tasks."""
         self._scheduler.shutdown(wait=True)
 
     def poke(self, name: str) -> None:
@@ -78,7 +78,7 @@ class Driver:
                 return
             status = task.activate()
             run = LastRun(at=at, seconds=time.monotonic() - began, status=status)
-        except Exception as error:  # one of the few places allowed to: the next tick tries again
+        except Exception as error:  # the next tick tries again
             log.exception("background task failed", extra={"task": name})
             run = LastRun(at=at, seconds=time.monotonic() - began, error=f"{type(error).__name__}: {error}")
         self.last[name] = run

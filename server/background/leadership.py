@@ -1,4 +1,4 @@
-"""Of several servers on one database, one does the background work."""
+"""Leadership: only one of several servers on a database runs the background work."""
 
 from __future__ import annotations
 
@@ -51,20 +51,20 @@ class Leadership:
             return Fence(self, self._term)
 
     def deposed(self) -> None:
-        """Another server leads: ask again before the next piece of work."""
+        """Forget the claim after another server took over; the next work checks again."""
         with self._lock:
             self._held_until = 0.0
 
 
 @dataclass(frozen=True)
 class Fence:
-    """One term of a leadership, as work that was begun in it checks it."""
+    """One term of a leadership, which its work checks."""
 
     leadership: Leadership
     term: int | None
 
     def __call__(self, uow: UnitOfWork) -> bool:
-        """Whether it still holds, which it then does until the transaction ends."""
+        """Whether the term is still current; if so, it stays current until the transaction ends."""
         if self.term is not None and uow.leaders.holds(self.leadership.holder, self.term):
             return True
         self.leadership.deposed()

@@ -1,4 +1,4 @@
-"""Tokens of an OpenID Connect issuer, checked with keys that it publishes."""
+"""Checks tokens of an OpenID Connect issuer with its published keys."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from catalog.ports.access import Claims
 log = logging.getLogger(__name__)
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-"""Signatures with public keys: with a shared secret, whoever can check a token could make one."""
+"""Signatures with public keys, because with a shared secret every verifier could create tokens."""
 LEEWAY_SECONDS = 30
 """How far the issuer's clock may differ from this server's."""
 TIMEOUT = httpx.Timeout(5.0)
 KEYS_FRESH_SECONDS = 600.0
-"""After this a key that the issuer has withdrawn is noticed."""
+"""The time after which the server notices that the issuer has withdrawn a key."""
 PAUSE_SECONDS = 10.0
-"""Between two looks for an unknown key: a made-up one costs the issuer nothing."""
+"""The pause between requests for an unknown key, so that invented key ids cannot flood the issuer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OidcSettings:
-    """Which tokens are taken, and what is read out of them."""
+    """The accepted tokens, and the claims that the server reads."""
 
     issuer: str
     audience: str
     name_claim: str
     roles_claim: str
-    """Dots lead into objects: `realm_access.roles`."""
+    """The path of the claim; dots separate levels: `realm_access.roles`."""
     roles: Mapping[str, RoleName]
-    """Roles by the claim's values; empty: a value is a role's name."""
+    """The roles by the claim's values; if it is empty, the values are names of roles."""
 
 
 @dataclass
@@ -55,7 +55,7 @@ class OidcIssuer:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def verified(self, token: str) -> Claims | None:
-        """What a token says; None when it is not a good one of this issuer for this server."""
+        """Get the claims of a token; None unless it is a valid token of this issuer for this server."""
         key = self._key_of(token)
         if key is None:
             return None
@@ -74,14 +74,14 @@ class OidcIssuer:
             return None
         try:
             return self._read(claims)
-        except (ValueError, TypeError, ArithmeticError, OSError) as error:  # well signed, yet no time or text
+        except (ValueError, TypeError, ArithmeticError, OSError) as error:  # a valid signature, but invalid values
             log.info("a token of the issuer was refused: a claim cannot be read", extra={"reason": str(error)})
             return None
 
     def _read(self, claims: Mapping[str, Any]) -> Claims:
         subject = _checked_text(str(claims["sub"]))
         name = claims.get(self.settings.name_claim)
-        values = _values(claims, self.settings.roles_claim)
+        values = _read_values(claims, self.settings.roles_claim)
         mapped = self.settings.roles
         named = {RoleName(value) for value in values if _is_text(value)}
         roles = {mapped[value] for value in values if value in mapped} if mapped else named
@@ -104,7 +104,7 @@ class OidcIssuer:
         return self._key(key_id or "")
 
     def _key(self, key_id: str) -> jwt.PyJWK | None:
-        """A key by its id; the issuer is asked again for one that is new, and now and then for all."""
+        """Find a key by id; fetches the issuer's keys again for an unknown id, and periodically."""
         with self._lock:
             is_stale = self._read_at is None or time.monotonic() - self._read_at > KEYS_FRESH_SECONDS
             may_ask = self._tried_at is None or time.monotonic() - self._tried_at > PAUSE_SECONDS
@@ -122,7 +122,7 @@ class OidcIssuer:
             if not self._keys:
                 raise Unavailable(f"the issuer {self.settings.issuer} cannot be asked for its keys: {error}") from error
             log.warning("the issuer's keys cannot be read anew", extra={"issuer": self.settings.issuer})
-            return  # those that are known go on
+            return  # the known keys stay valid
         self._keys, self._read_at = keys, time.monotonic()
 
     def _keys_url(self) -> str:
@@ -134,25 +134,25 @@ class OidcIssuer:
     def _json(self, url: str) -> dict[str, Any]:
         answer = self.http.get(url).raise_for_status().json()
         if not isinstance(answer, dict):
-            raise ValueError(f"{url} answers no JSON object")  # noqa: TRY004 (what it is, is the issuer's fault)
+            raise ValueError(f"{url} does not answer with a JSON object")  # noqa: TRY004 (the issuer's error, not a type error)
         return answer
 
 
 def _signing_keys(document: Mapping[str, Any]) -> dict[str, jwt.PyJWK]:
-    """Keys by id, those for signatures that are understood; an issuer may publish others."""
+    """Parse the supported keys by id; an issuer may publish others."""
     keys = {}
-    for one in document["keys"]:
-        if one.get("use", "sig") != "sig":
+    for key in document["keys"]:
+        if key.get("use", "sig") != "sig":
             continue
         try:
-            keys[one.get("kid", "")] = jwt.PyJWK(one)
+            keys[key.get("kid", "")] = jwt.PyJWK(key)
         except jwt.PyJWTError:
-            log.info("a key of the issuer is not understood", extra={"kid": one.get("kid")})
+            log.info("a key of the issuer is not supported", extra={"kid": key.get("kid")})
     return keys
 
 
 def _checked_text(text: str) -> str:
-    """The text itself; ValueError for one that no database stores."""
+    """Return the text; ValueError for one that no database can store."""
     text.encode()  # UnicodeEncodeError, a ValueError, for half a surrogate pair
     if "\0" in text:
         raise ValueError("a claim holds a NUL")
@@ -167,12 +167,12 @@ def _is_text(text: str) -> bool:
     return True
 
 
-def _values(claims: Mapping[str, Any], path: str) -> list[str]:
-    """The texts of a claim; none when it is missing or something else. A name with dots is looked for first."""
-    found: Any = claims.get(path)
-    if found is None:
-        found = claims
+def _read_values(claims: Mapping[str, Any], path: str) -> list[str]:
+    """Get the texts of a claim; empty when it is missing or has another type. A literal name with dots comes first."""
+    claim: Any = claims.get(path)
+    if claim is None:
+        claim = claims
         for part in path.split("."):
-            found = found.get(part) if isinstance(found, dict) else None
-    values = [found] if isinstance(found, str) else found
-    return [one for one in values if isinstance(one, str)] if isinstance(values, list) else []
+            claim = claim.get(part) if isinstance(claim, dict) else None
+    values = [claim] if isinstance(claim, str) else claim
+    return [value for value in values if isinstance(value, str)] if isinstance(values, list) else []

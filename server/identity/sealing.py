@@ -1,4 +1,4 @@
-"""Credentials that the database keeps for a while: encrypted, with a key that is not in the database."""
+"""Encryption of credentials that the database stores temporarily; the key is not in the database."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from catalog.jobs.operation import OperationId
 
 KEY_FILE = "secret.key"
 _PURPOSE = b"firn: credentials of imports\n"
-"""Other uses of the same setting get other keys."""
+"""Separates the key from those of other uses of the same setting."""
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,12 @@ class Sealer:
     data_dir: Path
 
     def seal(self, operation_id: OperationId, credentials: Secrets) -> str:
-        """As the database may hold them."""
+        """Encrypt credentials for the database."""
         content = {"for": str(operation_id), "token": credentials.token, "credential": credentials.credential}
         return self._cipher.encrypt(json.dumps(content).encode()).decode("ascii")
 
     def unseal(self, operation_id: OperationId, sealed: str) -> Secrets:
-        """Invalid when they were sealed with another key, or for another operation."""
+        """Decrypt credentials; Invalid when they were encrypted with another key or for another operation."""
         try:
             content = json.loads(self._cipher.decrypt(sealed.encode("ascii")))
         except InvalidToken:
@@ -50,12 +50,12 @@ class Sealer:
 
     @cached_property
     def _cipher(self) -> Fernet:
-        secret = self.secret.encode() if self.secret is not None else _kept_key(self.data_dir / KEY_FILE)
+        secret = self.secret.encode() if self.secret is not None else _load_key(self.data_dir / KEY_FILE)
         return Fernet(base64.urlsafe_b64encode(hashlib.sha256(_PURPOSE + secret).digest()))
 
 
-def _kept_key(path: Path) -> bytes:
-    """The key in the file, which is made if need be; of several processes at once one makes it."""
+def _load_key(path: Path) -> bytes:
+    """Read the key from the file; one of several concurrent processes creates a missing file."""
     with contextlib.suppress(FileNotFoundError):
         return path.read_bytes()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Child processes: started without a shell, watched, and never left behind.
+"""Child processes of optimizers: started without a shell, watched, and always stopped.
 
 Each has a session of its own, so that all that it starts can be counted and killed with it, and a standard input whose
 other end is held here: when this process dies, however it does, the child meets the end of it and stops.
@@ -25,7 +25,7 @@ from catalog.ports.launch import Seen
 
 LOG = "log"
 LOG_BYTES = 16 * 1024 * 1024
-"""A log that is longer is moved to `log.1`, and begun anew."""
+"""The size above which a log moves to `log.1` and starts again."""
 KEPT_LOGS = 50
 GRACE_SECONDS = 20.0
 _WORDS_BYTES = 4096
@@ -65,7 +65,7 @@ class Processes:
         return Process(host=socket.gethostname(), pid=child.pid, started=_started(child.pid) or 0)
 
     def look(self, launch_id: LaunchId) -> Seen | None:
-        """How it is; None for one that was not started here."""
+        """Get the state of a process; None if this server did not start it."""
         log = self.directory / launch_id / LOG
         with self._lock:
             child = self._children.get(launch_id)
@@ -77,7 +77,7 @@ class Processes:
             return Seen(exit_status=None, resident=_resident(child.pid), last_words="")
 
     def kill(self, launch_id: LaunchId) -> None:
-        """All of its session: what it has started goes with it."""
+        """Stop a process with its session, including its children."""
         with self._lock:
             child = self._children.pop(launch_id, None)
             if child is not None:
@@ -118,7 +118,7 @@ class Processes:
 
     def _own_directory(self, launch_id: LaunchId) -> Path:
         self.directory.mkdir(mode=0o700, exist_ok=True)
-        logs = sorted(self.directory.iterdir(), key=lambda one: one.stat().st_mtime)
+        logs = sorted(self.directory.iterdir(), key=lambda directory: directory.stat().st_mtime)
         with self._lock:
             living = set(self._children)
         for old in logs[:-KEPT_LOGS]:
@@ -130,7 +130,7 @@ class Processes:
 
 
 def _write(path: Path, text: str) -> None:
-    """Readable by nobody else from the first byte on: it may hold a token."""
+    """Create a file that only its owner can ever read, because it may contain a token."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         file.write(text)
 
@@ -143,7 +143,7 @@ def _has_ended(child: subprocess.Popen[bytes]) -> bool:
 
 
 def _buried(child: subprocess.Popen[bytes]) -> int:
-    """The exit status of one that has ended, or was killed; what it has started goes with it."""
+    """Collect the exit status of an ended process and kill its children."""
     if child.returncode is None:
         _kill_session(child.pid)
         child.wait()
@@ -158,7 +158,7 @@ def _close(child: subprocess.Popen[bytes]) -> None:
 
 def _rotate(log: Path) -> None:
     """Copied and cut, since the child goes on writing into the same file; it appends."""
-    with suppress(OSError):  # a full disk must not keep anybody from watching
+    with suppress(OSError):  # a full disk must not stop the watch
         if log.stat().st_size > LOG_BYTES:
             shutil.copyfile(log, log.with_name(f"{LOG}.1"))
             os.truncate(log, 0)
@@ -181,7 +181,7 @@ def _kill_session(pid: int) -> None:
 
 
 def _resident(pid: int) -> int | None:
-    """Bytes of all processes of the session; None where the system does not tell."""
+    """Sum the memory of all processes of the session in bytes; None if the system does not report it."""
     pages = 0
     for member in _session(pid):
         try:

@@ -14,7 +14,7 @@ from catalog.launch.fleet import LaunchStatus
 from catalog.launch.record import LaunchRecord
 from catalog.launch.settings import LaunchId, LaunchKind
 from firn.protocol.leases import PROTOCOL
-from server.prometheus import exposition
+from server.prometheus import build_exposition
 from tests.server.api.client import Api
 
 
@@ -77,7 +77,7 @@ def test_requests_are_counted_by_what_was_answered(api: Api) -> None:
 def test_a_worker_that_is_just_starting_is_no_reason_to_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
     (tmp_path / "counter_1.db").touch()
-    assert b'firn_jobs{status="pending"} 3.0' in exposition({"pending": 3}, {})
+    assert b'firn_jobs{status="pending"} 3.0' in build_exposition({"pending": 3}, {})
 
 
 def test_every_metric_is_on_the_operators_page(api: Api) -> None:
