@@ -335,10 +335,10 @@ def load_settings(config: Path | None = None, **flags: object) -> Settings:
     """Settings of one server; pydantic's ValidationError says what does not fit."""
 
     class FromFile(Settings):
-        """The same, reading this file."""
+        """Settings that also read this file."""
 
         model_config = SettingsConfigDict(toml_file=config)
 
-    given = {key: value for key, value in flags.items() if value is not None}
-    found = FromFile(**given)  # type: ignore[arg-type]  # pydantic checks what the flags hold
-    return Settings.model_construct(**dict(found))  # of a class that other processes know
+    values = {key: value for key, value in flags.items() if value is not None}
+    loaded = FromFile(**values)  # type: ignore[arg-type]  # pydantic checks the flags
+    return Settings.model_construct(**dict(loaded))  # an instance of a class that other processes can unpickle

@@ -62,7 +62,7 @@ def _tell(show: Show, entry: Any) -> None:
     show.line(f"@{entry['id']}  {moment(entry['committed_at'])}  {entry['table']}  {entry['operation']}  by {by}")
     show.line(f"    {entry['headline']}")
     for change in entry["changes"]:
-        show.line(f"    · {change['words']}")
+        show.line(f"    · {change['description']}")
         for line in change["diff"] or ():
             show.line(f"        {line['sign']} {line['text']}")
 
@@ -83,7 +83,7 @@ def compare(
 
 def _show_comparison(show: Show, found: Any, one: str, other: str) -> None:
     for change in found["changes"]:
-        show.line(f"· {change['words']}")
+        show.line(f"· {change['description']}")
     for words in found["unknown"]:
         show.line(f"? {words}")
     if not found["changes"] and not found["unknown"]:
@@ -203,9 +203,9 @@ def rollback(
 
 def _show_rollback(show: Show, done: Any) -> None:
     if not done["changes"]:
-        show.line(done["words"])
+        show.line(done["description"])
         return
-    show.line(f"{'did' if done['done'] else 'would'} {done['words']}")
+    show.line(f"{'did' if done['done'] else 'would'} {done['description']}")
     rows = [
         (verb, one["snapshot_id"], moment(one["committed_at"]), one["operation"], *_counted(one["summary"]))
         for verb, part in (("leaves", "leaving"), ("returns", "returning"))

@@ -43,7 +43,7 @@ class ChangeOut(Out):
     name: str
     before: str | None
     after: str | None
-    words: str
+    description: str
     diff: list[LineOut] | None
 
     @classmethod
@@ -56,7 +56,7 @@ class ChangeOut(Out):
             name=change.name,
             before=change.before,
             after=change.after,
-            words=describe_change(change),
+            description=describe_change(change),
             diff=[LineOut(sign=sign, text=text) for sign, text in lines] if is_text else None,
         )
 

@@ -83,7 +83,7 @@ class RollbackOut(Out):
     leaving: MovedOut
     returning: MovedOut
     held: dict[str, list[str]]
-    words: str
+    description: str
 
 
 @router.get("/refs", summary="List branches and tags", responses=refusals(404))
@@ -210,7 +210,7 @@ def _describe_rollback(state: Seen, rollback: Rollback, *, done: bool) -> Rollba
         leaving=leaving,
         returning=returning,
         held={str(snapshot_id): list(names) for snapshot_id, names in rollback.held.items()},
-        words=_write_sentence(rollback, leaving, returning),
+        description=_write_sentence(rollback, leaving, returning),
     )
 
 

@@ -151,22 +151,22 @@ class KeyValue(_Struct):
 
 
 class Marks(_Struct):
-    """Of a footer only what its writer noted in it."""
+    """The key-value metadata of a footer, without its other fields."""
 
     thrift_spec = _spec((5, TType.LIST, "notes", (TType.STRUCT, [KeyValue, KeyValue.thrift_spec], False), None))
     notes: list[KeyValue] | None = None
 
 
 def decode_marks(data: bytes) -> dict[str, str]:
-    """What its writer noted in a footer; broken bytes raise as they do in `decode_footer`."""
-    found = Marks()
-    found.read(TCompactProtocolAccelerated(TMemoryBuffer(data)))
-    return {one.key.decode(): (one.value or b"").decode(errors="replace") for one in found.notes or ()}
+    """Decode the key-value metadata of a footer; broken bytes raise as in `decode_footer`."""
+    marks = Marks()
+    marks.read(TCompactProtocolAccelerated(TMemoryBuffer(data)))
+    return {note.key.decode(): (note.value or b"").decode(errors="replace") for note in marks.notes or ()}
 
 
 def decode_footer(data: bytes) -> FileMetaData:
-    """The footer's struct.  Broken bytes raise whatever thrift meets first: call it where all of that is caught."""
+    """Decode a footer; broken bytes raise any of thrift's errors, which the caller catches."""
     protocol = TCompactProtocolAccelerated(TMemoryBuffer(data))
-    found = FileMetaData()
-    found.read(protocol)
-    return found
+    footer = FileMetaData()
+    footer.read(protocol)
+    return footer

@@ -39,10 +39,10 @@ class Processes:
     grace_seconds: float = GRACE_SECONDS
     _children: dict[LaunchId, subprocess.Popen[bytes]] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
-    """People's requests look at the children as well: each is buried once, and its number then belongs to others."""
+    """Requests of people also check the children; each child is reaped once, and then its pid can be reused."""
 
     def start(self, launch_id: LaunchId, command: Command) -> Process:
-        """Its output goes into its log; the server's own settings are not passed on to it."""
+        """Start a process with its output in its log, and without the server's own settings."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("FIRN_")}
         try:
             own = self._own_directory(launch_id)
@@ -84,26 +84,26 @@ class Processes:
                 _buried(child)
 
     def forget(self, launch_id: LaunchId) -> None:
-        """Its log goes when there are enough newer ones."""
+        """Remove a log when there are enough newer ones."""
         with self._lock:
             child = self._children.get(launch_id)
             if child is not None and child.returncode is not None:
                 del self._children[launch_id]
 
     def kill_stray(self, process: Process) -> bool:
-        """Only if it is the very process: its number may have been given to another one since."""
+        """Stop only the same process, because its pid may have been reused."""
         if process.host != socket.gethostname() or _started(process.pid) != process.started:
             return False
         _kill_session(process.pid)
         return True
 
     def is_gone(self, process: Process) -> bool:
-        """Of another machine's nothing is known; a later process of its number is not it."""
+        """Adopt a process of this machine, unless its pid now belongs to another process."""
         is_known = process.host == socket.gethostname() and process.started != 0
         return is_known and _started(process.pid) != process.started
 
     def stop_all(self) -> None:
-        """Each is told by the end of its input and by a signal, all at once."""
+        """Stop all processes in parallel, by the end of their input and a signal."""
         with self._lock:
             children = [child for child in self._children.values() if child.returncode is None]
             for child in children:
@@ -136,7 +136,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _has_ended(child: subprocess.Popen[bytes]) -> bool:
-    """Without taking note of it: until then its number is given to no other process."""
+    """Check for the end without reaping, which keeps the pid from being reused."""
     if child.returncode is not None:
         return True
     return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
@@ -157,7 +157,7 @@ def _close(child: subprocess.Popen[bytes]) -> None:
 
 
 def _rotate(log: Path) -> None:
-    """Copied and cut, since the child goes on writing into the same file; it appends."""
+    """Rotate the log by copying and truncating it, because the child keeps appending to the same file."""
     with suppress(OSError):  # a full disk must not stop the watch
         if log.stat().st_size > LOG_BYTES:
             shutil.copyfile(log, log.with_name(f"{LOG}.1"))
@@ -192,19 +192,19 @@ def _resident(pid: int) -> int | None:
 
 
 def _session(leader: int) -> list[int]:
-    """The processes of the session that this one has begun; none where there is no /proc."""
+    """List the processes of the session that a process leads; empty without /proc."""
     numbers = [int(entry.name) for entry in Path("/proc").glob("[0-9]*")]
     return [pid for pid in numbers if (fields := _stat(pid)) and int(fields[3]) == leader]
 
 
 def _started(pid: int) -> int | None:
-    """When a process began, in the kernel's own counting."""
+    """Get the start time of a process in the kernel's ticks."""
     fields = _stat(pid)
     return int(fields[19]) if fields else None
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat after the name, which may hold anything."""
+    """Read the fields of /proc/PID/stat after the name, which can contain any character."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:

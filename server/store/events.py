@@ -92,16 +92,16 @@ class SqlEvents:
 
     def of_snapshots(self, relation_id: RelationId, snapshot_ids: Collection[int]) -> Mapping[int, CommitEvent]:
         """The events of these snapshots, by snapshot id."""
-        ids, found = sorted(snapshot_ids), dict[int, CommitEvent]()
+        ids, events = sorted(snapshot_ids), dict[int, CommitEvent]()
         for start in range(0, len(ids), _AT_ONCE):
             query = select(CommitEventRow).where(
                 CommitEventRow.relation_id == relation_id,
                 CommitEventRow.snapshot_id.in_(ids[start : start + _AT_ONCE]),
             )
-            found |= {
+            events |= {
                 row.snapshot_id: _event(row) for row in self.session.scalars(query) if row.snapshot_id is not None
             }
-        return found
+        return events
 
     def find(self, event_id: int) -> CommitEvent | None:
         """The commit with this number."""

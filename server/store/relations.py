@@ -266,10 +266,10 @@ class SqlKeyedTables:
 
     def get(self, relation_id: RelationId) -> KeyedTable:
         """NoSuchTable when it is gone."""
-        found = self.get_many([relation_id]).get(relation_id)
-        if found is None:
+        keyed = self.get_many([relation_id]).get(relation_id)
+        if keyed is None:
             raise NoSuchTable(f"keyed table {relation_id} does not exist any more")
-        return found
+        return keyed
 
     def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, KeyedTable]:
         """Those that exist, in one query."""

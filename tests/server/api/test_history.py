@@ -15,7 +15,7 @@ ICEBERG = "/iceberg/v1/lake/namespaces/db"
 
 
 def words(entry: Any) -> list[str]:
-    return [change["words"] for change in entry["changes"]]
+    return [change["description"] for change in entry["changes"]]
 
 
 def commit(api: Api, *updates: Any, **headers: str) -> None:
@@ -175,7 +175,7 @@ def test_a_views_history_shows_its_sql_line_by_line(view: Api) -> None:
     newest, created = view.history("db.v")
     assert (newest["operation"], newest["engine"]) == ("replace view", "spark 1")
     (sql,) = [change for change in newest["changes"] if change["kind"] == "sql"]
-    assert sql["words"] == "changed the SQL for spark"
+    assert sql["description"] == "changed the SQL for spark"
     assert [(line["sign"], line["text"]) for line in sql["diff"]] == [
         ("-", "select id"),
         ("+", "select id + 1 as id"),
@@ -199,7 +199,7 @@ def test_a_view_goes_back_to_a_version_that_a_dry_run_has_shown(view: Api) -> No
     replaced(view, "select 2 as id")
     dry = view_of(view, "POST", "/rollback?dry_run=true", json={"version_id": 1}).json()
     assert (dry["done"], dry["version"], dry["target"]) == (False, 2, 1)
-    assert [change["words"] for change in dry["changes"]] == ["changed the SQL for spark"]
+    assert [change["description"] for change in dry["changes"]] == ["changed the SQL for spark"]
     assert view_of(view).json()["current_version"] == 2
     body = {"version_id": 1, "expected_version": dry["version"]}
     assert view_of(view, "POST", "/rollback", json=body).json()["done"]

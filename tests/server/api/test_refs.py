@@ -162,7 +162,7 @@ def test_a_dry_run_says_what_would_leave_main_and_changes_nothing(api: Api) -> N
     assert (found["leaving"]["commits"], found["leaving"]["added_rows"], found["leaving"]["added_files"]) == (2, 20, 2)
     assert (found["now"]["rows"], found["then"]["rows"]) == (30, 10)
     assert found["held"] == {str(second): ["v2"]}
-    assert found["words"] == (
+    assert found["description"] == (
         "take from main 2 commits with 20 rows added and 0 removed; "
         "the table then has 10 rows in 1 file, now 30 rows in 1 file"
     )
@@ -177,7 +177,7 @@ def test_a_rollback_moves_main_keeps_the_snapshots_and_can_be_undone(api: Api) -
     assert len(api.lake.metadata(PLAIN)["snapshots"]) == 3
     newest = api.history()[0]
     assert (newest["operation"], newest["head_id"]) == ("rollback", str(first))
-    assert [one["words"] for one in newest["changes"]] == [f"moved branch main from snapshot {third} to {first}"]
+    assert [one["description"] for one in newest["changes"]] == [f"moved branch main from snapshot {third} to {first}"]
     assert api.get("db.plain")["records"] == 10
     back = api.post("db.plain/rollback", {"snapshot_id": str(third)})
     assert (back["leaving"]["commits"], back["returning"]["commits"]) == (0, 2)
@@ -254,13 +254,13 @@ def test_two_snapshots_are_compared_by_columns_properties_rows_and_commits(api: 
     ).raise_for_status()
     last = api.lake.append(PLAIN)
     found = api.get("db.plain/compare", **{"from": str(first), "to": "main"})
-    assert [one["words"] for one in found["changes"]] == ["added column price (int)", "set property owner to ann"]
+    assert [one["description"] for one in found["changes"]] == ["added column price (int)", "set property owner to ann"]
     assert (found["first"]["totals"]["rows"], found["second"]["totals"]["rows"]) == (10, 30)
     assert (found["only_in_first"]["commits"], found["only_in_second"]["commits"]) == (0, 2)
     assert found["only_in_second"]["newest"][0]["snapshot_id"] == str(last)
     assert found["unknown"] == []
     back = api.get("db.plain/compare", **{"from": "main", "to": str(first)})
-    assert [one["words"] for one in back["changes"]] == [
+    assert [one["description"] for one in back["changes"]] == [
         "dropped column price (int)",
         "removed property owner (was ann)",
     ]

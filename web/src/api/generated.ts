@@ -2561,13 +2561,13 @@ export interface components {
             after: string | null;
             /** Before */
             before: string | null;
+            /** Description */
+            description: string;
             /** Diff */
             diff: components["schemas"]["LineOut"][] | null;
             kind: components["schemas"]["ChangeKind"];
             /** Name */
             name: string;
-            /** Words */
-            words: string;
         };
         /**
          * CheckIn
@@ -5405,6 +5405,8 @@ export interface components {
         RollbackOut: {
             /** Changes */
             changes: boolean;
+            /** Description */
+            description: string;
             /** Done */
             done: boolean;
             /** Head */
@@ -5424,8 +5426,6 @@ export interface components {
              */
             target_at: string;
             then: components["schemas"]["TotalsOut"];
-            /** Words */
-            words: string;
         };
         /**
          * ScaleIn

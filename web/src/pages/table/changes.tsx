@@ -22,7 +22,7 @@ export function ChangeList({ changes }: { changes: readonly Change[] }) {
             {signOf(change)}
           </span>
           <div className="wrap-anywhere">
-            <span title={change.after ?? change.before ?? undefined}>{change.words}</span>
+            <span title={change.after ?? change.before ?? undefined}>{change.description}</span>
             {change.diff !== null && <Diff lines={change.diff} name={change.name} />}
           </div>
         </li>

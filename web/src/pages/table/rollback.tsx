@@ -139,11 +139,11 @@ function DryRun({ catalog, table, body, close }: PartProps & { body: RollbackIn 
 }
 
 function Plan({ plan }: { plan: Rollback }) {
-  if (!plan.changes) return <Note title="Nothing to do">{plan.words}.</Note>;
+  if (!plan.changes) return <Note title="Nothing to do">{plan.description}.</Note>;
   return (
     <>
       <div>
-        It would <b>{plan.words}</b>. The snapshot was written <When at={plan.target_at} />.
+        It would <b>{plan.description}</b>. The snapshot was written <When at={plan.target_at} />.
       </div>
       <Moved title="Leaves main" part={plan.leaving} />
       <Moved title="Comes back to main" part={plan.returning} />
