@@ -98,7 +98,7 @@ class Processes:
         return True
 
     def is_gone(self, process: Process) -> bool:
-        """Adopt a process of this machine, unless its pid now belongs to another process."""
+        """Whether a process is gone: never known for another machine; a later process with its pid does not count."""
         is_known = process.host == socket.gethostname() and process.started != 0
         return is_known and _started(process.pid) != process.started
 
