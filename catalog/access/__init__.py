@@ -1,1 +1,1 @@
-"""Who may do what: principals, roles, privileges, tokens, and the audit log of what was asked and decided."""
+"""Access control: principals, roles, privileges, tokens, and the audit log of requests and verdicts."""

@@ -1,4 +1,4 @@
-"""The audit log: who asked for what, what was decided, and how it ended."""
+"""The audit log: requests with their principal, verdict and outcome."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from catalog.access.privileges import PrincipalId
 
 
 class Verdict(StrEnum):
-    """What access control said."""
+    """The verdict of access control."""
 
     ALLOWED = "allowed"
     FORBIDDEN = "forbidden"
-    HIDDEN = "hidden"  # answered as if it did not exist
+    HIDDEN = "hidden"  # answered as if the object did not exist
     UNAUTHENTICATED = "unauthenticated"
 
 
@@ -22,8 +22,8 @@ class Verdict(StrEnum):
 class AuditEntry:
     """One request.
 
-    `status` is None while the request is worked on, and for ever when the server died over it: then nobody knows here
-    how it ended, the table's history does.
+    `status` is None while the request runs. It stays None if the server died; then only the table's history tells the
+    outcome.
     """
 
     at: datetime
@@ -36,28 +36,28 @@ class AuditEntry:
     """The route's template, such as `/iceberg/v1/{catalog}/namespaces/{namespace}/tables/{table}`."""
     catalog: str | None
     target: str
-    """What it was asked on: `lake.db.orders`, `role analysts`; several are separated by commas."""
+    """The objects of the request: `lake.db.orders`, `role analysts`; several are separated by commas."""
     changes: bool
-    """Whether the route changes anything when it succeeds."""
+    """Whether the route changes anything if it succeeds."""
     request_id: str
     address: str
     detail: str = ""
-    """What a change to access control gives or takes: `read, list on lake.sales`, `member ann`."""
+    """The change to access control: `read, list on lake.sales`, `member ann`."""
     status: int | None = None
     id: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditFilter:
-    """Which entries are wanted; None means all."""
+    """A filter of entries; None means all."""
 
     principal: str | None = None
     catalog: str | None = None
     target: str | None = None
-    """A thing by its whole name, or what lies in it."""
+    """An object by its full name; objects inside it match too."""
     verdict: Verdict | None = None
     changes: bool | None = None
     notable: bool = False
-    """Only what changes something or was refused: reads that were allowed are most of all entries."""
+    """Only changes and refusals: allowed reads are most of all entries."""
     since: datetime | None = None
     until: datetime | None = None

@@ -1,10 +1,10 @@
-"""Who may do what: privileges on the server, its catalogs, namespaces and tables, and the one function that decides.
+"""Access control: privileges on the server, its catalogs, namespaces and tables, and the function that decides.
 
-Nothing is allowed that was not granted.  A grant holds for what it names and for all that lies in it: a catalog's
-namespaces, their namespaces, their tables.  What one may not see does not exist for one: a decision says whether a
-refusal may admit that there is something.
+Only granted actions are allowed. A grant holds for its object and for all objects inside it: a catalog's namespaces,
+their namespaces, their tables. Objects that a caller may not see do not exist for the caller; a decision says whether
+a refusal may reveal the object.
 
-Grants name things by their names.  A table that is dropped and created anew is the same table to them.
+Grants identify objects by name. A table that is dropped and created again is the same table to them.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ OPTIMIZER = RoleName("optimizer")
 
 
 class Privilege(StrEnum):
-    """What may be allowed. Some bring others with them: see INCLUDES."""
+    """Privileges. Some include others: see INCLUDES."""
 
-    LIST = "list"  # see that it and what lies in it exists
+    LIST = "list"  # see that it exists, with the objects inside it
     READ = "read"  # a table's metadata, with which its data are read
     WRITE = "write"  # commit to tables, change properties
-    CREATE = "create"  # namespaces, tables and views inside
+    CREATE = "create"  # create namespaces, tables and views inside
     DROP = "drop"
-    MAINTAIN = "maintain"  # run jobs now, set policies, sync with Hive; optimizers work by it
-    GRANT = "grant"  # pass on what one has there
+    MAINTAIN = "maintain"  # run jobs now, set policies, sync with Hive; optimizers need it
+    GRANT = "grant"  # pass on one's own privileges there
 
 
 INCLUDES: Mapping[Privilege, frozenset[Privilege]] = {
     Privilege.LIST: frozenset(),
     Privilege.READ: frozenset({Privilege.LIST}),
     Privilege.WRITE: frozenset({Privilege.LIST, Privilege.READ}),
-    # Whoever may create in a namespace sees the namespace, not what others have in it.
+    # A creator sees the namespace, but not the tables of others in it.
     Privilege.CREATE: frozenset(),
     Privilege.DROP: frozenset({Privilege.LIST}),
     # A job reads what it rewrites.
@@ -61,9 +61,9 @@ INCLUDES: Mapping[Privilege, frozenset[Privilege]] = {
 
 @dataclass(frozen=True, slots=True)
 class Securable:
-    """What a privilege may be granted on: the server (no catalog), a catalog, a namespace, or a table in one.
+    """The object of a grant: the server (no catalog), a catalog, a namespace, or a table.
 
-    Views and keyed tables are tables here. The stores of a keyed table are not securables: see `home_namespace`.
+    Views and keyed tables count as tables. The stores of a keyed table are not securables: see `home_namespace`.
     """
 
     catalog: CatalogName | None = None
@@ -80,7 +80,7 @@ class Securable:
 
     @property
     def lineage(self) -> Iterator[Securable]:
-        """Itself, then all that it lies in, the server last."""
+        """Itself, then its parents, the server last."""
         yield self
         if self.table is not None:
             yield Securable(self.catalog, self.namespace)
@@ -90,7 +90,7 @@ class Securable:
             yield SERVER
 
     def holds(self, other: Securable) -> bool:
-        """Whether the other is this one or lies in it."""
+        """Whether the other object is this one or lies inside it."""
         return self in other.lineage
 
 
@@ -98,14 +98,14 @@ SERVER = Securable()
 
 
 def operation_target(operation: Operation) -> Securable:
-    """What an operation changes: a table, or with an import anything in the catalog."""
+    """The object that an operation changes: a table, or the whole catalog for an import."""
     if operation.kind is OperationKind.IMPORT:
         return Securable(operation.catalog)
     return Securable.of(operation.catalog, TableName.parse(operation.target))
 
 
 def formerly(entry: Dropped) -> Securable:
-    """What was dropped, by the name that it had."""
+    """A dropped object by its former name."""
     if entry.kind is DroppedKind.NAMESPACE:
         return Securable(entry.catalog, entry.path)
     return Securable.of(entry.catalog, entry.table_name)
@@ -115,9 +115,9 @@ _STORE = re.compile(rf"({BASE}|{CHANGE})(_at_(none|[0-9]{{1,19}})_[0-9]{{1,10}})
 
 
 def home_namespace(name: TableName) -> TableName | None:
-    """The keyed table whose store or pinned store this name may be; None for a name that no store has.
+    """The keyed table whose store or pinned store this name may be; None if no store can have the name.
 
-    Whether it is one depends on whether there is such a keyed table: a namespace may hold a plain table `base`.
+    The name is a store's only if that keyed table exists, because a namespace may hold a plain table `base`.
     """
     if len(name.namespace) < 2 or _STORE.fullmatch(name.name) is None:
         return None
@@ -126,19 +126,19 @@ def home_namespace(name: TableName) -> TableName | None:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """One privilege on one thing, with all that lies in it."""
+    """One privilege on one object, including all objects inside it."""
 
     on: Securable
     privilege: Privilege
 
     def __lt__(self, other: Grant) -> bool:
-        """As people read them: by thing, then by privilege."""
+        """The order for people: by object, then by privilege."""
         return (str(self.on), self.privilege) < (str(other.on), other.privilege)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Role:
-    """A name for grants; principals have roles."""
+    """A named set of grants; principals have roles."""
 
     name: RoleName
     description: str
@@ -147,7 +147,7 @@ class Role:
 
     @property
     def is_builtin(self) -> bool:
-        """Whether it came with the server: it is neither dropped nor changed."""
+        """Whether it comes with the server. Such a role cannot be dropped or changed."""
         return self.name in BUILTIN_ROLES
 
 
@@ -158,24 +158,24 @@ BUILTIN_ROLES: Mapping[RoleName, tuple[str, frozenset[Grant]]] = {
 
 
 class Decision(StrEnum):
-    """What is said to a request."""
+    """The decision about a request."""
 
     ALLOWED = "allowed"
-    FORBIDDEN = "forbidden"  # it is there and the caller may know, but may not do this
-    HIDDEN = "hidden"  # for the caller it does not exist
+    FORBIDDEN = "forbidden"  # the caller may know that it exists, but may not do this
+    HIDDEN = "hidden"  # it does not exist for the caller
 
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """All that somebody may do, made for fast questions."""
+    """All rights of a principal, indexed for fast checks."""
 
     held: Mapping[Securable, frozenset[Privilege]]
     shown: frozenset[Securable]
-    """What grants name, and what that lies in: to find a table one has to see its namespace."""
+    """Granted objects and their parents: a user who may see a table must see its namespace."""
 
     @classmethod
     def of(cls, grants: Iterable[Grant]) -> Rights:
-        """The rights that these grants give together."""
+        """The combined rights of these grants."""
         held: dict[Securable, frozenset[Privilege]] = {}
         for grant in grants:
             more = INCLUDES[grant.privilege] | {grant.privilege}
@@ -184,35 +184,35 @@ class Rights:
         return cls(MappingProxyType(held), shown)
 
     def has(self, privilege: Privilege, on: Securable) -> bool:
-        """Whether it was granted there or on something that holds it."""
+        """Whether the privilege is granted on the object or on a parent."""
         return any(privilege in self.held.get(scope, ()) for scope in on.lineage)
 
     def sees(self, on: Securable) -> bool:
-        """Whether it exists for the holder."""
+        """Whether the object exists for the holder."""
         return on == SERVER or on in self.shown or self.has(Privilege.LIST, on)
 
     def covers(self, grant: Grant) -> bool:
-        """Whether the holder may pass it on: nobody gives more than they have."""
+        """Whether the holder may pass the grant on: nobody passes on more than they have."""
         return self.has(Privilege.GRANT, grant.on) and self.has(grant.privilege, grant.on)
 
     @property
     def grants_anything(self) -> bool:
-        """Whether the holder may pass on something: then they have to do with roles and those who have them."""
+        """Whether the holder may pass on any grant. Such a holder may read roles and their members."""
         return any(Privilege.GRANT in held for held in self.held.values())
 
     @property
     def administers(self) -> bool:
-        """Whether the holder looks after users, services, roles and everybody's tokens."""
+        """Whether the holder manages users, services, roles and all tokens."""
         return self.has(Privilege.GRANT, SERVER)
 
     @property
     def grants(self) -> list[Grant]:
-        """Every privilege on every scope, in order."""
+        """All privileges on all objects, in order."""
         return sorted(Grant(scope, privilege) for scope, held in self.held.items() for privilege in held)
 
 
 def decide(rights: Rights, needed: Privilege | None, on: Securable) -> Decision:
-    """Whether somebody with these rights may do what needs this privilege; None needs no more than to see it."""
+    """The decision about an action that needs this privilege; None needs only that the holder sees the object."""
     if needed is not None and rights.has(needed, on):
         return Decision.ALLOWED
     if not rights.sees(on):
@@ -221,7 +221,7 @@ def decide(rights: Rights, needed: Privilege | None, on: Securable) -> Decision:
 
 
 def limit_grants(grants: Iterable[Grant], catalogs: Collection[CatalogName] | None) -> Iterator[Grant]:
-    """The part of these grants that lies in some catalogs; None means all, and the server with them."""
+    """The part of these grants inside some catalogs; None means all, including the server."""
     for grant in grants:
         if catalogs is None or grant.on.catalog in catalogs:
             yield grant
@@ -230,7 +230,7 @@ def limit_grants(grants: Iterable[Grant], catalogs: Collection[CatalogName] | No
 
 
 class PrincipalKind(StrEnum):
-    """What is behind a principal."""
+    """The kind of a principal."""
 
     PERSON = "person"
     SERVICE = "service"
@@ -238,22 +238,22 @@ class PrincipalKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """Somebody who may be given roles: a person, or a service such as an engine."""
+    """A person or a service, such as an engine, that may have roles."""
 
     id: PrincipalId
     name: str
     kind: PrincipalKind
     created_at: datetime
     subject: tuple[str, str] | None = None
-    """Issuer and subject of the OIDC tokens that this person comes with."""
+    """Issuer and subject of this person's OIDC tokens."""
     secret_hash: bytes | None = field(default=None, repr=False)
-    """Of a service's client secret."""
+    """The hash of a service's client secret."""
     disabled: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Membership:
-    """A role that a principal has; `by_claim` says that the issuer's token gave it, and may take it away."""
+    """A role of a principal; `by_claim` means that the issuer's token gave it and may remove it."""
 
     role: RoleName
     by_claim: bool = False
@@ -261,7 +261,7 @@ class Membership:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who a request comes from and what they may do, for as long as it is remembered."""
+    """The principal of a request and its rights, while they are cached."""
 
     principal: Principal
     roles: frozenset[RoleName]
@@ -269,20 +269,20 @@ class Caller:
     token_id: str | None = None
     expires_at: datetime | None = None
     only_roles: frozenset[RoleName] | None = None
-    """What the token limits its owner's roles to, now and later."""
+    """The roles that the token allows at most, now and later."""
     catalogs: frozenset[CatalogName] | None = None
 
 
 _NAME = re.compile(r"[\w.@+-]{1,200}")
 
 
-def parse_identifier(text: str, what: str) -> str:
-    """The name of a role, user or service; Invalid for one that would not fit into a URL or a credential."""
+def parse_identifier(text: str, kind: str) -> str:
+    """The name of a role, user or service; Invalid if it does not fit into a URL or a credential."""
     if _NAME.fullmatch(text) is None:
-        raise Invalid(f"invalid name {text!r} of a {what}", hint="use letters, digits, and any of . _ - @ +")
+        raise Invalid(f"invalid name {text!r} of a {kind}", hint="use letters, digits, and any of . _ - @ +")
     return text
 
 
 def as_name(text: str) -> str:
-    """The nearest name to what an issuer calls a person."""
+    """The closest valid name to an issuer's name of a person."""
     return re.sub(r"[^\w.@+-]", "_", text)[:200]

@@ -1,7 +1,8 @@
-"""Bearer tokens: `firn_<id>_<secret>`, so that they are found by id, by people and by scanners for leaked secrets.
+"""Bearer tokens: `firn_<id>_<secret>`. The id identifies a token for the database, for people and for scanners of
+leaked secrets.
 
-The secret is 256 random bits, of which the hash is kept. A slow hash (bcrypt, argon2) protects what people choose; it
-would buy nothing against somebody who has to guess 256 bits, and cost every request that is not remembered.
+The secret is 256 random bits, and Firn stores its hash. A slow hash (bcrypt, argon2) protects secrets that people
+choose. It would not help against guessing 256 bits, and it would cost every request that is not cached.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ _TOKEN = re.compile(r"firn_([0-9a-f]{12})_([0-9a-f]{64})")
 
 
 class TokenKind(StrEnum):
-    """How a token came to be."""
+    """The origin of a token."""
 
-    BEARER = "bearer"  # somebody asked for it
-    ACCESS = "access"  # given for a client's secret or in exchange for another token; lives for an hour or so
+    BEARER = "bearer"  # requested by a user
+    ACCESS = "access"  # given for a client secret or another token; valid for about an hour
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """A token as it is kept: everything but the secret.
+    """A token without its secret.
 
-    It gives what its owner's roles give at the moment of a request: at most `roles` of them, at most in `catalogs`.
+    It gives its owner's current roles, limited to `roles` and `catalogs`.
     """
 
     id: str
@@ -45,24 +46,24 @@ class Token:
     roles: tuple[RoleName, ...] | None = None
     catalogs: tuple[CatalogName, ...] | None = None
     origin: str | None = None
-    """The token that it was exchanged for, or made with: it ends with that one."""
+    """The token that it was exchanged for or derived from. It ends with that token."""
     renewable_until: datetime | None = None
-    """The end of the chain of exchanges that an access token is in: none of it lives longer."""
+    """The end of an access token's chain of exchanges; none of them is valid longer."""
     last_used_at: datetime | None = None
     revoked_at: datetime | None = None
 
     def is_good(self, now: datetime) -> bool:
-        """Whether it still opens anything."""
+        """Whether it is still valid."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 
 def compute_exchange_end(
     now: datetime, longest: timedelta, subject: Token | None, until: datetime | None = None
 ) -> datetime:
-    """When the chain ends that an exchange goes on with or begins.
+    """The end of the chain of exchanges that an exchange continues or starts.
 
-    A client's secret, a bearer token or an issuer's token (good `until` then) begins a chain, which lasts no longer
-    than what it begins with. An access token is in a chain already: exchanging it prolongs nothing.
+    A client secret, a bearer token or an issuer's token (valid `until` then) starts a chain, which ends with it at the
+    latest. An access token is in a chain already: its exchange does not extend the chain.
     """
     if subject is not None and subject.kind is TokenKind.ACCESS:
         return subject.renewable_until or subject.expires_at or now
@@ -72,29 +73,29 @@ def compute_exchange_end(
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A token or client secret as its holder has it; shown once."""
+    """A token or client secret in clear text; shown once."""
 
     id: str
     text: str = field(repr=False)
 
     @property
     def hash(self) -> bytes:
-        """What is kept of it."""
+        """The stored hash."""
         return digest(self.text)
 
     def matches(self, kept: bytes) -> bool:
-        """Whether this is what was given out; takes as long for a near miss as for any other."""
+        """Whether the hash equals the stored one, in constant time."""
         return hmac.compare_digest(self.hash, kept)
 
 
 def create_secret() -> Secret:
-    """A fresh one, unlike any other."""
+    """A new random secret."""
     identity = secrets.token_hex(6)
     return Secret(identity, f"{PREFIX}{identity}_{secrets.token_hex(32)}")
 
 
 def parse_secret(text: str) -> Secret | None:
-    """A token out of a header; None for what Firn has not made."""
+    """The token of a header; None if it does not have Firn's form."""
     match = _TOKEN.fullmatch(text)
     return None if match is None else Secret(match[1], text)
 

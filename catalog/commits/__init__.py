@@ -1,1 +1,1 @@
-"""Whether a commit is applied: the order of its checks, and appends that are put onto a newer snapshot."""
+"""Commit rules: the order of checks, and the rebase of appends onto a newer snapshot."""

@@ -1,8 +1,8 @@
-"""In which order a commit is judged (docs/architecture.md#a-commit, docs/protocols.md#jobs-and-leases).
+"""The order in which a commit is validated (docs/architecture.md#a-commit, docs/protocols.md#jobs-and-leases).
 
-1 the idempotency key was seen (the service answers before it comes here) · 2 what it brings is in the table already ·
-3 the lease · 4 writer and batch · 5 the table's own rules · 6 the requirements. A refusal makes clients delete their
-data files, so whatever may have been applied before is found first.
+1 idempotency key (the service checks it before) · 2 replay: the table has the commit already · 3 lease · 4 writer and
+batch · 5 the table's own rules · 6 requirements. A refusal makes clients delete their data files, so the check for
+earlier application comes first.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from catalog.names import RelationId
 from catalog.tables.relation import Relation, RelationKind
 
 OLDEST_LEASE = timedelta(hours=36)
-"""Half of the least age of an orphan file: what a slow job wrote may be taken for one after that
-(docs/protocols.md, rule 2.9).
+"""Half of the least age of an orphan file. Orphan removal may take older files of a slow job (docs/protocols.md, rule
+2.9).
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseFacts:
-    """The lease a commit came with, its job's row, and what that job has committed to this relation already."""
+    """The lease of a commit, its job's row, and the job's earlier commits to this relation."""
 
     lease: Lease
     job: Job
@@ -43,7 +43,7 @@ class LeaseFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitContext:
-    """All that one commit on one existing table is judged by, read at one moment."""
+    """All facts that validate one commit on one existing table, read at one moment."""
 
     relation: Relation
     metadata: Json
@@ -51,50 +51,51 @@ class CommitContext:
     now: datetime
     lease: LeaseFacts | None = None
     batch: CommitEvent | None = None
-    """The commit that brought this writer's batch before."""
+    """The earlier commit with this writer's batch."""
     past: Mapping[int, CommitEvent] = field(default_factory=dict)
-    """The commits that brought snapshots with the ids of these before, by id; their snapshots may have gone since."""
+    """Earlier commits with these snapshot ids, by id; the snapshots may have gone since."""
     store: StoreCommit | None = None
-    """For a keyed table's store: what its own rules need."""
+    """For a keyed table's store: the facts for its own rules."""
     given_back: bool = False
-    """Whether the table is being given back to Hive, and the commit is none that serves this."""
+    """Whether the table is being downgraded and the commit is not part of that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The commit was applied before: answer with the table as it is now."""
+    """The commit was applied before: answer with the current table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """The commit may be applied: each table's updates, in which the server has written what it must."""
+    """The commit may be applied: each table's updates, with the server's additions."""
 
     updates: Sequence[Sequence[Json]]
 
 
 @dataclass(frozen=True, slots=True)
 class Rebase:
-    """The commit is an append that was overtaken: to be put onto its branch's head, or refused if it cannot be."""
+    """The commit is an overtaken append: rebase it onto its branch's head, or refuse it."""
 
     append: OvertakenAppend
 
 
 def validate_commits(tables: Sequence[CommitContext]) -> Replay | Rebase | Apply:
-    """What to do with a commit on one or several tables; raises the refusal.
+    """The action for a commit on one or several tables; raises the refusal.
 
-    One table that shows the commit is enough for a replay: a commit is applied to all of its tables or to none.
+    A commit is applied to all of its tables or to none, so one table that shows it is enough for a replay.
     """
     if match_applied(tables):
         return Replay()
-    append = _overtaken_append(tables)
-    return Apply([_judged_alone(facts) for facts in tables]) if append is None else Rebase(append)
+    append = _find_rebasable_append(tables)
+    return Apply([_validate_alone(facts) for facts in tables]) if append is None else Rebase(append)
 
 
-def _overtaken_append(tables: Sequence[CommitContext]) -> OvertakenAppend | None:
-    """For a plain table alone, and no job's commit: a job's work is to be done again on the table as it is now.
+def _find_rebasable_append(tables: Sequence[CommitContext]) -> OvertakenAppend | None:
+    """The overtaken append of a commit on one plain table. None for a job's commit, because the job must repeat its
+    work on the current table.
 
-    And for a snapshot that never was in the table: Java keeps a snapshot's id when it tries again, so this may be an
-    earlier try that was refused and comes late.
+    None also for a snapshot that the table had before. Java keeps a snapshot's id when it tries again, so this may be
+    a late, already refused attempt.
     """
     facts = tables[0]
     if len(tables) > 1 or facts.lease is not None or facts.past:
@@ -103,7 +104,7 @@ def _overtaken_append(tables: Sequence[CommitContext]) -> OvertakenAppend | None
         return None
     append = find_overtaken_append(facts.metadata, facts.change)
     if append is not None:
-        _permitted(facts)
+        _check_before_requirements(facts)
     return append
 
 
@@ -112,26 +113,26 @@ def match_applied(tables: Sequence[CommitContext]) -> bool:
     return any(_is_applied(facts) for facts in tables)
 
 
-def _judged_alone(facts: CommitContext) -> Sequence[Json]:
-    updates = _permitted(facts)
+def _validate_alone(facts: CommitContext) -> Sequence[Json]:
+    updates = _check_before_requirements(facts)
     check_requirements(facts.metadata, facts.change.requirements)
     return updates
 
 
-def _permitted(facts: CommitContext) -> Sequence[Json]:
-    """All that is asked before the requirements."""
+def _check_before_requirements(facts: CommitContext) -> Sequence[Json]:
+    """The updates after all checks before the requirements."""
     _check_lease(facts)
     _check_batch(facts)
-    return _ruled(facts)
+    return _apply_table_rules(facts)
 
 
 def list_added_snapshots(updates: Sequence[Json]) -> list[Json]:
-    """The snapshots that a commit brings."""
+    """The snapshots that a commit adds."""
     return [update["snapshot"] for update in updates if update.get("action") == "add-snapshot" and "snapshot" in update]
 
 
 def read_writer_and_batch(updates: Sequence[Json]) -> tuple[str, str] | None:
-    """The writer and batch that a commit names in its snapshot's summary."""
+    """The writer and batch in the summary of a commit's snapshot; None without them."""
     for snapshot in list_added_snapshots(updates):
         summary = snapshot.get("summary") or {}
         if summary.get(WRITER_ID) and summary.get(BATCH_ID):
@@ -140,9 +141,11 @@ def read_writer_and_batch(updates: Sequence[Json]) -> tuple[str, str] | None:
 
 
 def _is_applied(facts: CommitContext) -> bool:
-    """A repeated request after a lost answer. Judged by anything else it would be refused and its files deleted."""
+    """Whether this is a repeated request after a lost response. Any other check would refuse it, and its files would
+    be deleted.
+    """
     added = list_added_snapshots(facts.change.updates)
-    if added and all(_was_added(facts, snapshot) for snapshot in added):
+    if added and all(_had_snapshot(facts, snapshot) for snapshot in added):
         return True
     if facts.lease is None or not facts.lease.recorded:
         return False
@@ -150,8 +153,8 @@ def _is_applied(facts: CommitContext) -> bool:
     return any((record.token, record.digest) == sent for record in facts.lease.recorded)
 
 
-def _was_added(facts: CommitContext, snapshot: Json) -> bool:
-    """Whether the table has the snapshot, or had it until it expired or the table was set back."""
+def _had_snapshot(facts: CommitContext, snapshot: Json) -> bool:
+    """Whether the table has the snapshot, or had it before an expiry or rollback."""
     known = snapshot_by_id(facts.metadata, snapshot.get("snapshot-id", -1))
     sent = snapshot.get("manifest-list")
     if known is not None and sent is None:
@@ -163,18 +166,18 @@ def _was_added(facts: CommitContext, snapshot: Json) -> bool:
 
 
 def is_brought_by(event: CommitEvent, snapshot: Json) -> bool:
-    """Whether a commit that brought a snapshot with this id is the one that sent it."""
+    """Whether the commit of this event is the one that sent this snapshot."""
     if REBASED_FROM in event.summary:
         return event.summary[REBASED_FROM] == snapshot.get("manifest-list")
-    said = (snapshot.get("parent-snapshot-id"), snapshot.get("sequence-number", 0))
-    return (event.parent_id, event.sequence_number or 0) == said
+    sent = (snapshot.get("parent-snapshot-id"), snapshot.get("sequence-number", 0))
+    return (event.parent_id, event.sequence_number or 0) == sent
 
 
 def _check_lease(facts: CommitContext) -> None:
     if facts.lease is None:
         return
     job = check_lease(facts.lease.job, facts.lease.lease)
-    if not _works_on(job, facts.relation):
+    if not _is_job_of(job, facts.relation):
         raise LeaseLost(f"job {job.id} works on {job.table}, its lease is not good for {facts.relation.name}")
     if job.status is not JobStatus.COMMITTING:
         raise LeaseLost(
@@ -187,7 +190,7 @@ def _check_lease(facts: CommitContext) -> None:
         raise LeaseLost(f"job {job.id} has committed to {facts.relation.name} already: snapshot {snapshot_id}")
 
 
-def _works_on(job: Job, relation: Relation) -> bool:
+def _is_job_of(job: Job, relation: Relation) -> bool:
     ids: tuple[RelationId | None, ...] = (relation.id, relation.owner_id)
     return job.relation_id in ids
 
@@ -198,7 +201,7 @@ def _check_batch(facts: CommitContext) -> None:
         raise DuplicateBatch(*named, facts.batch.snapshot_id or 0)
 
 
-def _ruled(facts: CommitContext) -> Sequence[Json]:
+def _apply_table_rules(facts: CommitContext) -> Sequence[Json]:
     if facts.lease is not None and facts.lease.job.kind is JobKind.CONVERT:
         beside = () if facts.store is None else (facts.store.change,)
         check_conversion_commit(facts.metadata, facts.change.updates, beside)
@@ -218,7 +221,7 @@ def _ruled(facts: CommitContext) -> Sequence[Json]:
 
 
 def _check_refs(facts: CommitContext, update: Json) -> None:
-    """Java sends no requirement for it, and a tag made meanwhile would vanish."""
+    """Java sends no requirement for it, so a tag created meanwhile would vanish."""
     let_go = {u.get("ref-name") for u in facts.change.updates if u.get("action") == "remove-snapshot-ref"}
     named = set(update.get("snapshot-ids") or ())
     for name, ref in facts.metadata.get("refs", {}).items():
@@ -227,7 +230,9 @@ def _check_refs(facts: CommitContext, update: Json) -> None:
 
 
 def _check_hive_property(update: Json) -> None:
-    """Hive still lists files that no snapshot needs any more: an engine's own expiry would delete them."""
+    """CommitRefused for gc.enabled: Hive still lists files without a snapshot, and an engine's own expiry would delete
+    them.
+    """
     named = {
         "set-properties": update.get("updates") or {},
         "remove-properties": dict.fromkeys(update.get("removals") or ()),

@@ -1,8 +1,8 @@
-"""Which commit is a plain append that may be put onto a newer snapshot instead of being refused (decision 22).
+"""Rebase: a plain append may move onto a newer snapshot instead of being refused (decision 22).
 
-An append that has lost a race would be refused, read again and sent again by its own client: Iceberg's writers validate
-nothing when they try an append again, so whoever puts it onto the new head comes to the same table. What may depend on
-the state that its client has seen is refused as ever: nothing here guesses.
+A client whose append loses a race reads again and sends it again. Iceberg's writers validate nothing on that second
+attempt, so a rebase by the server gives the same table. The server refuses commits that may depend on the state their
+client has read.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ from catalog.iceberg.summaries import TOTALS
 from catalog.keyed.spec import BATCH_ID, WRITER_ID
 
 REBASE = "firn.append.rebase"
-"""The table property that allows it: `true`, or off."""
+"""The table property that allows rebases: `true`, or off."""
 REBASED_FROM = "firn.rebased-from"
-"""In the summary of a rebased snapshot: the manifest list that its client has sent, by which a repetition is known."""
+"""The summary key of a rebased snapshot with the manifest list that its client sent. It
+identifies a repeated request.
+"""
 
 _SNAPSHOT_KEYS = frozenset(
     {
@@ -44,47 +46,54 @@ _ENGINE = frozenset(
     {"engine-name", "engine-version", "iceberg-version", "app-id", "app-name", "spark.app.id", "trino_query_id"}
 )
 _KNOWN = _COUNTED | _ENGINE | TOTALS.keys() | {"operation", WRITER_ID, BATCH_ID}
-"""What a plain append says of itself. Any other key may be a committer's memory of what it has committed (Flink's
-checkpoint, Kafka Connect's offsets, a streaming query's epoch): such a writer waits for the refusal to look again.
-Firn's own writer and batch may be named: the commit's transaction looks for them itself."""
+"""The summary keys of a plain append. Any other key may be a committer's record of its progress (Flink's checkpoint,
+Kafka Connect's offsets, a streaming query's epoch). Such a writer waits for the refusal to check again. Firn's own
+writer and batch are allowed, because the commit's transaction checks them itself.
+"""
 _PARTITION = "partitions."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OvertakenAppend:
-    """A plain append that another commit has overtaken, and the refusal that it gets if it cannot be rebased."""
+    """A plain append overtaken by another commit, and its refusal if it cannot be rebased."""
 
     snapshot: Json
-    """As its client has made it."""
+    """As its client created it."""
     ref: Json
     """The update that moves its branch."""
     parent: Json | None
-    """The snapshot that it was made on."""
+    """The snapshot that the client based it on."""
     head: Json | None
-    """The one that its branch holds now."""
+    """The current head of its branch."""
     refusal: RequirementFailed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebasedManifestList:
-    """A manifest list of an append's manifests and its new parent's, still to be written."""
+    """A manifest list with an append's manifests and its new parent's, not written yet."""
 
     location: str
     data: bytes
     kept: int
-    """How many of its manifests are the parent's."""
+    """The number of manifests from the parent."""
     row_ids: int
-    """How many row ids it has given out."""
+    """The number of row ids that it assigns."""
 
 
 def find_overtaken_append(metadata: Json, change: TableCommit) -> OvertakenAppend | None:
-    """The append that this commit is, if it is nothing else, was overtaken, and its table wants it to be rebased."""
+    """The commit as an overtaken append; None if it is more than an append, was not overtaken, or its table does not
+    allow rebases.
+    """
     if str(metadata.get("properties", {}).get(REBASE, "")).lower() != "true":
         return None
-    snapshot, ref = _plain_append(change.updates) or ({}, {})
-    if not snapshot or snapshot_by_id(metadata, snapshot["snapshot-id"]) is not None or not _fits(metadata, snapshot):
+    snapshot, ref = _read_plain_append(change.updates) or ({}, {})
+    if (
+        not snapshot
+        or snapshot_by_id(metadata, snapshot["snapshot-id"]) is not None
+        or not _fits_table(metadata, snapshot)
+    ):
         return None
-    refusal = _overtaken(metadata, change.requirements, snapshot, ref["ref-name"])
+    refusal = _find_refusal(metadata, change.requirements, snapshot, ref["ref-name"])
     if refusal is None:
         return None
     now = ref_of(metadata, ref["ref-name"])
@@ -101,12 +110,12 @@ def find_overtaken_append(metadata: Json, change: TableCommit) -> OvertakenAppen
 
 
 def rebase_append(metadata: Json, append: OvertakenAppend, joined: RebasedManifestList) -> list[Json]:
-    """The updates that put the append onto its branch's head, with all numbers as the table counts them now."""
+    """The updates that move the append onto its branch's head, with the table's current numbers."""
     snapshot = {
         **append.snapshot,
         "manifest-list": joined.location,
         "timestamp-ms": max(append.snapshot["timestamp-ms"], metadata["last-updated-ms"]),
-        "summary": _summary(append, joined),
+        "summary": _build_summary(append, joined),
         "parent-snapshot-id": None if append.head is None else append.head["snapshot-id"],
     }
     if append.head is None:
@@ -115,14 +124,16 @@ def rebase_append(metadata: Json, append: OvertakenAppend, joined: RebasedManife
         snapshot["sequence-number"] = metadata["last-sequence-number"] + 1
     if metadata["format-version"] >= FIRST_VERSION_WITH_ROW_LINEAGE:
         snapshot |= {"first-row-id": metadata["next-row-id"], "added-rows": joined.row_ids}
-    # How long the branch is kept is what the table says now, not what the client read.
+    # The branch's retention comes from the current table, not from the client.
     kept = ref_of(metadata, append.ref["ref-name"]) or append.ref
     moved = {**kept, "action": "set-snapshot-ref", "ref-name": append.ref["ref-name"]}
     return [{"action": "add-snapshot", "snapshot": snapshot}, {**moved, "snapshot-id": snapshot["snapshot-id"]}]
 
 
-def _plain_append(updates: Sequence[Json]) -> tuple[Json, Json] | None:
-    """The snapshot and the move of a branch, when the updates are these two and the snapshot only adds data."""
+def _read_plain_append(updates: Sequence[Json]) -> tuple[Json, Json] | None:
+    """The snapshot and the branch move, if the updates are these two and the snapshot
+    only adds data; otherwise None.
+    """
     if [update.get("action") for update in updates] != ["add-snapshot", "set-snapshot-ref"]:
         return None
     snapshot, ref = updates[0]["snapshot"], updates[1]
@@ -137,8 +148,8 @@ def _plain_append(updates: Sequence[Json]) -> tuple[Json, Json] | None:
     return (snapshot, ref) if plain else None
 
 
-def _fits(metadata: Json, snapshot: Json) -> bool:
-    """Whether the files can be the table's still: of its format version, under a schema that has only grown since."""
+def _fits_table(metadata: Json, snapshot: Json) -> bool:
+    """Whether the files still fit the table: its format version, and a schema that has only grown since."""
     version = metadata["format-version"]
     if version > 1 and not sequence_number(snapshot):
         return False
@@ -152,38 +163,42 @@ def _fits(metadata: Json, snapshot: Json) -> bool:
 
 
 def _has_only_grown(written: Json, current: Json) -> bool:
-    """Whether all columns are as they were, and old files can be read with those that came since."""
+    """Whether all old columns are unchanged, and old files are readable with the new ones."""
     were = {field["id"]: field for field in written["fields"]}
     are = {field["id"]: field for field in current["fields"]}
-    came = [field for field_id, field in are.items() if field_id not in were]
+    added = [field for field_id, field in are.items() if field_id not in were]
     return (
         all(are.get(field_id) == field for field_id, field in were.items())
-        and all(not field.get("required") or field.get("initial-default") is not None for field in came)
+        and all(not field.get("required") or field.get("initial-default") is not None for field in added)
         and set(written.get("identifier-field-ids") or ()) == set(current.get("identifier-field-ids") or ())
     )
 
 
-def _overtaken(metadata: Json, requirements: Sequence[Json], snapshot: Json, branch: str) -> RequirementFailed | None:
-    """The refusal of an append that fails by nothing but another commit's coming first."""
+def _find_refusal(
+    metadata: Json, requirements: Sequence[Json], snapshot: Json, branch: str
+) -> RequirementFailed | None:
+    """The refusal of an append that fails only because another commit came first; None otherwise."""
     about_head = [
-        one for one in requirements if one.get("type") == "assert-ref-snapshot-id" and one.get("ref") == branch
+        requirement
+        for requirement in requirements
+        if requirement.get("type") == "assert-ref-snapshot-id" and requirement.get("ref") == branch
     ]
-    said = [one.get("snapshot-id") for one in about_head]
-    if said != [snapshot.get("parent-snapshot-id")]:
+    expected_ids = [requirement.get("snapshot-id") for requirement in about_head]
+    if expected_ids != [snapshot.get("parent-snapshot-id")]:
         return None
     try:
-        check_requirements(metadata, [one for one in requirements if one not in about_head])
+        check_requirements(metadata, [requirement for requirement in requirements if requirement not in about_head])
     except CatalogError:
         return None
     try:
         check_requirements(metadata, about_head)
     except RequirementFailed as refusal:
         return refusal
-    return _behind(metadata, snapshot)
+    return _find_number_refusal(metadata, snapshot)
 
 
-def _behind(metadata: Json, snapshot: Json) -> RequirementFailed | None:
-    """The branch has not moved, but a commit on another one has taken the table's next numbers."""
+def _find_number_refusal(metadata: Json, snapshot: Json) -> RequirementFailed | None:
+    """The refusal if the branch has not moved, but a commit on another branch took the table's next numbers."""
     number, row_id = sequence_number(snapshot), snapshot.get("first-row-id") or 0
     last, next_row_id = metadata.get("last-sequence-number") or 0, metadata.get("next-row-id") or 0
     if (metadata["format-version"] > 1 and number <= last) or row_id < next_row_id:
@@ -194,9 +209,9 @@ def _behind(metadata: Json, snapshot: Json) -> RequirementFailed | None:
     return None
 
 
-def _summary(append: OvertakenAppend, joined: RebasedManifestList) -> dict[str, str]:
-    said: Mapping[str, Any] = append.snapshot["summary"]
-    kept = {"manifests-kept": str(joined.kept)} if "manifests-kept" in said else {}
-    counted = {key: value for key, value in said.items() if key not in TOTALS}
+def _build_summary(append: OvertakenAppend, joined: RebasedManifestList) -> dict[str, str]:
+    summary: Mapping[str, Any] = append.snapshot["summary"]
+    kept = {"manifests-kept": str(joined.kept)} if "manifests-kept" in summary else {}
+    counted = {key: value for key, value in summary.items() if key not in TOTALS}
     from_list = {REBASED_FROM: append.snapshot["manifest-list"]}
-    return {**counted, **kept, **add_totals(said, append.head), **from_list}
+    return {**counted, **kept, **add_totals(summary, append.head), **from_list}

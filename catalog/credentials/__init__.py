@@ -1,1 +1,1 @@
-"""Access to a table's files for those who may use the table: which places, which actions, which requests."""
+"""Access to a table's files for its users: the locations, the actions and the signed requests."""

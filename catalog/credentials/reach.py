@@ -1,4 +1,4 @@
-"""Which files of an object store somebody may reach."""
+"""Reach: the files of an object store that a caller may access."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ _LOCATION = re.compile(r"s3[an]?://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(.*)", re.
 
 @dataclass(frozen=True, slots=True, order=True)
 class S3Place:
-    """A directory in a bucket, as S3 sees it: all keys that begin with `key` and a slash."""
+    """A directory in a bucket: all S3 keys that start with `key` and a slash."""
 
     bucket: str
     key: str
 
     @classmethod
     def of(cls, location: str) -> S3Place | None:
-        """None for a location elsewhere, for a whole bucket, and for one that two programs may read in two ways."""
+        """The place of a location; None outside of S3, for a whole bucket, and for a location that programs may read
+        differently.
+        """
         match = _LOCATION.fullmatch(location.rstrip("/"))
         if match is None:
             return None
@@ -34,7 +36,7 @@ class S3Place:
 
     @property
     def directory(self) -> str:
-        """What the keys in it begin with. Without the slash `orders` would hold `orders2`."""
+        """The prefix of its keys. Without the slash `orders` would hold `orders2`."""
         return f"{self.key}/"
 
     def holds(self, bucket: str, key: str) -> bool:
@@ -44,40 +46,40 @@ class S3Place:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What may be read, and what may be written and deleted too."""
+    """The places to read, and the places to write and delete."""
 
     read: tuple[S3Place, ...]
     write: tuple[S3Place, ...] = ()
 
     @classmethod
     def to(cls, own: Iterable[S3Place], former: Iterable[S3Place] = (), *, write: bool) -> Reach:
-        """All that a table's files may lie in is read, what it writes to now is written."""
+        """Reach to all places of a table's files for reading, and to its current places for writing."""
         places = tuple(sorted(set(own)))
         return cls(tuple(sorted({*places, *former})), places if write else ())
 
     @property
     def buckets(self) -> list[str]:
-        """Each once, in order."""
+        """Each bucket once, in order."""
         return sorted({place.bucket for place in self.read})
 
     def may(self, bucket: str, key: str, *, write: bool) -> bool:
-        """Whether an object may be read, or written."""
+        """Whether the caller may read or write an object."""
         return any(place.holds(bucket, key) for place in (self.write if write else self.read))
 
     def may_list(self, bucket: str, prefix: str) -> bool:
-        """Whether all keys with this prefix may be seen."""
+        """Whether the caller may list all keys with this prefix."""
         return any(bucket == place.bucket and prefix.startswith(place.directory) for place in self.read)
 
 
 def list_locations(relation: Relation, metadata: Json) -> tuple[str, ...]:
-    """Where any of a table's files lie."""
+    """All locations of a table's files."""
     return tuple(dict.fromkeys((*list_own_locations(metadata), *relation.former_locations)))
 
 
 def find_common_prefix(locations: Collection[str]) -> str:
-    """The longest directory that holds all of these locations, as clients choose credentials by it.
+    """The longest directory that holds all of these locations; clients choose credentials by it.
 
-    Java's client takes one credential per table, so there is never a second one.
+    Java's client accepts one credential per table, so there is never a second one.
     """
     if len(locations) == 1:
         return next(iter(locations))
@@ -85,5 +87,5 @@ def find_common_prefix(locations: Collection[str]) -> str:
     hosts = {location.split("/")[2] for location in locations}
     if len(schemes) > 1 or len(hosts) > 1:
         return posixpath.commonprefix([f"{scheme}" for scheme in schemes]) + ("://" if len(schemes) == 1 else "")
-    whole = posixpath.commonpath(["/" + location.split("/", 3)[3] for location in locations])
-    return f"{schemes.pop()}://{hosts.pop()}{whole if whole != '/' else '/'}"
+    path = posixpath.commonpath(["/" + location.split("/", 3)[3] for location in locations])
+    return f"{schemes.pop()}://{hosts.pop()}{path if path != '/' else '/'}"

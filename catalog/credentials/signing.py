@@ -1,8 +1,9 @@
-"""Whether a request to S3 may be signed: only what an Iceberg client needs, only within somebody's reach.
+"""Remote signing: the checks on a request to S3 before the server signs it, so that it stays within the caller's
+reach.
 
-A signature opens all that the server's keys open, so everything is refused that is not known to be harmless: methods,
-query parameters, headers, ways to write a host or a key. What is judged here is what S3 will read: the very text of
-the URI is signed.
+A signature grants all rights of the server's keys. So the server refuses everything that is not known to be harmless:
+methods, query parameters, headers, spellings of a host or a key. S3 reads exactly the checked text, because the text
+of the URI itself is signed.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ UNSIGNED = "UNSIGNED-PAYLOAD"
 READING = frozenset({"GET", "HEAD"})
 
 _SENT = frozenset({"x-amz-date", "x-amz-security-token", "authorization"})
-"""Headers that are the signature's own: what the client says there is not heard."""
+"""Headers of the signature itself; the client's values are ignored."""
 _HEADER = re.compile(
     r"x-amz-(content-sha256|checksum-[a-z0-9-]+|sdk-checksum-algorithm|trailer|decoded-content-length|storage-class"
     r"|server-side-encryption(-aws-kms-key-id|-bucket-key-enabled)?|meta-[a-z0-9-]+|copy-source(-range|-if-[a-z-]+)?|metadata-directive"
@@ -34,13 +35,14 @@ _ENCRYPTION = "x-amz-server-side-encryption"
 _KMS_KEY = f"{_ENCRYPTION}-aws-kms-key-id"
 _ENCRYPTIONS = frozenset({"AES256", "aws:kms", "aws:kms:dsse"})
 _TRAILING_MD5 = "x-amz-te"
-"""Sent by Amazon's client for Java when it reads: the store may append a checksum, and need not."""
+"""Sent by Amazon's Java client when it reads: the store may append a checksum."""
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,200}")
 _PAYLOAD = re.compile(r"[0-9a-f]{64}|UNSIGNED-PAYLOAD|STREAMING-UNSIGNED-PAYLOAD-TRAILER")
 _PLAIN = re.compile(r"[\x21-\x7e]+")
 _ESCAPES = re.compile(r"(?:[^%]|%[0-9A-Fa-f]{2})*")
 
-# What may stand in the query of a request on an object, by method; on a bucket there are lists and deletions of many.
+# The allowed query parameters of requests on an object, by method. On a bucket, lists and deletions of many objects are
+# allowed.
 _OBJECT_QUERIES: Mapping[str, Sequence[frozenset[str]]] = {
     "GET": (frozenset(), frozenset({"partNumber"})),
     "HEAD": (frozenset(), frozenset({"partNumber"})),
@@ -53,12 +55,12 @@ _LIST_QUERY = frozenset(
     | {"fetch-owner"}
 )
 _OPERATION = "x-id"
-"""What SDKs call the operation, which S3 does not read."""
+"""An SDK's name for the operation; S3 ignores it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignRequest:
-    """What a client wants to send to S3."""
+    """A request that a client wants to send to S3."""
 
     method: str
     uri: str
@@ -69,7 +71,7 @@ class SignRequest:
 
 @dataclass(frozen=True, slots=True)
 class Signable:
-    """What of it is signed."""
+    """The part of the request that the server signs."""
 
     headers: Mapping[str, str]
     payload: str
@@ -83,7 +85,7 @@ class _Target:
 
 
 def check_signable(request: SignRequest, reach: Reach, storage: StorageConfig) -> Signable:
-    """What to sign of a request; Forbidden when it goes beyond reach, Invalid when it cannot be read for sure."""
+    """The part of a request to sign; Forbidden if it exceeds the reach, Invalid if its meaning is not certain."""
     if request.region != storage.signing_region:
         raise Invalid(
             f"the catalog's storage is in {storage.signing_region}, not in {request.region}",
@@ -91,9 +93,9 @@ def check_signable(request: SignRequest, reach: Reach, storage: StorageConfig) -
         )
     if request.method not in _OBJECT_QUERIES:
         raise Forbidden(f"{request.method} requests are not signed")
-    headers = _headers(request.headers)
+    headers = _select_headers(request.headers)
     _check_encryption(headers, storage)
-    target = _target(request.uri, reach, storage)
+    target = _parse_target(request.uri, reach, storage)
     payload = headers.pop("x-amz-content-sha256", UNSIGNED)
     if _PAYLOAD.fullmatch(payload) is None:
         raise Invalid(f"x-amz-content-sha256: {payload} cannot be signed for another", hint=f"send {UNSIGNED}")
@@ -105,15 +107,15 @@ def check_signable(request: SignRequest, reach: Reach, storage: StorageConfig) -
         _check_list(target, reach)
         return Signable(headers, payload)
     if request.method == "POST" and target.query.keys() - {_OPERATION} == {"delete"}:
-        return Signable(headers, _checked_deletion(target.bucket, request.body, reach))
+        return Signable(headers, _check_deletion(target.bucket, request.body, reach))
     raise Forbidden("operations on buckets are not signed, but for lists and deletions within the table")
 
 
 def _check_encryption(headers: Mapping[str, str], storage: StorageConfig) -> None:
-    """Forbidden for a key that the catalog does not name: who holds the key could take the objects from all others.
+    """Forbidden for an encryption key that the catalog does not name: its holder could take objects from all others.
 
-    The server's rights would encrypt with whatever key a client names, one of another account too. Keys that clients
-    send themselves (SSE-C) and encryption contexts are no headers that are signed at all.
+    The server's rights would allow any key that a client names, even of another account. The server never signs
+    headers with client keys (SSE-C) or encryption contexts.
     """
     kind, key = headers.get(_ENCRYPTION), headers.get(_KMS_KEY)
     if kind is not None and kind not in _ENCRYPTIONS:
@@ -129,15 +131,15 @@ def _check_object(method: str, target: _Target, headers: Mapping[str, str], reac
     if target.query.keys() - {_OPERATION} not in _OBJECT_QUERIES[method]:
         raise Forbidden(f"{method} with ?{'&'.join(sorted(target.query))} is not signed")
     if not reach.may(target.bucket, target.key, write=method not in READING):
-        raise _beyond(target.bucket, target.key)
+        raise _make_reach_error(target.bucket, target.key)
     source = headers.get("x-amz-copy-source")
     if source is None:
         return
     if method != "PUT":
         _refuse_copy(headers)
-    bucket, _, key = _decoded(source.removeprefix("/"), "x-amz-copy-source").partition("/")
+    bucket, _, key = _decode_key(source.removeprefix("/"), "x-amz-copy-source").partition("/")
     if "?" in source or not reach.may(bucket, key, write=False):  # ?versionId=
-        raise _beyond(bucket, key)
+        raise _make_reach_error(bucket, key)
 
 
 def _refuse_copy(headers: Mapping[str, str]) -> None:
@@ -154,16 +156,18 @@ def _check_list(target: _Target, reach: Reach) -> None:
         raise Forbidden(f"the list of s3://{target.bucket}/{prefix} goes beyond the table", hint="end it with a slash")
 
 
-def _beyond(bucket: str, key: str) -> Forbidden:
+def _make_reach_error(bucket: str, key: str) -> Forbidden:
     return Forbidden(f"s3://{bucket}/{key} does not lie where the caller may do this with the table")
 
 
-# --- how a request is written ----------------------------------------------------------------------------------------
+# --- the form of a request ---
 
 
-def _headers(given: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Those that are signed, by lower-case name: all of S3's own. Each once, or S3 might read the other one."""
-    found: dict[str, str] = {}
+def _select_headers(given: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """The headers to sign, by lower-case name: all headers of S3. Each must occur once, or S3 might read the other
+    one.
+    """
+    headers: dict[str, str] = {}
     seen: set[str] = set()
     for name, values in given.items():
         lower = name.lower()
@@ -178,15 +182,15 @@ def _headers(given: Mapping[str, Sequence[str]]) -> dict[str, str]:
             raise Forbidden(f"requests with the header {lower} are not signed")
         if len(values) != 1:
             raise Invalid(f"the header {lower} must have one value")
-        found[lower] = values[0]
-    return found
+        headers[lower] = values[0]
+    return headers
 
 
 def _is_value(value: str) -> bool:
     return value.isprintable() and value == value.strip()
 
 
-def _target(uri: str, reach: Reach, storage: StorageConfig) -> _Target:
+def _parse_target(uri: str, reach: Reach, storage: StorageConfig) -> _Target:
     if len(uri) > LONGEST_URI or _PLAIN.fullmatch(uri) is None or "\\" in uri or "#" in uri:
         raise Invalid("uri: expected an absolute URI in ASCII, without a fragment")
     try:
@@ -199,12 +203,12 @@ def _target(uri: str, reach: Reach, storage: StorageConfig) -> _Target:
         if bucket not in reach.buckets:
             raise Forbidden(f"the table has no files in the bucket {bucket!r}")
     else:
-        found = next((one for one in reach.buckets if where in _bucket_hosts(storage, one)), None)
-        if found is None:
+        bucket_name = next((bucket for bucket in reach.buckets if where in _bucket_hosts(storage, bucket)), None)
+        if bucket_name is None:
             raise Forbidden(f"{where} is not where the table's files are")
-        bucket, rest = found, parts.path.removeprefix("/")
-    key = _decoded(rest, "uri")
-    return _Target(bucket, key, dict(_query(parts.query)))
+        bucket, rest = bucket_name, parts.path.removeprefix("/")
+    key = _decode_key(rest, "uri")
+    return _Target(bucket, key, dict(_parse_query(parts.query)))
 
 
 def _amazon_hosts(storage: StorageConfig) -> tuple[str, ...]:
@@ -225,26 +229,26 @@ def _bucket_hosts(storage: StorageConfig, bucket: str) -> set[str]:
     return {f"https://{bucket}.{host}" for host in _amazon_hosts(storage)}
 
 
-def _query(text: str) -> Iterator[tuple[str, str]]:
+def _parse_query(text: str) -> Iterator[tuple[str, str]]:
     seen: set[str] = set()
     for pair in text.split("&") if text else ():
         name, _, value = pair.partition("=")
-        if "+" in pair or ";" in pair:  # a space to some, itself to others; a separator to some
+        if "+" in pair or ";" in pair:  # some read + as a space, some do not; some read ; as a separator
             raise Invalid("uri: write + and ; in the query as %2B and %3B")
-        decoded = _unescaped(name, "uri")
+        decoded = _unescape(name, "uri")
         if decoded in seen:
             raise Invalid(f"uri: {decoded} is in the query twice")
         seen.add(decoded)
-        yield decoded, _unescaped(value, "uri")
+        yield decoded, _unescape(value, "uri")
 
 
-def _decoded(text: str, where: str) -> str:
-    key = _unescaped(text, where)
+def _decode_key(text: str, where: str) -> str:
+    key = _unescape(text, where)
     _check_plain(key, where)
     return key
 
 
-def _unescaped(text: str, where: str) -> str:
+def _unescape(text: str, where: str) -> str:
     try:
         if _ESCAPES.fullmatch(text) is None:
             raise Invalid(f"{where}: malformed escape in {text!r}")
@@ -254,7 +258,7 @@ def _unescaped(text: str, where: str) -> str:
 
 
 def _check_plain(key: str, where: str) -> None:
-    """Invalid for a key that a client, proxy or store may take for another: `..`, however often it is escaped."""
+    """Invalid for a key that a client, proxy or store may read as another: `..`, in any number of escapes."""
     plain = key
     while (again := unquote(plain, errors="replace")) != plain:
         plain = again
@@ -262,45 +266,49 @@ def _check_plain(key: str, where: str) -> None:
         raise Invalid(f"{where}: the key {key!r} is not plain")
 
 
-# --- deletions of many -----------------------------------------------------------------------------------------------
+# --- deletions of many objects ---
 
 
-def _checked_deletion(bucket: str, body: str | None, reach: Reach) -> str:
-    """The hash of the body, which is signed with it: with another body the signature is worth nothing."""
+def _check_deletion(bucket: str, body: str | None, reach: Reach) -> str:
+    """The hash of the body. It is signed, so the signature is useless with another body."""
     if not body:
         raise Invalid(
             "body: a deletion of many objects is signed with the list of them only",
             hint="delete one object at a time, or let the server purge the table",
         )
-    for key in _deleted(body):
+    for key in _parse_deletion(body):
         _check_plain(key, "body")
         if not reach.may(bucket, key, write=True):
-            raise _beyond(bucket, key)
+            raise _make_reach_error(bucket, key)
     return hashlib.sha256(body.encode()).hexdigest()
 
 
-def _deleted(body: str) -> list[str]:
+def _parse_deletion(body: str) -> list[str]:
     malformed = Invalid("body: expected <Delete> with one <Key> in each <Object>, and nothing else but <Quiet>")
-    if "<!" in body:  # no DTD, whose entities one parser resolves and another does not; no CDATA, no comments
+    if "<!" in body:  # no DTD, because parsers resolve its entities differently; no CDATA, no comments
         raise malformed
     try:
         root = ET.fromstring(body)  # noqa: S314 (without a DTD there is nothing to expand)
     except (ET.ParseError, ValueError) as error:
         raise malformed from error
     keys: list[str] = []
-    if _tag(root) != "Delete":
+    if _read_tag(root) != "Delete":
         raise malformed
     for child in root:
-        if _tag(child) == "Quiet" and not len(child):
+        if _read_tag(child) == "Quiet" and not len(child):
             continue
-        if _tag(child) != "Object" or [_tag(one) for one in child] != ["Key"] or len(child[0]):
-            raise malformed  # a VersionId, too: it deletes for good
+        if (
+            _read_tag(child) != "Object"
+            or [_read_tag(child_element) for child_element in child] != ["Key"]
+            or len(child[0])
+        ):
+            raise malformed  # a VersionId too, which deletes permanently
         keys.append(child[0].text or "")
     if not 0 < len(keys) <= MOST_KEYS:
         raise malformed
     return keys
 
 
-def _tag(element: ET.Element) -> str:
+def _read_tag(element: ET.Element) -> str:
     namespace, _, name = element.tag.rpartition("}")
     return name if namespace in ("", "{http://s3.amazonaws.com/doc/2006-03-01/") else ""

@@ -1,6 +1,6 @@
-"""How the files of a catalog are reached by its clients: the properties `firn.storage.…` of a catalog.
+"""Storage configuration: the properties `firn.storage.…`, by which clients reach a catalog's files.
 
-None of them is a secret. Keys are the server's settings, which no API returns.
+None of them is a secret. Keys are settings of the server, and no API returns them.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ _EXTERNAL_ID = re.compile(r"[\w+=,.@:/-]{2,1224}", re.ASCII)
 
 
 class Vending(StrEnum):
-    """What clients that ask for credentials get."""
+    """The response to clients that ask for credentials."""
 
-    NONE = "none"  # where the storage is, no credentials
-    STATIC = "static"  # keys of the server's settings, which reach whatever they reach
-    STS = "sts"  # credentials for an hour or so, limited to the table by a session policy
+    NONE = "none"  # the storage's address, no credentials
+    STATIC = "static"  # keys from the server's settings, with all their rights
+    STS = "sts"  # credentials for about an hour, limited to the table by a session policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageConfig:
-    """A catalog's properties about its storage, read."""
+    """A catalog's parsed storage properties."""
 
     vending: Vending = Vending.NONE
     signs: bool = False
-    """Whether the server signs requests to S3 for clients."""
+    """Whether the server signs clients' requests to S3."""
     allowed: tuple[str, ...] = ()
-    """Where tables may lie besides the warehouse: see catalog.locations.location_rule."""
+    """Locations for tables besides the warehouse: see catalog.locations.location_rule."""
     endpoint: str | None = None
     sts_endpoint: str | None = None
     region: str | None = None
@@ -64,11 +64,11 @@ class StorageConfig:
     external_id: str | None = None
     session_seconds: int = DEFAULT_SESSION
     kms_keys: frozenset[str] = frozenset()
-    """The KMS keys that clients may have new objects encrypted with, written as they send them."""
+    """The KMS keys that clients may use to encrypt new objects, in the clients' spelling."""
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> StorageConfig:
-        """Out of a catalog's properties; Invalid when one is unknown, malformed or lacks another."""
+        """The configuration of a catalog's properties; Invalid if one is unknown, malformed or incomplete."""
         unknown = sorted(key for key in properties if key.startswith(PREFIX) and key not in _KNOWN)
         if unknown:
             raise Invalid(
@@ -76,17 +76,17 @@ class StorageConfig:
                 hint="see docs/storage-credentials.md; keys are settings of the server, never properties",
             )
         config = cls(
-            vending=_vending(properties.get(VENDING, Vending.NONE)),
-            signs=_flag(properties, SIGNING),
+            vending=_parse_vending(properties.get(VENDING, Vending.NONE)),
+            signs=_parse_flag(properties, SIGNING),
             allowed=tuple(check_warehouse(part) for part in properties.get(ALLOWED, "").split(",") if part.strip()),
-            endpoint=_url(properties, ENDPOINT),
-            sts_endpoint=_url(properties, STS_ENDPOINT),
-            region=_matching(properties, REGION, _REGION, "eu-central-1"),
-            path_style=_flag(properties, PATH_STYLE),
-            role_arn=_matching(properties, ROLE, _ROLE, "arn:aws:iam::123456789012:role/lake"),
-            external_id=_matching(properties, EXTERNAL_ID, _EXTERNAL_ID, "firn-lake"),
-            session_seconds=_seconds(properties.get(SESSION_SECONDS)),
-            kms_keys=_kms_keys(properties.get(KMS_KEYS, "")),
+            endpoint=_parse_url(properties, ENDPOINT),
+            sts_endpoint=_parse_url(properties, STS_ENDPOINT),
+            region=_parse_pattern(properties, REGION, _REGION, "eu-central-1"),
+            path_style=_parse_flag(properties, PATH_STYLE),
+            role_arn=_parse_pattern(properties, ROLE, _ROLE, "arn:aws:iam::123456789012:role/lake"),
+            external_id=_parse_pattern(properties, EXTERNAL_ID, _EXTERNAL_ID, "firn-lake"),
+            session_seconds=_parse_seconds(properties.get(SESSION_SECONDS)),
+            kms_keys=_parse_kms_keys(properties.get(KMS_KEYS, "")),
         )
         if config.vending is Vending.STS and config.role_arn is None:
             raise Invalid(f"{VENDING}=sts needs {ROLE}", hint="name the role whose rights are cut down to each table's")
@@ -94,63 +94,66 @@ class StorageConfig:
 
     @property
     def hands_out(self) -> bool:
-        """Whether anybody gets at files by way of the catalog: then no table may lie in another's place."""
+        """Whether clients reach files through the catalog. Then no table may lie in another table's directory."""
         return self.signs or self.vending is not Vending.NONE
 
     @property
     def signing_region(self) -> str:
-        """The region that requests are signed for."""
+        """The region for signed requests."""
         return self.region or DEFAULT_REGION
 
     @property
     def hints(self) -> dict[str, str]:
-        """What a client has to know to reach the storage with credentials of its own."""
-        found = {"s3.endpoint": self.endpoint, "s3.region": self.region, "client.region": self.region}
-        told = {key: value for key, value in found.items() if value is not None}
-        return told | ({"s3.path-style-access": "true"} if self.path_style else {})
+        """The settings for clients that reach the storage with their own credentials."""
+        settings = {"s3.endpoint": self.endpoint, "s3.region": self.region, "client.region": self.region}
+        known = {key: value for key, value in settings.items() if value is not None}
+        return known | ({"s3.path-style-access": "true"} if self.path_style else {})
 
     @property
     def partition(self) -> str:
-        """The part of AWS that the role, and so the bucket, is in."""
+        """The AWS partition of the role, and so of the bucket."""
         return "aws" if self.role_arn is None else self.role_arn.split(":")[1]
 
 
-def _vending(text: str) -> Vending:
+def _parse_vending(text: str) -> Vending:
     try:
         return Vending(text)
     except ValueError as error:
         raise Invalid(f"{VENDING}={text}: expected {', '.join(Vending)}") from error
 
 
-def _flag(properties: Mapping[str, str], key: str) -> bool:
+def _parse_flag(properties: Mapping[str, str], key: str) -> bool:
     value = properties.get(key, "false")
     if value not in ("true", "false"):
         raise Invalid(f"{key}={value}: expected true or false")
     return value == "true"
 
 
-def _url(properties: Mapping[str, str], key: str) -> str | None:
+def _parse_url(properties: Mapping[str, str], key: str) -> str | None:
     text = properties.get(key)
     if text is None:
         return None
     try:
         parts = urlsplit(text)
-        whole = f"{parts.scheme}://{parts.hostname}" + ("" if parts.port is None else f":{parts.port}")
+        base_url = f"{parts.scheme}://{parts.hostname}" + ("" if parts.port is None else f":{parts.port}")
     except ValueError:
-        whole = ""
-    if not re.fullmatch(r"https?://[a-z0-9._:-]+|https?://\[[0-9a-f:.]+\](:\d+)?", whole) or text.rstrip("/") != whole:
+        base_url = ""
+    if (
+        not re.fullmatch(r"https?://[a-z0-9._:-]+|https?://\[[0-9a-f:.]+\](:\d+)?", base_url)
+        or text.rstrip("/") != base_url
+    ):
         raise Invalid(f"{key}={text}: expected http://HOST:PORT or https://HOST, in lower case and without a path")
-    return whole
+    return base_url
 
 
-def _matching(properties: Mapping[str, str], key: str, pattern: re.Pattern[str], example: str) -> str | None:
+def _parse_pattern(properties: Mapping[str, str], key: str, pattern: re.Pattern[str], example: str) -> str | None:
     text = properties.get(key)
     if text is not None and pattern.fullmatch(text) is None:
         raise Invalid(f"{key}={text}: expected something like {example}")
     return text
 
 
-def _kms_keys(text: str) -> frozenset[str]:
+def _parse_kms_keys(text: str) -> frozenset[str]:
     keys = frozenset(part.strip() for part in text.split(",") if part.strip())
     for key in keys:
         if _KMS_KEY.fullmatch(key) is None:
@@ -158,7 +161,7 @@ def _kms_keys(text: str) -> frozenset[str]:
     return keys
 
 
-def _seconds(text: str | None) -> int:
+def _parse_seconds(text: str | None) -> int:
     if text is None:
         return DEFAULT_SESSION
     if not re.fullmatch(r"[0-9]{1,6}", text) or not SHORTEST_SESSION <= int(text) <= LONGEST_SESSION:

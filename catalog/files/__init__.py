@@ -1,1 +1,1 @@
-"""Data files and manifests as values: which small files are packed together, and how a table's files lie."""
+"""Data files and manifests as values: packing of small files, and the layout of a table's files."""

@@ -1,7 +1,7 @@
-"""Which data files a rewrite takes, and how it groups them.
+"""Bin-packing: the data files that a rewrite takes, and their groups.
 
-This is the rule of Iceberg's BinPackRewriteFilePlanner (1.12) under the options that the rewrite job sets. The dry run,
-the Layout page, the counts that planning and health go by, and every prediction are made by this rule and no other.
+This is the rule of Iceberg's BinPackRewriteFilePlanner (1.12) with the options of the rewrite job. The dry run, the
+Layout page, the counts for planning and health, and all predictions use this rule.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from catalog.files.manifest_entries import ManifestEntry
 T = TypeVar("T")
 
 _TOO_LARGE = 1.8
-"""Of the target: Iceberg splits larger files."""
+"""A multiple of the target size: Iceberg splits larger files."""
 _LEAST_DELETE_RATIO = 1e-9
-"""Iceberg takes no 0: see optimizer.jobs.rewrite."""
+"""Iceberg does not accept 0: see optimizer.jobs.rewrite."""
 _LARGEST_GROUP = 100 * 2**30
-"""Iceberg's own bound of a group's bytes, which holds where the job sets none."""
+"""Iceberg's own limit on a group's bytes, for jobs without a limit."""
 _POSITIONS, _EQUALITY = 1, 2
 
 
@@ -39,7 +39,7 @@ class RewriteRule:
 
     @classmethod
     def of_task(cls, task: Mapping[str, Any]) -> RewriteRule:
-        """The rule of a job that is given this task."""
+        """The rule of a job with this task."""
         everything = bool(task.get("everything"))
         return cls(
             target_bytes=task["target_file_size"],
@@ -53,27 +53,27 @@ class RewriteRule:
 
     @property
     def large_above(self) -> int:
-        """A larger file is split."""
+        """The size above which a file is split."""
         return int(_TOO_LARGE * self.target_bytes)
 
     def files_after(self, size: int) -> int:
-        """Into how many files Iceberg writes a group of so many bytes."""
+        """The number of files that Iceberg writes for a group of this size."""
         if size < self.target_bytes:
             return 1
-        whole, rest = divmod(size, self.target_bytes)
-        most = int(self.target_bytes + (self.large_above - self.target_bytes) * 0.5)
-        if rest <= self.small_below and size // whole < min(1.1 * self.target_bytes, most):
-            return whole
-        return whole + (rest > 0)
+        full, rest = divmod(size, self.target_bytes)
+        max_bytes = int(self.target_bytes + (self.large_above - self.target_bytes) * 0.5)
+        if rest <= self.small_below and size // full < min(1.1 * self.target_bytes, max_bytes):
+            return full
+        return full + (rest > 0)
 
 
 class AppliedDeletes:
-    """What a snapshot's delete files say of its data files; all of them are added before the first data file is."""
+    """The effect of a snapshot's delete files on its data files. Add all delete files before the first data file."""
 
     def __init__(self) -> None:
         self.count = 0
         self.nameless = 0
-        """Those that name no single data file."""
+        """The number of delete files that name no single data file."""
         self._rows: Counter[str] = Counter()
         self._files: Counter[str] = Counter()
         self._by_partition: dict[tuple[int, int, tuple[PartitionValue, ...]], int] = {}
@@ -93,16 +93,16 @@ class AppliedDeletes:
         self._by_partition[key] = max(self._by_partition.get(key, -1), file.sequence_number)
 
     def ratio(self, file: ManifestEntry) -> float:
-        """The share of a data file's rows that delete files of its own take away; others Iceberg does not count."""
+        """The share of a data file's rows that its own delete files remove. Iceberg ignores other delete files."""
         rows = self._rows[file.location] if self._rows else 0
         return min(rows, file.record_count) / file.record_count if rows and file.record_count else 0.0
 
     def naming(self, file: ManifestEntry) -> int:
-        """How many delete files are for this data file alone."""
+        """The number of delete files for this data file alone."""
         return self._files[file.location] if self._files else 0
 
     def may_apply_to(self, file: ManifestEntry) -> bool:
-        """Whether Iceberg plans a delete file with this data file, bounds of columns aside."""
+        """Whether Iceberg plans a delete file with this data file, regardless of column bounds."""
         if not self.count:
             return False
         positions = self._by_partition.get((_POSITIONS, file.spec_id, file.partition), -1)
@@ -113,13 +113,13 @@ class AppliedDeletes:
 
 @dataclass(slots=True)
 class FileGroup(Generic[T]):
-    """Files that are written anew together."""
+    """Files that a rewrite writes together."""
 
     items: list[T]
     bytes: int = 0
     delete_files: int = 0
     is_forced: bool = False
-    """Whether a file with deletes makes it one, whatever its size."""
+    """Whether a file with deletes makes it a group, whatever its size."""
 
     def add(self, size: int, deletes: int, item: T, *, is_forced: bool) -> None:
         """Add a file."""
@@ -130,9 +130,9 @@ class FileGroup(Generic[T]):
 
 
 class Selection(Generic[T]):
-    """Takes the live data files of one snapshot one by one; then `groups` are those that the rewrite takes.
+    """Takes the live data files of one snapshot one by one; `groups` then gives the groups to rewrite.
 
-    `spec_id` is the table's current partition spec, of `width` fields. Of each file only `item` is kept.
+    `spec_id` is the table's current partition spec, with `width` fields. Of each file only `item` is kept.
     """
 
     def __init__(self, rule: RewriteRule, deletes: AppliedDeletes, *, spec_id: int, width: int) -> None:
@@ -159,7 +159,7 @@ class Selection(Generic[T]):
         group.add(file.size, self._deletes.naming(file), item, is_forced=forced)
 
     def groups(self) -> Iterator[FileGroup[T]]:
-        """The groups that are worth it by Iceberg's rule."""
+        """The groups that are worth a rewrite by Iceberg's rule."""
         return (group for group in (*self._closed, *self._open.values()) if self._is_worth(group))
 
     def _is_worth(self, group: FileGroup[T]) -> bool:
@@ -169,9 +169,9 @@ class Selection(Generic[T]):
 
 
 def group_key(file: ManifestEntry, *, spec_id: int, older: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
-    """What files have in common that a rewrite may pack together: their partition.
+    """The key of files that a rewrite may pack together: their partition.
 
-    Iceberg takes files of any other spec for files of the partition whose values are all null.
+    Iceberg treats files of any other spec as files of the partition whose values are all null.
     """
     if file.spec_id != spec_id:
         return older

@@ -25,10 +25,10 @@ class FileFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileStats:
-    """What a file's footer or header says, by Iceberg field id.
+    """The statistics of a file's footer or header, by Iceberg field id.
 
-    Bounds are in Iceberg's single-value serialization.  A column that is missing from a mapping has no such fact: the
-    file does not say, or lacks the column.
+    Bounds are in Iceberg's single-value serialization. A mapping without a column has no such fact: the file does not
+    give it, or lacks the column.
     """
 
     location: str
@@ -42,33 +42,37 @@ class FileStats:
     lower_bounds: Mapping[int, bytes] = field(default_factory=dict)
     upper_bounds: Mapping[int, bytes] = field(default_factory=dict)
     aliases: tuple[tuple[int, str], ...] = ()
-    """Columns (by field id) that the file spells in another case than the schema: they belong into the name mapping."""
+    """Columns (by field id) that the file spells in another case than the schema. They
+    belong into the name mapping.
+    """
     digest: int | None = None
-    """Of the file's end: what it is known again by when it was moved."""
+    """A digest of the file's end, which identifies the file after a move."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreadable:
-    """A file that says nothing of itself, or nothing that a table can go by, and what to do about it."""
+    """A file without usable statistics, the reason, and the kind of problem."""
 
     location: str
     reason: str
     is_gone: bool = False
-    """Whether it is not there any more."""
+    """Whether the file no longer exists."""
     has_rows: bool = False
-    """Whether an engine that reads its rows by name can make something of it, though it cannot be registered."""
+    """Whether an engine that reads columns by name can read its rows, though it cannot be registered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFileEntry:
-    """A data file to be registered, with the partition that its rows belong to."""
+    """A data file to register, with the partition of its rows."""
 
     stats: FileStats
     partition: tuple[PartitionValue, ...] = ()
 
 
 def order_partition(partition: tuple[PartitionValue, ...]) -> list[tuple[bool, PartitionValue]]:
-    """By what partitions are sorted, nulls first: readers skip manifests whose files are neighbours in the table."""
+    """A sort key for partitions, nulls first. Readers skip manifests if the files in them are neighbours in this
+    order.
+    """
     return [(value is not None, value) for value in partition]
 
 
@@ -88,20 +92,20 @@ class LiveFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddSnapshot:
-    """A snapshot whose manifests are written and that only waits for its commit."""
+    """A snapshot with written manifests, ready to commit."""
 
     snapshot: Mapping[str, Any]
-    """As the `add-snapshot` update of the REST specification carries it."""
+    """In the form of the REST specification's `add-snapshot` update."""
     written: tuple[str, ...]
-    """Manifests and manifest list made for it: to be deleted when the commit is refused, and only then."""
+    """The manifests and manifest list written for it. Delete them if the commit is refused, and only then."""
 
     def requirements(self) -> list[dict[str, Any]]:
-        """What must hold for the manifests to be right: main's head is still the parent."""
+        """The requirement for the manifests to be right: main's head is still the parent."""
         parent = self.snapshot.get("parent-snapshot-id")
         return [{"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": parent}]
 
     def updates(self) -> list[dict[str, Any]]:
-        """Updates that make it main's head."""
+        """The updates that make it main's head."""
         head = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch"}
         return [
             {"action": "add-snapshot", "snapshot": dict(self.snapshot)},

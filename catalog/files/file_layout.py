@@ -1,7 +1,8 @@
-"""How a table's files lie: counts over the manifests of one snapshot, of bounded size however many partitions it has.
+"""The layout of a table's files: counts over the manifests of one snapshot, of fixed size for any number of
+partitions.
 
-The server makes counts after commits (server.service.planning.file_layouts) and stores them with what they were made
-of. So whoever reads them knows whether they are still right.
+The server counts after commits (server.service.planning.file_layouts). It stores the counts with the snapshot and the
+rule, so readers know whether they are still right.
 """
 
 from __future__ import annotations
@@ -17,27 +18,27 @@ from catalog.iceberg.json import Json
 from catalog.tables.relation import TableStats
 
 FEWEST_FILES = 2
-"""Files that can be packed at all: a job that somebody asks for, or a schedule, packs so few."""
+"""The fewest files that can be packed. Requested and scheduled jobs pack so few."""
 APPLY_DELETES = "apply_deletes"
-"""That a rewrite takes every file that a delete file applies to."""
+"""The parameter for a rewrite of every file that a delete file applies to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packing:
-    """What one job would do to the files, all its groups together."""
+    """The effect of one job on the files, over all its groups."""
 
     files: int = 0
     bytes: int = 0
     groups: int = 0
     files_after: int = 0
     packable_files: int = 0
-    """Of `files` those of groups that become fewer files: a group of files with deletes may stay as many."""
+    """The number of `files` in groups that become fewer files. A group of files with deletes may stay as many."""
     delete_files: int = 0
-    """Delete files that go with them."""
+    """Delete files that are removed with them."""
 
     @property
     def saved_files(self) -> int:
-        """How many files fewer there are afterwards."""
+        """The number of files that the job saves."""
         return max(self.files - self.files_after, 0)
 
 
@@ -46,50 +47,50 @@ NOTHING = Packing()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileLayout:
-    """The files of one snapshot of a table or store, and what a job would make of them."""
+    """The files of one snapshot of a table or store, and the effect of jobs on them."""
 
     snapshot_id: int | None
     spec_id: int
     epoch: int
-    """Of the statistics that were read before the manifests (catalog.tables.relation.TableStats)."""
+    """The epoch of the statistics read before the manifests (catalog.tables.relation.TableStats)."""
     rule: Mapping[str, Any]
-    """What a planned job is told of sizes and limits."""
+    """The sizes and limits of a planned job's task."""
     data_files: int = 0
     small_files: int = 0
     partitions: int = 0
-    """In which there are data files."""
+    """Partitions with data files."""
     planned: Packing = NOTHING
-    """By a job that need makes due."""
+    """The effect of an unscheduled job."""
     asked: Packing = NOTHING
-    """By one that a schedule makes due, or that somebody asks for: two files suffice."""
+    """The effect of a scheduled or requested job, for which two files suffice."""
     deletes: Packing = NOTHING
-    """By one that is to apply deletes."""
+    """The effect of a job that applies deletes."""
     seconds: float = 0.0
-    """How long it took to count."""
+    """The duration of the count."""
 
     def is_of(self, stats: TableStats, rule: Mapping[str, Any]) -> bool:
-        """Whether these are the table's files as they are now, judged by this rule."""
+        """Whether these are the table's current files, counted by this rule."""
         return self.snapshot_id == stats.snapshot_id and self.spec_id == stats.spec_id and self.rule == rule
 
     def still_holds(self, stats: TableStats, rule: Mapping[str, Any]) -> bool:
-        """Whether a job would find at least this: since it was counted files have been appended and nothing else."""
+        """Whether a job would find at least this. That is so while only appends follow the count."""
         return self.is_of(stats, rule) or (
             self.epoch == stats.epoch and self.spec_id == stats.spec_id and self.rule == rule
         )
 
     def packing(self, params: Mapping[str, Any]) -> Packing:
-        """What a rewrite with these parameters would do."""
+        """The effect of a rewrite with these parameters."""
         if params.get(APPLY_DELETES):
             return self.deletes
         return self.asked if params.get("min_files") else self.planned
 
     def as_json(self) -> dict[str, Any]:
-        """As it is stored."""
+        """The layout as the database stores it."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """As it was stored."""
+        """The layout from its stored form."""
         packings = {name: Packing(**stored[name]) for name in ("planned", "asked", "deletes")}
         return cls(**{**stored, **packings})
 
@@ -107,12 +108,12 @@ class LayoutCounter:
 
     @property
     def spec_id(self) -> int:
-        """Of the current partition spec."""
+        """The id of the current partition spec."""
         return int(self.metadata["default-spec-id"])
 
     @property
     def width(self) -> int:
-        """How many fields it has."""
+        """The number of fields in the current partition spec."""
         specs = self.metadata["partition-specs"]
         return len(next(spec["fields"] for spec in specs if spec["spec-id"] == self.spec_id))
 
@@ -120,7 +121,7 @@ class LayoutCounter:
         """Count a delete file."""
         self._deletes.add(file)
 
-    def _seen(self, file: ManifestEntry) -> None:
+    def _count_file(self, file: ManifestEntry) -> None:
         self.counts["data_files"] += 1
         self.counts["small_files"] += file.size < self.small_below
         self._partitions.add((file.spec_id, file.partition))
@@ -137,26 +138,27 @@ class LayoutCounter:
             name: Selection(rule, self._deletes, spec_id=self.spec_id, width=self.width) for name, rule in rules.items()
         }
         for file in files:
-            self._seen(file)
+            self._count_file(file)
             for selection in selections.values():
                 selection.add(file, None)
-        found = {name: summarize_packing(selections[name], rule.files_after) for name, rule in rules.items()}
-        return {**self.counts, "partitions": len(self._partitions), "deletes": found["planned"], **found}
+        packings = {name: summarize_packing(selections[name], rule.files_after) for name, rule in rules.items()}
+        return {**self.counts, "partitions": len(self._partitions), "deletes": packings["planned"], **packings}
 
     def compacted(self, files: Iterable[ManifestEntry]) -> dict[str, Any]:
         """All counts of a change store."""
         listed = list(files)
         for file in listed:
-            self._seen(file)
+            self._count_file(file)
         rules = {"planned": self.rule, "asked": {**self.rule, "min_files": FEWEST_FILES}}
-        found = {
-            name: _of_packs(pack_change_files(listed, rule, self.spec_id, self.width)) for name, rule in rules.items()
+        packings = {
+            name: _summarize_packs(pack_change_files(listed, rule, self.spec_id, self.width))
+            for name, rule in rules.items()
         }
-        return {**self.counts, "partitions": len(self._partitions), **found}
+        return {**self.counts, "partitions": len(self._partitions), **packings}
 
 
 def summarize_packing(selection: Selection[Any], files_after: Callable[[int], int]) -> Packing:
-    """The groups that a rewrite takes, counted."""
+    """The counts of the groups that a rewrite takes."""
     files = size = groups = after = packable = deletes = 0
     for group in selection.groups():
         count, left = len(group.items), files_after(group.bytes)
@@ -168,7 +170,7 @@ def summarize_packing(selection: Selection[Any], files_after: Callable[[int], in
     )
 
 
-def _of_packs(made: list[tuple[Pack, list[ManifestEntry]]]) -> Packing:
+def _summarize_packs(made: list[tuple[Pack, list[ManifestEntry]]]) -> Packing:
     count, files = len(made), sum(len(packed) for _, packed in made)
     size = sum(pack.bytes for pack, _ in made)
     return Packing(files=files, bytes=size, groups=count, files_after=count, packable_files=files)
@@ -177,16 +179,16 @@ def _of_packs(made: list[tuple[Pack, list[ManifestEntry]]]) -> Packing:
 def pack_change_files(
     files: Iterable[ManifestEntry], task: Mapping[str, Any], spec_id: int, width: int
 ) -> list[tuple[Pack, list[ManifestEntry]]]:
-    """What a compaction with this task packs of a change store's data files."""
+    """The packs of a compaction with this task, over a change store's data files."""
     groups: dict[Any, list[ManifestEntry]] = {}
     for file in files:
         groups.setdefault(group_key(file, spec_id=spec_id, older=(None,) * width), []).append(file)
-    found: list[tuple[Pack, list[ManifestEntry]]] = []
+    packs: list[tuple[Pack, list[ManifestEntry]]] = []
     for group in groups.values():
         listed = [ChangeFile(index, file.size, file.sequence_number) for index, file in enumerate(group)]
         made = pack_files(
             listed, watermark=task["watermark"], target_bytes=task["target_file_size"], min_files=task["min_files"]
         )
         wanted = (pack for pack in made if pack.is_pending or task["pack_merged"])
-        found += [(pack, [group[file.index] for file in pack.files]) for pack in wanted]
-    return found
+        packs += [(pack, [group[file.index] for file in pack.files]) for pack in wanted]
+    return packs

@@ -1,4 +1,4 @@
-"""What manifests say of files: a manifest in a snapshot's list, a live file in a manifest, new deletes of a commit."""
+"""Entries of manifest lists and manifests: a manifest, a live file, and the new deletes of a commit."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from catalog.files.data_file import PartitionValue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewDeletes:
-    """Which delete files a snapshot adds to the table, by its manifests and not by what its summary says."""
+    """The kinds of delete files that a snapshot adds, by its manifests and not by its summary."""
 
     positions: bool = False
-    """Position deletes, deletion vectors among them."""
+    """Position deletes, including deletion vectors."""
     equality: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestFile:
-    """One manifest as a snapshot lists it."""
+    """One manifest in a snapshot's manifest list."""
 
     location: str
     length: int
     files: int | None
-    """Live ones; the oldest manifests do not say."""
+    """The number of live files; the oldest manifests do not give it."""
     listed: Mapping[str, Any]
-    """All that the list says, for the reader's own use."""
+    """The whole entry of the list, for the reader's own use."""
     has_deletes: bool = False
-    """Whether its files are delete files: none is of both."""
+    """Whether its files are delete files. No manifest has both kinds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestEntry:
-    """A live file of a manifest; bounds are of the one column that was asked for, as integers."""
+    """A live file of a manifest. Bounds are those of one requested column, as integers."""
 
     location: str
     content: int  # 0 data, 1 position deletes or a deletion vector, 2 equality deletes
@@ -46,5 +46,5 @@ class ManifestEntry:
     lower: int | None = None
     upper: int | None = None
     of: str | None = None
-    """The data file whose rows it deletes, where it names one: every deletion vector does."""
+    """The data file whose rows it deletes; None if it names none. Every deletion vector names one."""
     is_vector: bool = False

@@ -1,4 +1,4 @@
-"""Partitions as people read them: `day=2024-05-01/region=eu`."""
+"""Partitions as text for people: `day=2024-05-01/region=eu`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _EPOCH = date(1970, 1, 1)
 
 
 def make_partition_formatter(metadata: Json) -> Callable[[int, tuple[PartitionValue, ...]], str]:
-    """Writes partitions as people read them, given the spec's id and the values."""
-    specs = {spec["spec-id"]: list(_named_fields(spec, metadata)) for spec in metadata["partition-specs"]}
-    return lambda spec_id, values: _partition(specs[spec_id], values)
+    """A function from a spec's id and partition values to text for people."""
+    specs = {spec["spec-id"]: list(_list_fields(spec, metadata)) for spec in metadata["partition-specs"]}
+    return lambda spec_id, values: _format_partition(specs[spec_id], values)
 
 
-def _named_fields(spec: Json, metadata: Json) -> Iterator[tuple[str, str]]:
-    """Each partition field's name and the type of its values."""
-    schema = next(one for one in metadata["schemas"] if one["schema-id"] == metadata["current-schema-id"])
+def _list_fields(spec: Json, metadata: Json) -> Iterator[tuple[str, str]]:
+    """The name of each partition field, and the type of its values."""
+    schema = next(schema for schema in metadata["schemas"] if schema["schema-id"] == metadata["current-schema-id"])
     types: Mapping[int, Any] = {field["id"]: field["type"] for field in schema["fields"]}
     for field in spec["fields"]:
         transform = field["transform"]
@@ -28,12 +28,12 @@ def _named_fields(spec: Json, metadata: Json) -> Iterator[tuple[str, str]]:
         yield field["name"], str(kind)
 
 
-def _partition(fields: list[tuple[str, str]], values: tuple[PartitionValue, ...]) -> str:
-    return "/".join(f"{name}={_shown(kind, value)}" for (name, kind), value in zip(fields, values, strict=True))
+def _format_partition(fields: list[tuple[str, str]], values: tuple[PartitionValue, ...]) -> str:
+    return "/".join(f"{name}={_format_value(kind, value)}" for (name, kind), value in zip(fields, values, strict=True))
 
 
-def _shown(kind: str, value: PartitionValue) -> str:
-    """A partition value as people read it."""
+def _format_value(kind: str, value: PartitionValue) -> str:
+    """A partition value as text for people."""
     if value is None:
         return "null"
     if isinstance(value, int) and not isinstance(value, bool):

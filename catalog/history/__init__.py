@@ -1,1 +1,3 @@
-"""What happened to tables and views: described while it happens, compared and rolled back later."""
+"""The history of tables and views: changes are described when a commit applies them, and compared and rolled back
+later.
+"""

@@ -1,7 +1,7 @@
-"""One thing that a commit changed: kept with the commit's event, so that it outlives the metadata files.
+"""One change of a commit. It is stored with the commit's event, so it outlives the metadata files.
 
-Every change has one shape, a subject and what it was before and after, so that a new kind of change needs no new
-column, no new wire type and no new page. What it says in words is derived from that, never stored.
+All changes have one shape: a subject, its value before and its value after. So a new kind of change needs no new
+column, wire type or page. Phrases for people are derived from it, never stored.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from enum import StrEnum
 from firn.protocol.history import Topic
 
 MAX_CHANGES = 200
-"""A table of ten thousand columns may be replaced in one commit: the rest is only counted."""
+"""One commit may replace a table of ten thousand columns: the event only counts the changes beyond this number."""
 LONGEST_TEXT = 2_000
 LONGEST_SQL = 32_000
 _CUT = " …"
 
 
 class ChangeKind(StrEnum):
-    """What was changed. The subject of a change is named by `Change.name`."""
+    """The kind of change. `Change.name` names its subject."""
 
-    CREATED = "created"  # `after` says with what
+    CREATED = "created"  # `after` lists the columns
     REGISTERED = "registered"  # `after` is the metadata file
-    DROPPED = "dropped"  # `after` says how, if not simply so
+    DROPPED = "dropped"  # `after` says how, if it was not a plain drop
     RESTORED = "restored"
     RENAMED = "renamed"
     REPLACED = "replaced"  # the table got another UUID
     COLUMN_ADDED = "column added"  # `after` is its type
     COLUMN_DROPPED = "column dropped"
-    COLUMN_RENAMED = "column renamed"  # before and after are names
+    COLUMN_RENAMED = "column renamed"  # `before` and `after` are names
     COLUMN_TYPE = "column type"
     COLUMN_NULLS = "column nulls"  # `required` or `optional`
     COLUMN_COMMENT = "column comment"
@@ -42,17 +42,17 @@ class ChangeKind(StrEnum):
     PROPERTY = "property"
     FORMAT = "format version"
     LOCATION = "location"
-    SNAPSHOT = "snapshot"  # name is its id, `before` its parent, `after` its operation
-    BRANCH = "branch"  # before and after are snapshot ids
+    SNAPSHOT = "snapshot"  # `name` is its id, `before` its parent, `after` its operation
+    BRANCH = "branch"  # `before` and `after` are snapshot ids
     TAG = "tag"
-    RETENTION = "retention"  # name is the ref's
-    EXPIRED = "expired"  # `before` is how many snapshots
-    STATISTICS = "statistics"  # name is the snapshot's id; before and after are paths
+    RETENTION = "retention"  # `name` is the ref's
+    EXPIRED = "expired"  # `before` is the number of snapshots
+    STATISTICS = "statistics"  # `name` is the snapshot's id; `before` and `after` are paths
     ENCRYPTION_KEY = "encryption key"
-    SQL = "sql"  # name is the dialect
+    SQL = "sql"  # `name` is the dialect
     VIEW_VERSION = "view version"
-    VIEW_DEFAULTS = "view defaults"  # the catalog and namespace that names in its SQL are looked up in
-    MORE = "more"  # `after` is how many changes were not kept
+    VIEW_DEFAULTS = "view defaults"  # the default catalog and namespace of names in its SQL
+    MORE = "more"  # `after` is the number of changes that are not kept
 
 
 _TOPICS: Mapping[ChangeKind, Topic] = {
@@ -85,7 +85,7 @@ _TOPICS: Mapping[ChangeKind, Topic] = {
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change: what it is about, and what that was before and is now. None is: it was not there."""
+    """One change: its subject, and the subject's value before and after. None means that it did not exist."""
 
     kind: ChangeKind
     name: str = ""
@@ -93,46 +93,46 @@ class Change:
     after: str | None = None
 
     def to_json(self) -> dict[str, str]:
-        """As it is stored."""
+        """The change as the database stores it."""
         stored = {"kind": str(self.kind), "name": self.name, "before": self.before, "after": self.after}
         return {key: value for key, value in stored.items() if value}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, str]) -> Change:
-        """The change that was stored."""
+        """The change from its stored form."""
         return cls(ChangeKind(stored["kind"]), stored.get("name", ""), stored.get("before"), stored.get("after"))
 
 
 def keep_changes(changes: Iterable[Change]) -> list[Change]:
-    """The changes as an event keeps them: not too many, each of them not too long."""
+    """The changes as an event stores them: limits their number and the length of each."""
     listed = list(changes)
-    short = [_shortened(change) for change in listed[:MAX_CHANGES]]
-    unrepresentable = len(listed) - len(short)
-    return [*short, Change(ChangeKind.MORE, after=str(unrepresentable))] if unrepresentable else short
+    short = [_shorten_change(change) for change in listed[:MAX_CHANGES]]
+    omitted = len(listed) - len(short)
+    return [*short, Change(ChangeKind.MORE, after=str(omitted))] if omitted else short
 
 
-def _shortened(change: Change) -> Change:
+def _shorten_change(change: Change) -> Change:
     longest = LONGEST_SQL if change.kind is ChangeKind.SQL else LONGEST_TEXT
     return Change(
         change.kind,
-        _cut(change.name, LONGEST_TEXT),
+        _cut_off(change.name, LONGEST_TEXT),
         _cut_text(change.before, longest),
         _cut_text(change.after, longest),
     )
 
 
 def _cut_text(text: str | None, longest: int) -> str | None:
-    return None if text is None else _cut(text, longest)
+    return None if text is None else _cut_off(text, longest)
 
 
-def _cut(text: str, longest: int) -> str:
-    # half a surrogate pair can be in no database
-    whole = text.encode(errors="replace").decode()
-    return whole if len(whole) <= longest else whole[:longest] + _CUT
+def _cut_off(text: str, longest: int) -> str:
+    # No database stores half a surrogate pair.
+    storable = text.encode(errors="replace").decode()
+    return storable if len(storable) <= longest else storable[:longest] + _CUT
 
 
 def list_topics(changes: Sequence[Change]) -> frozenset[Topic]:
-    """What a commit with these changes was about; that main follows a new snapshot says nothing about refs."""
+    """The topics of a commit with these changes. Main's move to a new snapshot is no change of refs."""
     moved_by_data = any(change.kind is ChangeKind.SNAPSHOT for change in changes)
     return frozenset(
         _TOPICS[change.kind]
@@ -142,7 +142,7 @@ def list_topics(changes: Sequence[Change]) -> frozenset[Topic]:
 
 
 def net_changes(changes: Iterable[Change]) -> list[Change]:
-    """What many changes, oldest first, come to: per subject its first state and its last; nothing where they agree."""
+    """The sum of many changes, oldest first: each subject's first and last value; none where both are equal."""
     ends: dict[tuple[ChangeKind, str], Change] = {}
     for change in changes:
         subject = (change.kind, change.name)

@@ -1,4 +1,4 @@
-"""Commits: what one is, how it can end, and what it leaves in the books."""
+"""Commits: the request, the possible outcomes, and the event that a commit leaves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from firn.protocol.history import Topic
 
 
 class Outcome(StrEnum):
-    """How a commit ended, as far as anybody can know."""
+    """The outcome of a commit, as far as the server knows it."""
 
     COMMITTED = "committed"
     REFUSED = "refused"
@@ -25,13 +25,13 @@ class Outcome(StrEnum):
 
 
 def may_delete_outputs(outcome: Outcome) -> bool:
-    """Only a commit known to be refused leaves files that nobody refers to."""
+    """True only for a refused commit: nothing refers to its files."""
     return outcome is Outcome.REFUSED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableCommit:
-    """What one commit asks of one table: requirements that must hold, updates to apply."""
+    """One commit on one table: requirements that must hold, and updates to apply."""
 
     name: TableName
     requirements: Sequence[Json] = ()
@@ -44,7 +44,7 @@ def is_creating(requirements: Sequence[Json]) -> bool:
 
 
 def digest_request(change: TableCommit) -> str:
-    """The same for a request and its repetition, different for any other request."""
+    """A digest of the request. A repeated request has the same digest, any other request has another one."""
     text = json.dumps([list(change.requirements), list(change.updates)], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -54,7 +54,7 @@ _LIFE = frozenset({"create", "register", "rename", "drop", "undrop"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitEvent:
-    """One applied commit on one relation, as the history page and the planner see it.
+    """One applied commit on one relation. The history page and the planner read it.
 
     Counts come from the snapshot's summary; a commit without a snapshot has `snapshot_id` None and no counts.
     """
@@ -67,14 +67,14 @@ class CommitEvent:
     parent_id: int | None = None
     sequence_number: int | None = None
     operation: str
-    """`append`, `overwrite`, `delete`, `replace` for snapshots; else what was done: `create`, `alter`, `expire` …"""
+    """`append`, `overwrite`, `delete`, `replace` for snapshots; otherwise the action: `create`, `alter`, `expire` …"""
     principal: str | None = None
-    """Who asked for it; None while nobody is asked who they are."""
+    """The principal that sent the commit; None without authentication."""
     changes: Sequence[Changed] = ()
     schema_id: int | None = None
-    """The current schema after it."""
+    """The current schema after the commit."""
     head_id: int | None = None
-    """Main's snapshot after it, or the current version of a view."""
+    """Main's snapshot after the commit, or a view's current version."""
     added_rows: int = 0
     added_bytes: int = 0
     added_files: int = 0
@@ -86,11 +86,11 @@ class CommitEvent:
     engine: str | None = None
     summary: Mapping[str, str] = field(default_factory=dict)
     id: int = 0
-    """Rises with each commit; 0 until it is stored."""
+    """Grows with each commit; 0 until it is stored."""
 
     @property
     def topics(self) -> frozenset[Topic]:
-        """What it was about."""
+        """The topics of the commit."""
         life = {Topic.LIFE} if self.operation in _LIFE else frozenset()
         data = frozenset() if self.snapshot_id is None else {Topic.DATA}
         return list_topics(self.changes) | life | data

@@ -1,4 +1,4 @@
-"""How snapshots descend from one another: what a rollback takes from main, and what may be fast-forwarded."""
+"""The ancestry of snapshots: what a rollback removes from main, and which branches can be fast-forwarded."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from catalog.iceberg.summaries import read_number
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """The snapshots of a table by id, for as many questions as one request has."""
+    """The snapshots of a table by id. Build it once for all questions of a request."""
 
     snapshots: Mapping[int, Json]
 
     @classmethod
     def of(cls, metadata: Json) -> Lineage:
-        """The lineage of everything that has not been expired."""
-        return cls({one["snapshot-id"]: one for one in metadata.get("snapshots") or ()})
+        """The lineage of all snapshots that the metadata holds."""
+        return cls({snapshot["snapshot-id"]: snapshot for snapshot in metadata.get("snapshots") or ()})
 
     def ancestors(self, snapshot_id: int | None) -> list[int]:
-        """The snapshot and what it stands on, newest first, as far back as history goes."""
-        found: list[int] = []
+        """The snapshot and its ancestors, newest first, as far back as the metadata reaches."""
+        ancestors: list[int] = []
         seen: set[int] = set()
         while snapshot_id is not None and snapshot_id in self.snapshots and snapshot_id not in seen:
-            found.append(snapshot_id)
+            ancestors.append(snapshot_id)
             seen.add(snapshot_id)
             snapshot_id = self.snapshots[snapshot_id].get("parent-snapshot-id")
-        return found
+        return ancestors
 
-    def only_in(self, one: int | None, other: int | None) -> list[int]:
-        """What stands under `one` and not under `other`, newest first."""
-        under_other = set(self.ancestors(other))
-        return [snapshot_id for snapshot_id in self.ancestors(one) if snapshot_id not in under_other]
+    def only_in(self, snapshot_id: int | None, other_id: int | None) -> list[int]:
+        """The ancestors of `snapshot_id` that are no ancestors of `other_id`, newest first."""
+        other_ancestors = set(self.ancestors(other_id))
+        return [ancestor for ancestor in self.ancestors(snapshot_id) if ancestor not in other_ancestors]
 
     def descends(self, snapshot_id: int | None, *, ancestor: int | None) -> bool:
-        """Whether the snapshot stands on `ancestor`, or is it."""
+        """Whether the snapshot descends from `ancestor`, or is it."""
         return ancestor is None or ancestor in self.ancestors(snapshot_id)
 
 
@@ -48,13 +48,13 @@ class MainMove(StrEnum):
     """How a commit moved main, other than by a new snapshot on top of it."""
 
     NONE = "none"
-    ROLLBACK = "rollback"  # to a snapshot that it stood on
-    FORWARD = "fast-forward"  # to one that stands on it
-    SET = "set main"  # to one beside it
+    ROLLBACK = "rollback"  # to an ancestor
+    FORWARD = "fast-forward"  # to a descendant
+    SET = "set main"  # to a snapshot that is neither
 
 
 def classify_main_move(before: Json, after: Json, added: Collection[int]) -> MainMove:
-    """How main moved; NONE for the usual commit, which puts main on a snapshot that it brings itself (`added`)."""
+    """The move of main. NONE for the usual commit, which sets main to a snapshot that it adds itself (`added`)."""
     was, now = ref_snapshot_id(before, MAIN), ref_snapshot_id(after, MAIN)
     if was == now or was is None or now is None or now in added:
         return MainMove.NONE
@@ -66,7 +66,7 @@ def classify_main_move(before: Json, after: Json, added: Collection[int]) -> Mai
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """What a table holds at one snapshot, as its summary says."""
+    """The rows, files and bytes of a table at one snapshot, from its summary."""
 
     rows: int = 0
     files: int = 0
@@ -74,7 +74,7 @@ class Totals:
 
     @classmethod
     def of(cls, snapshot: Json | None) -> Totals:
-        """Nothing, before the first snapshot."""
+        """The totals of a snapshot; zeros for None, the state before the first snapshot."""
         summary = (snapshot or {}).get("summary") or {}
         return cls(
             rows=read_number(summary, "total-records"),
@@ -85,27 +85,27 @@ class Totals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollback:
-    """Main set back to (or forward to, when a rollback is undone) a snapshot of the table."""
+    """A rollback of main to a snapshot of the table, or forward to one when a rollback is undone."""
 
     head: int
     target: int
     leaving: Sequence[int]
-    """Snapshots that main will not stand on any more, newest first; the table keeps them until they expire."""
+    """Snapshots that main no longer descends from, newest first. The table keeps them until they expire."""
     returning: Sequence[int]
-    """Snapshots that main will stand on again, newest first."""
+    """Snapshots that main descends from again, newest first."""
     held: Mapping[int, Sequence[str]]
-    """Branches and tags that name a leaving snapshot: it does not expire while they do."""
+    """Branches and tags on leaving snapshots, by snapshot id. They prevent the snapshot's expiry."""
     now: Totals
     then: Totals
 
     @property
     def is_done(self) -> bool:
-        """Main is there already: a request that is repeated after its answer was lost finds it so."""
+        """Whether main is at the target already, as after a repeated request whose first response was lost."""
         return self.head == self.target
 
 
 def plan_rollback(metadata: Json, target: int) -> Rollback:
-    """What setting main to `target` does; NotFound for a snapshot that the table has not, or not any more."""
+    """The plan of setting main to `target`; NotFound if the table does not have the snapshot, or no longer has it."""
     head = current_snapshot_id(metadata)
     lineage = Lineage.of(metadata)
     if head is None:
@@ -121,40 +121,44 @@ def plan_rollback(metadata: Json, target: int) -> Rollback:
         target=target,
         leaving=leaving,
         returning=lineage.only_in(target, head),
-        held=_held(metadata, leaving),
+        held=_find_refs(metadata, leaving),
         now=Totals.of(lineage.snapshots.get(head)),
         then=Totals.of(lineage.snapshots[target]),
     )
 
 
 def find_snapshot_at(metadata: Json, moment: datetime) -> int:
-    """The snapshot that readers of main saw at a moment, as time travel finds it; NotFound before the first."""
+    """The snapshot that readers of main saw at `moment`, as in time travel; NotFound before the first."""
     wanted = int(moment.timestamp() * 1000)
-    found: int | None = None
+    snapshot_id: int | None = None
     for entry in metadata.get("snapshot-log") or ():
         if entry["timestamp-ms"] <= wanted:
-            found = entry["snapshot-id"]
-    if found is None:
+            snapshot_id = entry["snapshot-id"]
+    if snapshot_id is None:
         raise NotFound(
-            f"nothing is known of the table at {moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC",
+            f"the table has no recorded snapshot at {moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC",
             hint="it had no data then, or that part of its history has expired",
         )
-    return found
+    return snapshot_id
 
 
 def find_ref_or_snapshot(metadata: Json, text: str) -> int:
-    """The snapshot that a branch, a tag or a snapshot's id names; NotFound when there is none."""
+    """The snapshot that a branch, a tag or a snapshot id names; NotFound if there is none."""
     ref = ref_of(metadata, text)
     if ref is not None:
         return int(ref["snapshot-id"])
     if text == MAIN:
         raise Invalid("the table has no data yet: main points at nothing")
-    if text.isascii() and text.isdigit() and any(one["snapshot-id"] == int(text) for one in metadata["snapshots"]):
+    if (
+        text.isascii()
+        and text.isdigit()
+        and any(snapshot["snapshot-id"] == int(text) for snapshot in metadata["snapshots"])
+    ):
         return int(text)
     raise NotFound(f"the table has no snapshot, branch or tag {text}", hint="`firn table refs` lists what is there")
 
 
-def _held(metadata: Json, snapshot_ids: Iterable[int]) -> dict[int, list[str]]:
+def _find_refs(metadata: Json, snapshot_ids: Iterable[int]) -> dict[int, list[str]]:
     leaving = set(snapshot_ids)
     held: dict[int, list[str]] = {}
     for name, ref in (metadata.get("refs") or {}).items():

@@ -1,4 +1,4 @@
-"""What engines report of their scans and commits (Iceberg REST specification, ReportMetricsRequest)."""
+"""Metrics reports of engines on scans and commits (Iceberg REST specification, ReportMetricsRequest)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TO_MILLISECONDS = {"nanoseconds": 1e-6, "microseconds": 1e-3, "milliseconds": 1
 
 
 class ReportKind(StrEnum):
-    """What a report tells of."""
+    """The subject of a report."""
 
     SCAN = "scan-report"
     COMMIT = "commit-report"
@@ -24,7 +24,7 @@ class ReportKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsReport:
-    """One report, as it was sent, and who sent it."""
+    """One report as the engine sent it, and its sender."""
 
     relation_id: RelationId
     catalog: CatalogName
@@ -35,36 +35,36 @@ class MetricsReport:
     principal: str | None
     report: Json
     id: int = 0
-    """Rises with each report; 0 until it is stored."""
+    """Grows with each report; 0 until it is stored."""
 
     @property
     def snapshot_id(self) -> int | None:
-        """The snapshot that was read or committed."""
+        """The snapshot that the engine read or committed."""
         value = self.report.get("snapshot-id")
         return value if isinstance(value, int) else None
 
     @property
     def figures(self) -> Mapping[str, float]:
-        """Its counters, in their own units, and its timers, in milliseconds, by the names that the engine uses."""
-        return dict(_figures(self.report.get("metrics")))
+        """Counters in their own units and timers in milliseconds, by the engine's names for them."""
+        return dict(_read_figures(self.report.get("metrics")))
 
 
 def report_kind(report: Json) -> ReportKind:
-    """Invalid for a report of a kind that the specification does not know."""
+    """The kind of a report; Invalid if the specification does not know it."""
     try:
         return ReportKind(str(report.get("report-type")))
     except ValueError as error:
         raise Invalid(f"report-type: expected {' or '.join(ReportKind)}, not {report.get('report-type')!r}") from error
 
 
-def _figures(metrics: Any) -> Iterator[tuple[str, float]]:
-    for name, one in metrics.items() if isinstance(metrics, dict) else ():
-        if not isinstance(one, dict):
+def _read_figures(metrics: Any) -> Iterator[tuple[str, float]]:
+    for name, metric in metrics.items() if isinstance(metrics, dict) else ():
+        if not isinstance(metric, dict):
             continue
-        if _is_number(one.get("value")):
-            yield name, one["value"]
-        elif _is_number(one.get("total-duration")):
-            yield name, one["total-duration"] * _TO_MILLISECONDS.get(str(one.get("time-unit")), 1.0)
+        if _is_number(metric.get("value")):
+            yield name, metric["value"]
+        elif _is_number(metric.get("total-duration")):
+            yield name, metric["total-duration"] * _TO_MILLISECONDS.get(str(metric.get("time-unit")), 1.0)
 
 
 def _is_number(value: object) -> bool:

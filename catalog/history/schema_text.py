@@ -1,4 +1,4 @@
-"""Schemas and partitionings as people write them: `decimal(10,2)`, `array<string>`, `days(created_at)`."""
+"""Schemas and partition specs as people write them: `decimal(10,2)`, `array<string>`, `days(created_at)`."""
 
 from __future__ import annotations
 
@@ -36,24 +36,29 @@ _CALL = re.compile(r"(\w+)\(\s*(?:(\d+)\s*,\s*)?([^),]+?)\s*(?:,\s*(\d+)\s*)?\)"
 
 
 def parse_schema(columns: Sequence[tuple[str, str, str | None]]) -> Json:
-    """An Iceberg schema of (name, type, comment); Invalid names the column that does not parse."""
+    """An Iceberg schema from (name, type, comment); Invalid names the column that does not parse."""
     if not columns:
         raise Invalid("a table needs at least one column")
     names = [name for name, _, _ in columns]
-    twice = {name for name in names if names.count(name) > 1}
-    if twice:
-        raise Invalid(f"column {min(twice)!r} is named twice")
+    duplicates = {name for name in names if names.count(name) > 1}
+    if duplicates:
+        raise Invalid(f"column {min(duplicates)!r} is named twice")
     ids = count(1)
-    return {"type": "struct", "schema-id": 0, "fields": [_field(column, ids) for column in columns]}
+    return {"type": "struct", "schema-id": 0, "fields": [_parse_field(column, ids) for column in columns]}
 
 
-def _field(column: tuple[str, str, str | None], ids: Iterator[int]) -> Json:
+def _parse_field(column: tuple[str, str, str | None], ids: Iterator[int]) -> Json:
     name, text, comment = column
-    field: dict[str, Any] = {"id": next(ids), "name": name, "required": False, "type": _type(name, text, ids)}
+    field: dict[str, Any] = {
+        "id": next(ids),
+        "name": name,
+        "required": False,
+        "type": _parse_column_type(name, text, ids),
+    }
     return field | ({"doc": comment} if comment else {})
 
 
-def _type(name: str, text: str, ids: Iterator[int]) -> Any:
+def _parse_column_type(name: str, text: str, ids: Iterator[int]) -> Any:
     plain = _SYNONYMS.get(text.strip().lower(), text.strip().lower())
     if plain in _SAME:
         return plain
@@ -64,7 +69,7 @@ def _type(name: str, text: str, ids: Iterator[int]) -> Any:
 
 
 def format_iceberg_type(iceberg: Any) -> str:
-    """An Iceberg type as people read it."""
+    """An Iceberg type as text for people."""
     if isinstance(iceberg, str):
         return iceberg
     match iceberg["type"]:
@@ -82,16 +87,16 @@ def parse_partition_spec(schema: Json, parts: Sequence[str]) -> Json | None:
     if not parts:
         return None
     ids = {field["name"]: field["id"] for field in schema["fields"]}
-    fields = [_partition(text, ids) | {"field-id": 1000 + position} for position, text in enumerate(parts)]
+    fields = [_parse_partition_field(text, ids) | {"field-id": 1000 + position} for position, text in enumerate(parts)]
     return {"spec-id": 0, "fields": fields}
 
 
-def _partition(text: str, ids: Mapping[str, int]) -> Json:
+def _parse_partition_field(text: str, ids: Mapping[str, int]) -> Json:
     match = _CALL.fullmatch(text.strip())
     if match is None:
-        return {"source-id": _source(text.strip(), ids), "transform": "identity", "name": text.strip()}
+        return {"source-id": _find_source_id(text.strip(), ids), "transform": "identity", "name": text.strip()}
     function, before, column, after = match.groups()
-    source = _source(column, ids)
+    source = _find_source_id(column, ids)
     width = before or after
     name = _TRANSFORMS.get(function, function)
     if name in _TRANSFORMS.values() and width is None:
@@ -105,15 +110,15 @@ def _partition(text: str, ids: Mapping[str, int]) -> Json:
     )
 
 
-def _source(column: str, ids: Mapping[str, int]) -> int:
+def _find_source_id(column: str, ids: Mapping[str, int]) -> int:
     if column not in ids:
         raise Invalid(f"partition column {column!r} is not in the table", hint=f"the columns are {', '.join(ids)}")
     return ids[column]
 
 
 def format_partitioning(metadata: Json) -> list[str]:
-    """The default partition spec as people write it."""
-    spec = next(one for one in metadata["partition-specs"] if one["spec-id"] == metadata["default-spec-id"])
+    """The default partition spec as people write it, one text for each field."""
+    spec = next(spec for spec in metadata["partition-specs"] if spec["spec-id"] == metadata["default-spec-id"])
     schema = current_schema(metadata)
     names = {field["id"]: field["name"] for field in schema["fields"]}
     shown = []

@@ -1,4 +1,4 @@
-"""Counters of a table, advanced by what each snapshot's summary says of itself."""
+"""Counters of a table. Each snapshot's summary advances them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _EMPTY: Mapping[str, Any] = {
     "snapshot_id": None,
     **dict.fromkeys(("records", "data_files", "delete_files", "bytes", "position_deletes", "equality_deletes"), 0),
 }
-"""What is counted of a table that has no head any more."""
+"""The counters of a table whose head is gone."""
 
 
 def advance_stats(stats: TableStats, metadata: Json, event: CommitEvent) -> TableStats:
-    """The counters after a commit that led to this metadata."""
+    """The counters after the commit that produced this metadata."""
     head = current_snapshot(metadata)
     counted = replace(
         stats,
@@ -34,9 +34,9 @@ def advance_stats(stats: TableStats, metadata: Json, event: CommitEvent) -> Tabl
         spec_id=metadata.get("default-spec-id", 0),
         last_commit_at=event.committed_at,
         last_operation=event.operation,
-        oldest_superseded_at=_oldest_superseded(metadata),
+        oldest_superseded_at=_find_oldest_superseded(metadata),
         format_version=metadata.get("format-version", 2),
-        properties={key: value for key, value in metadata.get("properties", {}).items() if _is_planned_by(key)},
+        properties={key: value for key, value in metadata.get("properties", {}).items() if _is_read_by_planner(key)},
     )
     if head is None:
         return counted if stats.snapshot_id is None else replace(counted, **_EMPTY, epoch=stats.epoch + 1)
@@ -46,7 +46,7 @@ def advance_stats(stats: TableStats, metadata: Json, event: CommitEvent) -> Tabl
     return replace(
         counted,
         snapshot_id=head["snapshot-id"],
-        epoch=stats.epoch + (not _only_appends(stats, head)),
+        epoch=stats.epoch + (not _is_plain_append(stats, head)),
         sequence_number=head.get("sequence-number", 0),
         records=read_number(summary, "total-records"),
         data_files=read_number(summary, "total-data-files"),
@@ -54,18 +54,18 @@ def advance_stats(stats: TableStats, metadata: Json, event: CommitEvent) -> Tabl
         bytes=read_number(summary, "total-files-size"),
         position_deletes=read_number(summary, "total-position-deletes"),
         equality_deletes=read_number(summary, "total-equality-deletes"),
-        manifests=_manifests(summary),
+        manifests=_count_manifests(summary),
     )
 
 
-def _is_planned_by(key: str) -> bool:
+def _is_read_by_planner(key: str) -> bool:
     return key.startswith("firn.") or key == COLLECTED
 
 
 def add_totals(changed: Mapping[str, Any], parent: Json | None) -> dict[str, str]:
-    """The totals of a child of `parent` whose summary counts these changes; what the parent does not know is left out.
+    """The totals of a child of `parent` whose summary has these changes. Totals that the parent lacks are left out.
 
-    None is the state before the first snapshot, of which everything is known.
+    None stands for the state before the first snapshot, when all totals are 0.
     """
     before: Mapping[str, Any] = dict.fromkeys(TOTALS, "0") if parent is None else parent.get("summary") or {}
     known = {total: changes for total, changes in TOTALS.items() if str(before.get(total)).isdecimal()}
@@ -75,27 +75,27 @@ def add_totals(changed: Mapping[str, Any], parent: Json | None) -> dict[str, str
     }
 
 
-def _oldest_superseded(metadata: Json) -> datetime | None:
-    """A snapshot stops being the head when the next one comes; the list is in order of commits.
+def _find_oldest_superseded(metadata: Json) -> datetime | None:
+    """When the oldest snapshot stopped being the head; the list is in the order of commits.
 
-    Those that a branch or tag names stay, however old they are: they are no reason to look for more.
+    Ignores snapshots on a branch or tag: they stay however old they are, so they give expiry nothing to do.
     """
     snapshots = metadata.get("snapshots", ())
     held = {ref.get("snapshot-id") for ref in (metadata.get("refs") or {}).values()}
-    free = (after for one, after in itertools.pairwise(snapshots) if one["snapshot-id"] not in held)
+    free = (after for snapshot, after in itertools.pairwise(snapshots) if snapshot["snapshot-id"] not in held)
     first = next(free, None)
     return None if first is None else datetime.fromtimestamp(first["timestamp-ms"] / 1000, UTC)
 
 
-def _manifests(summary: Mapping[str, Any]) -> int | None:
-    """How many the snapshot lists, where its engine counts them."""
+def _count_manifests(summary: Mapping[str, Any]) -> int | None:
+    """The number of manifests in the snapshot, where its engine counts them."""
     if "manifests-created" not in summary or "manifests-kept" not in summary:
         return None
     return read_number(summary, "manifests-created") + read_number(summary, "manifests-kept")
 
 
-def _only_appends(stats: TableStats, head: Json) -> bool:
-    """Whether the new head has all files of the head before, none of them with new deletes."""
+def _is_plain_append(stats: TableStats, head: Json) -> bool:
+    """Whether the new head has all files of the previous head, without new deletes."""
     summary = head.get("summary") or {}
     return (
         head.get("parent-snapshot-id") == stats.snapshot_id
@@ -105,16 +105,16 @@ def _only_appends(stats: TableStats, head: Json) -> bool:
 
 
 def describe_snapshots(event: CommitEvent, snapshots: Sequence[Json]) -> CommitEvent:
-    """A commit event with what its snapshots, at least one, say of themselves: counts of all, the rest of the last.
+    """A commit event with the summaries of its snapshots, at least one. Counts are summed; the rest is the last one's.
 
-    PyIceberg overwrites by two of them, one that deletes and one that appends.
+    PyIceberg overwrites with two snapshots, one that deletes and one that appends.
     """
-    said: list[Mapping[str, str]] = [one.get("summary") or {} for one in snapshots]
-    operations = {summary.get("operation", "unknown") for summary in said}
-    summary, last = said[-1], snapshots[-1]
+    summaries: list[Mapping[str, str]] = [snapshot.get("summary") or {} for snapshot in snapshots]
+    operations = {summary.get("operation", "unknown") for summary in summaries}
+    summary, last = summaries[-1], snapshots[-1]
 
     def total(key: str) -> int:
-        return min(sum(read_number(one, key) for one in said), HIGHEST_COUNT)
+        return min(sum(read_number(each, key) for each in summaries), HIGHEST_COUNT)
 
     return replace(
         event,
@@ -135,6 +135,6 @@ def describe_snapshots(event: CommitEvent, snapshots: Sequence[Json]) -> CommitE
 
 
 def read_engine(summary: Mapping[str, str]) -> str | None:
-    """The engine as it names itself; the library that it speaks through is what its requests name."""
+    """The engine's own name for itself. A request's User-Agent names only its library."""
     name = summary.get("engine-name")
     return None if name is None else f"{name} {summary.get('engine-version', '')}".strip()[:LONGEST_ENGINE]

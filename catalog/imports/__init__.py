@@ -1,4 +1,4 @@
-"""Taking over Iceberg tables that another catalog, or none, has kept: what is asked, found and decided.
+"""Import of Iceberg tables from another catalog, or from plain directories: requests, entries and decisions.
 
-Read in this order: spec, names, newest, entry, judge.
+Read in this order: spec, directory_names, newest_metadata, entry, import_rules.
 """

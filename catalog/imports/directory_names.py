@@ -1,4 +1,4 @@
-"""What a directory's tables are called."""
+"""Names of tables, derived from their directories."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from catalog.names import Namespace, TableName
 _UNIQUE = re.compile(
     r"(?<=.)[-_](?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32}|[0-9a-f]{12})$"
 )
-"""What catalogs add to a directory's name so that no table shares files with a dropped one of the same name."""
+"""The suffix that catalogs add to a directory's name, so that a table shares no files with a dropped one of the same
+name.
+"""
 
 
 def derive_table_name(parts: Sequence[str], *, depth: int | None, into: Namespace) -> TableName:
-    """`sales.db/orders-<uuid>` → `sales.orders`, below `into`; Invalid when no namespace comes of it.
+    """`sales.db/orders-<uuid>` → `sales.orders`, below `into`; Invalid if no namespace results.
 
-    `depth` says how many of the directories above the table, counted from it, are namespaces: all, unless given.
+    `depth` is the number of directories above the table that are namespaces; None takes all.
     """
     *above, own = parts
     kept = above if depth is None else above[max(len(above) - depth, 0) :]
     namespace = (*into, *(_UNIQUE.sub("", part.removesuffix(".db") or part) for part in kept))
     if not namespace:
         raise Invalid(
-            f"no directory above {own!r} names a namespace", hint="say where it belongs: --into NAMESPACE, or `into`"
+            f"no directory above {own!r} names a namespace", hint="give its namespace: --into NAMESPACE, or `into`"
         )
     return TableName(namespace, _UNIQUE.sub("", own))

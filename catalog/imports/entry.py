@@ -1,4 +1,4 @@
-"""What an import has found, one entry each, and what became of it."""
+"""Entries of an import: each object found, and its result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from firn.protocol.names import join_name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundEntry:
-    """One thing as the source shows it. `metadata_location` None: the source is asked for it when its turn comes."""
+    """One object in the source. `metadata_location` is None until the import asks the source for it."""
 
     kind: EntryKind
     namespace: Namespace
@@ -27,7 +27,7 @@ class FoundEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A line of an import's list. `namespace` and `name` are what it is called in this catalog."""
+    """A line of an import's list. `namespace` and `name` are its name in this catalog."""
 
     operation_id: OperationId
     number: int
@@ -46,7 +46,7 @@ class Entry:
 
     @property
     def table(self) -> TableName:
-        """Its name here; Invalid when it is none."""
+        """Its name in this catalog; Invalid if it cannot be a name."""
         return TableName(self.namespace, self.name)
 
     @property

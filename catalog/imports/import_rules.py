@@ -1,4 +1,4 @@
-"""Whether a table that was found may take its place in the catalog: pure, on facts of one moment."""
+"""Decides whether a found table may be registered. Pure: it uses facts of one moment."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from firn.protocol.locations import lies_in, normalize_location
 
 
 class ImportAction(StrEnum):
-    """What is to be done for it."""
+    """The action for a candidate."""
 
     ADD = "add"
-    REPLACE = "replace"  # drop what has the name, which stays in its files, and add
-    REFRESH = "refresh"  # move the pointer of what is there
+    REPLACE = "replace"  # drop the existing table without its files, and add the candidate
+    REFRESH = "refresh"  # move the pointer of the existing table
     NOTHING = "nothing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportOptions:
-    """What the person who asked allows."""
+    """The options that the user allows."""
 
     overwrite: bool = False
     refresh: bool = False
@@ -31,7 +31,7 @@ class ImportOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """Metadata that somebody wants to register."""
+    """Metadata that a user wants to register."""
 
     metadata_location: str
     metadata: Json
@@ -39,13 +39,13 @@ class Candidate:
 
     @property
     def kind(self) -> RelationKind:
-        """What it would be."""
+        """The kind of relation that it would become."""
         return RelationKind.VIEW if self.header.is_view else RelationKind.TABLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExistingTable:
-    """What has the name now; no header for a keyed table, which has no metadata of its own."""
+    """The existing relation of that name; `header` is None for a keyed table, which has no metadata of its own."""
 
     relation: Relation
     header: Header | None
@@ -53,19 +53,19 @@ class ExistingTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What is to be done, and what people are told."""
+    """The action for a candidate, and its result for people."""
 
     act: ImportAction
     state: EntryState
     reason: str | None = None
     hint: str | None = None
     is_misplaced: bool = False
-    """Whether its files lie where they may not: then nobody is told what its metadata says."""
+    """Whether its files lie in a forbidden location. Then nobody may read its metadata."""
 
 
 @dataclass(frozen=True, slots=True)
 class Misplaced:
-    """Why a candidate's files may not lie where they lie: see catalog.locations.location_rule."""
+    """Why a candidate's location is forbidden: see catalog.locations.location_rule."""
 
     reason: str
     hint: str | None = None
@@ -74,7 +74,7 @@ class Misplaced:
 def decide_import(
     candidate: Candidate, present: ExistingTable | None, misplaced: Misplaced | None, rules: ImportOptions
 ) -> Verdict:
-    """What becomes of a candidate; nothing that it says is told of one that is misplaced."""
+    """The verdict on a candidate. That of a misplaced one reveals nothing of its metadata."""
     if present is not None and present.relation.metadata_location == candidate.metadata_location:
         return Verdict(act=ImportAction.NOTHING, state=EntryState.THERE)
     if misplaced is not None:
@@ -87,21 +87,21 @@ def decide_import(
         )
     if present is not None and (present.relation.kind is not candidate.kind or present.header is None):
         reason = f"the name is taken by a {present.relation.kind}"
-        return _conflict(reason, "rename or drop it, or import below another namespace with --into")
+        return _make_conflict(reason, "rename or drop it, or import below another namespace with --into")
     if present is not None and present.header is not None and present.header.uuid == candidate.header.uuid:
-        return _same(candidate, present.relation, present.header, rules)
+        return _decide_same_table(candidate, present.relation, present.header, rules)
     if present is None:
         return Verdict(act=ImportAction.ADD, state=EntryState.REGISTERED)
     if rules.overwrite:
-        reason = f"in place of another {present.relation.kind}, whose files stay"
+        reason = f"replaces another {present.relation.kind}, whose files stay"
         return Verdict(act=ImportAction.REPLACE, state=EntryState.REGISTERED, reason=reason)
-    return _conflict(
-        f"another {present.relation.kind} has the name", "rename or drop it, or ask for --overwrite to replace it"
+    return _make_conflict(
+        f"another {present.relation.kind} has the name", "rename or drop it, or use --overwrite to replace it"
     )
 
 
-def _same(candidate: Candidate, relation: Relation, present: Header, rules: ImportOptions) -> Verdict:
-    """The catalog has this very table, at other metadata."""
+def _decide_same_table(candidate: Candidate, relation: Relation, present: Header, rules: ImportOptions) -> Verdict:
+    """The verdict on a table that the catalog has at other metadata."""
     here = strip_metadata_suffix(relation.metadata_location or "")
     if here in candidate.header.past:
         if rules.refresh:
@@ -117,24 +117,24 @@ def _same(candidate: Candidate, relation: Relation, present: Header, rules: Impo
     reason = "it is at other metadata here, and neither can be shown to come from the other"
     hint = "two catalogs may have committed to it: compare both before choosing one"
     if rules.refresh:
-        return _conflict(reason, hint)
+        return _make_conflict(reason, hint)
     return Verdict(act=ImportAction.NOTHING, state=EntryState.THERE, reason=reason, hint=hint)
 
 
-def _conflict(reason: str, hint: str) -> Verdict:
+def _make_conflict(reason: str, hint: str) -> Verdict:
     return Verdict(act=ImportAction.NOTHING, state=EntryState.CONFLICT, reason=reason, hint=hint)
 
 
 def find_warnings(candidate: Candidate, warehouse: str) -> tuple[str, ...]:
-    """What its new owner should know: files that are or will be written outside of the catalog's warehouse."""
+    """Warnings for the new owner: files outside of the catalog's warehouse, now or later."""
     properties, root = candidate.metadata.get("properties") or {}, normalize_location(warehouse)
-    said = []
+    warnings = []
     if not lies_in(normalize_location(candidate.header.location), root):
-        said.append(f"it lies outside of the catalog's warehouse, at {candidate.header.location}")
+        warnings.append(f"it lies outside of the catalog's warehouse, at {candidate.header.location}")
     for key in ("write.metadata.path", "write.data.path", "write.object-storage.path", "write.folder-storage.path"):
-        place = properties.get(key)
-        if place is not None and not lies_in(normalize_location(place), root):
-            said.append(f"{key} leads outside of the catalog's warehouse, to {place}")
+        location = properties.get(key)
+        if location is not None and not lies_in(normalize_location(location), root):
+            warnings.append(f"{key} leads outside of the catalog's warehouse, to {location}")
     if properties.get("gc.enabled") == "false":
-        said.append("gc.enabled is false and stays so: engines delete no files of it")
-    return tuple(said)
+        warnings.append("gc.enabled is false and stays so: engines delete no files of it")
+    return tuple(warnings)

@@ -1,8 +1,8 @@
-"""Which metadata file of a directory is the table's newest: told where it can be told, and never guessed.
+"""Finds the newest metadata file of a directory; it never guesses.
 
-Numbers in names rise with each commit, but not always: commits that failed leave files with a number that a later
-commit took as well, a table that moved between catalogs may count from 0 again, and a dropped table leaves its files
-to the next one of its name. What decides then is what the files say of themselves: each names those it came from.
+Numbers in names grow with each commit, with exceptions. A failed commit leaves a file whose number a later commit also
+takes. A table that moved between catalogs may count from 0 again. A dropped table leaves its files to the next table
+of its name. Then the files themselves decide: each names its predecessors.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 from catalog.iceberg.json import Json, children, integer, text
 
 _NAME = re.compile(r"(?:v(?P<hadoop>\d{1,9})|(?P<number>\d{1,9})-[^/]+?)(?:\.gz)?\.metadata\.json(?:\.gz)?")
-MOST_SUSPECTS = 200
-"""Files of other histories that are read before the directory is given back to a person."""
+MAX_SUSPECTS = 200
+"""The largest number of files of other histories that it reads; beyond that, a user decides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataFile:
-    """A metadata file as a listing shows it; `is_hadoop` are those called `v3.metadata.json`."""
+    """A metadata file in a listing; `is_hadoop` is True for names such as `v3.metadata.json`."""
 
     name: str
     number: int
@@ -30,7 +30,7 @@ class MetadataFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """What a metadata file says about which table it is and where it stands in its history."""
+    """The identity and the history of a metadata file."""
 
     uuid: str
     location: str
@@ -38,12 +38,12 @@ class Header:
     past: frozenset[str]
     is_view: bool
     content: Json = field(default_factory=dict, repr=False)
-    """All that it says: two files that say the same are one."""
+    """The complete content; two files with equal content are the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewestMetadata:
-    """The newest file, and newer ones by number that nobody can read: writes that never ended."""
+    """The newest file, and unreadable files with higher numbers: writes that never ended."""
 
     name: str
     header: Header
@@ -52,7 +52,7 @@ class NewestMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ambiguous:
-    """Nobody but the table's owner knows which of these is it."""
+    """Only the table's owner can decide which of these files is the newest."""
 
     reason: str
     names: tuple[str, ...]
@@ -62,16 +62,16 @@ Read = Callable[[str], Header | None]
 
 
 def parse_metadata_name(name: str, mtime_ns: int = 0) -> MetadataFile | None:
-    """The file as its name tells; None for one that is no metadata file."""
-    found = _NAME.fullmatch(name)
-    if found is None:
+    """The metadata file of this name; None for any other file."""
+    match = _NAME.fullmatch(name)
+    if match is None:
         return None
-    number = found["hadoop"] or found["number"]
-    return MetadataFile(name=name, number=int(number), is_hadoop=found["hadoop"] is not None, mtime_ns=mtime_ns)
+    number = match["hadoop"] or match["number"]
+    return MetadataFile(name=name, number=int(number), is_hadoop=match["hadoop"] is not None, mtime_ns=mtime_ns)
 
 
 def read_version_number(metadata_location: str) -> int:
-    """The number in a metadata file's name, 0 where it has none: what the next commit counts on from."""
+    """The number in a metadata file's name, 0 without one. The next commit continues from it."""
     parsed = parse_metadata_name(strip_metadata_suffix(metadata_location))
     return 0 if parsed is None else parsed.number
 
@@ -82,15 +82,15 @@ def strip_metadata_suffix(location: str) -> str:
 
 
 def read_header(metadata: Json) -> Header:
-    """Of a table's or a view's metadata; Invalid when it is neither."""
+    """The header of a table's or a view's metadata; Invalid if it is neither."""
     where = "metadata"
     if "view-uuid" in metadata:
-        moments = [integer(one, "timestamp-ms", "version log") for one in children(metadata, "version-log", where)]
+        moments = [integer(entry, "timestamp-ms", "version log") for entry in children(metadata, "version-log", where)]
         uuid, updated_ms, past = text(metadata, "view-uuid", where), max(moments, default=0), frozenset[str]()
     else:
         log = children(metadata, "metadata-log", where) if metadata.get("metadata-log") is not None else []
         uuid, updated_ms = text(metadata, "table-uuid", where), integer(metadata, "last-updated-ms", where)
-        past = frozenset(strip_metadata_suffix(text(one, "metadata-file", "metadata log")) for one in log)
+        past = frozenset(strip_metadata_suffix(text(entry, "metadata-file", "metadata log")) for entry in log)
     return Header(
         uuid=uuid.lower(),
         location=text(metadata, "location", where),
@@ -102,24 +102,24 @@ def read_header(metadata: Json) -> Header:
 
 
 def find_newest(files: Sequence[MetadataFile], hint: int | None, read: Read) -> NewestMetadata | Ambiguous | None:
-    """The newest of a directory's metadata files; None when none can be read. `read` gives None for a damaged file.
+    """The newest of a directory's metadata files; None if none is readable. `read` gives None for a damaged file.
 
-    `hint` is what Hadoop's `version-hint.text` says. Of an orderly directory one file is read.
+    `hint` is the version of Hadoop's `version-hint.text`. In an orderly directory it reads one file.
     """
     by_name = {file.name: file for file in files}
-    tops, unreadable = _tops(files, read)
+    tops, unreadable = _read_highest(files, read)
     if not tops:
         return None
     lead = max(tops, key=lambda name: tops[name].updated_ms)
     header = tops[lead]
     while True:
-        outcome = _challenged(by_name, lead, header, tops.keys() - {lead}, read)
+        outcome = _find_challenger(by_name, lead, header, tops.keys() - {lead}, read)
         if outcome is None:
             break
         if isinstance(outcome, Ambiguous):
             return outcome
         lead, following = outcome
-        header = replace(following, past=following.past | header.past)  # logs forget, but not all at once
+        header = replace(following, past=following.past | header.past)  # logs forget old entries, but not all at once
     highest = max((file.number for file in files if file.is_hadoop), default=0)
     if by_name[lead].is_hadoop and hint is not None and hint > highest:
         return Ambiguous(reason=f"version-hint.text names version {hint}, whose file is not there", names=(lead,))
@@ -131,51 +131,52 @@ def _rank(file: MetadataFile) -> tuple[bool, int]:
     return file.is_hadoop, file.number
 
 
-def _tops(files: Sequence[MetadataFile], read: Read) -> tuple[dict[str, Header], list[str]]:
-    """The readable files with the highest number of each way of naming, and what above them cannot be read."""
+def _read_highest(files: Sequence[MetadataFile], read: Read) -> tuple[dict[str, Header], list[str]]:
+    """The readable files with the highest number of each naming scheme, and the unreadable files above them."""
     tops: dict[str, Header] = {}
     unreadable: list[str] = []
     for is_hadoop in (False, True):
-        found: int | None = None
-        for file in sorted((one for one in files if one.is_hadoop is is_hadoop), key=lambda one: -one.number):
-            if found is not None and file.number < found:
+        highest: int | None = None
+        for file in sorted((file for file in files if file.is_hadoop is is_hadoop), key=lambda file: -file.number):
+            if highest is not None and file.number < highest:
                 break
             header = read(file.name)
             if header is None:
                 unreadable.append(file.name)
             else:
-                tops[file.name], found = header, file.number
+                tops[file.name], highest = header, file.number
     return tops, unreadable
 
 
-def _challenged(
+def _find_challenger(
     by_name: dict[str, MetadataFile], lead: str, header: Header, rivals: Iterable[str], read: Read
 ) -> tuple[str, Header] | Ambiguous | None:
-    """A file that comes after the lead, or why nobody can say; None when the lead stands."""
-    suspects = _suspects(by_name, lead, header, rivals)
-    if len(suspects) > MOST_SUSPECTS:
+    """A file that comes after the lead, or the reason why the order is unknown; None if the lead is the newest."""
+    suspects = _list_suspects(by_name, lead, header, rivals)
+    if len(suspects) > MAX_SUSPECTS:
         return Ambiguous(reason=f"{len(suspects)} metadata files are of another history than {lead}", names=(lead,))
-    seen = {name: found for name in suspects if (found := read(name)) is not None}
-    for name, found in seen.items():
-        if lead in found.past:
-            return name, found
-    for name, found in seen.items():
-        if _rank(by_name[name]) == _rank(by_name[lead]) and replace(found, past=header.past) != header:
+    seen = {name: rival for name in suspects if (rival := read(name)) is not None}
+    for name, rival in seen.items():
+        if lead in rival.past:
+            return name, rival
+    for name, rival in seen.items():
+        if _rank(by_name[name]) == _rank(by_name[lead]) and replace(rival, past=header.past) != header:
             both = tuple(sorted((lead, name)))
             return Ambiguous(
                 reason=f"two files have version {by_name[lead].number}: a commit may be in doubt", names=both
             )
-        is_other = found.uuid != header.uuid
-        if found.updated_ms > header.updated_ms or (is_other and found.updated_ms == header.updated_ms):
+        is_other = rival.uuid != header.uuid
+        if rival.updated_ms > header.updated_ms or (is_other and rival.updated_ms == header.updated_ms):
             both = tuple(sorted((lead, name)))
             return Ambiguous(reason=f"{name} was written after {lead}, and neither comes from the other", names=both)
     return None
 
 
-def _suspects(by_name: dict[str, MetadataFile], lead: str, header: Header, rivals: Iterable[str]) -> list[str]:
-    """Files that could be newer than the lead: it does not name them as its past, and its log reaches back to them.
+def _list_suspects(by_name: dict[str, MetadataFile], lead: str, header: Header, rivals: Iterable[str]) -> list[str]:
+    """Files that could be newer than the lead: the lead does not name them as its past, though its log reaches back to
+    them.
 
-    The log forgets: of files older than all it names, those that were written after the lead are looked at as well.
+    The log forgets old entries. So files older than the whole log count too if they were written after the lead.
     """
     own = by_name[lead]
     known = [

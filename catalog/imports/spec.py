@@ -1,4 +1,4 @@
-"""What an import is asked to do, checked at the edge and kept with its operation. Secrets are no part of it."""
+"""The request of an import, validated at the edge and stored with its operation, without secrets."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from catalog.names import Namespace, check_namespace
 
 
 class SourceKind(StrEnum):
-    """Where tables are imported from."""
+    """The kind of source."""
 
     WAREHOUSE = "warehouse"  # directories, scanned for metadata files
     REST = "rest"  # another Iceberg REST catalog
-    HIVE = "hive"  # the Iceberg tables that a Hive Metastore holds
+    HIVE = "hive"  # the Iceberg tables of a Hive Metastore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secrets:
-    """What the source wants to see before it answers: a bearer token, or `CLIENT_ID:CLIENT_SECRET`."""
+    """The source's credentials: a bearer token, or `CLIENT_ID:CLIENT_SECRET`."""
 
     token: str | None = field(default=None, repr=False)
     credential: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        given = [one for one in (self.token, self.credential) if one is not None]
+        given = [secret for secret in (self.token, self.credential) if secret is not None]
         if len(given) > 1:
-            raise Invalid("a token and a credential are given, where one of them is enough")
-        if not all(one.isascii() and one.isprintable() and one for one in given):
-            raise Invalid("the token or credential has characters that none has")
+            raise Invalid("give either a token or a credential, not both")
+        if not all(secret.isascii() and secret.isprintable() and secret for secret in given):
+            raise Invalid("the token or credential has characters outside of printable ASCII")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportSpec:
-    """One import. `include` and `exclude` are patterns over dotted names as the source has them, such as `sales.*`."""
+    """One import. `include` and `exclude` are patterns over the source's dotted names, such as `sales.*`."""
 
     kind: SourceKind
     address: str
@@ -55,31 +55,31 @@ class ImportSpec:
     overwrite: bool = False
     refresh: bool = False
     allow: tuple[str, ...] = ()
-    """What an administrator adds to the catalog's allowed locations before it begins."""
+    """Locations that an administrator adds to the catalog's allowed locations before the import starts."""
 
     def takes(self, name: str) -> bool:
-        """Whether a table of this name is asked for."""
+        """Whether the import includes a table of this name."""
         included = not self.include or any(fnmatchcase(name, pattern) for pattern in self.include)
         return included and not any(fnmatchcase(name, pattern) for pattern in self.exclude)
 
     @property
     def takes_all(self) -> bool:
-        """Whether nothing is left out: then empty namespaces come too."""
+        """Whether the import includes all tables. Then it also creates empty namespaces."""
         return not self.include and not self.exclude
 
     def to_json(self) -> dict[str, Any]:
-        """As it is kept with its operation."""
+        """The spec as the operation stores it."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> ImportSpec:
-        """As it was kept."""
+        """The spec from its stored form."""
         lists = {key: tuple(kept[key]) for key in ("into", "include", "exclude", "allow")}
         return cls(**{**kept, **lists, "kind": SourceKind(kept["kind"])})
 
 
 def check_spec_request(spec: ImportSpec, secrets: Secrets) -> ImportSpec:
-    """The spec itself; Invalid for an address that makes no sense and for options that its kind of source has not."""
+    """The spec itself; Invalid for a malformed address, or for options that its kind of source does not have."""
     if spec.into:
         check_namespace(spec.into)
     for location in spec.allow:
@@ -87,10 +87,10 @@ def check_spec_request(spec: ImportSpec, secrets: Secrets) -> ImportSpec:
     if spec.namespace_depth is not None and spec.namespace_depth < 0:
         raise Invalid("the namespace depth is a number of directories, 0 or more")
     only_rest = (spec.warehouse, spec.token_server, spec.scope, secrets.token, secrets.credential)
-    if spec.kind is not SourceKind.REST and any(one is not None for one in only_rest):
-        raise Invalid("warehouse, token, credential, scope and token server go with a REST catalog alone")
+    if spec.kind is not SourceKind.REST and any(option is not None for option in only_rest):
+        raise Invalid("warehouse, token, credential, scope and token server are only for a REST catalog")
     if spec.kind is not SourceKind.WAREHOUSE and spec.namespace_depth is not None:
-        raise Invalid("the namespace depth goes with a warehouse alone: other sources have namespaces of their own")
+        raise Invalid("the namespace depth is only for a warehouse: other sources have namespaces")
     match spec.kind:
         case SourceKind.WAREHOUSE:
             check_source_location(check_warehouse(spec.address))
@@ -104,25 +104,25 @@ def check_spec_request(spec: ImportSpec, secrets: Secrets) -> ImportSpec:
 
 
 def check_source_location(location: str) -> str:
-    """The location itself; Invalid when it climbs out of where it seems to lie."""
+    """The location itself; Invalid if it contains `.` or `..`."""
     if any(part in {"..", "."} for part in location.split("/")) or "\0" in location:
         raise Invalid(f"{location!r} is no plain location", hint="give a full path without . and ..")
     return location
 
 
 def check_source_url(url: str) -> str:
-    """The URL itself; Invalid unless it is http(s) of a host that may be asked, without a user or a query in it.
+    """The URL itself; Invalid unless it is an http(s) URL of an allowed host, without a user or a query.
 
-    Link-local addresses are where clouds tell a machine its own credentials: nobody keeps a catalog there.
+    Clouds serve a machine's own credentials at link-local addresses, and no catalog has such an address.
     """
-    how = "write http://HOST:PORT/PATH or https://HOST/PATH"
+    hint = "write http://HOST:PORT/PATH or https://HOST/PATH"
     try:
         parts = urlsplit(url)
         host, _port = parts.hostname, parts.port
     except ValueError as error:
-        raise Invalid(f"{url!r} is no address of a catalog: {error}", hint=how) from error
+        raise Invalid(f"{url!r} is no address of a catalog: {error}", hint=hint) from error
     if parts.scheme not in {"http", "https"} or not host or not url.isprintable() or " " in url:
-        raise Invalid("the address of the catalog is no http or https URL", hint=how)
+        raise Invalid("the address of the catalog is no http or https URL", hint=hint)
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise Invalid("the address of the catalog holds a user, a query or a fragment", hint="give token or credential")
     check_address(host)
@@ -130,7 +130,9 @@ def check_source_url(url: str) -> str:
 
 
 def check_address(host: str) -> None:
-    """Invalid for a link-local or unspecified address; names are looked at once they are resolved."""
+    """Invalid for a link-local, unspecified or multicast address. Names pass; they are
+    checked once they are resolved.
+    """
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

@@ -1,1 +1,3 @@
-"""Background jobs: states and leases, the queue, scheduling, predictions, optimizers and their groups, operations."""
+"""Background jobs: statuses and leases, the queue, scheduling, predictions, optimizers
+and their groups, operations.
+"""

@@ -1,4 +1,4 @@
-"""Blockers: somebody keeps jobs from a table for a while, and says why."""
+"""Blockers: a user keeps jobs from a table for a while, and gives the reason."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from catalog.names import RelationId
 BlockerId = NewType("BlockerId", UUID)
 
 LONGEST = timedelta(days=30)
-"""One that was forgotten must not let a table rot."""
+"""The limit on a blocker's duration: a forgotten one must not keep a table unmaintained."""
 LONGEST_REASON = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocker:
-    """Until then no job of these kinds begins on the table; of any kind when none is named."""
+    """Keeps jobs of these kinds from a table until a time; without kinds, all jobs."""
 
     id: BlockerId
     relation_id: RelationId
@@ -30,20 +30,20 @@ class Blocker:
     until: datetime
     kinds: frozenset[JobKind] = frozenset()
     set_by: str | None = None
-    """None while nobody is asked who they are."""
+    """The user who set it; None without authentication."""
 
     def blocks(self, kind: JobKind, now: datetime) -> bool:
-        """Whether it keeps such a job from beginning at this moment."""
+        """Whether the blocker keeps a job of this kind from starting now."""
         return now < self.until and (not self.kinds or kind in self.kinds)
 
     def __str__(self) -> str:
         by = f" by {self.set_by}" if self.set_by else ""
-        what = f" for {', '.join(sorted(self.kinds))}" if self.kinds else ""
-        return f"blocked{by}{what} until {self.until:%Y-%m-%d %H:%M} UTC: {self.reason}"
+        kinds = f" for {', '.join(sorted(self.kinds))}" if self.kinds else ""
+        return f"blocked{by}{kinds} until {self.until:%Y-%m-%d %H:%M} UTC: {self.reason}"
 
 
 def check_blocker(*, reason: str, until: datetime, now: datetime) -> None:
-    """Invalid for one without a reason, or that ends too late or has ended already."""
+    """Invalid for a blocker without a reason, or one that ends too late or has already ended."""
     if not reason.strip() or len(reason) > LONGEST_REASON:
         raise Invalid(
             f"a blocker has a reason of 1 to {LONGEST_REASON} characters", hint="say what it waits for: others read it"
@@ -58,6 +58,6 @@ def check_blocker(*, reason: str, until: datetime, now: datetime) -> None:
 
 
 def find_longest_blocker(blockers: Iterable[Blocker], kinds: Collection[JobKind], now: datetime) -> Blocker | None:
-    """The last to end of those that block one of these kinds now."""
-    blocking = [one for one in blockers if any(one.blocks(kind, now) for kind in kinds)]
-    return max(blocking, key=lambda one: one.until, default=None)
+    """The blocker that ends last among those that block one of these kinds now; None without one."""
+    blocking = [blocker for blocker in blockers if any(blocker.blocks(kind, now) for kind in kinds)]
+    return max(blocking, key=lambda blocker: blocker.until, default=None)

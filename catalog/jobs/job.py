@@ -49,17 +49,17 @@ OptimizerId = NewType("OptimizerId", str)
 LeaseToken = NewType("LeaseToken", str)
 
 REQUESTED = "asked for"
-"""The state (see catalog.planning.Due) that a job has which somebody wants whatever the planner thinks."""
+"""The state of a requested job (see catalog.planning.Due); the planner does not decide about it."""
 WITHDRAWN, OVERTAKEN = "withdrawn", "overtaken"
-"""The states of jobs that were given up before they had done anything: the table's own may be planned for again."""
+"""The states of jobs that were canceled before they did anything. The planner may plan the same work again."""
 MAX_ATTEMPTS = 10
-"""That a job tells of."""
+"""The number of attempts that a job lists."""
 REMEMBERED_JOBS = 8
-"""Of each kind and table: so many decisions look back on, and so many are kept however old they are."""
+"""The number of jobs of each kind and table that decisions read. The database keeps these whatever their age."""
 
 
 SEVERAL_COMMITS = frozenset({JobKind.REWRITE, JobKind.COMPACT, JobKind.REWRITE_DELETES})
-"""Kinds whose jobs may commit to one relation more than once: what is done stays when a later part conflicts."""
+"""Kinds whose jobs may commit to one relation more than once. Earlier commits stay if a later one conflicts."""
 
 BY_COMMITS = frozenset(
     {
@@ -73,10 +73,10 @@ BY_COMMITS = frozenset(
         JobKind.TAGS,
     }
 )
-"""Kinds that do nothing but commit: without a commit there was nothing to do."""
+"""Kinds whose only effect is a commit. A job without a commit had nothing to do."""
 
 AFTER_A_LOOK = frozenset({JobKind.SYNC, JobKind.PUBLISH, JobKind.CONVERT})
-"""Kinds that only a look at Hive plans: asking for one again begins with another look."""
+"""Kinds that only a scan of Hive plans. A new request starts with another scan."""
 
 
 _P, _R, _C, _S, _F, _U, _X = JobStatus
@@ -93,10 +93,10 @@ TRANSITIONS: Mapping[JobStatus, frozenset[JobStatus]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitRecord:
-    """What a job has committed to one relation, noted by the transaction that applied it.
+    """A commit of a job to one relation. The transaction that applies the commit writes this record.
 
-    `number` counts a job's commits to the relation from 1; kinds outside SEVERAL_COMMITS never come further. `digest`
-    tells the request that was applied from another one under the same lease.
+    `number` counts a job's commits to the relation from 1; kinds outside SEVERAL_COMMITS have only one. `digest`
+    distinguishes the applied request from other requests under the same lease.
     """
 
     token: LeaseToken
@@ -107,7 +107,7 @@ class CommitRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One time that an optimizer had a job: which it was, from when to when, and how that ended."""
+    """One lease of a job: the optimizer, the start, the end and the outcome."""
 
     number: int
     optimizer: str
@@ -116,23 +116,23 @@ class Attempt:
     outcome: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """As it is stored."""
+        """The attempt as the database stores it."""
         ended_at = None if self.ended_at is None else self.ended_at.isoformat()
-        said = {"number": self.number, "optimizer": self.optimizer, "outcome": self.outcome}
-        return said | {"leased_at": self.leased_at.isoformat(), "ended_at": ended_at}
+        stored = {"number": self.number, "optimizer": self.optimizer, "outcome": self.outcome}
+        return stored | {"leased_at": self.leased_at.isoformat(), "ended_at": ended_at}
 
     @classmethod
-    def from_json(cls, said: Mapping[str, Any]) -> Self:
-        """As it was stored."""
-        ended_at = None if said["ended_at"] is None else datetime.fromisoformat(said["ended_at"])
-        return cls(**{**said, "leased_at": datetime.fromisoformat(said["leased_at"]), "ended_at": ended_at})
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """The attempt from its stored form."""
+        ended_at = None if stored["ended_at"] is None else datetime.fromisoformat(stored["ended_at"])
+        return cls(**{**stored, "leased_at": datetime.fromisoformat(stored["leased_at"]), "ended_at": ended_at})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """One unit of background work on one table.
 
-    `committed_by` is the token under which its first commit was applied: set once, never cleared.
+    `committed_by` is the token of its first applied commit: set once, never cleared.
     """
 
     id: JobId
@@ -145,7 +145,7 @@ class Job:
     reason: str
     created_at: datetime
     deadline: datetime
-    """Until when it should have begun: the earliest is taken first (catalog.jobs.scheduling)."""
+    """When it should have started. The queue takes the earliest deadline first (catalog.jobs.scheduling)."""
     priority: str = "normal"
     is_long: bool = False
     predicted_seconds: float = 0.0
@@ -162,13 +162,13 @@ class Job:
     progress: dict[str, Any] = field(default_factory=dict)
     result: dict[str, Any] = field(default_factory=dict)
     predicted: dict[str, Any] = field(default_factory=dict)
-    """What it was expected to gain and to cost when it was planned (catalog.jobs.prediction)."""
+    """The predicted gain and cost at planning time (catalog.jobs.prediction)."""
     attempts: tuple[Attempt, ...] = ()
-    """The last MOST_ATTEMPTS, oldest first."""
+    """The last MAX_ATTEMPTS, oldest first."""
 
     @property
     def outcome(self) -> JobOutcome | None:
-        """None unless it has succeeded."""
+        """The outcome of a succeeded job; None for all others."""
         if self.status is not JobStatus.SUCCEEDED:
             return None
         if self.committed_by is not None:
@@ -177,46 +177,52 @@ class Job:
 
     @property
     def was_requested(self) -> bool:
-        """Whether somebody wants it now: no window holds it up."""
+        """Whether a user requested it. No window delays a requested job."""
         return self.params.get("state") == REQUESTED
 
     @property
     def is_preemptible(self) -> bool:
-        """Whether it only waits: nobody has begun it or asked for it, and the planner can plan it again."""
+        """Whether another job may take its place: it has not started, no user requested it, and the planner can plan
+        it again.
+        """
         waits = self.status is JobStatus.PENDING and self.attempt == 0
         return waits and not self.was_requested and self.kind not in AFTER_A_LOOK
 
     @property
     def was_withdrawn(self) -> bool:
-        """Whether it was given up before it had done anything: nobody had begun it, or its table was dropped."""
+        """Whether it was canceled before it did anything: it had not started, or its table was dropped."""
         return self.status is JobStatus.CANCELED and self.params.get("state") in (WITHDRAWN, OVERTAKEN)
 
     @property
     def was_overtaken(self) -> bool:
-        """Whether that was for a more urgent job."""
+        """Whether it was withdrawn for a more urgent job."""
         return self.was_withdrawn and self.params["state"] == OVERTAKEN
 
     @property
     def answers_schedule(self) -> bool:
-        """Whether it has done what a schedule's moment asked for, or somebody has canceled it.
+        """Whether it fulfils its scheduled time, or a user canceled it.
 
-        One that failed, that was given up before it began, or that only looked has not.
+        Failed jobs, withdrawn jobs and dry runs do not.
         """
         return self.status is not JobStatus.FAILED and not self.was_withdrawn and not self.params.get("dry_run")
 
     @property
     def can_cancel(self) -> bool:
-        """Whether cancelling would be accepted: a job whose commit is in the table is not taken back."""
+        """Whether the server accepts a cancellation: a job with a commit in the table cannot be canceled."""
         return self.status.is_active and self.committed_by is None
 
     @property
     def can_retry(self) -> bool:
-        """Whether a new job can do the same: some begin with a look at Hive, which may have changed since."""
+        """Whether a new job can do the same work. Kinds that start with a scan of Hive cannot, because Hive may have
+        changed.
+        """
         return self.status in (JobStatus.FAILED, JobStatus.CANCELED) and self.kind not in AFTER_A_LOOK
 
 
 def change_status(job: Job, to: JobStatus) -> Job:
-    """The job in another status; IllegalMove when there is no such move. Leaving a leased status ends the lease."""
+    """The job in another status; IllegalTransition if no such transition exists. Leaving a leased status ends the
+    lease.
+    """
     if to not in TRANSITIONS[job.status]:
         raise IllegalTransition(job.id, job.status, to)
     if to.is_leased:
@@ -225,7 +231,7 @@ def change_status(job: Job, to: JobStatus) -> Job:
 
 
 def end_attempt(job: Job, outcome: str, now: datetime) -> Job:
-    """The first word stands: of an attempt that fell silent nothing else is learned."""
+    """The job with its current attempt ended. An ended attempt keeps its first outcome."""
     if not job.attempts or job.attempts[-1].ended_at is not None:
         return job
     over = replace(job.attempts[-1], ended_at=now, outcome=outcome)
@@ -238,35 +244,35 @@ def end_job(job: Job, to: JobStatus, now: datetime) -> Job:
 
 
 def withdraw_job(job: Job, reason: str, now: datetime) -> Job:
-    """A job that nobody has begun, given up because it may not begin now; its state may be planned for again."""
-    return _given_up(job, reason, WITHDRAWN, now)
+    """A job canceled before it started, because it may not start now. The planner may plan the same work again."""
+    return _withdraw(job, reason, WITHDRAWN, now)
 
 
 def supersede_job(job: Job, by: Job, now: datetime) -> Job:
-    """The same for a job that another one goes before: a table has one at a time. The kind keeps its deadline."""
-    said = "somebody has asked for it" if by.was_requested else "it is more urgent"
-    return _given_up(job, f"a {by.kind} job has taken its place ({said}); it is planned again", OVERTAKEN, now)
+    """A job canceled before it started, because `by` takes its place: a table has one job at a time. The kind keeps
+    its deadline.
+    """
+    reason = "a user requested it" if by.was_requested else "it is more urgent"
+    return _withdraw(job, f"a {by.kind} job took its place ({reason}); it is planned again", OVERTAKEN, now)
 
 
 def end_job_of_dropped_table(job: Job, reason: str, now: datetime) -> Job:
-    """The job of a table that leaves the catalog; call it with the job's row locked.
+    """The job of a dropped table; call it with the job's row locked.
 
-    No commit under its lease can follow, so its record decides, also for one that was committing or unknown. Without a
-    commit the job counts as withdrawn: should the table come back, it may be planned again.
+    No commit under its lease can follow, so its record decides, even for a committing or unknown job. Without a commit
+    the job counts as withdrawn: after an undrop the planner may plan it again.
     """
     if job.committed_by is not None:
         return end_job(job, JobStatus.SUCCEEDED, now)
-    return _given_up(job, reason, WITHDRAWN, now)
+    return _withdraw(job, reason, WITHDRAWN, now)
 
 
-def _given_up(job: Job, reason: str, state: str, now: datetime) -> Job:
+def _withdraw(job: Job, reason: str, state: str, now: datetime) -> Job:
     return end_job(replace(job, error=reason, params=job.params | {"state": state}), JobStatus.CANCELED, now)
 
 
 def cancel_job(job: Job, now: datetime) -> Job:
-    """The job as a person gives it up; Conflict when its commit is already in the table
-    (docs/protocols.md, rule 2.6).
-    """
+    """The job as canceled by a user; Conflict if its commit is already in the table (docs/protocols.md, rule 2.6)."""
     if job.committed_by is not None:
-        raise Conflict(f"job {job.id} has committed already and cannot be canceled")
+        raise Conflict(f"job {job.id} has committed, so it cannot be canceled")
     return end_job(job, JobStatus.CANCELED, now)

@@ -27,7 +27,7 @@ from catalog.jobs.job import (
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to run one job, as an optimizer names it in the X-Firn-Lease header: `job.attempt.token`."""
+    """The right to run one job. The X-Firn-Lease header holds it as `job.attempt.token`."""
 
     job_id: JobId
     attempt: int
@@ -35,7 +35,7 @@ class Lease:
 
     @classmethod
     def parse(cls, header: str) -> Self:
-        """Out of the header's text; Invalid when it has another shape."""
+        """The lease of a header's text; Invalid for any other form."""
         job_id, _, rest = header.partition(".")
         attempt, _, token = rest.partition(".")
         try:
@@ -48,25 +48,27 @@ class Lease:
 
 
 def lease_job(job: Job, *, owner: OptimizerId, token: LeaseToken, now: datetime, until: datetime) -> Job:
-    """The job as its next attempt, owned by an optimizer; nothing of what the last one said of itself stays."""
+    """The job as its next attempt, owned by an optimizer. Progress, error and result of the previous attempt are
+    cleared.
+    """
     taken = replace(change_status(job, JobStatus.RUNNING), attempt=job.attempt + 1, token=token, owner=owner)
-    this = Attempt(number=taken.attempt, optimizer=owner, leased_at=now)
-    attempts = (*job.attempts, this)[-MAX_ATTEMPTS:]
+    attempt = Attempt(number=taken.attempt, optimizer=owner, leased_at=now)
+    attempts = (*job.attempts, attempt)[-MAX_ATTEMPTS:]
     return replace(taken, leased_at=now, lease_until=until, progress={}, error=None, result={}, attempts=attempts)
 
 
 def hand_back(job: Job, now: datetime) -> Job:
-    """The job as an optimizer that leaves gives it back."""
+    """The job as returned by an optimizer that stops."""
     return change_status(end_attempt(job, "handed back", now), JobStatus.PENDING)
 
 
 def mark_unknown(job: Job, now: datetime) -> Job:
-    """The job of an optimizer that had no answer to its commit."""
+    """The job of an optimizer that got no response to its commit."""
     return change_status(end_attempt(job, "did not learn whether it had committed", now), JobStatus.UNKNOWN)
 
 
 def check_lease(job: Job, lease: Lease) -> Job:
-    """The job itself if the lease is its current one; LeaseLost if not (docs/protocols.md, rules 2.1 and 2.2)."""
+    """The job itself if the lease is its current one; LeaseLost otherwise (docs/protocols.md, rules 2.1 and 2.2)."""
     if job.token is None or job.token != lease.token or job.attempt != lease.attempt or not job.status.is_leased:
         raise LeaseLost(
             f"the lease of attempt {lease.attempt} on job {job.id} has ended: "
@@ -77,7 +79,7 @@ def check_lease(job: Job, lease: Lease) -> Job:
 
 
 def end_silent_lease(job: Job, now: datetime) -> Job:
-    """What a job becomes when its owner stops beating (docs/protocols.md, rule 2.5)."""
+    """The job after its owner missed its heartbeats (docs/protocols.md, rule 2.5); unchanged while the lease lasts."""
     if not job.status.is_leased or job.lease_until is None or now < job.lease_until:
         return job
     to = JobStatus.UNKNOWN if job.status is JobStatus.COMMITTING else JobStatus.PENDING
@@ -85,7 +87,7 @@ def end_silent_lease(job: Job, now: datetime) -> Job:
 
 
 def settle_unknown(job: Job, now: datetime, *, max_attempts: int) -> Job:
-    """What becomes of a job whose lease has ended: its own record decides (docs/protocols.md, rules 2.5 and 2.6)."""
+    """The job after its lease has ended: its own record decides (docs/protocols.md, rules 2.5 and 2.6)."""
     if job.committed_by is not None:
         return end_job(job, JobStatus.SUCCEEDED, now)
     if job.attempt >= max_attempts:

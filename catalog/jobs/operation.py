@@ -1,7 +1,7 @@
-"""Operations: long work that a person has asked for and the server does itself, such as an upgrade.
+"""Operations: long work that a user requested and the server does itself, such as an upgrade.
 
-An operation is journaled: `journal` holds what is needed to go on or to undo after a crash, and is written before the
-step it speaks of.
+The server journals an operation. `journal` holds the facts to continue or undo it after a crash; the server writes
+them before each step.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from firn.protocol.operations import OperationKind, OperationStatus
 
 OperationId = NewType("OperationId", UUID)
 BatchId = NewType("BatchId", UUID)
-"""What was started by one request."""
+"""The operations of one request."""
 
 WAITING, BLOCKED, ELIGIBLE = "waiting", "blocked", "eligible"
-"""The first phase of all operations, and the last ones of a check; an upgrade may end as blocked, too."""
+"""The first phase of all operations, and the last phases of a check. An upgrade may end as blocked too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One piece of long work, its progress and its journal."""
+    """One operation, its progress and its journal."""
 
     id: OperationId
     kind: OperationKind
     catalog: CatalogName
     target: str
-    """What it works on, as people name it: `db.table`."""
+    """Its table or source, as people name it: `db.table`."""
     status: OperationStatus
     created_at: datetime
     updated_at: datetime
@@ -40,7 +40,7 @@ class Operation:
     journal: dict[str, Any] = field(default_factory=dict)
     phase: str = ""
     phase_at: datetime | None = None
-    """When this phase began: what is done of it was done since."""
+    """When the current phase started; `done` counts from then."""
     done: int = 0
     total: int = 0
     unit: str = ""
@@ -58,12 +58,12 @@ class Operation:
 
     @property
     def has_begun(self) -> bool:
-        """Whether anything may have been written for it."""
+        """Whether it may have written anything."""
         return self.phase != WAITING
 
     @property
     def allowed_actions(self) -> list[str]:
-        """What may be done to it now."""
+        """The actions that a user may take now."""
         if self.status.is_final or self.cancel_requested:
             return []
         turn = "resume" if self.status is OperationStatus.PAUSED else "pause"
@@ -71,7 +71,7 @@ class Operation:
 
 
 def read_outcome(kind: OperationKind, status: OperationStatus, phase: str) -> str:
-    """Where an operation stands, in one word: its status, or what people want to know instead."""
+    """The state of an operation in one word: its status, or for checks and upgrades their finding."""
     if status is OperationStatus.RUNNING:
         return WAITING if phase == WAITING else str(status)
     if phase == BLOCKED or (kind is OperationKind.CHECK and status is OperationStatus.SUCCEEDED):
@@ -81,7 +81,7 @@ def read_outcome(kind: OperationKind, status: OperationStatus, phase: str) -> st
 
 
 def pause_operation(operation: Operation, now: datetime) -> Operation:
-    """It stops at its next step, and begins anew once resumed; Conflict when it cannot be paused."""
+    """The operation paused: it stops at its next step and restarts when resumed. Conflict if it cannot be paused."""
     if operation.status is OperationStatus.PAUSED:
         return operation
     _check_can(operation, "pause", "be paused")
@@ -89,15 +89,15 @@ def pause_operation(operation: Operation, now: datetime) -> Operation:
 
 
 def resume_operation(operation: Operation, now: datetime) -> Operation:
-    """It goes on, when its turn comes; Conflict when it is not paused."""
+    """The operation running again; it continues when its turn comes. Conflict if it is not paused."""
     _check_can(operation, "resume", "be resumed")
     return replace(operation, status=OperationStatus.RUNNING, updated_at=now)
 
 
 def to_cancel(operation: Operation, now: datetime) -> Operation:
-    """It ends at its next step, or now if it has not begun; Conflict when it has ended.
+    """The operation with its cancellation requested. It ends at its next step, or now if it has not started.
 
-    A paused one runs again to clear away what it has left.
+    Conflict if it has ended. A paused one runs again to clean up.
     """
     if operation.status.is_final:
         raise Conflict(f"the {operation.kind} of {operation.target} has {operation.status} already")
@@ -110,13 +110,13 @@ def to_cancel(operation: Operation, now: datetime) -> Operation:
 def _check_can(operation: Operation, verb: str, passive: str) -> None:
     if verb in operation.allowed_actions:
         return
-    where = "being canceled" if operation.cancel_requested and not operation.status.is_final else operation.status
-    raise Conflict(f"the {operation.kind} of {operation.target} cannot {passive}: it is {where}")
+    state = "being canceled" if operation.cancel_requested and not operation.status.is_final else operation.status
+    raise Conflict(f"the {operation.kind} of {operation.target} cannot {passive}: it is {state}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """How many operations of a batch stand where."""
+    """The number of operations of a batch by outcome."""
 
     catalog: CatalogName
     kind: OperationKind
@@ -125,7 +125,7 @@ class Tally:
 
     @property
     def allowed_actions(self) -> list[str]:
-        """What may be done to some of them now."""
-        runs = any(self.outcomes.get(one) for one in (WAITING, OperationStatus.RUNNING))
+        """The actions that a user may take on some of them now."""
+        runs = any(self.outcomes.get(outcome) for outcome in (WAITING, OperationStatus.RUNNING))
         is_paused = bool(self.outcomes.get(OperationStatus.PAUSED))
         return [*["pause"] * runs, *["resume"] * is_paused, *["cancel"] * (runs or is_paused)]

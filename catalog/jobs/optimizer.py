@@ -14,7 +14,7 @@ from firn.protocol.leases import PROTOCOL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Optimizer:
-    """One registered optimizer and what it said when it was last heard. What it holds, the jobs know."""
+    """One registered optimizer with the facts of its last heartbeat. Its jobs are not stored here."""
 
     id: OptimizerId
     group: str
@@ -24,27 +24,27 @@ class Optimizer:
     registered_at: datetime
     last_seen_at: datetime
     slots: int = 1
-    """Jobs that it runs side by side."""
+    """The number of jobs that it runs at once."""
     draining: bool = False
-    """It is given no new job."""
+    """Whether it gets no new job."""
     stopping: bool = False
-    """It drains, and ends when it holds no job any more."""
+    """Whether it drains and then ends."""
     reason: str | None = None
-    """The reason given for either."""
+    """The reason for draining or stopping."""
     launch: str | None = None
-    """The launch that it came out of; None when it was started by hand."""
+    """The launch that started it; None if a user did."""
     memory: Mapping[str, int] = field(default_factory=dict)
-    """Bytes of its heap and its processes as it last told them: for people."""
+    """Bytes of its heap and its processes in its last heartbeat; only shown to people."""
     facts: dict[str, Any] = field(default_factory=dict)
-    """Spark's version, master, memory: shown to people, decided upon by nobody."""
+    """Spark's version, master and memory; only shown to people."""
 
     def is_silent(self, now: datetime, lease: timedelta) -> bool:
-        """Whether nothing was heard of it for as long as a lease lasts: it holds none any more."""
+        """Whether no heartbeat came for the duration of a lease. Then it holds no lease any more."""
         return now - self.last_seen_at > lease
 
 
 def check_protocol(spoken: int, version: str, own_version: str) -> None:
-    """Conflict when an optimizer talks in another way than this server does."""
+    """Conflict if an optimizer speaks another protocol version than this server."""
     if spoken == PROTOCOL:
         return
     raise Conflict(

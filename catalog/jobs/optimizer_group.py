@@ -1,4 +1,4 @@
-"""Groups of optimizers: whose slots a job may use, and how many of them are kept free for short ones."""
+"""Groups of optimizers: the slots that a job may use, and the slots reserved for short jobs."""
 
 from __future__ import annotations
 
@@ -19,31 +19,30 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,50}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """What holds for the jobs of one group.
+    """The settings of a group's jobs.
 
-    A group needs no entry of its own to work: optimizers name it when they register, tables by policy. Until somebody
-    sets something else for it, what stands here holds.
+    A group works without an entry: optimizers name it when they register, tables by policy. Then these defaults apply.
     """
 
     name: GroupName
     description: str = ""
     reserved_slots: int = 1
-    """Slots that long jobs leave free for short ones. One slot is theirs in any case, or they would never run."""
+    """Slots that long jobs leave free for short ones. Long jobs always have one slot."""
     catalog_quota: float = 1.0
-    """Share of the group's time within an hour from which on a catalog's jobs stand back; 1 means never."""
+    """The share of the group's hourly slot time above which a catalog's jobs get later deadlines; 1 turns this off."""
     created_at: datetime | None = None
-    """When somebody made it; None for the default group."""
+    """When a user created it; None for the default group."""
 
 
 def parse_group_name(text: str) -> GroupName:
-    """The name of a group; Invalid for one that would not fit into a label, a command line or the name of a pod."""
+    """The name of a group; Invalid if it does not fit into a label, a command line or a pod's name."""
     if _NAME.fullmatch(text) is None:
         raise Invalid(f"{text!r} is no group of optimizers", hint="use 1 to 50 letters, digits, dashes and underscores")
     return GroupName(text)
 
 
 def check_group(group: Group) -> Group:
-    """The group itself; Invalid when a setting is out of its bounds."""
+    """The group itself; Invalid if a setting is out of bounds."""
     parse_group_name(group.name)
     if not 0 <= group.reserved_slots <= MOST_RESERVED:
         raise Invalid(f"{group.reserved_slots} slots cannot be reserved: 0 to {MOST_RESERVED:,} can")
@@ -55,7 +54,7 @@ def check_group(group: Group) -> Group:
 
 
 def check_droppable(name: GroupName, *, optimizers: int, jobs: int) -> None:
-    """Conflict for the default group, and for one that somebody works in or waits for."""
+    """Conflict for the default group, and for a group with optimizers or jobs."""
     if name == DEFAULT_GROUP:
         raise Conflict("the group default is always there")
     if optimizers:

@@ -1,4 +1,4 @@
-"""The queue of jobs as operators see it: what waits, and what was done."""
+"""The job queue for operators: waiting jobs and finished jobs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 from catalog.jobs.job import JobKind, JobStatus
 from catalog.jobs.optimizer_group import GroupName
 
-_MOST = 2**53
-"""No job moves more; sums of many jobs' counts still fit into the database's 64 bits."""
+_MAX_BYTES = 2**53
+"""The largest count of one job that is added up, so that sums fit into the database's 64 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,14 +23,14 @@ class QueuedJobs:
     priority: str
     jobs: int
     oldest: datetime
-    """When the first of them was planned."""
+    """When the oldest of them was planned."""
     deadline: datetime
-    """The earliest of theirs."""
+    """Their earliest deadline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedJobs:
-    """Jobs of one kind that ended in one way within some time, and what they did to files."""
+    """Finished jobs of one kind and status within some time, and their effect on files."""
 
     kind: JobKind
     status: JobStatus
@@ -42,7 +42,7 @@ class FinishedJobs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedInHour:
-    """What ended within one hour."""
+    """The jobs that ended within one hour."""
 
     begins: datetime
     succeeded: int = 0
@@ -52,15 +52,15 @@ class FinishedInHour:
 
 
 def count_bytes_rewritten(result: Mapping[str, Any]) -> int:
-    """What a job says in its result that it wrote anew."""
-    return _bytes(result, "rewritten_bytes")
+    """The bytes that a job rewrote, from its result."""
+    return _read_bytes(result, "rewritten_bytes")
 
 
 def count_bytes_freed(result: Mapping[str, Any]) -> int:
-    """What a job says in its result that it deleted from storage."""
-    return _bytes(result, "freed_bytes")
+    """The bytes that a job deleted from storage, from its result."""
+    return _read_bytes(result, "freed_bytes")
 
 
-def _bytes(result: Mapping[str, Any], key: str) -> int:
-    said = result.get(key)
-    return said if isinstance(said, int) and 0 <= said < _MOST else 0
+def _read_bytes(result: Mapping[str, Any], key: str) -> int:
+    value = result.get(key)
+    return value if isinstance(value, int) and 0 <= value < _MAX_BYTES else 0

@@ -1,10 +1,10 @@
-"""Whose turn it is: every job gets a deadline when it is planned, and the earliest deadline is taken first.
+"""Scheduling: each job gets a deadline when it is planned, and the queue takes the earliest deadline first.
 
-A deadline never moves once it is set, and none lies further ahead than `longest_wait`: whatever comes later than
-that comes behind. So nothing starves, under any mix; when there is more work than time, all wait longer alike.
+A deadline never moves, and none lies further ahead than `longest_wait`. Jobs with later deadlines come later, so no
+job starves under any mix. With more work than time, all jobs wait longer alike.
 
-What somebody has asked for goes before all that was planned, at every second lease at most: people see it begin, and
-who asks without end halves the speed of the rest and no more.
+A requested job goes before planned ones, but at most at every second lease. So users see their jobs start, and endless
+requests at most halve the speed of the rest.
 """
 
 from __future__ import annotations
@@ -17,46 +17,46 @@ from catalog.names import CatalogName, RelationId
 
 PRIORITIES: Mapping[str, float] = {"high": 0.25, "normal": 1.0, "low": 4.0}
 MAX_PENALTY = 3.0
-"""How many times its kind's longest wait a job stands back, at most, for what its table or catalog has used."""
+"""The largest penalty for used slots, in longest waits of the job's kind."""
 
 LONG_SECONDS = 300.0
 LONG_BYTES = 20 * 2**30
 USAGE_WINDOW = timedelta(hours=1)
-"""What was used within this time counts against a quota."""
+"""Usage within this time counts against a quota."""
 
 
 def compute_deadline(
     max_wait: timedelta, priority: str, now: datetime, *, asked: bool = False, penalty: float = 0.0
 ) -> datetime:
-    """Until when a job should have begun whose kind may wait for `max_wait`: at once if somebody has asked for it."""
+    """The deadline of a job whose kind may wait for `max_wait`; now for a requested job."""
     if asked:
         return now
     return now + max_wait * PRIORITIES[priority] * (1 + min(max(penalty, 0.0), MAX_PENALTY))
 
 
 def longest_wait(max_waits: Iterable[timedelta]) -> timedelta:
-    """The furthest that a deadline lies ahead, over kinds that may wait for so long."""
+    """The longest time that a deadline lies ahead, over kinds with these waits."""
     return max(max_waits) * max(PRIORITIES.values()) * (1 + MAX_PENALTY)
 
 
 def should_take_requested_first(*, last_was_asked: bool) -> bool:
-    """Whether a job that was asked for is taken before those that were planned, after what was taken last."""
+    """Whether a requested job is next. Requested and planned jobs alternate."""
     return not last_was_asked
 
 
 def is_long(seconds: float, size: int = 0) -> bool:
-    """Whether a job may hold a slot for so long that short ones must not wait for it."""
+    """Whether a job may hold a slot so long that short jobs must not wait for it."""
     return seconds > LONG_SECONDS or size > LONG_BYTES
 
 
 def limit_long_jobs(slots: int, reserved: int) -> int:
-    """How many of a group's slots long jobs may hold at once: one in any case, or they would never run."""
+    """The number of a group's slots that long jobs may hold at once; at least one, or they would never run."""
     return max(slots - reserved, 1)
 
 
 @dataclass
 class SlotUsage:
-    """Slot-seconds of one group: used within the last hour, being used, and asked for by what waits already."""
+    """Slot-seconds of one group: used within the last hour, in use, and predicted for queued jobs."""
 
     slots: int
     by_catalog: dict[CatalogName, float] = field(default_factory=dict)
@@ -68,18 +68,18 @@ class SlotUsage:
         self.by_table[table] = self.by_table.get(table, 0.0) + seconds
 
     def penalty(self, catalog: CatalogName, table: RelationId, *, table_quota: float, catalog_quota: float) -> float:
-        """How far a new job stands back, in longest waits of its kind: not at all up to the quota, then ever further.
+        """The penalty of a new job in longest waits of its kind: 0 up to the quota, then growing.
 
-        A catalog that floods the queue stands back by what it has queued, before any of it has run.
+        Queued jobs count before they run, so a catalog that floods the queue gets a penalty at once.
         """
         capacity = max(self.slots, 1) * USAGE_WINDOW.total_seconds()
         shares = [(self.by_table.get(table, 0.0) / capacity, table_quota)]
         if catalog_quota < 1:
             shares.append((self.by_catalog.get(catalog, 0.0) / capacity, catalog_quota))
-        return min(max(_beyond(share, quota) for share, quota in shares), MAX_PENALTY)
+        return min(max(_measure_excess(share, quota) for share, quota in shares), MAX_PENALTY)
 
 
-def _beyond(share: float, quota: float) -> float:
+def _measure_excess(share: float, quota: float) -> float:
     if share <= quota:
         return 0.0
     return share / quota - 1 if quota > 0 else MAX_PENALTY
@@ -87,7 +87,7 @@ def _beyond(share: float, quota: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotRun:
-    """When a job had its slot; `until` None while it has it."""
+    """The time in which a job held a slot; `until` is None while it does."""
 
     catalog: CatalogName
     table: RelationId
@@ -95,10 +95,10 @@ class SlotRun:
     until: datetime | None = None
 
 
-def measure_usage(ran: Iterable[SlotRun], slots: int, now: datetime) -> SlotUsage:
-    """What of the last hour each catalog and table has used."""
-    used, begin = SlotUsage(slots), now - USAGE_WINDOW
-    for one in ran:
-        seconds = (min(one.until or now, now) - max(one.since, begin)).total_seconds()
-        used.add(one.catalog, one.table, max(seconds, 0.0))
-    return used
+def measure_usage(runs: Iterable[SlotRun], slots: int, now: datetime) -> SlotUsage:
+    """The usage of each catalog and table within the last hour."""
+    usage, begin = SlotUsage(slots), now - USAGE_WINDOW
+    for run in runs:
+        seconds = (min(run.until or now, now) - max(run.since, begin)).total_seconds()
+        usage.add(run.catalog, run.table, max(seconds, 0.0))
+    return usage

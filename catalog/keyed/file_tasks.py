@@ -1,4 +1,4 @@
-"""What an optimizer is told of jobs that change files and no rows: rewrite, compact, deletes, manifests."""
+"""Tasks of jobs that change files and no rows: rewrite, compact, rewrite-deletes, rewrite-manifests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GIB = 2**30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewritePolicy:
-    """What the owner of a table asked of its files, or whoever asked for one rewrite of it."""
+    """The rules for a table's files, from its policy or from a request for one rewrite."""
 
     strategy: RewriteStrategy = RewriteStrategy.BINPACK
     sort_order: Sequence[str] = ()
@@ -27,19 +27,19 @@ class RewritePolicy:
     max_job_bytes: int = 10 * GIB
     everything: bool = False
     apply_deletes: bool = False
-    """Also files that have lost few rows, or nobody knows how many."""
+    """Also rewrite files with few deleted rows, or an unknown number of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactPolicy:
-    """What the owner of a keyed table asked of the files of its change store."""
+    """The rules for the files of a change store, from the table's policy."""
 
     target_file_bytes: int = 64 * MIB
     min_files: int = 10
 
 
 def build_rewrite_task(table: TableName, policy: RewritePolicy) -> RewriteTask:
-    """The facts for writing files of a plain table or of a base store anew."""
+    """The task that rewrites files of a plain table or of a base store."""
     return RewriteTask(
         parts=[*table.namespace, table.name],
         strategy=policy.strategy,
@@ -56,10 +56,10 @@ def build_rewrite_task(table: TableName, policy: RewritePolicy) -> RewriteTask:
 
 
 def build_compact_task(keyed: KeyedTable, name: TableName, policy: CompactPolicy) -> CompactTask:
-    """The facts for packing a change store's small files.
+    """The task that packs a change store's small files.
 
-    Merged files are there to stay only where a sequence field makes merged deletes count on; elsewhere they wait for
-    the next clean, and packing them would be for nothing.
+    Merged files stay only where a sequence field gives merged deletes a meaning. Elsewhere the next clean removes
+    them, so packing them would be useless.
     """
     return CompactTask(
         parts=[*name.as_namespace, CHANGE],
@@ -71,15 +71,15 @@ def build_compact_task(keyed: KeyedTable, name: TableName, policy: CompactPolicy
 
 
 def build_deletes_task(table: TableName, *, min_files: int) -> DeletesTask:
-    """The facts for packing and dropping delete files of a plain table or of a base store."""
+    """The task that packs and drops delete files of a plain table or of a base store."""
     return DeletesTask(parts=[*table.namespace, table.name], min_files=min_files)
 
 
 def build_manifests_task(tables: Sequence[TableName], *, max_count: int) -> ManifestsTask:
-    """The facts for writing manifests anew where a table has more than these."""
+    """The task that rewrites manifests of tables with more than `max_count`."""
     return ManifestsTask(tables=[[*table.namespace, table.name] for table in tables], max_count=max_count)
 
 
 def name_files_table(name: TableName, *, is_keyed: bool) -> TableName:
-    """The table that holds the rows: base for a keyed table, itself for a plain one."""
+    """The table that holds the rows: base for a keyed table, the table itself for a plain one."""
     return TableName(name.as_namespace, BASE) if is_keyed else name

@@ -1,7 +1,8 @@
-"""What a rebuild is told: where all changes of a keyed table are, and the SQL that replays them over new ground.
+"""The replay of a rebuild: the location of all changes of a keyed table, and the SQL that applies them to a new
+baseline.
 
-The SQL is that of every merge, over two views that the optimizer makes: the ground in base's place, and the whole
-history of changes above a watermark of 0. So a rebuilt partition cannot read otherwise than a merged one.
+The SQL is that of every merge, over two views that the optimizer creates: the baseline in place of base, and the whole
+change history above a watermark of 0. So a rebuilt partition equals a merged one.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ HISTORY = "firn_history"
 def build_replay_task(keyed: KeyedTable, name: TableName, base: Json, change: Json) -> Replay:
     """The facts of a replay; both metadata and `keyed` are of one moment.
 
-    `is_whole` is False when a snapshot of the change store's history is gone: then nothing can be replayed.
+    `is_whole` is False if the change store's history lacks a snapshot. Then no replay is possible.
     """
-    first, is_whole = _first(change)
+    first, is_whole = _find_first(change)
     pair = Pair(spec=keyed.spec, columns=columns_of(base), base=BASELINE, change=HISTORY, watermark=0, pending=True)
     return Replay(
-        base=_pinned(name, BASE, base, ref_snapshot_id(base, "main")),
-        first=None if first is None else _pinned(name, CHANGE, change, first["snapshot-id"]),
+        base=_name_pinned(name, BASE, base, ref_snapshot_id(base, "main")),
+        first=None if first is None else _name_pinned(name, CHANGE, change, first["snapshot-id"]),
         first_id=None if first is None else first["snapshot-id"],
         last_id=ref_snapshot_id(change, "main"),
         is_whole=is_whole,
@@ -38,13 +39,13 @@ def build_replay_task(keyed: KeyedTable, name: TableName, base: Json, change: Js
 
 
 def read_replay_end(change: Json) -> int:
-    """The watermark that a rebuild leaves: it merges everything, whether pending or not."""
+    """The watermark after a rebuild, which merges all changes, pending or not."""
     head = current_snapshot(change)
     return 0 if head is None else sequence_number(head)
 
 
-def _first(change: Json) -> tuple[Json | None, bool]:
-    """The oldest snapshot that can be reached from the head, and whether nothing came before it."""
+def _find_first(change: Json) -> tuple[Json | None, bool]:
+    """The oldest snapshot reachable from the head, and whether it has no parent."""
     snapshot = current_snapshot(change)
     while snapshot is not None:
         parent_id = snapshot.get("parent-snapshot-id")
@@ -55,5 +56,5 @@ def _first(change: Json) -> tuple[Json | None, bool]:
     return None, True
 
 
-def _pinned(name: TableName, store: str, metadata: Json, snapshot_id: int | None) -> list[str]:
+def _name_pinned(name: TableName, store: str, metadata: Json, snapshot_id: int | None) -> list[str]:
     return [*name.as_namespace, name_pinned_view(store, snapshot_id, metadata["current-schema-id"])]

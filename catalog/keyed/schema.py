@@ -1,6 +1,7 @@
-"""The schemas of a keyed table's two stores, and how a change of one becomes a change of both.
+"""The schemas of a keyed table's two stores, and the schema change that each causes in the other.
 
-Shared columns have the same field ids in both stores. Only key columns are required: a delete carries nothing else.
+Shared columns have the same field ids in both stores. Only key columns are required, because a delete carries nothing
+else.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ OP = "_op"
 SOURCE = "_source"
 OP_ID = 10_000_001
 SOURCE_ID = 10_000_002
-"""Far above the ids of real columns, so that a column added to both stores can have one id in both."""
+"""Far above the ids of real columns, so that a new column can have one id in both stores."""
 
 CHANGE_COLUMNS: tuple[Json, ...] = (
     {"id": OP_ID, "name": OP, "required": True, "type": "string", "doc": "I insert, U update, D delete"},
@@ -35,7 +36,7 @@ _ORDERED = ("int", "long", "date", "timestamp", "timestamptz", "timestamp_ns", "
 
 
 def build_base_schema(schema: Json, spec: KeySpec) -> Json:
-    """A schema made fit for the base store; Invalid when the key or the sequence field does not fit it."""
+    """The base store's schema from a table's schema; Invalid if the key or the sequence field does not fit it."""
     index(schema)
     fields: Sequence[Json] = schema["fields"]
     by_name = {field["name"]: field for field in fields}
@@ -52,32 +53,32 @@ def build_base_schema(schema: Json, spec: KeySpec) -> Json:
 
 
 def build_change_schema(base: Json) -> Json:
-    """The change store's schema over a base schema: the same columns, then what tells of each change."""
+    """The change store's schema for a base schema: the same columns, then the columns that describe a change."""
     kept = {key: value for key, value in base.items() if key != "schema-id"}
     return kept | {"fields": [*base["fields"], *CHANGE_COLUMNS], "identifier-field-ids": []}
 
 
 def derive_base_schema(change: Json, keys: Sequence[int]) -> Json:
-    """The base schema that a change schema stands over."""
+    """The base schema under a change schema."""
     kept = {key: value for key, value in change.items() if key != "schema-id"}
     fields = [field for field in change["fields"] if field["id"] not in (OP_ID, SOURCE_ID)]
     return kept | {"fields": fields, "identifier-field-ids": sorted(keys)}
 
 
 def share_field_ids(change: Json, *, last_base_id: int) -> Json:
-    """A change schema as an engine sent it, its new columns renumbered to follow base's last column."""
+    """A change schema from an engine, with its new columns renumbered to follow base's last column."""
     fresh: dict[int, int] = {}
 
-    def renumbered(field_id: int) -> int:
+    def renumber(field_id: int) -> int:
         if field_id <= SOURCE_ID:
             return field_id
         return fresh.setdefault(field_id, last_base_id + 1 + len(fresh))
 
-    return _mapped_ids(change, renumbered)
+    return _map_ids(change, renumber)
 
 
 def check_altered(new: Json, old: Json, spec: KeySpec, *, is_change: bool) -> None:
-    """CommitRefused when a schema change takes away or renames what a keyed table stands on."""
+    """CommitRefused if a schema change removes or renames a column that the keyed table needs."""
     by_id = {field["id"]: field for field in new["fields"]}
     for field in old["fields"]:
         kept = by_id.get(field["id"])
@@ -91,7 +92,7 @@ def check_altered(new: Json, old: Json, spec: KeySpec, *, is_change: bool) -> No
             raise CommitRefused(f"column {field['name']!r} is the sequence field: it cannot be dropped or renamed")
         if is_change and field["name"] in _RESERVED and kept != field:
             raise CommitRefused(f"column {field['name']!r} of a change store cannot be altered")
-    if not is_change and set(new.get("identifier-field-ids") or ()) != _key_ids(old, spec):
+    if not is_change and set(new.get("identifier-field-ids") or ()) != _list_key_ids(old, spec):
         raise CommitRefused("the identifier fields of a keyed table are its primary key and stay so")
     allowed = _RESERVED if is_change else set()
     for field in new["fields"]:
@@ -104,7 +105,7 @@ def check_altered(new: Json, old: Json, spec: KeySpec, *, is_change: bool) -> No
             )
 
 
-def _key_ids(schema: Json, spec: KeySpec) -> set[int]:
+def _list_key_ids(schema: Json, spec: KeySpec) -> set[int]:
     return {field["id"] for field in schema["fields"] if field["name"] in spec.primary_key}
 
 
@@ -135,18 +136,18 @@ def _check_sequence_field(field: Json, spec: KeySpec) -> None:
         )
 
 
-def _mapped_ids(schema: Json, mapped: Callable[[int], int]) -> Json:
-    def field(one: Json) -> Json:
-        return {**one, "id": mapped(one["id"]), "type": typed(one["type"])}
+def _map_ids(schema: Json, mapped: Callable[[int], int]) -> Json:
+    def map_field(field: Json) -> Json:
+        return {**field, "id": mapped(field["id"]), "type": map_type(field["type"])}
 
-    def typed(one: Any) -> Any:
-        if isinstance(one, str):
-            return one
-        if one["type"] == "struct":
-            return {**one, "fields": [field(inner) for inner in one["fields"]]}
-        if one["type"] == "list":
-            return {**one, "element-id": mapped(one["element-id"]), "element": typed(one["element"])}
-        ids = {"key-id": mapped(one["key-id"]), "value-id": mapped(one["value-id"])}
-        return {**one, **ids, "key": typed(one["key"]), "value": typed(one["value"])}
+    def map_type(kind: Any) -> Any:
+        if isinstance(kind, str):
+            return kind
+        if kind["type"] == "struct":
+            return {**kind, "fields": [map_field(inner) for inner in kind["fields"]]}
+        if kind["type"] == "list":
+            return {**kind, "element-id": mapped(kind["element-id"]), "element": map_type(kind["element"])}
+        ids = {"key-id": mapped(kind["key-id"]), "value-id": mapped(kind["value-id"])}
+        return {**kind, **ids, "key": map_type(kind["key"]), "value": map_type(kind["value"])}
 
-    return {**schema, "fields": [field(one) for one in schema["fields"]]}
+    return {**schema, "fields": [map_field(field) for field in schema["fields"]]}

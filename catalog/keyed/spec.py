@@ -1,4 +1,4 @@
-"""What a keyed table is: its key, its stores, its watermark, and what is pending."""
+"""The state of a keyed table: its key, its stores, its watermark, and its pending changes."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class KeyScope(StrEnum):
     """Where a key is unique."""
 
     GLOBAL = "global"  # in the whole table: a key may move to another partition
-    PARTITION = "partition"  # a key never changes its partition
+    PARTITION = "partition"  # in its partition: a key never changes its partition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeySpec:
-    """A keyed table's key; immutable over its life."""
+    """A keyed table's key; it never changes."""
 
     primary_key: tuple[str, ...]
     sequence_field: str | None = None
@@ -45,7 +45,7 @@ class KeySpec:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> KeySpec | None:
-        """Out of a table's properties; None when they name no primary key, Invalid when they make no sense."""
+        """The key of a table's properties; None if they name no primary key, Invalid if they contradict each other."""
         if PRIMARY_KEY not in properties:
             return None
         columns = tuple(column.strip() for column in properties[PRIMARY_KEY].split(","))
@@ -59,7 +59,7 @@ class KeySpec:
         return cls(primary_key=columns, sequence_field=properties.get(SEQUENCE_FIELD), scope=KeyScope(scope))
 
     def to_properties(self) -> dict[str, str]:
-        """As the properties of a store."""
+        """The key as properties of a store."""
         properties = {PRIMARY_KEY: ",".join(self.primary_key), KEY_SCOPE: str(self.scope)}
         if self.sequence_field:
             properties[SEQUENCE_FIELD] = self.sequence_field
@@ -68,10 +68,10 @@ class KeySpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyedTable:
-    """A keyed table's stores and what is known of them since the last commit on either.
+    """A keyed table's stores, with the facts of the last commit on either.
 
-    `watermark` is the change store's sequence number up to which base contains everything; `pending_*` counts the
-    appended changes above it. `version` numbers the pairs of store heads that readers have been offered.
+    `watermark` is the change store's sequence number up to which base contains all changes; `pending_*` counts the
+    appended changes above it. `version` numbers the pairs of store heads that readers see.
     """
 
     relation_id: RelationId
@@ -89,7 +89,7 @@ class KeyedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """One pair of store heads that readers have been offered; time travel and expiry go by these pairs."""
+    """One pair of store heads that readers see. Time travel and expiry use these pairs."""
 
     relation_id: RelationId
     version: int

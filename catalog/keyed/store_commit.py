@@ -1,8 +1,8 @@
-"""What may be committed to a keyed table's stores, and what the server writes into it.
+"""The rules for commits to a keyed table's stores, and the watermark that the server adds to them.
 
-Engines see the stores as Iceberg tables. What they could do to them under the watermark's feet is refused here, and
-every base snapshot is stamped with the watermark, so that it describes itself for ever
-(docs/architecture.md#keyed-tables, docs/protocols.md#keyed-tables).
+Engines see the stores as Iceberg tables. The server refuses commits that would invalidate the watermark. It stamps
+every base snapshot with the watermark, so that each snapshot describes itself (docs/architecture.md#keyed-tables,
+docs/protocols.md#keyed-tables).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _WHOLE_STORE = frozenset({"assign-uuid", "set-location", "upgrade-format-version
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreCommit:
-    """One commit on one store, with the facts needed to judge it, all of one moment."""
+    """One commit on one store, with the facts to validate it, all of one moment."""
 
     role: RelationKind
     keyed: KeyedTable
@@ -50,31 +50,31 @@ class StoreCommit:
     updates: Sequence[Json]
     job_kind: JobKind | None
     job_operations: frozenset[str] = frozenset()
-    """The operations of the snapshots that this kind of job may commit to this store."""
+    """The snapshot operations that this kind of job may commit to this store."""
     protected_snapshots: Collection[int] = ()
-    """Snapshots of this store that versions still offered to readers name."""
+    """Snapshots of this store that readable versions name."""
     linked: bool = False
-    """Whether the keyed table stands on a Hive table: then partitions may have to be rebuilt from Hive and history."""
+    """Whether the keyed table is linked to a Hive table. Then partitions may be rebuilt from Hive and history."""
     follows_hive: bool = False
-    """Whether the commit registers what Hive's side has written."""
+    """Whether the commit registers files that Hive's side wrote."""
 
     @property
     def store(self) -> Json:
-        """The metadata of the store that is committed to."""
+        """The metadata of the store that the commit changes."""
         return self.base if self.role is RelationKind.BASE else self.change
 
 
 def guard_commit(commit: StoreCommit) -> list[Json]:
-    """The updates to apply, stamped; CommitRefused when the store's rules forbid one of them."""
+    """The updates to apply, with the watermark; CommitRefused if the store's rules forbid one of them."""
     snapshots = [update for update in commit.updates if update.get("action") == "add-snapshot"]
     if len(snapshots) > 1:
         raise CommitRefused("a commit on a keyed table's store adds one snapshot at most")
     for update in commit.updates:
         _check_update(commit, update)
     if snapshots:
-        _check_main_follows(commit, snapshots[0]["snapshot"])
+        _check_main_moves_on(commit, snapshots[0]["snapshot"])
         _check_snapshot(commit, snapshots[0]["snapshot"])
-    return [_rewritten(commit, update) for update in commit.updates]
+    return [_stamp_update(commit, update) for update in commit.updates]
 
 
 def _check_update(commit: StoreCommit, update: Json) -> None:
@@ -95,7 +95,7 @@ def _check_update(commit: StoreCommit, update: Json) -> None:
 
 
 def _is_harmless(commit: StoreCommit, update: Json) -> bool:
-    """Clients repeat what is so already, and tags of base may go as they came."""
+    """Whether the update repeats the current state, or removes a tag of base."""
     match update["action"]:
         case "assign-uuid":
             return bool(update.get("uuid") == commit.store["table-uuid"])
@@ -137,7 +137,7 @@ def _check_properties(commit: StoreCommit, update: Json) -> None:
 def _check_removal(commit: StoreCommit, update: Json) -> None:
     if commit.job_kind is not JobKind.EXPIRE:
         raise CommitRefused(
-            "snapshots of a keyed table's stores are expired by Firn alone", hint="run `firn table expire TABLE`"
+            "only Firn expires snapshots of a keyed table's stores", hint="run `firn table expire TABLE`"
         )
     held = set(update.get("snapshot-ids") or ()) & set(commit.protected_snapshots)
     if held:
@@ -149,7 +149,7 @@ def _check_schema(commit: StoreCommit, update: Json) -> None:
     check_altered(update["schema"], old, commit.keyed.spec, is_change=commit.role is RelationKind.CHANGE)
 
 
-def _check_main_follows(commit: StoreCommit, snapshot: Json) -> None:
+def _check_main_moves_on(commit: StoreCommit, snapshot: Json) -> None:
     head = ref_snapshot_id(commit.store, "main")
     if snapshot.get("parent-snapshot-id") != head:
         raise CommitRefused(f"the new snapshot's parent is not the head of the {commit.role} store")
@@ -161,23 +161,23 @@ def _check_main_follows(commit: StoreCommit, snapshot: Json) -> None:
 def _check_snapshot(commit: StoreCommit, snapshot: Json) -> None:
     summary = snapshot.get("summary") or {}
     if read_number(summary, "added-equality-deletes") or read_number(summary, "added-equality-delete-files"):
-        raise _equality_deletes(commit)
+        raise _refuse_equality_deletes(commit)
     _check_job_snapshot(commit, summary)
     if commit.role is RelationKind.BASE and commit.job_kind is JobKind.TTL:
-        _check_nothing_came(commit, summary)
+        _check_no_appends_since(commit, summary)
     if commit.role is RelationKind.CHANGE:
         _check_change_snapshot(commit, summary)
     elif MERGED_THROUGH in summary:
         _check_merge(commit, snapshot, summary)
     elif commit.job_kind is JobKind.KEYS:
-        _check_resolved(snapshot, summary)
+        _check_key_resolution(snapshot, summary)
     else:
-        _check_direct(commit, summary)
+        _check_direct_write(commit, summary)
 
 
 def _check_job_snapshot(commit: StoreCommit, summary: Json) -> None:
-    """A job's lease opens the table to it, but not to everything: a bug in an optimizer, or one of another version, is
-    stopped here.
+    """CommitRefused for an operation that this kind of job may not commit. This stops a faulty optimizer, or one of
+    another version.
     """
     operation = str(summary.get("operation"))
     if commit.job_kind is not None and operation not in commit.job_operations:
@@ -185,9 +185,11 @@ def _check_job_snapshot(commit: StoreCommit, summary: Json) -> None:
 
 
 def check_new_deletes(commit: StoreCommit, brought: NewDeletes) -> None:
-    """The same by the files that a commit of an engine brings: a summary may say anything. CommitRefused if it lied."""
+    """CommitRefused for delete files that the store does not take. It reads the files themselves, because a summary
+    may be wrong.
+    """
     if brought.equality:
-        raise _equality_deletes(commit)
+        raise _refuse_equality_deletes(commit)
     operations = {u["snapshot"].get("summary", {}).get("operation") for u in commit.updates if "snapshot" in u}
     if brought.positions and (commit.role is RelationKind.CHANGE or operations & {"append", None}):
         raise CommitRefused(
@@ -196,7 +198,7 @@ def check_new_deletes(commit: StoreCommit, brought: NewDeletes) -> None:
         )
 
 
-def _equality_deletes(commit: StoreCommit) -> CommitRefused:
+def _refuse_equality_deletes(commit: StoreCommit) -> CommitRefused:
     return CommitRefused(
         f"equality deletes are not allowed on the {commit.role} store of a keyed table: many engines cannot read them",
         hint="append changes with _op = 'U' or 'D' to the change store instead, which upserts by the key; "
@@ -213,7 +215,7 @@ def _check_change_snapshot(commit: StoreCommit, summary: Json) -> None:
             raise CommitRefused("the clean would drop changes that are not merged yet")
         return
     if operation == "replace" and commit.job_kind in _PACKING:
-        _check_packed(commit, summary)
+        _check_packed_rows(commit, summary)
         return
     raise CommitRefused(
         f"{operation} is not allowed on a change store: it takes appended changes only",
@@ -221,69 +223,72 @@ def _check_change_snapshot(commit: StoreCommit, summary: Json) -> None:
     )
 
 
-def _check_packed(commit: StoreCommit, summary: Json) -> None:
-    """Packed files hold the rows of those that they replace, no more and no fewer."""
+def _check_packed_rows(commit: StoreCommit, summary: Json) -> None:
+    """CommitRefused unless packed files have as many rows as the files that they replace."""
     added, removed = read_number(summary, "added-records"), read_number(summary, "deleted-records")
     if added != removed or read_number(summary, "total-records") < commit.keyed.pending_rows:
         raise CommitRefused(f"the packed files have {added} rows, those that they replace {removed}")
 
 
 def _check_merge(commit: StoreCommit, snapshot: Json, summary: Json) -> None:
-    """docs/protocols.md, rule 1.1, and that `through` names a real state of the change store."""
+    """CommitRefused unless the merge follows docs/protocols.md, rule 1.1, and `through` names a real state of the
+    change store.
+    """
     if commit.job_kind not in _MERGING:
         raise CommitRefused("only a merge job may move the watermark")
     parent = snapshot.get("parent-snapshot-id")
     if summary.get(MERGED_BASE, "none") != ("none" if parent is None else str(parent)):
-        raise CommitRefused("the base store has moved since the merge read it")
-    start, through = _sequence(summary, MERGED_FROM), _sequence(summary, MERGED_THROUGH)
+        raise CommitRefused("the base store has changed since the merge read it")
+    start, through = _read_sequence_number(summary, MERGED_FROM), _read_sequence_number(summary, MERGED_THROUGH)
     if start != read_watermark(commit.base):
         raise CommitRefused(f"the merge began at watermark {start}, the table stands at {read_watermark(commit.base)}")
-    read = _main_ancestor(commit.change, summary.get(MERGED_CHANGE))
+    read = _find_on_main(commit.change, summary.get(MERGED_CHANGE))
     if through < start or read != through:
         raise CommitRefused(
             f"{MERGED_THROUGH}={through} is not the sequence number of the change snapshot that was merged"
         )
 
 
-def _check_nothing_came(commit: StoreCommit, summary: Json) -> None:
-    """With a sequence field a row that goes may have beaten a late change that the job has not seen.
+def _check_no_appends_since(commit: StoreCommit, summary: Json) -> None:
+    """CommitRefused if changes arrived since a ttl job read the change store, and the table has a sequence field.
 
-    The change would have no opponent any more, and would appear though no reader has seen it so far.
+    A deleted row may have beaten a late change that the job has not seen. Without the row the change would take
+    effect, though no reader has seen it so far.
     """
     looked_at = summary.get(MERGED_CHANGE) or summary.get(LOOKED_AT_CHANGE)
     if commit.keyed.spec.sequence_field is not None and _has_appends_since(commit.change, looked_at):
         raise CommitRefused(
-            "changes have come since the job looked which of them are about old rows",
-            hint="the next ttl job looks again",
+            "new changes arrived while expired rows were being selected",
+            hint="the next ttl job retries",
         )
 
 
-def _check_resolved(snapshot: Json, summary: Json) -> None:
-    """A job that makes one row of each key may remove rows whatever is pending, and from tables over Hive's too.
+def _check_key_resolution(snapshot: Json, summary: Json) -> None:
+    """CommitRefused if base moved since a job counted its keys: the row that should stay may be gone.
 
-    A change is judged by the highest of its key's rows and replaces all that it beats, so the order of this and a merge
-    makes no difference; and a partition that is built anew from Hive's files gets one row of a key in any case. But a
-    base that has moved may have lost the row that was to stay.
+    Pending changes and Hive links do not matter. A change is compared with the highest of its key's rows and replaces
+    all that it beats, so the order of this commit and a merge makes no difference. A rebuild from Hive's files leaves
+    one row of a key in any case.
     """
     parent = snapshot.get("parent-snapshot-id")
     if summary.get(RESOLVED_BASE) != ("none" if parent is None else str(parent)):
-        raise CommitRefused("the base store has moved since its keys were counted", hint="ask for it again")
+        raise CommitRefused("the base store has changed since its keys were counted", hint="ask for it again")
 
 
-def _check_direct(commit: StoreCommit, summary: Json) -> None:
+def _check_direct_write(commit: StoreCommit, summary: Json) -> None:
     operation = summary.get("operation")
     if operation == "replace":
         return
     if commit.linked and not (commit.follows_hive and operation == "append"):
         raise CommitRefused(
             f"{operation} on the base store of a table that is linked to Hive: when Hive overwrites a partition it is "
-            "built anew from Hive's files and the change store alone, and what was written here would be lost",
+            "rebuilt from Hive's files and the change store alone, and this write would be lost",
             hint="write to the change store, or use firn.spark.upsert and firn.spark.delete",
         )
     if operation == "append":
         return
-    # A ttl job has looked that no pending change is about a row that it deletes (catalog.retention.ttl). Changes that
-    # came since win, unless they are judged by a sequence field: see _check_nothing_came.
+    # A ttl job has checked that no pending change has a row that it deletes (catalog.retention.ttl). Later changes win,
+    # unless a sequence field decides: see _check_no_appends_since.
     if commit.keyed.pending_commits and commit.job_kind is not JobKind.TTL:
         raise CommitRefused(
             f"merge first: {operation} on the base store while {commit.keyed.pending_rows} changes are pending "
@@ -292,7 +297,7 @@ def _check_direct(commit: StoreCommit, summary: Json) -> None:
         )
 
 
-def _rewritten(commit: StoreCommit, update: Json) -> Json:
+def _stamp_update(commit: StoreCommit, update: Json) -> Json:
     action = update.get("action")
     if action == "add-snapshot" and commit.role is RelationKind.BASE:
         snapshot = update["snapshot"]
@@ -305,12 +310,12 @@ def _rewritten(commit: StoreCommit, update: Json) -> Json:
 
 
 def read_watermark(base: Json) -> int:
-    """The watermark of a base store's head: 0 before its first snapshot."""
+    """The watermark of a base store's head; 0 before its first snapshot."""
     head = current_snapshot(base)
-    return 0 if head is None else _sequence(head.get("summary") or {}, MERGED_THROUGH)
+    return 0 if head is None else _read_sequence_number(head.get("summary") or {}, MERGED_THROUGH)
 
 
-def _sequence(summary: Json, key: str) -> int:
+def _read_sequence_number(summary: Json, key: str) -> int:
     text = str(summary.get(key, "0"))
     if not text.isdecimal() or len(text) > 19:
         raise CommitRefused(f"{key}={shorten(text, 80)!r} is not a sequence number")
@@ -318,7 +323,7 @@ def _sequence(summary: Json, key: str) -> int:
 
 
 def _has_appends_since(change: Json, snapshot_id: object) -> bool:
-    """Whether the change store's main has got changes since this snapshot; True also when nobody can tell."""
+    """Whether the change store's main has appends since this snapshot; True also if its history does not tell."""
     current = current_snapshot(change)
     by_id = {snapshot["snapshot-id"]: snapshot for snapshot in change.get("snapshots") or ()}
     while current is not None and str(current["snapshot-id"]) != str(snapshot_id):
@@ -328,8 +333,10 @@ def _has_appends_since(change: Json, snapshot_id: object) -> bool:
     return current is None and snapshot_id != "none"
 
 
-def _main_ancestor(change: Json, snapshot_id: object) -> int | None:
-    """The sequence number of a snapshot on the change store's main branch; 0 for the empty store."""
+def _find_on_main(change: Json, snapshot_id: object) -> int | None:
+    """The sequence number of a snapshot on the change store's main branch; 0 for the empty store, None for any other
+    snapshot.
+    """
     current = current_snapshot(change)
     if snapshot_id in (None, "none"):
         return 0 if current is None else None

@@ -31,10 +31,10 @@ Expression = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Both stores of a keyed table at one moment, as the SQL names them.
+    """Both stores of a keyed table at one moment, as references in SQL.
 
-    `base` and `change` are table references, quoted already. `watermark` is the base snapshot's; `pending` says
-    whether the change snapshot holds anything above it. Changes above `through`, when it is given, do not count yet.
+    `base` and `change` are quoted table references. `watermark` is the base snapshot's; `pending` tells whether the
+    change snapshot holds changes above it. Changes above `through`, if it is set, do not count.
     """
 
     spec: KeySpec
@@ -47,107 +47,107 @@ class Pair:
 
 
 def name_pinned_view(store: str, snapshot_id: int | None, schema_id: int) -> str:
-    """The name under which a store is served as it was at one snapshot: `base_at_7_0`, `change_at_none_0`."""
+    """The name of a store pinned to one snapshot and schema: `base_at_7_0`, `change_at_none_0`."""
     return f"{store}_at_{'none' if snapshot_id is None else snapshot_id}_{schema_id}"
 
 
 def quote_name(*parts: str) -> str:
-    """A name of one or more parts, as Spark SQL reads it whatever characters it is made of."""
+    """A name of one or more parts, quoted for Spark SQL."""
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
 def build_merged_sql(pair: Pair) -> str:
-    """What the keyed table holds: base, and the pending changes that take effect, one row per key.
+    """The rows of the keyed table: base, and the pending changes that take effect, one row per key.
 
-    The changes come first: Spark gives the columns of a union's first branch new names in a view, and copies every row
-    of that branch for it, which for base took a third of a scan.
+    The changes come first, because Spark renames the columns of a union's first branch in a view and copies every row
+    of that branch. For base this took a third of a scan.
     """
     if not pair.pending:
         return f"SELECT {', '.join(map(quote_name, pair.columns))} FROM {pair.base}"
     return (
-        f"WITH {_ctes(pair)}\n"
-        f"SELECT {_listed(pair, 'c')} {_from_effective(pair)} AND c.{OP} <> 'D'\n"
+        f"WITH {_build_ctes(pair)}\n"
+        f"SELECT {_list_columns(pair, 'c')} {_build_from_effective(pair)} AND c.{OP} <> 'D'\n"
         f"UNION ALL\n"
-        f"SELECT {_listed(pair, 'b')} FROM {pair.base} AS b LEFT ANTI JOIN newest AS n ON {_gives_way(pair)}"
+        f"SELECT {_list_columns(pair, 'b')} FROM {pair.base} AS b LEFT ANTI JOIN newest AS n ON {_match_replaced(pair)}"
     )
 
 
 def build_effective_sql(pair: Pair) -> str:
     """The changes that take effect, one row per key: the table's columns and `_op`."""
-    return f"WITH {_ctes(pair)}\nSELECT {_listed(pair, 'c')}, c.{OP} {_from_effective(pair)}"
+    return f"WITH {_build_ctes(pair)}\nSELECT {_list_columns(pair, 'c')}, c.{OP} {_build_from_effective(pair)}"
 
 
 def build_touched_partitions_sql(pair: Pair, partition: Sequence[tuple[str, Expression]]) -> str:
     """The distinct partitions that a merge of this pair changes, as columns `p0`, `p1` …
 
-    `partition` gives each partition field's column and transform. They are those that the changes lead to and,
-    where a key may move, those where base holds the changed keys now.
+    `partition` gives each partition field's column and transform. The result holds the partitions of the changed rows.
+    Where a key may move, it also holds the partitions in which base has the changed keys now.
     """
     if pair.spec.scope is KeyScope.PARTITION:
-        return f"WITH {_ctes(pair)}\n{_led_to(pair, partition)}"
+        return f"WITH {_build_ctes(pair)}\n{_select_targets(pair, partition)}"
     held = (
-        f"SELECT DISTINCT {_transformed('b', partition)} FROM {pair.base} AS b"
-        f" LEFT SEMI JOIN newest AS n ON {_gives_way(pair)}"
+        f"SELECT DISTINCT {_list_transformed('b', partition)} FROM {pair.base} AS b"
+        f" LEFT SEMI JOIN newest AS n ON {_match_replaced(pair)}"
     )
     return f"{build_target_partitions_sql(pair, partition)}\nUNION\n{held}"
 
 
 def build_target_partitions_sql(pair: Pair, partition: Sequence[tuple[str, Expression]]) -> str:
-    """Those of the touched partitions that rows are written to; without a sequence field base is not read for them."""
-    return f"WITH {_ctes(pair)}\n{_led_to(pair, partition)} AND c.{OP} <> 'D'"
+    """The touched partitions that the merge writes rows to. Without a sequence field this does not read base."""
+    return f"WITH {_build_ctes(pair)}\n{_select_targets(pair, partition)} AND c.{OP} <> 'D'"
 
 
-def _led_to(pair: Pair, partition: Sequence[tuple[str, Expression]]) -> str:
-    return f"SELECT DISTINCT {_transformed('c', partition)} {_from_effective(pair)}"
+def _select_targets(pair: Pair, partition: Sequence[tuple[str, Expression]]) -> str:
+    return f"SELECT DISTINCT {_list_transformed('c', partition)} {_build_from_effective(pair)}"
 
 
-def _listed(pair: Pair, alias: str) -> str:
+def _list_columns(pair: Pair, alias: str) -> str:
     return ", ".join(f"{alias}.{quote_name(name)}" for name in pair.columns)
 
 
-def _transformed(alias: str, partition: Sequence[tuple[str, Expression]]) -> str:
+def _list_transformed(alias: str, partition: Sequence[tuple[str, Expression]]) -> str:
     return ", ".join(
         f"{transform(f'{alias}.{quote_name(name)}')} AS p{i}" for i, (name, transform) in enumerate(partition)
     )
 
 
-def _keys(pair: Pair, alias: str) -> str:
-    """The key columns of a store under the names that joins use."""
+def _list_keys(pair: Pair, alias: str) -> str:
+    """The key columns of a store under their names in joins."""
     return ", ".join(f"{alias}.{quote_name(key)} AS k{i}" for i, key in enumerate(pair.spec.primary_key))
 
 
-def _by_key(pair: Pair, alias: str) -> str:
+def _group_by_key(pair: Pair, alias: str) -> str:
     return "GROUP BY " + ", ".join(f"{alias}.{quote_name(key)}" for key in pair.spec.primary_key)
 
 
-def _same_key(pair: Pair, store: str, other: str) -> str:
+def _match_keys(pair: Pair, store: str, other: str) -> str:
     return " AND ".join(f"{store}.{quote_name(key)} = {other}.k{i}" for i, key in enumerate(pair.spec.primary_key))
 
 
-def _joined(pair: Pair, other: str) -> str:
+def _join_keys(pair: Pair, other: str) -> str:
     return " AND ".join(f"n.k{i} = {other}.k{i}" for i in range(len(pair.spec.primary_key)))
 
 
-def _above(pair: Pair) -> str:
+def _filter_above(pair: Pair) -> str:
     above = f"c._last_updated_sequence_number > {pair.watermark}"
     return above if pair.through is None else f"{above} AND c._last_updated_sequence_number <= {pair.through}"
 
 
-def _merged(pair: Pair) -> str:
+def _filter_merged(pair: Pair) -> str:
     return f"c._last_updated_sequence_number <= {pair.watermark}"
 
 
-def _newest(pair: Pair) -> str:
-    grouped = f"FROM {pair.change} AS c WHERE {_above(pair)} {_by_key(pair, 'c')}"
+def _select_newest(pair: Pair) -> str:
+    grouped = f"FROM {pair.change} AS c WHERE {_filter_above(pair)} {_group_by_key(pair, 'c')}"
     if pair.spec.sequence_field is None:
-        return f"SELECT {_keys(pair, 'c')}, max(c._row_id) AS i {grouped}"
+        return f"SELECT {_list_keys(pair, 'c')}, max(c._row_id) AS i {grouped}"
     keys = ", ".join(f"k{i}" for i in range(len(pair.spec.primary_key)))
     greatest = f"max(struct(c.{quote_name(pair.spec.sequence_field)} AS s, c._row_id AS i))"
-    return f"SELECT {keys}, m.s AS s, m.i AS i FROM (SELECT {_keys(pair, 'c')}, {greatest} AS m {grouped})"
+    return f"SELECT {keys}, m.s AS s, m.i AS i FROM (SELECT {_list_keys(pair, 'c')}, {greatest} AS m {grouped})"
 
 
-def _ctes(pair: Pair) -> str:
-    newest = f"newest AS ({_newest(pair)})"
+def _build_ctes(pair: Pair) -> str:
+    newest = f"newest AS ({_select_newest(pair)})"
     if pair.spec.sequence_field is None:
         return newest
     sequence = quote_name(pair.spec.sequence_field)
@@ -155,36 +155,37 @@ def _ctes(pair: Pair) -> str:
     own = ", ".join(f"n.k{i}" for i in range(len(pair.spec.primary_key)))
     return (
         f"{newest},\n"
-        # Grouped, because rows that Hive wrote may share a key: a change must not take effect once for each.
-        f"held AS (SELECT {_keys(pair, 'b')}, max(b.{sequence}) AS s FROM {pair.base} AS b"
-        f" LEFT SEMI JOIN newest AS n ON {_same_key(pair, 'b', 'n')} {_by_key(pair, 'b')}),\n"
-        f"deleted AS (SELECT {_keys(pair, 'c')}, max(c.{sequence}) AS s FROM {pair.change} AS c"
-        f" WHERE {_merged(pair)} AND c.{OP} = 'D' {_by_key(pair, 'c')}),\n"
+        # Grouped, because rows that Hive wrote may share a key, and a change must take effect only once.
+        f"held AS (SELECT {_list_keys(pair, 'b')}, max(b.{sequence}) AS s FROM {pair.base} AS b"
+        f" LEFT SEMI JOIN newest AS n ON {_match_keys(pair, 'b', 'n')} {_group_by_key(pair, 'b')}),\n"
+        f"deleted AS (SELECT {_list_keys(pair, 'c')}, max(c.{sequence}) AS s FROM {pair.change} AS c"
+        f" WHERE {_filter_merged(pair)} AND c.{OP} = 'D' {_group_by_key(pair, 'c')}),\n"
         f"effective AS (SELECT {own}, n.i FROM newest AS n"
-        f" LEFT JOIN (SELECT {keys}, s, true AS here FROM held) AS h ON {_joined(pair, 'h')}"
-        f" LEFT JOIN deleted AS d ON {_joined(pair, 'd')}"
-        # A base row is the only opponent where there is one, else the newest merged delete; both lose ties, null loses.
+        f" LEFT JOIN (SELECT {keys}, s, true AS here FROM held) AS h ON {_join_keys(pair, 'h')}"
+        f" LEFT JOIN deleted AS d ON {_join_keys(pair, 'd')}"
+        # A base row, if there is one, is the only opponent; otherwise the newest merged delete is. Both lose ties, and
+        # null loses.
         f" WHERE CASE WHEN h.here THEN h.s IS NULL OR n.s >= h.s ELSE d.s IS NULL OR n.s >= d.s END)"
     )
 
 
-def _from_effective(pair: Pair) -> str:
+def _build_from_effective(pair: Pair) -> str:
     """FROM and WHERE of a query over the changes `c` that take effect.
 
-    The row id would do to find them. With the key a reader's condition on it reaches `newest` as well, so a lookup
-    of one key aggregates no others; and BETWEEN, unlike `=`, leaves the key alone to be hashed.
+    The row id alone would find them. With the key, a reader's condition on it also reaches `newest`, so a lookup of
+    one key aggregates no others. BETWEEN instead of `=` leaves the key as the only hash key.
     """
     effective = "effective" if pair.spec.sequence_field else "newest"
-    same = f"{_same_key(pair, 'c', 'e')} AND c._row_id BETWEEN e.i AND e.i"
-    return f"FROM {pair.change} AS c LEFT SEMI JOIN {effective} AS e ON {same} WHERE {_above(pair)}"
+    same = f"{_match_keys(pair, 'c', 'e')} AND c._row_id BETWEEN e.i AND e.i"
+    return f"FROM {pair.change} AS c LEFT SEMI JOIN {effective} AS e ON {same} WHERE {_filter_above(pair)}"
 
 
-def _gives_way(pair: Pair) -> str:
-    """Whether a base row `b` gives way to the pending key `n`.
+def _match_replaced(pair: Pair) -> str:
+    """The condition under which a base row `b` gives way to the pending key `n`.
 
-    `n.i` is never null; said here, it keeps Spark from computing a second `newest` without `i`.
+    `n.i` is never null. The explicit condition keeps Spark from computing a second `newest` without `i`.
     """
-    same = f"{_same_key(pair, 'b', 'n')} AND n.i IS NOT NULL"
+    same = f"{_match_keys(pair, 'b', 'n')} AND n.i IS NOT NULL"
     if pair.spec.sequence_field is None:
         return same
     held = f"b.{quote_name(pair.spec.sequence_field)}"

@@ -1,1 +1,1 @@
-"""Optimizers that the server starts: what a group asks for, how many are wanted, and how each is started."""
+"""Optimizers that the server starts: a group's settings, the number of optimizers, and the command that starts each."""

@@ -1,4 +1,6 @@
-"""How many optimizers a group wants now, and what to do about it: a pure look at what there is."""
+"""Decides how many optimizers a group needs now, and which launches to start and end. Pure: it reads only its
+arguments.
+"""
 
 from __future__ import annotations
 
@@ -12,61 +14,61 @@ from catalog.launch.settings import Launch, LaunchId, LaunchKind, Scaling
 FIRST_PAUSE = timedelta(seconds=5)
 LONGEST_PAUSE = timedelta(minutes=10)
 KILL_FACTOR = 1.5
-"""Of its memory limit: from there on an optimizer is not asked any more."""
+"""A multiple of the memory limit: the server kills an optimizer above it instead of draining it."""
 RETRIES = timedelta(seconds=40)
-"""Longest time between two attempts of an optimizer to reach a server that did not answer."""
+"""The longest time between two attempts of an optimizer to reach a server that does not answer."""
 LEAVING = timedelta(minutes=2)
-"""Time to end, for one that was asked to and holds no job any more."""
+"""The time that a draining optimizer without jobs has to end."""
 
 
 class LaunchStatus(StrEnum):
-    """Where a launch stands."""
+    """The status of a launch."""
 
-    STARTING = "starting"  # it has not registered yet
+    STARTING = "starting"  # the optimizer has not registered yet
     WORKING = "working"
-    DRAINING = "draining"  # it was asked to end
+    DRAINING = "draining"  # the server asked it to end
     ENDED = "ended"
-    FAILED = "failed"  # it ended without being asked to, or was killed
+    FAILED = "failed"  # it ended without a request, or was killed
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing of it runs any more."""
+        """Whether the launch has no running process."""
         return self in (LaunchStatus.ENDED, LaunchStatus.FAILED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetMember:
-    """One launch that is not over, as it is seen now."""
+    """One launch that is not over, as the server sees it now."""
 
     id: LaunchId
     status: LaunchStatus
     started_at: datetime
     busy_at: datetime
-    """When it last held a job, or came to work."""
+    """When it last held a job, or registered."""
     jobs: int = 0
     silent_for: timedelta = timedelta()
-    """How long nothing was heard of it while the server listened."""
+    """How long the server has not heard of it, without times when the server did not listen."""
     resident: int | None = None
-    """Bytes of its processes, where they can be counted."""
+    """Memory of its processes in bytes; None if it cannot be measured."""
     asked_at: datetime | None = None
-    """When it was asked to end."""
+    """When the server asked it to end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchHistory:
-    """How the newest launches of a group went; since its settings were last changed."""
+    """The outcome of a group's newest launches since the last change of its settings."""
 
     failures: int = 0
-    """In a row, the newest among them."""
+    """The number of successive failures up to the newest launch."""
     failed_at: datetime | None = None
     error: str | None = None
     changed_at: datetime | None = None
-    """When the number of optimizers was last changed on purpose."""
+    """When the server last changed the number of optimizers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueDemand:
-    """The group's jobs that nobody has taken."""
+    """The group's queued jobs."""
 
     jobs: int = 0
     since: datetime | None = None
@@ -75,7 +77,7 @@ class QueueDemand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchEnd:
-    """End a launch: in order, or at once."""
+    """The end of a launch: by draining, or at once."""
 
     launch: LaunchId
     reason: str
@@ -85,7 +87,7 @@ class LaunchEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetDecision:
-    """How many are wanted, what to do, and why nothing is started although more are wanted."""
+    """The wanted number of optimizers, the launches to start and end, and the reason if it holds starts back."""
 
     wanted: int
     start: int = 0
@@ -102,30 +104,30 @@ def decide_launches(
     *,
     lease: timedelta,
 ) -> FleetDecision:
-    """What to do for one group, now. Who is silent for longer than a lease holds nothing any more."""
+    """The decision for one group at `now`. A member that is silent for longer than a lease holds no job any more."""
     scaling = launch.scaling
-    ends = [end for one in members if (end := _unfit(one, launch, now, lease)) is not None]
+    ends = [end for member in members if (end := _find_reason_to_end(member, launch, now, lease)) is not None]
     ending = {end.launch for end in ends}
-    staying = [one for one in _staying(members) if one.id not in ending]
+    staying = [member for member in _list_staying(members) if member.id not in ending]
     if launch.kind is LaunchKind.NONE:
-        left = (_drained(one, "the group starts none any more") for one in staying)
-        return FleetDecision(wanted=0, ends=(*ends, *left))
+        drained = (_drain_member(member, "the group no longer starts optimizers") for member in staying)
+        return FleetDecision(wanted=0, ends=(*ends, *drained))
     calm = past.changed_at is None or now - past.changed_at >= timedelta(seconds=scaling.cool_down_seconds)
-    wanted = _wanted(scaling, staying, waiting, now, calm=calm)
-    surplus = sorted(staying, key=lambda one: (one.jobs, one.busy_at))[: max(len(staying) - wanted, 0)]
+    wanted = _count_wanted(scaling, staying, waiting, now, calm=calm)
+    surplus = sorted(staying, key=lambda member: (member.jobs, member.busy_at))[: max(len(staying) - wanted, 0)]
     over_maximum = len(staying) > scaling.maximum
     reason = "more than the group's maximum" if over_maximum else f"idle for {scaling.idle_seconds} s"
-    ends += [_drained(one, reason) for one in surplus]
+    ends += [_drain_member(member, reason) for member in surplus]
     missing = max(wanted - len(staying), 0)
-    held_back = _held_back(scaling, past, now) if missing else None
+    held_back = _find_hold_back_reason(scaling, past, now) if missing else None
     return FleetDecision(wanted=wanted, start=0 if held_back else missing, ends=tuple(ends), held_back=held_back)
 
 
-def _staying(members: Sequence[FleetMember]) -> list[FleetMember]:
-    return [one for one in members if one.status in (LaunchStatus.STARTING, LaunchStatus.WORKING)]
+def _list_staying(members: Sequence[FleetMember]) -> list[FleetMember]:
+    return [member for member in members if member.status in (LaunchStatus.STARTING, LaunchStatus.WORKING)]
 
 
-def _wanted(
+def _count_wanted(
     scaling: Scaling, staying: Sequence[FleetMember], waiting: QueueDemand, now: datetime, *, calm: bool
 ) -> int:
     count = len(staying)
@@ -135,50 +137,55 @@ def _wanted(
         if not count:
             return min(1, scaling.maximum)
         is_late = now - waiting.since >= timedelta(seconds=scaling.queue_seconds)
-        all_work = all(one.status is LaunchStatus.WORKING for one in staying)
+        all_work = all(member.status is LaunchStatus.WORKING for member in staying)
         return min(count + 1, scaling.maximum) if is_late and all_work and calm else count
     idle_since = now - timedelta(seconds=scaling.idle_seconds)
-    idle = [one for one in staying if one.status is LaunchStatus.WORKING and not one.jobs and one.busy_at <= idle_since]
+    idle = [
+        member
+        for member in staying
+        if member.status is LaunchStatus.WORKING and not member.jobs and member.busy_at <= idle_since
+    ]
     return max(count - 1, scaling.minimum) if idle and calm else count
 
 
-def _held_back(scaling: Scaling, past: LaunchHistory, now: datetime) -> str | None:
+def _find_hold_back_reason(scaling: Scaling, past: LaunchHistory, now: datetime) -> str | None:
     if not past.failures or past.failed_at is None:
         return None
     if past.failures >= scaling.max_attempts:
-        return f"{past.failures} starts in a row have failed, the last one: {past.error}; set the launch anew to go on"
+        failed = f"{past.failures} starts in a row have failed; the last error is: {past.error}"
+        return f"{failed}; set the group's launch again to continue"
     pause = min(FIRST_PAUSE * 2 ** min(past.failures - 1, 10), LONGEST_PAUSE)
     again = past.failed_at + pause
-    return None if now >= again else f"the last start has failed: {past.error}; the next is at {again:%H:%M:%S} UTC"
+    return None if now >= again else f"the last start failed: {past.error}; the next is at {again:%H:%M:%S} UTC"
 
 
 def is_lost(silent_for: timedelta, lease: timedelta) -> bool:
-    """Whether one that was registered is silent for so long that it cannot only have missed its server."""
+    """Whether a registered optimizer is silent for too long to be merely between two attempts."""
     return silent_for > lease + RETRIES
 
 
-def _unfit(one: FleetMember, launch: Launch, now: datetime, lease: timedelta) -> LaunchEnd | None:
-    """Why a member must go, whatever the numbers are."""
+def _find_reason_to_end(member: FleetMember, launch: Launch, now: datetime, lease: timedelta) -> LaunchEnd | None:
+    """The reason to end a member whatever the numbers are; None without one."""
     limit = launch.memory_limit
-    if limit is not None and one.resident is not None and one.resident > limit * KILL_FACTOR:
-        return _killed(one, f"it took {one.resident:,} bytes of memory, far more than its {limit:,}")
-    if one.status is LaunchStatus.STARTING:
-        is_late = one.silent_for >= timedelta(seconds=launch.scaling.start_seconds)
-        return _killed(one, f"it has not registered within {launch.scaling.start_seconds} s") if is_late else None
-    if is_lost(one.silent_for, lease):
-        return _killed(one, "nothing is heard of it")
-    if one.status is LaunchStatus.DRAINING:
-        has_time = one.jobs or one.asked_at is None or now - max(one.asked_at, one.busy_at) < LEAVING
-        return None if has_time else _killed(one, "it was asked to end, holds no job, and has not ended")
-    if limit is not None and one.resident is not None and one.resident > limit:
-        return _drained(one, f"it takes {one.resident:,} bytes of memory, more than its {limit:,}")
+    if limit is not None and member.resident is not None and member.resident > limit * KILL_FACTOR:
+        return _kill_member(member, f"it took {member.resident:,} bytes of memory, far more than its {limit:,}")
+    if member.status is LaunchStatus.STARTING:
+        is_late = member.silent_for >= timedelta(seconds=launch.scaling.start_seconds)
+        return _kill_member(member, f"it did not register within {launch.scaling.start_seconds} s") if is_late else None
+    if is_lost(member.silent_for, lease):
+        return _kill_member(member, "it has stopped sending heartbeats")
+    if member.status is LaunchStatus.DRAINING:
+        has_time = member.jobs or member.asked_at is None or now - max(member.asked_at, member.busy_at) < LEAVING
+        return None if has_time else _kill_member(member, "it was asked to end and holds no job, but did not end")
+    if limit is not None and member.resident is not None and member.resident > limit:
+        return _drain_member(member, f"it takes {member.resident:,} bytes of memory, more than its {limit:,}")
     return None
 
 
-def _killed(one: FleetMember, reason: str) -> LaunchEnd:
-    return LaunchEnd(launch=one.id, reason=reason, at_once=True, is_failure=True)
+def _kill_member(member: FleetMember, reason: str) -> LaunchEnd:
+    return LaunchEnd(launch=member.id, reason=reason, at_once=True, is_failure=True)
 
 
-def _drained(one: FleetMember, reason: str) -> LaunchEnd:
-    """Asked to end; one that has not even registered holds nothing that it could finish."""
-    return LaunchEnd(launch=one.id, reason=reason, at_once=one.status is LaunchStatus.STARTING)
+def _drain_member(member: FleetMember, reason: str) -> LaunchEnd:
+    """Ends a launch by draining. One that has not registered holds no job, so it ends at once."""
+    return LaunchEnd(launch=member.id, reason=reason, at_once=member.status is LaunchStatus.STARTING)

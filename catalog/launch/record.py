@@ -1,4 +1,4 @@
-"""Launches as they are remembered, also by the next server."""
+"""Launches as the database stores them, so that the next server knows them too."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from catalog.launch.fleet import LaunchHistory, LaunchStatus
 from catalog.launch.settings import Launch, LaunchId, LaunchKind
 
 CALM = timedelta(minutes=10)
-"""Who has lived this long did start well, however it ended."""
+"""An optimizer that lived this long did start well, however it ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLaunch:
-    """What was set for a group, and when."""
+    """A group's launch settings, and when they were set."""
 
     group: GroupName
     launch: Launch
@@ -25,7 +25,7 @@ class GroupLaunch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """A process of one machine. Its start tells it from a later one that was given the same number."""
+    """A process of one machine. Its start time distinguishes it from a later process with the same number."""
 
     host: str
     pid: int
@@ -34,7 +34,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchRecord:
-    """One optimizer that a server has started, or tried to."""
+    """One optimizer that a server started, or tried to start."""
 
     id: LaunchId
     group: GroupName
@@ -46,21 +46,21 @@ class LaunchRecord:
     asked_at: datetime | None = None
     ended_at: datetime | None = None
     reason: str | None = None
-    """Why it was asked to end, or how it failed."""
+    """Why the server asked it to end, or how it failed."""
 
 
 def summarize_launches(newest_first: Sequence[LaunchRecord], since: datetime) -> LaunchHistory:
-    """What the newest launches of a group say, from the last change of its settings on."""
-    relevant = [one for one in newest_first if one.started_at >= since]
+    """The outcome of a group's newest launches since the last change of its settings."""
+    relevant = [record for record in newest_first if record.started_at >= since]
     failed: list[LaunchRecord] = []
-    for one in relevant:
-        if one.status in (LaunchStatus.WORKING, LaunchStatus.ENDED):
+    for record in relevant:
+        if record.status in (LaunchStatus.WORKING, LaunchStatus.ENDED):
             break
-        if one.status is LaunchStatus.FAILED:
-            failed.append(one)
-            if one.ended_at is not None and one.ended_at - one.started_at >= CALM:
+        if record.status is LaunchStatus.FAILED:
+            failed.append(record)
+            if record.ended_at is not None and record.ended_at - record.started_at >= CALM:
                 break
-    changes = [moment for one in relevant for moment in (one.started_at, one.asked_at) if moment is not None]
+    changes = [moment for record in relevant for moment in (record.started_at, record.asked_at) if moment is not None]
     newest = failed[0] if failed else None
     return LaunchHistory(
         failures=len(failed),

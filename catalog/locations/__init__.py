@@ -1,1 +1,1 @@
-"""Where tables and files may lie: locations as text, links, and the rule that allows or refuses them."""
+"""Locations of tables and files: their text forms, links, and the rule that allows or refuses them."""

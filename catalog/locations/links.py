@@ -1,4 +1,4 @@
-"""Symbolic links: a location may lead elsewhere than it says."""
+"""Symbolic links: a location may lead to another directory than its text names."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Protocol
 
 
 class Links(Protocol):
-    """Symbolic links of this machine's disks."""
+    """The symbolic links on this machine's disks."""
 
     def real_path(self, path: str) -> str:
-        """An absolute path with all links followed, as far as it exists."""
+        """An absolute path with all links followed, as far as the path exists."""
 
     def is_link(self, path: str) -> bool:
-        """Whether the path itself is a link; False when there is nothing."""
+        """Whether the path itself is a link; False if nothing exists there."""

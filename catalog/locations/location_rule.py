@@ -1,13 +1,15 @@
 """The location rule: where a catalog's tables and their files may lie. Every part of Firn asks this module.
 
-Each catalog has allowed locations: its warehouse, and what an administrator adds to `firn.storage.allowed-locations`.
-A directory that a client names for a table lies strictly inside one of them and in or around no other table's
-directory. A file that metadata names is opened only where it lies in the table's own directories, or in an allowed
-location and in no other table's directory; it is deleted only in the table's own directories.
+Each catalog has allowed locations: its warehouse, and the entries that an administrator adds to
+`firn.storage.allowed-locations`. A directory that a client names for a table must lie strictly inside one of them. It
+must not overlap any other table's directory.
+
+Firn opens a file that metadata names if it lies in the table's own directories, or in an allowed location outside of
+all other tables' directories. Firn deletes it only in the table's own directories.
 
 Programs read one text in different ways: they decode percent signs or do not, cut a URI at `?` and `#`, take `s3a` for
-`s3`, and follow links. A location passes only if all its readings pass. Each reading is
-canonical, see catalog.locations.paths.
+`s3`, and follow links. A location passes only if all its readings pass. Each reading is canonical, see
+catalog.locations.paths.
 """
 
 from __future__ import annotations
@@ -24,51 +26,57 @@ from catalog.locations.paths import DATA_PATHS
 from firn.protocol.locations import lies_in, normalize_location
 
 QUARANTINE = "_firn_quarantine"
-"""The directory of a catalog's warehouse that files which nobody refers to are moved into."""
+"""The directory of a warehouse to which orphan removal moves unreferenced files."""
 PUBLISHED = "published-to-hive"
-"""The directory of a warehouse in which partitions that Hive reads are published."""
+"""The directory of a warehouse in which Firn publishes partitions for Hive."""
 PUBLISH_LOCATION = "firn.hive.publish.location"
-"""The setting that has them published elsewhere."""
+"""The setting for another publish directory."""
 ANY_HOST = "hdfs://"
-"""How a reading on HDFS begins when places are compared, followed by its path: one name node has many names."""
+"""The prefix of an HDFS reading in comparisons, before its path. One name node has many names, so the host is ignored.
+"""
 
 _HDFS_HOST = re.compile(r"^(hdfs|wasb)://[^/]*")
 _ABSOLUTE = re.compile(r"/|file:/(?!/)|file://(localhost)?/|(?!file:)[a-z][a-z0-9+.-]*://[^/]+/", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _CUT = re.compile(r"[?#]")
-_GIVEN_TO_A_TABLE = re.compile(r"/[\w.-]+-[0-9a-f]{12}(?=/|$)", re.ASCII)
-"""The directory of a table whose creator has named none; see server.service.tables.tables.default_location."""
+_DEFAULT_TABLE_DIRECTORY = re.compile(r"/[\w.-]+-[0-9a-f]{12}(?=/|$)", re.ASCII)
+"""The default directory of a table; see server.service.tables.tables.default_location."""
 _SLASH = re.compile(r"%2f", re.IGNORECASE)
-_MOST_DECODED = 8
-_MOST_NAMED = 64
-"""Directories that one look-up names one by one; of more it asks for all below the allowed locations around them."""
+_MAX_DECODINGS = 8
+_MAX_NAMED = 64
+"""The most directories that one look-up names; beyond that it names the allowed subdirectories that hold them."""
 
 
-# --- what a text may stand for ---
+# --- readings of a location ---
 
 
 def list_directory_readings(location: str) -> frozenset[str]:
-    """The canonical readings of a directory; LocationRefused for a text that no two programs would read alike."""
+    """The canonical readings of a directory; LocationRefused for a text that programs read differently."""
     if location != location.strip() or "\\" in location:
         raise LocationRefused(f"{location!r} is not a plain location", hint="write it without spaces or backslashes")
-    return _readings(location, unquote)
+    return _list_plain_readings(location, unquote)
 
 
 def list_file_readings(location: str) -> frozenset[str]:
-    """The same of a file. An encoded slash stays one: partition values have them, and no program makes it a path."""
-    return _readings(location, lambda text: unquote(_SLASH.sub("%252F", text)))
+    """The canonical readings of a file. An encoded slash stays encoded: partition values contain it, and no program
+    decodes it into a path.
+    """
+    return _list_plain_readings(location, lambda text: unquote(_SLASH.sub("%252F", text)))
 
 
 def list_readings(location: str) -> set[str]:
-    """What a location that is stored already may stand for, to compare it; name nodes do not tell two places apart."""
+    """The readings of a stored location, for comparisons; HDFS hosts are ignored."""
     written = {
-        normalize_location(part) for text in _decoded(location, unquote) for part in (text, _CUT.split(text)[0]) if part
+        normalize_location(part)
+        for text in _decode_repeatedly(location, unquote)
+        for part in (text, _CUT.split(text)[0])
+        if part
     }
-    return {_HDFS_HOST.sub(ANY_HOST, one) for one in written}
+    return {_HDFS_HOST.sub(ANY_HOST, reading) for reading in written}
 
 
-def _readings(location: str, decode: Callable[[str], str]) -> frozenset[str]:
-    texts = _decoded(location, decode)
+def _list_plain_readings(location: str, decode: Callable[[str], str]) -> frozenset[str]:
+    texts = _decode_repeatedly(location, decode)
     for text in texts:
         if _CONTROL.search(text):
             raise LocationRefused(f"{location!r} is not a plain location: it has control characters")
@@ -80,69 +88,76 @@ def _readings(location: str, decode: Callable[[str], str]) -> frozenset[str]:
     return frozenset(normalize_location(part) for text in texts for part in (text, _CUT.split(text)[0]))
 
 
-def _decoded(location: str, decode: Callable[[str], str]) -> list[str]:
+def _decode_repeatedly(location: str, decode: Callable[[str], str]) -> list[str]:
     texts = [location]
-    while len(texts) < _MOST_DECODED and (text := decode(texts[-1])) != texts[-1]:
+    while len(texts) < _MAX_DECODINGS and (text := decode(texts[-1])) != texts[-1]:
         texts.append(text)
     return texts
 
 
-# --- where tables may lie ---
+# --- directories of tables ---
 
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A directory as it is written and as it is once links are followed; both canonical."""
+    """A directory as written and with links followed; both are canonical."""
 
     text: str
     real: str
 
     @classmethod
     def of(cls, location: str, links: Links) -> Root:
-        """Of a warehouse, or of a location that an administrator has set."""
+        """The root for a warehouse, or for a location that an administrator allows."""
         text = normalize_location(location)
         return cls(text, resolve_links(text, links))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Each once."""
+        """Both texts, without repetition."""
         return (self.text,) if self.text == self.real else (self.text, self.real)
 
 
 def resolve_links(reading: str, links: Links) -> str:
-    """A canonical location with links followed where it lies on this machine."""
+    """A canonical location; links are followed on this machine's disks."""
     return normalize_location(links.real_path(reading)) if reading.startswith("/") else reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllowedLocations:
-    """Where the tables of one catalog may lie."""
+    """The locations in which one catalog's tables may lie."""
 
     catalog: str
     roots: tuple[Root, ...]
     reserved: tuple[Root, ...] = ()
-    """Directories inside these that are not this catalog's tables': others' warehouses, quarantines."""
+    """Directories inside the roots that are closed to this catalog's tables: other warehouses, and quarantines."""
 
     def check_directory(self, location: str, links: Links) -> frozenset[str]:
-        """All readings of a directory for a table, if it lies strictly inside; LocationRefused otherwise."""
+        """All readings of a table's directory. LocationRefused unless all of them lie strictly inside an allowed
+        location.
+        """
         written = list_directory_readings(location)
-        if any(lies_in(name, one) for one in written for root in (*self.roots, *self.reserved) for name in root.names):
+        if any(
+            lies_in(name, reading)
+            for reading in written
+            for root in (*self.roots, *self.reserved)
+            for name in root.names
+        ):
             raise LocationRefused(
                 f"{location} is, or holds, a whole warehouse or an allowed location: a table needs a directory in one",
                 hint=_LEAVE_OUT,
             )
-        for one in written:
-            if not any(_expected(one, root) == resolve_links(one, links) for root in self.roots):
+        for reading in written:
+            if not any(_predict_real_location(reading, root) == resolve_links(reading, links) for root in self.roots):
                 raise self.refusal(location)
-        found = written | {resolve_links(one, links) for one in written}
-        if any(self._is_reserved(one) for one in found):
+        readings = written | {resolve_links(reading, links) for reading in written}
+        if any(self._is_reserved(reading) for reading in readings):
             raise LocationRefused(f"{location} lies in a directory that is reserved", hint=_LEAVE_OUT)
-        return found | {alias for one in found for alias in self._aliases(one)}
+        return readings | {alias for reading in readings for alias in self._list_aliases(reading)}
 
     def check_published(self, location: str, links: Links) -> frozenset[str]:
-        """All readings of a directory below one that partitions may be published to; none for the default one.
+        """All readings of a directory below the given publish directory; none for the default one.
 
-        LocationRefused when they may not.
+        LocationRefused if Firn may not publish there.
         """
         default = {f"{name}/{PUBLISHED}" for name in (self.roots[0].names if self.roots else ())}
         if list_directory_readings(location) <= default:
@@ -150,21 +165,21 @@ class AllowedLocations:
         return self.check_directory(f"{location.rstrip('/')}/new", links)
 
     def check_source(self, location: str, links: Links) -> None:
-        """LocationRefused unless a directory that is read for tables is, or lies in, an allowed location."""
-        for one in list_directory_readings(location):
-            real = resolve_links(one, links)
+        """LocationRefused unless an import's source directory is, or lies in, an allowed location."""
+        for reading in list_directory_readings(location):
+            real = resolve_links(reading, links)
             if self._is_reserved(real) or not any(lies_in(real, root.real) for root in self.roots):
                 raise self.refusal(location)
 
     def holds(self, reading: str) -> bool:
-        """Whether a canonical location, links followed, lies strictly inside."""
+        """Whether a canonical location, links followed, lies strictly inside an allowed location."""
         inside = any(lies_in(reading, root.real) and reading != root.real for root in self.roots)
         return inside and not self._is_reserved(reading)
 
     def holds_files_in(self, reading: str) -> bool:
-        """Whether files may lie right in a canonical directory, links followed.
+        """Whether files may lie directly in a canonical directory, links followed.
 
-        They may lie in an allowed location itself, as in a landing area; in a warehouse itself there are only tables.
+        Files may lie in an allowed location itself, as in a landing area. A warehouse itself holds only tables.
         """
         return self.holds(reading) or (
             any(reading == root.real for root in self.roots[1:]) and not self._is_reserved(reading)
@@ -172,16 +187,16 @@ class AllowedLocations:
 
     def around(self, reading: str) -> str:
         """The first directory below the allowed location that holds a reading."""
-        root = max((one.real for one in self.roots if lies_in(reading, one.real)), key=len, default="")
+        root = max((root.real for root in self.roots if lies_in(reading, root.real)), key=len, default="")
         first = reading[len(root) :].lstrip("/").partition("/")[0]
         return f"{root.rstrip('/')}/{first}"
 
-    def aliases(self, found: Collection[str]) -> set[str]:
-        """These readings, and what else they are called where a warehouse is reached by a link."""
-        return {*found, *(alias for one in found for alias in self._aliases(one))}
+    def aliases(self, readings: Collection[str]) -> set[str]:
+        """These readings, with their other names where a link leads to a warehouse."""
+        return {*readings, *(alias for reading in readings for alias in self._list_aliases(reading))}
 
     def refusal(self, location: str) -> LocationRefused:
-        """What a person is told of a location outside; it names the command that would allow it."""
+        """The error for a location outside; its hint names the command that allows it."""
         return LocationRefused(
             f"{location} is not inside an allowed location of catalog {self.catalog}",
             hint=f"{_LEAVE_OUT}; or an administrator allows it:"
@@ -189,15 +204,15 @@ class AllowedLocations:
         )
 
     def _is_reserved(self, reading: str) -> bool:
-        """A catalog whose own location lies as deep may have tables in another's warehouse."""
-        for one in self.reserved:
-            if any(lies_in(reading, name) for name in one.names):
-                own = (root.real for root in self.roots if lies_in(root.real, one.real))
+        """A catalog's own root inside another catalog's warehouse is not reserved for it."""
+        for reserved in self.reserved:
+            if any(lies_in(reading, name) for name in reserved.names):
+                own = (root.real for root in self.roots if lies_in(root.real, reserved.real))
                 if not any(lies_in(reading, root) for root in own):
                     return True
         return False
 
-    def _aliases(self, reading: str) -> Iterator[str]:
+    def _list_aliases(self, reading: str) -> Iterator[str]:
         for root in (*self.roots, *self.reserved):
             for name in root.names:
                 if lies_in(reading, name):
@@ -208,13 +223,13 @@ _LEAVE_OUT = "choose another location, or none, to be given one"
 
 
 def _around_table(location: str) -> str:
-    """The directory around that of a table, given the table's directory or one of its metadata files."""
+    """The parent of a table's directory, given that directory or one of its metadata files."""
     table = re.sub(r"/metadata/[^/]+\.metadata\.json$", "", location.rstrip("/"))
     return table.rpartition("/")[0] or "/"
 
 
-def _expected(reading: str, root: Root) -> str | None:
-    """What a reading inside this root comes to where no directory below the root is a link."""
+def _predict_real_location(reading: str, root: Root) -> str | None:
+    """The real location of a reading inside this root, provided that no directory below the root is a link."""
     for name in root.names:
         if lies_in(reading, name) and reading != name:
             return root.real + reading[len(name) :]
@@ -222,28 +237,33 @@ def _expected(reading: str, root: Root) -> str | None:
 
 
 def list_own_locations(metadata: Json) -> tuple[str, ...]:
-    """Where a table's or view's new files go: its location, and what its properties name that any program may read
-    as a directory outside of it.
+    """The directories for a table's or view's new files: its location, and the directories of its properties outside of
+    it.
+
+    A property counts unless all readings of it lie in the location.
     """
     location, properties = str(metadata["location"]).rstrip("/"), metadata.get("properties") or {}
     own = list_readings(location)
     named = dict.fromkeys(str(properties[key]).rstrip("/") for key in DATA_PATHS if properties.get(key))
-    return (location, *(one for one in named if not all(_in_any([reading], own) for reading in list_readings(one))))
+    return (
+        location,
+        *(one for one in named if not all(_is_inside_any([reading], own) for reading in list_readings(one))),
+    )
 
 
 # --- files that metadata names ---
 
 
 Others = Callable[[Collection[str]], Iterable[str]]
-"""The directories of other tables, and of Hive's, that may lie in or around these locations, as they are stored."""
+"""Finds the directories of other tables, and of Hive's, that may overlap these locations; as stored."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileRule:
-    """Whether the files that one table's metadata names may be opened or deleted; for one batch of work.
+    """Decides whether the files of one table's metadata may be opened or deleted; for one batch of work.
 
-    `own` are the table's directories as they are stored. Those outside of the allowed locations do not count, unless
-    they are in `given`: what a linked Hive table has. `others` is asked at most once for each batch of files.
+    `own` are the table's directories as stored. They count only inside the allowed locations, or if they are in
+    `given`, the directories of a linked Hive table. `others` is called at most once for each batch of files.
     """
 
     table: str
@@ -253,35 +273,38 @@ class FileRule:
     links: Links
     given: Sequence[str] = ()
     hint: str | None = None
-    """What to do about a file outside of the allowed locations."""
+    """The hint for a file outside of the allowed locations."""
     _own: set[str] = field(init=False)
     _given: set[str] = field(init=False)
-    _judged: dict[str, frozenset[str] | None] = field(default_factory=dict, init=False)
+    _foreign_by_directory: dict[str, frozenset[str] | None] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        """Make the table's directories comparable."""
+        """Compute the canonical forms of the table's directories."""
         kept = {
-            name for one in self.own for name in self._names(one) if self.allowed.holds(resolve_links(name, self.links))
+            name
+            for directory in self.own
+            for name in self._list_names(directory)
+            if self.allowed.holds(resolve_links(name, self.links))
         }
-        given = {name for one in self.given for name in self._names(one)}
+        given = {name for directory in self.given for name in self._list_names(directory)}
         object.__setattr__(self, "_own", kept | given)
         object.__setattr__(self, "_given", given)
 
     def refused(self, locations: Iterable[str]) -> dict[str, LocationRefused]:
-        """The files that may not be opened, with the reason; reasons name no other table."""
-        found: dict[str, LocationRefused] = {}
+        """The files that may not be opened, each with the reason. Reasons name no other table."""
+        refusals: dict[str, LocationRefused] = {}
         waiting: dict[str, frozenset[str]] = {}
         for location in locations:
             try:
-                foreign = self._foreign(location)
+                foreign = self._find_foreign_readings(location)
             except LocationRefused as error:
-                found[location] = error
+                refusals[location] = error
                 continue
             if foreign:
                 waiting[location] = foreign
         if waiting:
-            found |= self._in_others(waiting)
-        return found
+            refusals |= self._refuse_in_others(waiting)
+        return refusals
 
     def check(self, locations: Iterable[str]) -> None:
         """LocationRefused for the first file that may not be opened."""
@@ -289,46 +312,48 @@ class FileRule:
             raise error
 
     def deletable(self, locations: Iterable[str]) -> list[str]:
-        """The files that may be deleted: in the table's own directories, and in none of another table inside them."""
-        own = [one for one in locations if self._is_own(one)]
+        """The files that may be deleted: inside the table's own directories, and outside of all other tables'
+        directories.
+        """
+        own = [location for location in locations if self._is_own(location)]
         if not own:
             return []
-        others = _places(self.others(sorted(self._own)))
-        return [one for one in own if not _in_any(self._all_readings(one), others)]
+        others = _list_stored_readings(self.others(sorted(self._own)))
+        return [location for location in own if not _is_inside_any(self._all_readings(location), others)]
 
     def _is_own(self, location: str) -> bool:
         try:
-            return not self._foreign(location)
+            return not self._find_foreign_readings(location)
         except LocationRefused:
             return False
 
-    def _foreign(self, location: str) -> frozenset[str]:
-        """The readings of a file outside of the table's own directories; LocationRefused when one is not allowed."""
+    def _find_foreign_readings(self, location: str) -> frozenset[str]:
+        """The readings of a file outside of the table's own directories; LocationRefused if one is not allowed."""
         directory, _, name = location.rpartition("/")
-        if not name or _ODD.search(name) or name in {".", ".."}:
-            return self._judge(location)
-        foreign = self._judge_directory(directory)
+        if not name or _UNUSUAL.search(name) or name in {".", ".."}:
+            return self._check_readings(location)
+        foreign = self._check_file_directory(directory)
         if location.startswith(("/", "file:")):
-            paths = list_file_readings(location) if _ODD.search(directory) else (_path(location),)
+            paths = list_file_readings(location) if _UNUSUAL.search(directory) else (_strip_file_scheme(location),)
             if any(self.links.is_link(path) for path in paths):
-                return self._judge(location)
+                return self._check_readings(location)
         return foreign
 
-    def _judge_directory(self, directory: str) -> frozenset[str]:
-        if directory not in self._judged:
+    def _check_file_directory(self, directory: str) -> frozenset[str]:
+        if directory not in self._foreign_by_directory:
             try:
-                self._judged[directory] = self._judge(directory + "/")
+                self._foreign_by_directory[directory] = self._check_readings(directory + "/")
             except LocationRefused:
-                self._judged[directory] = None
-        foreign = self._judged[directory]
+                self._foreign_by_directory[directory] = None
+        foreign = self._foreign_by_directory[directory]
         if foreign is None:
-            return self._judge(directory + "/")  # it says what is wrong
+            return self._check_readings(directory + "/")  # raises the error with its message
         return foreign
 
-    def _judge(self, location: str) -> frozenset[str]:
+    def _check_readings(self, location: str) -> frozenset[str]:
         foreign = set()
         for reading in self._all_readings(location):
-            if self._holds(reading):
+            if self._is_in_own(reading):
                 continue
             if not self.allowed.holds_files_in(resolve_links(reading, self.links)):
                 raise LocationRefused(
@@ -341,60 +366,62 @@ class FileRule:
 
     def _all_readings(self, location: str) -> frozenset[str]:
         written = list_file_readings(location)
-        return written | {resolve_links(one, self.links) for one in written}
+        return written | {resolve_links(reading, self.links) for reading in written}
 
-    def _holds(self, reading: str) -> bool:
-        """Whether a reading lies in the table's own directories, and in no directory there that the server may have
-        given another table: a table that has a namespace's directory for its own does not have that namespace's tables.
+    def _is_in_own(self, reading: str) -> bool:
+        """Whether a reading lies in the table's own directories.
+
+        A subdirectory with the shape of a default location does not count: a table whose directory is a namespace's
+        does not own the namespace's tables.
         """
         for above in lineage(reading):
             if above in self._own:
-                return above in self._given or _GIVEN_TO_A_TABLE.search(reading[len(above) :]) is None
+                return above in self._given or _DEFAULT_TABLE_DIRECTORY.search(reading[len(above) :]) is None
         return False
 
-    def _in_others(self, waiting: Mapping[str, frozenset[str]]) -> dict[str, LocationRefused]:
+    def _refuse_in_others(self, waiting: Mapping[str, frozenset[str]]) -> dict[str, LocationRefused]:
         wanted = {reading for foreign in waiting.values() for reading in foreign}
-        if len(wanted) > _MOST_NAMED:
-            wanted = {self.allowed.around(resolve_links(one, self.links)) for one in wanted}
-        others = _places(self.others(sorted(self.allowed.aliases(wanted))))
+        if len(wanted) > _MAX_NAMED:
+            wanted = {self.allowed.around(resolve_links(reading, self.links)) for reading in wanted}
+        others = _list_stored_readings(self.others(sorted(self.allowed.aliases(wanted))))
         return {
             location: LocationRefused(
                 f"{self.table} names the file {location}, which lies in another table's directory",
                 hint="an administrator sees all such tables with `firn admin check`",
             )
             for location, foreign in waiting.items()
-            if _in_any(self.allowed.aliases(foreign), others)
+            if _is_inside_any(self.allowed.aliases(foreign), others)
         }
 
-    def _names(self, location: str) -> Iterator[str]:
+    def _list_names(self, location: str) -> Iterator[str]:
         try:
             written = list_file_readings(location)
         except LocationRefused:
             return
-        for one in written:
-            yield one
-            yield resolve_links(one, self.links)
+        for reading in written:
+            yield reading
+            yield resolve_links(reading, self.links)
 
 
-def _path(location: str) -> str:
+def _strip_file_scheme(location: str) -> str:
     return location.removeprefix("file:").removeprefix("//localhost")
 
 
-_ODD = re.compile(r"[%?#\\\x00-\x1f\x7f]")
+_UNUSUAL = re.compile(r"[%?#\\\x00-\x1f\x7f]")
 
 
 def lineage(reading: str) -> Iterator[str]:
-    """A canonical location, then every directory that it lies in."""
+    """A canonical location, then each of its parent directories."""
     scheme, sign, rest = reading.rpartition("://")
     while rest:
         yield f"{scheme}{sign}{rest}"
         rest = rest.rpartition("/")[0]
 
 
-def _places(stored: Iterable[str]) -> set[str]:
-    return {reading for one in stored for reading in list_readings(one)}
+def _list_stored_readings(stored: Iterable[str]) -> set[str]:
+    return {reading for location in stored for reading in list_readings(location)}
 
 
-def _in_any(found: Iterable[str], places: Collection[str]) -> bool:
-    hosts_left_out = (_HDFS_HOST.sub(ANY_HOST, one) for one in found)
-    return any(above in places for one in hosts_left_out for above in lineage(one))
+def _is_inside_any(readings: Iterable[str], directories: Collection[str]) -> bool:
+    hosts_left_out = (_HDFS_HOST.sub(ANY_HOST, reading) for reading in readings)
+    return any(above in directories for reading in hosts_left_out for above in lineage(reading))

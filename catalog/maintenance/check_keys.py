@@ -1,4 +1,4 @@
-"""Keys: count the keys of a keyed table that occur more than once, and keep one row of each if asked to."""
+"""Check keys: count the keys of a keyed table that occur more than once. On request, keep one row of each."""
 
 from __future__ import annotations
 
@@ -23,24 +23,25 @@ from firn.protocol.tasks.keys import KeysTask
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeysOptions(JobOptions):
-    """Without `resolve` the job counts and changes nothing. With it one row of each key stays.
+    """Without `resolve` the job counts and changes nothing. With it, the job keeps one row of each key.
 
-    The row with the highest value of the column `keep_highest` stays; without one, and of several such rows, that of
-    the newest commit, of one commit that in the newest file, there the last one. A sequence field decides first.
+    The row with the highest value of the column `keep_highest` stays. Without that column, or among equal values, the
+    row of the newest commit stays; within one commit that of the newest file, and there the last one. A sequence field
+    decides first.
     """
 
     resolve: bool = False
     keep_highest: str | None = None
 
     def as_params(self) -> dict[str, Any]:
-        """The parameters of the job; Invalid for a rule without the wish to apply it."""
+        """The parameters of the job; Invalid for `keep_highest` without `resolve`."""
         if self.keep_highest is not None and not self.resolve:
             raise Invalid("keep_highest says which rows stay, but resolve is not set", hint="set resolve to true")
         return KeepRule(self.keep_highest).as_params() if self.resolve else {}
 
     @property
     def privilege(self) -> Privilege:
-        """A job that deletes rows takes the privilege to write."""
+        """A job that deletes rows needs the privilege to write."""
         return Privilege.WRITE if self.resolve else Privilege.MAINTAIN
 
 
@@ -51,7 +52,7 @@ def build_task(context: JobContext) -> KeysTask:
 
 
 def dry_run(run: DryRun) -> DryRunResult:
-    """All rows are read for their keys; how many of these occur more than once is known when it runs."""
+    """Files to read. The number of keys that occur more than once is only known when the job runs."""
     base = run.context.main_store[1]
     now = read_totals(base)
     over = f"the keys of {format_count(now['rows'], 'row')}"

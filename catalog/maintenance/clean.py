@@ -25,10 +25,10 @@ MERGING = frozenset({JobKind.MERGE, JobKind.SYNC, JobKind.TTL})
 
 
 def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotYet | None:
-    """Merged rows left in the change store's current snapshot are read by every reader in vain.
+    """Due while the change store's current snapshot holds merged rows, because every reader reads them in vain.
 
-    With a sequence field those of files with deletes stay for a while. A merge cleans what has become old; where no
-    merge follows, one clean takes all when the last merge is so old itself.
+    With a sequence field, files with deletes stay for a while. A merge cleans those that are old by then. Where no
+    merge follows, one clean takes all once the last merge is old enough itself.
     """
     keyed, change = facts.keyed, facts.change
     if keyed is None or change is None:
@@ -48,19 +48,19 @@ def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotY
 
 
 def estimate(facts: TableFacts, before: TableSize, _params: Mapping[str, Any]) -> Effect:
-    """Files of merged rows leave the change store; only metadata is read."""
+    """Files of merged rows leave the change store; the job reads only metadata."""
     pending = 0 if facts.keyed is None else facts.keyed.pending_rows
     return Effect(size_without_changes(facts, before, left=pending), 0)
 
 
 def build_task(context: JobContext) -> CleanTask:
-    """Everything up to the watermark is merged."""
+    """The task for all changes up to the watermark."""
     keyed = context.keyed_table
     return build_clean_task(keyed, context.relation.name, through=keyed.watermark, policy=build_merge_policy(context))
 
 
 def dry_run(run: DryRun) -> DryRunResult:
-    """Files of the change store whose rows base contains all."""
+    """Files of the change store whose rows are all in base."""
     change, task = run.context.metadata[CHANGE], run.task_as(CleanTask)
     merged = [file for file in run.live(change) if file.sequence_number <= task.through and not file.content]
     size = sum(file.size for file in merged)

@@ -23,12 +23,12 @@ from catalog.tables.relation import RelationKind
 from firn.protocol.tasks.files import CompactTask
 
 MIN_PENDING_AGE = timedelta(hours=1)
-"""Changes that have waited for so long are worth packing: the next merge is not about to take them away."""
+"""Changes that have waited this long are worth packing, because no merge is about to remove them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactOptions(JobOptions):
-    """There is nothing to choose: a request packs whatever can be packed."""
+    """No options: a request packs all files that can be packed."""
 
     def as_params(self) -> dict[str, Any]:
         """The parameters of the job."""
@@ -36,21 +36,21 @@ class CompactOptions(JobOptions):
 
 
 def trigger(facts: TableFacts, _past: Sequence[Job], now: datetime) -> Due | NotYet | None:
-    """Small files of changes that stay: those of a table that is merged seldom, or that keeps merged deletes."""
-    keyed, change, least = facts.keyed, facts.change, facts.policy["firn.compact.min-files"]
+    """Due for small files of changes that stay: in a table that is seldom merged, or that keeps merged deletes."""
+    keyed, change, min_files = facts.keyed, facts.change, facts.policy["firn.compact.min-files"]
     layout = facts.sure_change_layout
-    if keyed is None or change is None or layout is None or layout.planned.files < max(least, FEWEST_FILES):
+    if keyed is None or change is None or layout is None or layout.planned.files < max(min_files, FEWEST_FILES):
         return None
-    reason = f"{layout.planned.files:,} small files in the change store can be packed (limit {least:,})"
+    reason = f"{layout.planned.files:,} small files in the change store can be packed (limit {min_files:,})"
     keeps = keyed.spec.sequence_field is not None and change.records > 2 * keyed.pending_rows
-    lain_at = None if keyed.pending_since is None else keyed.pending_since + MIN_PENDING_AGE
-    if keeps or (lain_at is not None and now >= lain_at):
+    worth_it_at = None if keyed.pending_since is None else keyed.pending_since + MIN_PENDING_AGE
+    if keeps or (worth_it_at is not None and now >= worth_it_at):
         return Due(kind=JobKind.COMPACT, reason=reason, state=str(change.snapshot_id))
-    return NotYet(kind=JobKind.COMPACT, reason=f"{reason}, which a merge may take first", next_at=lain_at)
+    return NotYet(kind=JobKind.COMPACT, reason=f"{reason}, which a merge may take first", next_at=worth_it_at)
 
 
 def estimate(facts: TableFacts, before: TableSize, params: Mapping[str, Any]) -> Effect:
-    """What the count of the change store's files says that the job packs."""
+    """The effect according to the last count of the change store's files."""
     layout = facts.change_layout
     if layout is None:
         return Effect(before, 0)
@@ -60,13 +60,13 @@ def estimate(facts: TableFacts, before: TableSize, params: Mapping[str, Any]) ->
 
 
 def build_task(context: JobContext) -> CompactTask:
-    """The rule that the job packs by."""
+    """The task with the packing rule."""
     job = context.job
     return build_compact_task(context.keyed_table, job.table, compact_policy(context.policy, job.params))
 
 
 def dry_run(run: DryRun) -> DryRunResult:
-    """Small files of the change store, by the rule that the job packs by."""
+    """Small files of the change store, chosen by the job's own packing rule."""
     change, task = run.context.metadata[CHANGE], run.task_as(CompactTask)
     data = [file for file in run.live(change) if not file.content]
     counter = LayoutCounter(change, {}, 0)

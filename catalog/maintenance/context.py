@@ -1,4 +1,4 @@
-"""The state of a job's table at the moment at which its task is built."""
+"""The state of a job's table when the server builds the job's task."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from catalog.tables.relation import Relation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobContext:
-    """Everything that a task is built from; the server reads it in one transaction."""
+    """All facts that a task is built from. The server reads them in one transaction."""
 
     job: Job
     relation: Relation
     policy: Policy
     now: datetime
-    """The database's clock: the clocks of optimizers may differ."""
+    """The database's clock, because the clocks of optimizers may differ."""
     keyed: KeyedTable | None
     metadata: Mapping[str, Json]
-    """By store for a keyed table, under "" for a plain one."""
+    """By store for a keyed table; under "" for a plain one."""
     needed: Mapping[str, frozenset[int]]
-    """By store: the snapshots that versions still offered to readers name."""
+    """By store: the snapshots that readable versions name."""
     deletes_through: int = 0
-    """The change store's newest commit whose merged deletes need not be kept any more, by its sequence number."""
+    """The sequence number of the change store's newest commit whose merged deletes may be removed."""
 
     @property
     def main_store(self) -> tuple[TableName, Json]:
@@ -41,7 +41,7 @@ class JobContext:
 
     @property
     def stores(self) -> Sequence[tuple[str, TableName, Json]]:
-        """Each Iceberg table with the store that it is ("" for a plain table), its name and its metadata."""
+        """Each Iceberg table as (store, name, metadata); store is "" for a plain table."""
         name = self.relation.name
         return [
             (store, TableName(name.as_namespace, store) if store else name, metadata)

@@ -1,6 +1,6 @@
-"""Convert: fill a new table with the rows of a Hive table, which Spark reads and writes anew.
+"""Convert: fill a new table with the rows of a Hive table. Spark reads and rewrites them.
 
-Its task names the directories of the Hive table, so server.service.hive builds it.
+The task names the directories of the Hive table, so server.service.hive builds it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from catalog.tables.relation import Relation, RelationKind
 
 
 def check_takes(_relation: Relation, _facts: TableFacts) -> None:
-    """Invalid: the new table is made with its job."""
-    raise Invalid("a conversion begins with a look at Hive", hint="run `firn hive convert TABLE`")
+    """Always Invalid: a conversion creates the new table together with its job."""
+    raise Invalid("a conversion starts with a scan of Hive", hint="run `firn hive convert TABLE`")
 
 
 CONVERT = MaintenanceKind(

@@ -1,4 +1,4 @@
-"""Dry runs: what a job would do now, by the task that it would be given, from metadata and the manifests of heads."""
+"""Dry runs: the effect of a job now, computed from its task, metadata and the manifests of heads."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from firn.protocol.base import Task
 TaskModel = TypeVar("TaskModel", bound=Task)
 MAX_MANIFESTS = 500
 MAX_FILES = 100_000
-"""Somebody waits for the answer: the dry run of a larger table reads summaries alone."""
+"""The dry run of a larger table reads only summaries, because a user waits for the answer."""
 
 
 class TooMany(Exception):
-    """There is more to read than somebody would wait for."""
+    """A dry run would read more manifests or files than a user waits for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,39 +37,39 @@ class DryRun:
     context: JobContext
     task: Task
     manifests: Callable[[Json], ManifestReading]
-    """Reads what the table of this metadata may name."""
+    """Returns a reader of the files that this metadata may name."""
     why_files_stay: Callable[[], str | None]
-    """Why no file of the table may be deleted, if that is so."""
+    """Returns the reason why no file of the table may be deleted; None if files may be."""
 
     def task_as(self, model: type[TaskModel]) -> TaskModel:
-        """The task as the model of its kind; TypeError where it is another kind's."""
+        """The task as the model of its kind; TypeError for another kind's."""
         if not isinstance(self.task, model):
             raise TypeError(f"a dry run of {type(self.task).__name__} is no {model.__name__}")
         return self.task
 
     def lines(self, metadata: Json) -> list[ManifestFile]:
-        """The manifests of main's head; TooMany when nobody would wait until they are read."""
+        """The manifests of main's head; TooMany above the limits."""
         head = current_snapshot(metadata)
         lines = [] if head is None else list(self.manifests(metadata).lines(metadata, head))
         check_not_too_many(lines)
         return lines
 
     def live(self, metadata: Json, *, bounds_of: int | None = None) -> list[ManifestEntry]:
-        """All live files of main's head; TooMany as above."""
+        """All live files of main's head; TooMany above the limits."""
         lines = self.lines(metadata)
         manifests = self.manifests(metadata)
         return [file for line in lines for file in manifests.files(metadata, line, bounds_of=bounds_of)]
 
 
 def check_not_too_many(lines: Iterable[ManifestFile]) -> None:
-    """TooMany for more than somebody would wait for."""
+    """TooMany above MAX_MANIFESTS or MAX_FILES."""
     listed = list(lines)
     if len(listed) > MAX_MANIFESTS or sum(line.files or 0 for line in listed) > MAX_FILES:
         raise TooMany
 
 
 def count_by_partition(metadata: Json, files: Iterable[ManifestEntry]) -> dict[str, tuple[int, int]]:
-    """Files and bytes per partition, as people read it."""
+    """Files and bytes by partition text."""
     shown = make_partition_formatter(metadata)
     totals_of: dict[str, tuple[int, int]] = {}
     for file in files:
@@ -80,7 +80,7 @@ def count_by_partition(metadata: Json, files: Iterable[ManifestEntry]) -> dict[s
 
 
 def group_by_pack(metadata: Json, files: Iterable[ManifestEntry]) -> list[list[ManifestEntry]]:
-    """Files that a job may pack with each other: those of one partition, and those of all older specs."""
+    """Files in groups that a job may pack together: one partition each, and one group for all older specs."""
     counter = LayoutCounter(metadata, {}, 0)
     groups: dict[object, list[ManifestEntry]] = {}
     for file in files:
@@ -90,13 +90,13 @@ def group_by_pack(metadata: Json, files: Iterable[ManifestEntry]) -> list[list[M
 
 
 def measure_files(files: Iterable[ManifestEntry]) -> tuple[int, int]:
-    """How many files there are, and how large they are together."""
+    """The number of files and their bytes."""
     sizes = [file.size for file in files]
     return len(sizes), sum(sizes)
 
 
 def read_totals(metadata: Json) -> dict[str, int]:
-    """What the head's summary says of the whole table."""
+    """The totals of the whole table in its head's summary."""
     summary: Mapping[str, str] = (current_snapshot(metadata) or {}).get("summary") or {}
     return {
         "files": read_number(summary, "total-data-files"),
@@ -107,34 +107,34 @@ def read_totals(metadata: Json) -> dict[str, int]:
 
 
 def measure_gain(metadata: Json, *, files: int = 0, bytes: int = 0, deletes: int = 0) -> dict[str, int]:
-    """Before and after, when so much of each is taken away."""
+    """Totals before and after a job removes this much of each."""
     now = read_totals(metadata)
-    less = {"files": files, "bytes": bytes, "deletes": deletes}
+    removed = {"files": files, "bytes": bytes, "deletes": deletes}
     gain: dict[str, int] = {}
-    for name, gone in less.items():
-        gain |= {f"{name}_before": now[name], f"{name}_after": max(now[name] - gone, 0)}
+    for name, count in removed.items():
+        gain |= {f"{name}_before": now[name], f"{name}_after": max(now[name] - count, 0)}
     return gain
 
 
 def summarize(run: DryRun, *, of_changes: bool) -> DryRunResult:
-    """What the head's summary says of a table whose manifests are too many to read while somebody waits."""
+    """A dry run from the head's summary, for a table with too many manifests."""
     context = run.context
     name, metadata = context.main_store
     if of_changes:
         name, metadata = TableName(context.relation.name.as_namespace, CHANGE), context.metadata[CHANGE]
     now = read_totals(metadata)
     return DryRunResult(
-        action=f"{context.job.kind} {name}: it has too many files to look at each",
+        action=f"{context.job.kind} {name}: it has too many files to read each",
         affected=[
             AffectedItems("data files", now["files"], now["bytes"]),
             AffectedItems("delete files", now["deletes"]),
         ],
         exact=False,
-        notes=[f"told from the head's summary alone: there are more than {MAX_FILES:,} files or many manifests"],
+        notes=[f"from the head's summary alone: the table has more than {MAX_FILES:,} files or many manifests"],
     )
 
 
 def read_size_property(metadata: Json, key: str, default: int) -> int:
-    """A table property that is a number of bytes; the default where it is none."""
+    """A table property in bytes; the default if it is not a number."""
     text = str(metadata.get("properties", {}).get(key, ""))
     return int(text) if text.isdecimal() and int(text) else default

@@ -1,4 +1,4 @@
-"""What a job makes of a table's size: the quantities that a full scan notices."""
+"""A job's effect on a table's size: files, bytes and delete files, which a full scan reads."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ def size_of(facts: TableFacts) -> TableSize:
 
 
 def reads_metadata(_facts: TableFacts, before: TableSize, _params: Mapping[str, Any]) -> Effect:
-    """The job reads metadata alone, and a scan notices nothing of it."""
+    """The job reads only metadata and does not change the sizes."""
     return Effect(before, 0)
 
 
 def reads_all_data(_facts: TableFacts, before: TableSize, _params: Mapping[str, Any]) -> Effect:
-    """The job reads every data file, and a scan notices nothing of it."""
+    """The job reads every data file and does not change the sizes."""
     return Effect(before, before.bytes)
 
 
 def size_without_changes(facts: TableFacts, before: TableSize, *, left: int) -> TableSize:
-    """The size of a keyed table whose change store keeps `left` rows: their files count as large as the others."""
+    """The size of a keyed table whose change store keeps `left` rows. Kept and removed rows count as equally large."""
     change = facts.change
     if change is None or facts.keyed is None:
         return before

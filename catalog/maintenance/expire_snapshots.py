@@ -1,4 +1,4 @@
-"""Expire: remove old snapshots, and the files that only they need."""
+"""Snapshot expiry: remove old snapshots, and the files that only they need."""
 
 from __future__ import annotations
 
@@ -24,18 +24,22 @@ from catalog.tables.relation import TableStats
 from firn.protocol.tasks.retention import ExpireTask
 
 MAX_SLACK = timedelta(hours=1)
-"""Snapshots that have come of age wait so long for others: a table with a commit a minute would expire every minute."""
+"""The longest time that an old snapshot waits for others. Otherwise a table with a commit a minute would expire every
+minute.
+"""
 _AND = " and "
-"""Between the states of two stores."""
+"""Joins the states of two stores."""
 RETRY_SNAPSHOTS = 100
-"""Snapshots that could not be expired are tried again when so many more have come."""
+"""The number of new snapshots after which the planner tries again to expire ones that a job had to keep."""
 
 
 def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotYet | None:
-    """By need; where there is a schedule, only then."""
-    stores = [need for stats in facts.expiring if (need := _expire_store(facts, stats, now)) is not None]
-    laters = [need for need in stores if isinstance(need, NotYet)]
-    due = _of_both([need for need in stores if isinstance(need, Due)], past, has_later=bool(laters))
+    """Due by the age of snapshots; with a schedule, only at its times."""
+    decisions = [decision for stats in facts.expiring if (decision := _expire_store(facts, stats, now)) is not None]
+    laters = [decision for decision in decisions if isinstance(decision, NotYet)]
+    due = _combine_stores(
+        [decision for decision in decisions if isinstance(decision, Due)], past, has_later=bool(laters)
+    )
     if due is None:
         return min(laters, key=lambda later: later.next_at or now, default=None)
     if facts.policy["firn.expire.schedule"] is None:
@@ -46,16 +50,18 @@ def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotY
     return NotYet(kind=JobKind.EXPIRE, reason=f"{due.reason}: it waits for its schedule", next_at=schedule.following)
 
 
-def _of_both(stores: Sequence[Due], past: Sequence[Job], *, has_later: bool) -> Due | None:
-    """One job looks at both stores. What the last one could do nothing about hides neither the other store's need nor,
-    None, the moment at which that comes.
+def _combine_stores(stores: Sequence[Due], past: Sequence[Job], *, has_later: bool) -> Due | None:
+    """One expiry of both stores; None if there is nothing new.
+
+    If the last job could not help one store, this hides neither the other store's need nor the time when that becomes
+    due.
     """
     last = next((job for job in past if job.kind is JobKind.EXPIRE), None)
     ended = last is not None and last.status in (JobStatus.SUCCEEDED, JobStatus.CANCELED)
     before = str(last.params.get("state")) if last is not None and ended else ""
-    fresh = [due for due in stores if due.state not in before.split(_AND)]
-    if fresh:
-        return replace(fresh[0], state=_AND.join(due.state for due in stores))
+    new_dues = [due for due in stores if due.state not in before.split(_AND)]
+    if new_dues:
+        return replace(new_dues[0], state=_AND.join(due.state for due in stores))
     return replace(stores[0], state=before) if stores and not has_later else None
 
 
@@ -74,8 +80,10 @@ def _expire_store(facts: TableFacts, stats: TableStats, now: datetime) -> Due | 
 
 
 def select_expired_of_tables(context: JobContext) -> list[tuple[TableName, Json, ExpiredSnapshots]]:
-    """What may leave each table. A linked table's change history stays whole: a rebuild after a Hive overwrite
-    replays it (docs/protocols.md, rule 3.2).
+    """The expired snapshots of each table.
+
+    A linked table keeps its change history, because a rebuild after a Hive overwrite replays it (docs/protocols.md,
+    rule 3.2).
     """
     policy = ExpirePolicy(
         max_age=context.policy["firn.expire.max-age"], keep_last=context.policy["firn.expire.min-snapshots"]
@@ -98,13 +106,13 @@ def select_expired_of_tables(context: JobContext) -> list[tuple[TableName, Json,
 
 
 def build_task(context: JobContext) -> ExpireTask:
-    """The snapshots and refs that leave each table."""
+    """The snapshots and refs to remove from each table."""
     return build_expire_task(select_expired_of_tables(context))
 
 
 @dataclass(slots=True)
 class _Freed:
-    """Files that only leaving snapshots need."""
+    """Files that only expired snapshots need."""
 
     files: dict[str, int] = field(default_factory=dict)
     manifests: dict[str, int] = field(default_factory=dict)
@@ -113,7 +121,7 @@ class _Freed:
 
 
 def dry_run(run: DryRun) -> DryRunResult:
-    """Snapshots and refs that may go, and the files that only they need."""
+    """Expired snapshots and refs, and the files that only they need."""
     snapshots = refs = 0
     freed = _Freed()
     for _, metadata, going in select_expired_of_tables(run.context):
@@ -130,8 +138,8 @@ def dry_run(run: DryRun) -> DryRunResult:
         affected=[
             AffectedItems("snapshots", snapshots),
             AffectedItems("branches and tags", refs),
-            AffectedItems("data and delete files", *_sized(freed.files if kept is None else {})),
-            AffectedItems("manifests", *_sized(freed.manifests if kept is None else {})),
+            AffectedItems("data and delete files", *_measure_sizes(freed.files if kept is None else {})),
+            AffectedItems("manifests", *_measure_sizes(freed.manifests if kept is None else {})),
             AffectedItems("manifest lists and statistics", len(freed.others) if kept is None else 0),
         ],
         gain={**measure_gain(run.context.main_store[1]), "freed_files": len(every), "freed_bytes": sum(every.values())},
@@ -140,47 +148,48 @@ def dry_run(run: DryRun) -> DryRunResult:
     )
 
 
-def _sized(files: Mapping[str, int]) -> tuple[int, int]:
+def _measure_sizes(files: Mapping[str, int]) -> tuple[int, int]:
     return len(files), sum(files.values())
 
 
 def _add_freed(freed: _Freed, run: DryRun, metadata: Json, leaving: set[int]) -> None:
-    """What the leaving snapshots lead to and no other does."""
+    """Add the files that expired snapshots reach and no other snapshot reaches."""
     if not leaving:
         return
     gone, kept = (
-        [one for one in metadata["snapshots"] if (one["snapshot-id"] in leaving) is wanted] for wanted in (True, False)
+        [snapshot for snapshot in metadata["snapshots"] if (snapshot["snapshot-id"] in leaving) is wanted]
+        for wanted in (True, False)
     )
-    freed.others |= {one["manifest-list"]: 0 for one in gone if one.get("manifest-list")}
+    freed.others |= {snapshot["manifest-list"]: 0 for snapshot in gone if snapshot.get("manifest-list")}
     statistics = [*(metadata.get("statistics") or ()), *(metadata.get("partition-statistics") or ())]
     freed.others |= {
-        one["statistics-path"]: int(one.get("file-size-in-bytes") or 0)
-        for one in statistics
-        if one["snapshot-id"] in leaving
+        entry["statistics-path"]: int(entry.get("file-size-in-bytes") or 0)
+        for entry in statistics
+        if entry["snapshot-id"] in leaving
     }
     try:
-        staying = _lines(run, metadata, kept)
-        going = {name: line for name, line in _lines(run, metadata, gone).items() if name not in staying}
+        staying = _read_manifest_lists(run, metadata, kept)
+        going = {name: line for name, line in _read_manifest_lists(run, metadata, gone).items() if name not in staying}
         check_not_too_many([*staying.values(), *going.values()])
     except TooMany:
         freed.known = False
         return
     freed.manifests |= {name: line.length for name, line in going.items()}
     manifests = run.manifests(metadata)
-    found = {file.location: file.size for line in going.values() for file in manifests.files(metadata, line)}
-    if found:
+    sizes = {file.location: file.size for line in going.values() for file in manifests.files(metadata, line)}
+    if sizes:
         for line in staying.values():
             for file in manifests.files(metadata, line):
-                found.pop(file.location, None)
-    freed.files |= found
+                sizes.pop(file.location, None)
+    freed.files |= sizes
 
 
-def _lines(run: DryRun, metadata: Json, snapshots: list[Json]) -> dict[str, ManifestFile]:
-    found: dict[str, ManifestFile] = {}
+def _read_manifest_lists(run: DryRun, metadata: Json, snapshots: list[Json]) -> dict[str, ManifestFile]:
+    manifests: dict[str, ManifestFile] = {}
     for snapshot in snapshots:
-        found |= {line.location: line for line in run.manifests(metadata).lines(metadata, snapshot)}
-        check_not_too_many(found.values())
-    return found
+        manifests |= {line.location: line for line in run.manifests(metadata).lines(metadata, snapshot)}
+        check_not_too_many(manifests.values())
+    return manifests
 
 
 EXPIRE = MaintenanceKind(

@@ -1,7 +1,7 @@
-"""Health: how far a table is from having nothing to do, from 0 to 100, and what takes the points.
+"""The health score: from 100, a table without maintenance to do, down to 0, and the parts that take points.
 
-Every part looks at the whole table, not only at what is due. Half of a part's points are gone when its job is due,
-all of them at twice that; so nothing that gets worse ever raises the score.
+Each part measures the whole table, not only its due jobs. A part takes half of its points when its job is due, and all
+at twice that value. So a table that gets worse never gains points.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ POINTS = {
     HealthPart.MANIFESTS: 5,
 }
 _SKEW_LIMIT = 4.0
-"""The largest partition against the average one, from which on readers wait for it."""
+"""The ratio of the largest partition to the average one at which readers wait for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthLoss:
-    """What one part takes from the score, of how many points, and the figure behind it."""
+    """The points that one part takes, its maximum, and the figure behind it."""
 
     part: HealthPart
     points_lost: float
@@ -42,45 +42,52 @@ class HealthLoss:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """100: there is nothing to do."""
+    """The health of a table; the score is 100 if there is nothing to do."""
 
     score: int
     parts: tuple[HealthLoss, ...]
 
 
 def compute_health(facts: TableFacts, now: datetime, *, skew: float | None = None) -> Health:
-    """The health of a table; `skew` (see _SKEW_LIMIT) only where somebody has had its manifests read."""
-    parts = [_small_files(facts), _deletes(facts), _pending(facts, now), _snapshots(facts, now), _manifests(facts)]
+    """The health of a table. `skew` (see _SKEW_LIMIT) is None unless a user had the manifests read."""
+    parts = [
+        _measure_small_files(facts),
+        _measure_deletes(facts),
+        _measure_pending_changes(facts, now),
+        _measure_snapshots(facts, now),
+        _measure_manifests(facts),
+    ]
     if skew is not None:
         detail = f"the largest partition has {skew:.1f} times the average"
-        parts.append(_loss(HealthPart.SKEW, (skew - 1) / (_SKEW_LIMIT - 1), detail))
-    return Health(score=round(100 - sum(one.points_lost for one in parts)), parts=tuple(parts))
+        parts.append(_make_loss(HealthPart.SKEW, (skew - 1) / (_SKEW_LIMIT - 1), detail))
+    return Health(score=round(100 - sum(loss.points_lost for loss in parts)), parts=tuple(parts))
 
 
-def _loss(part: HealthPart, reached: float, detail: str) -> HealthLoss:
-    """`reached` 1 is where its job is due."""
+def _make_loss(part: HealthPart, reached: float, detail: str) -> HealthLoss:
+    """The loss of one part; `reached` is 1 when its job is due."""
     share = min(max(reached, 0.0) / 2, 1.0)
     return HealthLoss(part=part, points_lost=round(POINTS[part] * share, 2), max_points=POINTS[part], detail=detail)
 
 
-def _small_files(facts: TableFacts) -> HealthLoss:
-    """Many small files that can be packed and are a large share of all: twenty among ten thousand hardly show.
+def _measure_small_files(facts: TableFacts) -> HealthLoss:
+    """Counts small files that a job can pack, by number and as a share of all: twenty among ten thousand hardly show.
 
-    Small files that lie alone in their partitions take nothing: no job can do anything about them.
+    Small files that lie alone in their partitions take no points, because no job can pack them.
     """
-    layout, least = facts.layout, max(facts.policy["firn.rewrite.min-files"], FEWEST_FILES)
+    layout, min_files = facts.layout, max(facts.policy["firn.rewrite.min-files"], FEWEST_FILES)
     if layout is None:
-        return _loss(HealthPart.SMALL_FILES, 0, "not counted yet" if facts.stats.snapshot_id else "no files")
+        return _make_loss(HealthPart.SMALL_FILES, 0, "not counted yet" if facts.stats.snapshot_id else "no files")
     planned, files = layout.planned.packable_files, max(layout.data_files, 1)
-    reached = max(planned / files * planned / least, layout.asked.saved_files / files * measure_spread(layout, least))
-    detail = (
-        f"{layout.small_files:,} of {format_count(layout.data_files, 'file')} small, {describe_packable(layout, least)}"
+    reached = max(
+        planned / files * planned / min_files, layout.asked.saved_files / files * measure_spread(layout, min_files)
     )
-    return _loss(HealthPart.SMALL_FILES, reached, detail)
+    small = f"{layout.small_files:,} of {format_count(layout.data_files, 'file')} small"
+    detail = f"{small}, {describe_packable(layout, min_files)}"
+    return _make_loss(HealthPart.SMALL_FILES, reached, detail)
 
 
-def _deletes(facts: TableFacts) -> HealthLoss:
-    """Rows that are read in vain, or files that are read besides: whichever is worse."""
+def _measure_deletes(facts: TableFacts) -> HealthLoss:
+    """Deleted rows that readers skip, or delete files that they read in addition: the worse of both."""
     stats, most = facts.stats, facts.policy["firn.rewrite.max-delete-ratio"]
     rows = facts.deleted_share / max(most, 0.001)
     many = stats.delete_files / facts.policy["firn.deletes.min-files"]
@@ -89,35 +96,37 @@ def _deletes(facts: TableFacts) -> HealthLoss:
     besides = stats.delete_files / (large + stats.delete_files) if stats.delete_files else 0.0
     files = 0.0 if stats.format_version >= WITH_VECTORS else min(many, 2.0) * min(2 * besides, 1.0)
     detail = f"{facts.deleted_share:.0%} of rows deleted, {format_count(stats.delete_files, 'delete file')}"
-    return _loss(HealthPart.DELETES, max(rows, files), detail)
+    return _make_loss(HealthPart.DELETES, max(rows, files), detail)
 
 
-def _pending(facts: TableFacts, now: datetime) -> HealthLoss:
-    """How near the next merge is by its amounts; time alone makes a table no slower."""
+def _measure_pending_changes(facts: TableFacts, now: datetime) -> HealthLoss:
+    """How close the next merge is by its amounts. Age alone does not slow readers."""
     keyed = facts.keyed
     if keyed is None or not keyed.pending_commits:
-        return _loss(HealthPart.PENDING, 0, "nothing pending")
+        return _make_loss(HealthPart.PENDING, 0, "nothing pending")
     waiting = measure_pending(facts, keyed, (), now)
     detail = f"{format_count(keyed.pending_rows, 'row')} pending in {format_count(keyed.pending_commits, 'commit')}"
-    return _loss(HealthPart.PENDING, read_merge_trigger(facts.policy).reached(waiting) or 0.0, detail)
+    return _make_loss(HealthPart.PENDING, read_merge_trigger(facts.policy).reached(waiting) or 0.0, detail)
 
 
-def _snapshots(facts: TableFacts, now: datetime) -> HealthLoss:
-    """Those that may go and have not: by how long the oldest is overdue."""
-    return max((_overdue(facts, stats, now) for stats in facts.expiring), key=lambda loss: loss.points_lost)
+def _measure_snapshots(facts: TableFacts, now: datetime) -> HealthLoss:
+    """Snapshots that are due for expiry, by how long the oldest is overdue."""
+    return max(
+        (_measure_overdue_expiry(facts, stats, now) for stats in facts.expiring), key=lambda loss: loss.points_lost
+    )
 
 
-def _overdue(facts: TableFacts, stats: TableStats, now: datetime) -> HealthLoss:
+def _measure_overdue_expiry(facts: TableFacts, stats: TableStats, now: datetime) -> HealthLoss:
     since, oldest = stats.oldest_superseded_at, facts.policy["firn.expire.max-age"]
     detail = format_count(stats.snapshots, "snapshot")
     if since is None or stats.snapshots <= facts.policy["firn.expire.min-snapshots"] or now - since <= oldest:
-        return _loss(HealthPart.SNAPSHOTS, 0, detail)
+        return _make_loss(HealthPart.SNAPSHOTS, 0, detail)
     over = (now - since - oldest).total_seconds() / max(oldest.total_seconds(), 3600)
-    return _loss(HealthPart.SNAPSHOTS, over, f"{detail}, the oldest superseded {format_duration(now - since)} ago")
+    return _make_loss(HealthPart.SNAPSHOTS, over, f"{detail}, the oldest superseded {format_duration(now - since)} ago")
 
 
-def _manifests(facts: TableFacts) -> HealthLoss:
+def _measure_manifests(facts: TableFacts) -> HealthLoss:
     count, most = facts.stats.manifests, facts.policy["firn.manifests.max-count"]
     if count is None:
-        return _loss(HealthPart.MANIFESTS, 0, "not counted by the engine that wrote last")
-    return _loss(HealthPart.MANIFESTS, (count - 1) / most, f"{format_count(count, 'manifest')} (limit {most:,})")
+        return _make_loss(HealthPart.MANIFESTS, 0, "not counted by the engine that wrote last")
+    return _make_loss(HealthPart.MANIFESTS, (count - 1) / most, f"{format_count(count, 'manifest')} (limit {most:,})")

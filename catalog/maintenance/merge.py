@@ -26,7 +26,7 @@ from firn.protocol.tasks.merge import MergeMode, MergeTask
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeOptions(JobOptions):
-    """How changes get into base; without a mode as the table's policy says."""
+    """The merge mode; without one, the table's policy decides."""
 
     mode: MergeMode | None = None
 
@@ -36,26 +36,24 @@ class MergeOptions(JobOptions):
 
 
 def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotYet | None:
-    """Due by the amount and age of what is pending, or by schedule."""
+    """Due by the amount and age of pending changes, or by schedule."""
     keyed = facts.keyed
     if keyed is None or not keyed.pending_commits:
         return None
-    # A rollback brings back pending changes that have been merged before: the version tells the two states apart.
+    # A rollback brings back changes that were merged before; the version distinguishes the two states.
     state = f"{keyed.version}:{keyed.watermark}..{keyed.change_sequence}"
     limits, waiting = read_merge_trigger(facts.policy), measure_pending(facts, keyed, past, now)
     if limits.holds(waiting):
         return Due(kind=JobKind.MERGE, reason=limits.reason(waiting), state=state)
     schedule = find_due_times(JobKind.MERGE, "firn.merge.schedule", facts, past, now)
     if schedule.due_since is not None:
-        return Due(
-            kind=JobKind.MERGE, reason=f"its schedule has come at {format_time(schedule.due_since)}", state=state
-        )
-    comes = [moment for moment in (limits.next_at(waiting), schedule.following) if moment is not None]
-    return NotYet(kind=JobKind.MERGE, reason=limits.reason(waiting), next_at=min(comes, default=None))
+        return Due(kind=JobKind.MERGE, reason=f"it was scheduled for {format_time(schedule.due_since)}", state=state)
+    moments = [moment for moment in (limits.next_at(waiting), schedule.following) if moment is not None]
+    return NotYet(kind=JobKind.MERGE, reason=limits.reason(waiting), next_at=min(moments, default=None))
 
 
 def read_merge_trigger(policy: Policy) -> Trigger:
-    """What the owner wrote, or any one of the four limits."""
+    """The owner's trigger, or by default any one of the four limits."""
     written: Trigger | None = policy["firn.merge.trigger"]
     if written is not None:
         return written
@@ -70,7 +68,9 @@ def read_merge_trigger(policy: Policy) -> Trigger:
 
 
 def measure_pending(facts: TableFacts, keyed: KeyedTable, past: Sequence[Job], now: datetime) -> PendingChanges:
-    """What is pending, in the trigger's words; a table that was never merged counts from when it was made."""
+    """The pending changes as trigger facts. For a table that was never merged, its
+    creation counts as its last merge.
+    """
     merged = (job.created_at for job in past if job.kind is JobKind.MERGE and job.status is JobStatus.SUCCEEDED)
     return PendingChanges(
         rows=keyed.pending_rows,
@@ -83,13 +83,13 @@ def measure_pending(facts: TableFacts, keyed: KeyedTable, past: Sequence[Job], n
 
 
 def estimate(facts: TableFacts, before: TableSize, _params: Mapping[str, Any]) -> Effect:
-    """Changes replace rows of base; how many are new is not known, so base is taken to stay as it is."""
+    """Changes replace rows of base. The number of new keys is unknown, so the estimate leaves base unchanged."""
     pending = 0 if facts.keyed is None else facts.keyed.pending_bytes
     return Effect(size_without_changes(facts, before, left=0), pending + min(facts.stats.bytes, 10 * pending))
 
 
 def build_merge_policy(context: JobContext) -> MergePolicy:
-    """How a merge of this table works, by its policy and by the request."""
+    """The merge policy from the table's policy and the request."""
     wanted = context.job.params.get("mode") or context.policy["firn.merge.mode"]
     return MergePolicy(
         mode=MergeMode(wanted),
@@ -100,7 +100,7 @@ def build_merge_policy(context: JobContext) -> MergePolicy:
 
 
 def build_task(context: JobContext) -> MergeTask:
-    """The SQL over both stores as they are now."""
+    """The task with the SQL over the current stores."""
     base, change = context.metadata[BASE], context.metadata[CHANGE]
     return build_merge_task(
         context.keyed_table, context.relation.name, base, change, policy=build_merge_policy(context)
@@ -108,7 +108,9 @@ def build_task(context: JobContext) -> MergeTask:
 
 
 def dry_run(run: DryRun) -> DryRunResult:
-    """Pending changes, and the partitions that they lead to; the partitions that rows leave show when the job runs."""
+    """Pending changes and the partitions they belong to. Partitions that rows leave are
+    only known when the job runs.
+    """
     keyed, base = run.context.keyed, run.context.main_store[1]
     if keyed is None or not keyed.pending_commits:
         return DryRunResult(action="merge nothing: no change is pending", gain=measure_gain(base))
@@ -128,13 +130,13 @@ def dry_run(run: DryRun) -> DryRunResult:
         ],
         gain=measure_gain(base),
         exact=False,
-        notes=["partitions that changed rows leave are found when it runs"],
+        notes=["the job finds the partitions that changed rows leave"],
     )
 
 
 MERGE = MaintenanceKind(
     name=JobKind.MERGE,
-    max_wait=timedelta(minutes=5),  # readers pay for what is pending
+    max_wait=timedelta(minutes=5),  # readers pay for pending changes
     trigger=trigger,
     estimate=estimate,
     build_task=build_task,

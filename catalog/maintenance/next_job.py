@@ -1,4 +1,6 @@
-"""Which job a table needs now, and why; or why it needs none. Pure: statistics, policy, history and the time go in."""
+"""Decides which job a table needs now, or why it needs none. Pure: statistics, policy,
+past jobs and the time go in.
+"""
 
 from __future__ import annotations
 
@@ -18,31 +20,39 @@ from catalog.planning.trigger_result import NotApplicable, NotYet, format_time
 from catalog.planning.windows import open_from
 
 MAX_TURNS = 4
-"""After so many jobs of one kind in a row another kind that is due has its turn: merges alone would starve the rest."""
+"""After this many jobs of one kind in a row another due kind takes its turn. Otherwise
+merges would starve the rest.
+"""
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def decide_next_job(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotDue:
-    """The job to plan now, or why there is none. `past` is newest first, the last few of each kind."""
+    """The job to plan now, or the reason for none. `past` is newest first and holds the last few jobs of each kind."""
     if not facts.policy["firn.optimize.enabled"]:
         return NotDue(reason="optimizing is switched off by policy (firn.optimize.enabled=false)")
     active = next((job for job in past if job.status.is_active), None)
     past = [job for job in past if not (job.was_withdrawn or job.status.is_active)]
-    decision = _decided(facts, past, now) if active is None else _beside(active, facts, past, now)
+    decision = (
+        _decide_without_active(facts, past, now) if active is None else _decide_beside_active(active, facts, past, now)
+    )
     if decision.kind is not None:
         params = decision.params if isinstance(decision, Due) else {}
         decision = replace(decision, predicted=predict_job(decision.kind, facts, past, params))
     return decision
 
 
-def _beside(active: Job, facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotDue:
-    """A table has one job at a time; one that only waits gives its place to what should begin earlier."""
-    ready, _ = _judged(_needs(facts, past, now), facts, past, now) if active.is_preemptible else ([], [])
+def _decide_beside_active(active: Job, facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotDue:
+    """The decision for a table with an active job. A queued job gives way to one with an earlier deadline."""
+    plannable, _ = (
+        _split_by_admission(_evaluate_triggers(facts, past, now), facts, past, now)
+        if active.is_preemptible
+        else ([], [])
+    )
     priority = facts.policy["firn.optimize.priority"]
     others = [
         (compute_deadline(kind_of(due.kind).max_wait, priority, now), due)
-        for due in ready
+        for due in plannable
         if due.kind is not active.kind
     ]
     until, due = min(others, key=lambda pair: pair[0], default=(active.deadline, None))
@@ -51,46 +61,50 @@ def _beside(active: Job, facts: TableFacts, past: Sequence[Job], now: datetime) 
     return NotDue(reason=f"a {active.kind} job is {active.status} already", kind=active.kind)
 
 
-def _decided(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotDue:
-    judged = _needs(facts, past, now)
-    ready, held = _judged(judged, facts, past, now)
-    if ready:
-        return _whose_turn(ready, past)
-    later = [_permitted(one, facts) for one in judged if isinstance(one, NotYet)]
-    decision = _nothing_due(facts, held, later, now)
-    never = [f"no {one.kind}: {one.reason}" for one in judged if isinstance(one, NotApplicable)]
+def _decide_without_active(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotDue:
+    needs = _evaluate_triggers(facts, past, now)
+    plannable, held = _split_by_admission(needs, facts, past, now)
+    if plannable:
+        return _choose_turn(plannable, past)
+    laters = [_delay_to_window(need, facts) for need in needs if isinstance(need, NotYet)]
+    decision = _explain_nothing_due(facts, held, laters, now)
+    never = [f"no {need.kind}: {need.reason}" for need in needs if isinstance(need, NotApplicable)]
     return replace(decision, reason="; ".join([decision.reason, *never]))
 
 
-def _needs(facts: TableFacts, past: Sequence[Job], now: datetime) -> list[Due | NotYet | NotApplicable]:
+def _evaluate_triggers(facts: TableFacts, past: Sequence[Job], now: datetime) -> list[Due | NotYet | NotApplicable]:
     triggers = [kind.trigger for kind in KINDS if kind.trigger is not None]
     return [need for trigger in triggers if (need := trigger(facts, past, now)) is not None]
 
 
-def _judged(
+def _split_by_admission(
     needs: Sequence[Due | NotYet | NotApplicable], facts: TableFacts, past: Sequence[Job], now: datetime
 ) -> tuple[list[Due], list[NotDue]]:
-    """What may be planned now, and why the rest of what is due may not."""
-    ready: list[Due] = []
+    """The due jobs to plan now, and the reasons that hold the others back."""
+    plannable: list[Due] = []
     held: list[NotDue] = []
     for due in needs:
         if isinstance(due, Due):
-            refused = _refused(due, facts, past, now)
+            refused = _find_refusal(due, facts, past, now)
             if refused is None:
-                ready.append(due)
+                plannable.append(due)
             else:
                 held.append(refused)
-    return ready, held
+    return plannable, held
 
 
-def _refused(due: Due, facts: TableFacts, past: Sequence[Job], now: datetime) -> NotDue | None:
-    """Why a job that is due may not be planned now: a blocker, its own past, or the hours."""
+def _find_refusal(due: Due, facts: TableFacts, past: Sequence[Job], now: datetime) -> NotDue | None:
+    """Why a due job may not be planned now: a blocker, a backoff, or the hours."""
     for_gain = kind_of(due.kind).is_for_gain
-    return _blocked(due, facts, now) or find_backoff(due, past, now, for_gain=for_gain) or _closed(due, facts, now)
+    return (
+        _find_blocker_refusal(due, facts, now)
+        or find_backoff(due, past, now, for_gain=for_gain)
+        or _find_window_refusal(due, facts, now)
+    )
 
 
-def _whose_turn(ready: list[Due], past: Sequence[Job]) -> Due:
-    """The most urgent; when it has had its turns, of the others the one that has waited longest. Syncs take no turn."""
+def _choose_turn(ready: list[Due], past: Sequence[Job]) -> Due:
+    """The most urgent job. After MAX_TURNS in a row, the one whose kind has waited longest. Syncs do not count."""
     first, *others = ready
     turns = len(
         list(takewhile(lambda job: job.kind is first.kind, (job for job in past if job.kind is not JobKind.SYNC)))
@@ -100,7 +114,7 @@ def _whose_turn(ready: list[Due], past: Sequence[Job]) -> Due:
     return min(others, key=lambda due: max((job.created_at for job in past if job.kind is due.kind), default=_NEVER))
 
 
-def _blocked(due: Due, facts: TableFacts, now: datetime) -> NotDue | None:
+def _find_blocker_refusal(due: Due, facts: TableFacts, now: datetime) -> NotDue | None:
     blocker = find_longest_blocker(facts.blockers, (due.kind,), now)
     if blocker is None:
         return None
@@ -108,7 +122,7 @@ def _blocked(due: Due, facts: TableFacts, now: datetime) -> NotDue | None:
     return NotDue(reason=reason, next_at=open_from(facts.policy, blocker.until), kind=due.kind, blocked_by=blocker)
 
 
-def _closed(due: Due, facts: TableFacts, now: datetime) -> NotDue | None:
+def _find_window_refusal(due: Due, facts: TableFacts, now: datetime) -> NotDue | None:
     opens = open_from(facts.policy, now)
     if opens == now:
         return None
@@ -118,8 +132,8 @@ def _closed(due: Due, facts: TableFacts, now: datetime) -> NotDue | None:
     return NotDue(reason=f"{due.kind} is due ({due.reason}), {until}", next_at=opens, kind=due.kind)
 
 
-def _permitted(later: NotYet, facts: TableFacts) -> NotDue:
-    """What time brings begins when it has come, nobody blocks it, and jobs may begin."""
+def _delay_to_window(later: NotYet, facts: TableFacts) -> NotDue:
+    """A later job begins when its time has come, no blocker applies, and the window is open."""
     when = later.next_at
     if when is not None:
         blocker = find_longest_blocker(facts.blockers, (later.kind,), when)
@@ -127,23 +141,23 @@ def _permitted(later: NotYet, facts: TableFacts) -> NotDue:
     return NotDue(reason=later.reason, next_at=when, kind=later.kind)
 
 
-def _nothing_due(facts: TableFacts, held: list[NotDue], later: list[NotDue], now: datetime) -> NotDue:
-    """What is held back, else what is pending; and what time will bring first, which tells when to look again."""
-    pending = next((one for one in later if one.kind is JobKind.MERGE), None)
-    said = held[0] if held else pending or NotDue(reason=_idle(facts))
-    timed = [(one.next_at, one) for one in (*held, *later) if one.next_at is not None]
+def _explain_nothing_due(facts: TableFacts, held: list[NotDue], laters: list[NotDue], now: datetime) -> NotDue:
+    """The reason for no job: a held-back job, else a pending merge. Adds the job that comes next, and its time."""
+    pending = next((decision for decision in laters if decision.kind is JobKind.MERGE), None)
+    result = held[0] if held else pending or NotDue(reason=_describe_idle(facts))
+    timed = [(decision.next_at, decision) for decision in (*held, *laters) if decision.next_at is not None]
     if timed:
         _, soonest = min(timed, key=lambda pair: pair[0])
-        if soonest is not said:
-            reason = soonest.reason if soonest.kind is said.kind else f"{soonest.kind} comes next: {soonest.reason}"
-            said = replace(said, reason=f"{said.reason}; {reason}", next_at=soonest.next_at, kind=soonest.kind)
+        if soonest is not result:
+            reason = soonest.reason if soonest.kind is result.kind else f"{soonest.kind} comes next: {soonest.reason}"
+            result = replace(result, reason=f"{result.reason}; {reason}", next_at=soonest.next_at, kind=soonest.kind)
     blocker = find_longest_blocker(facts.blockers, tuple(JobKind), now)
-    if blocker is None or said.blocked_by is not None:
-        return said
-    return replace(said, reason=f"{said.reason}; the table is {blocker}", blocked_by=blocker)
+    if blocker is None or result.blocked_by is not None:
+        return result
+    return replace(result, reason=f"{result.reason}; the table is {blocker}", blocked_by=blocker)
 
 
-def _idle(facts: TableFacts) -> str:
+def _describe_idle(facts: TableFacts) -> str:
     nothing = "nothing to do" if facts.keyed is None else "nothing pending"
     notes = [note for kind in KINDS if kind.idle_note is not None and (note := kind.idle_note(facts)) is not None]
     return "; ".join([nothing, *notes])

@@ -1,4 +1,4 @@
-"""What a job of each kind would gain now, from stored statistics alone."""
+"""Predictions of a job's gain, from stored statistics alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from catalog.planning.facts import TableFacts
 def predict_job(
     kind: JobKind, facts: TableFacts, past: Sequence[Job], params: Mapping[str, Any] | None = None
 ) -> Prediction:
-    """What such a job would gain now; kinds that no scan notices change nothing of these quantities."""
+    """The predicted gain of such a job now. Kinds without an effect on scans change no quantity."""
     before = size_of(facts)
     after, work = kind_of(kind).estimate(facts, before, params or {})
     return Prediction(

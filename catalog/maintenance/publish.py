@@ -1,4 +1,6 @@
-"""Publish: write merged partitions as Hive reads them. A scan makes it due (server.service.hive.publish)."""
+"""Publish: write merged partitions in Hive's format. A comparison with Hive makes it due
+(server.service.hive.publish).
+"""
 
 from __future__ import annotations
 
@@ -15,15 +17,15 @@ from firn.protocol.tasks.publish import PublishTask
 
 
 def check_takes(relation: Relation, _facts: TableFacts) -> None:
-    """Invalid: there is nothing to publish before the table's files were compared with Hive's."""
+    """Always Invalid: a publish first compares the table's files with Hive's."""
     raise Invalid(
-        f"a publish of {relation.name} begins with a look at its files",
+        f"a publish of {relation.name} starts with a comparison of its files",
         hint=f"run `firn hive publish {relation.name}`",
     )
 
 
 def finish_task(_context: JobContext, staged: Json) -> PublishTask:
-    """The partitions that the comparison with Hive has found are staged."""
+    """The task from the staged partitions, which the comparison with Hive chose."""
     return PublishTask.model_validate(staged)
 
 

@@ -1,6 +1,6 @@
-"""Orphans: set aside, and later delete, files that nothing refers to.
+"""Orphan removal: quarantine, and later delete, files that nothing refers to.
 
-Its task says what to list. server.service.orphans builds it, because that looks at the other tables too.
+The task names the directories to list. server.service.orphans builds it, because it must read other tables too.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ from catalog.planning.trigger_result import NotApplicable, NotYet
 
 
 def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotYet | NotApplicable | None:
-    """Who writes leaves orphans: a table that nobody has written to since the last looks has none."""
-    if facts.hive_linked or _looked_through(facts, past):
+    """Due by schedule. Only writers leave orphans, so a table without commits since the last removals has none."""
+    if facts.hive_linked or _is_searched(facts, past):
         return None
     if facts.keeps_orphans is not None and facts.policy["firn.orphans.schedule"] is not None:
         return NotApplicable(kind=JobKind.REMOVE_ORPHANS, reason=facts.keeps_orphans)
-    what = "files that nothing refers to are looked for"
-    return due_by_schedule(JobKind.REMOVE_ORPHANS, "firn.orphans.schedule", what, facts, past, now)
+    action = "files that nothing refers to are removed"
+    return due_by_schedule(JobKind.REMOVE_ORPHANS, "firn.orphans.schedule", action, facts, past, now)
 
 
-def _looked_through(facts: TableFacts, past: Sequence[Job]) -> bool:
-    """Whether files of the last commits' time were old enough to be set aside once, and to be deleted after that."""
+def _is_searched(facts: TableFacts, past: Sequence[Job]) -> bool:
+    """Whether orphans of the last commits were old enough for one removal to quarantine and a later one to delete."""
     stores = [facts.stats] if facts.change is None else [facts.stats, facts.change]
-    written = max((stats.last_commit_at for stats in stores if stats.last_commit_at is not None), default=None)
-    if written is None:
+    written_at = max((stats.last_commit_at for stats in stores if stats.last_commit_at is not None), default=None)
+    if written_at is None:
         return facts.stats.snapshot_id is None
-    ripe = written + facts.policy["firn.orphans.min-age"]
-    looks = [
+    old_enough_at = written_at + facts.policy["firn.orphans.min-age"]
+    removals = [
         job
         for job in past
         if job.kind is JobKind.REMOVE_ORPHANS
         and job.status is JobStatus.SUCCEEDED
-        and job.created_at >= ripe
+        and job.created_at >= old_enough_at
         and job.answers_schedule
         and "refused" not in job.result
     ]
-    # The last files of a look are set aside just before it ends, and looked for when the next one begins.
-    aside_at = min((job.ended_at or job.created_at for job in looks), default=None)
+    # A job quarantines its last files just before it ends. The next one deletes files by age when it begins.
+    quarantined_at = min((job.ended_at or job.created_at for job in removals), default=None)
     quarantine = facts.policy["firn.orphans.quarantine"]
-    return aside_at is not None and max(job.created_at for job in looks) - aside_at >= quarantine
+    return quarantined_at is not None and max(job.created_at for job in removals) - quarantined_at >= quarantine
 
 
 REMOVE_ORPHANS = MaintenanceKind(
@@ -52,5 +52,5 @@ REMOVE_ORPHANS = MaintenanceKind(
     max_wait=timedelta(hours=6),
     trigger=trigger,
     is_only_scheduled=True,
-    dry_run_params={"dry_run": True},  # to find orphans, every file has to be listed: an optimizer does that
+    dry_run_params={"dry_run": True},  # Finding orphans means listing every file, which an optimizer does.
 )

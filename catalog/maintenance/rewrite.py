@@ -1,4 +1,4 @@
-"""Rewrite: bin-pack, sort or z-order the data files of a plain table or of base."""
+"""Rewrite: bin-pack, sort or z-order the data files of a plain table or of a base store."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ from catalog.tables.relation import Relation, RelationKind, TableStats
 from firn.protocol.tasks.files import RewriteStrategy, RewriteTask
 
 WITH_VECTORS = 3
-"""From this format version on a data file has one deletion vector at most: there is nothing to pack."""
+"""From this format version on, a data file has at most one deletion vector, so there is nothing to pack."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewriteOptions(JobOptions):
-    """How one rewrite works; what is left out is as the table's policy says.
+    """Options of one rewrite; the table's policy decides the rest.
 
-    `where` is an SQL condition: only files that may hold such rows are taken. `everything` takes files of any size.
+    `where` is an SQL condition: the job takes only files that may hold such rows. `everything` takes files of any
+    size.
     """
 
     strategy: RewriteStrategy | None = None
@@ -45,9 +46,9 @@ class RewriteOptions(JobOptions):
     everything: bool = False
 
     def as_params(self) -> dict[str, Any]:
-        """The parameters of the job; Invalid when the options make no sense together."""
+        """The parameters of the job; Invalid for options that contradict each other."""
         if self.sort_order and self.strategy not in (RewriteStrategy.SORT, RewriteStrategy.ZORDER):
-            raise Invalid("columns to sort by, but no strategy that sorts", hint="add the strategy sort or zorder")
+            raise Invalid("sort_order is set, but the strategy does not sort", hint="add the strategy sort or zorder")
         if self.where is not None and not self.where.strip():
             raise Invalid("the condition is empty", hint="leave it out to rewrite files of the whole table")
         wanted: dict[str, Any] = {
@@ -62,79 +63,82 @@ class RewriteOptions(JobOptions):
 def check_takes(relation: Relation, facts: TableFacts) -> None:
     """Invalid for a plain table that is linked to Hive."""
     if facts.hive_linked and relation.kind is not RelationKind.KEYED:
-        raise Invalid(
-            f"{relation.name} keeps the files that Hive lists: packed, a sync could not tell what became of them"
-        )
+        raise Invalid(f"{relation.name} keeps the files that Hive lists: a sync could not recognize packed files")
 
 
 def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotYet | None:
-    """Small files are packed; where many rows are deleted the files are written anew without them.
+    """Due for small files, and for files with many deleted rows, which the job writes without them.
 
-    Nothing is due of which the counted files say that the job would find nothing to do.
+    Not due if the counted files show that the job would find nothing to do.
     """
     stats, layout = facts.stats, facts.sure_layout
     if facts.keeps_hive_files or stats.snapshot_id is None or layout is None:
         return None
-    because = _deletes_are_many(facts)
-    if because is not None:
-        params = _because_of_deletes(stats)
+    reason = _find_reason_of_deletes(facts)
+    if reason is not None:
+        params = _build_delete_params(stats)
         if layout.packing(params).files:
-            return Due(kind=JobKind.REWRITE, reason=because, state=str(stats.snapshot_id), params=params)
-    return _pack(facts, layout, past, now)
+            return Due(kind=JobKind.REWRITE, reason=reason, state=str(stats.snapshot_id), params=params)
+    return _decide_packing(facts, layout, past, now)
 
 
-def _deletes_are_many(facts: TableFacts) -> str | None:
-    stats, share, most = facts.stats, facts.deleted_share, facts.policy["firn.rewrite.max-delete-ratio"]
-    if share >= most and share > 0:
-        return f"{share:.0%} of rows are deleted (limit {most:.0%})"
+def _find_reason_of_deletes(facts: TableFacts) -> str | None:
+    stats, share, max_ratio = facts.stats, facts.deleted_share, facts.policy["firn.rewrite.max-delete-ratio"]
+    if share >= max_ratio and share > 0:
+        return f"{share:.0%} of rows are deleted (limit {max_ratio:.0%})"
     if stats.equality_deletes and stats.delete_files >= facts.policy["firn.deletes.min-files"]:
         return f"{format_count(stats.delete_files, 'delete file')}, some of them equality deletes"
     return None
 
 
-def _because_of_deletes(stats: TableStats) -> dict[str, Any]:
-    """A vector tells how many rows its one file has lost; of other deletes nobody knows where they take rows away."""
+def _build_delete_params(stats: TableStats) -> dict[str, Any]:
+    """The parameters of a rewrite for deletes.
+
+    A deletion vector counts the deleted rows of its one file. For other deletes nobody knows which files have lost
+    rows.
+    """
     are_vectors = stats.format_version >= WITH_VECTORS and not stats.equality_deletes
     return {"because": "deletes"} | ({} if are_vectors else {APPLY_DELETES: True})
 
 
-def _pack(facts: TableFacts, layout: FileLayout, past: Sequence[Job], now: datetime) -> Due | NotYet | None:
-    """Many small files of partitions that have several, or few in so many partitions that half of all files would go.
+def _decide_packing(facts: TableFacts, layout: FileLayout, past: Sequence[Job], now: datetime) -> Due | NotYet | None:
+    """Due for many small files in partitions that have several, or for few in so many partitions that half of all
+    files would go.
 
-    The second packs what the first would leave: so it is not done for less than half.
+    The second case packs the files that the first leaves, so it needs at least half.
     """
-    state, least = str(facts.stats.snapshot_id), max(facts.policy["firn.rewrite.min-files"], FEWEST_FILES)
+    state, min_files = str(facts.stats.snapshot_id), max(facts.policy["firn.rewrite.min-files"], FEWEST_FILES)
     few = {"min_files": str(FEWEST_FILES)}
-    planned, every = layout.planned.packable_files, layout.asked.packable_files
-    if planned >= least:
-        reason = f"{format_count(planned, 'small file')} can be packed (limit {least:,})"
+    unrequested, requestable = layout.planned.packable_files, layout.asked.packable_files
+    if unrequested >= min_files:
+        reason = f"{format_count(unrequested, 'small file')} can be packed (limit {min_files:,})"
         return Due(kind=JobKind.REWRITE, reason=reason, state=state)
-    if measure_spread(layout, least) >= 1:
+    if measure_spread(layout, min_files) >= 1:
         saved = layout.asked.saved_files
         reason = (
             f"{saved:,} of {format_count(layout.data_files, 'file')} would go: small ones of {layout.asked.groups:,}"
         )
         return Due(kind=JobKind.REWRITE, reason=f"{reason} partitions", state=state, params=few)
-    if every < FEWEST_FILES:
+    if requestable < FEWEST_FILES:
         return None
-    small = f"{format_count(every, 'small file')} can be packed"
+    small = f"{format_count(requestable, 'small file')} can be packed"
     schedule = find_due_times(JobKind.REWRITE, "firn.rewrite.schedule", facts, past, now)
     if schedule.due_since is not None:
-        reason = f"{small}, and its schedule has come at {format_time(schedule.due_since)}"
+        reason = f"{small}, and it was scheduled for {format_time(schedule.due_since)}"
         return Due(kind=JobKind.REWRITE, reason=reason, state=state, params=few)
     return NotYet(kind=JobKind.REWRITE, reason=f"{small} by schedule", next_at=schedule.following)
 
 
-def measure_spread(layout: FileLayout, least: int) -> float:
-    """How near a rewrite is that packs a few files in each of several partitions; from 1 on it is due."""
+def measure_spread(layout: FileLayout, min_files: int) -> float:
+    """How close a rewrite of a few files in each of several partitions is; from 1 on it is due."""
     saved = layout.asked.saved_files
     if layout.asked.groups < FEWEST_FILES or not layout.data_files:
         return 0.0
-    return min(2 * saved / least, 2 * saved / layout.data_files)
+    return min(2 * saved / min_files, 2 * saved / layout.data_files)
 
 
 def describe_packable(layout: FileLayout, least: int) -> str:
-    """How many files can be packed, and how many of them count for a rewrite by need."""
+    """How many files can be packed, and how many of them count for an unscheduled rewrite."""
     every, planned = layout.asked.packable_files, layout.planned.packable_files
     fewest = layout.rule["min_files"]
     of_them = "" if planned == every else f", {planned:,} of them with {fewest} or more to a partition"
@@ -142,7 +146,7 @@ def describe_packable(layout: FileLayout, least: int) -> str:
 
 
 def idle_note(facts: TableFacts) -> str | None:
-    """How many small files there are, for a table of which nothing is due."""
+    """The number of small files, for a table of which nothing is due."""
     layout, least = facts.sure_layout, facts.policy["firn.rewrite.min-files"]
     if facts.keeps_hive_files or facts.stats.snapshot_id is None:
         return None
@@ -152,7 +156,9 @@ def idle_note(facts: TableFacts) -> str | None:
 
 
 def estimate(facts: TableFacts, before: TableSize, params: Mapping[str, Any]) -> Effect:
-    """What the count of its files says that the job packs; with many deletes their rows go too. One job has a bound."""
+    """The effect according to the last count of files, within one job's limit. With many
+    deletes, deleted rows go too.
+    """
     stats, layout = facts.stats, facts.layout
     if layout is None:
         return Effect(before, 0)
@@ -169,36 +175,37 @@ def estimate(facts: TableFacts, before: TableSize, params: Mapping[str, Any]) ->
 
 
 def build_task(context: JobContext) -> RewriteTask:
-    """Of a plain table, or of a keyed table's base."""
+    """The task for a plain table, or for a keyed table's base."""
     job = context.job
     table = name_files_table(job.table, is_keyed=context.keyed is not None)
     return build_rewrite_task(table, rewrite_policy(context.policy, job.params))
 
 
 def dry_run(run: DryRun) -> DryRunResult:
-    """Small files and such with many deleted rows, or all; packed within their partitions, in order where asked.
+    """Files that Iceberg's planner would choose with the job's options: small ones, ones with many deleted rows, or
+    all.
 
-    They are the files that Iceberg's planner would choose, as the job asks it to.
+    The job packs within partitions, and sorts on request.
     """
     metadata, task = run.context.main_store[1], run.task_as(RewriteTask)
-    order, rule = _order(metadata, task), RewriteRule.of_task(task.model_dump())
+    order, rule = _describe_order(metadata, task), RewriteRule.of_task(task.model_dump())
     files = run.live(metadata)
     data = [file for file in files if not file.content]
     deletes = AppliedDeletes()
     for file in files:
         if file.content:
             deletes.add(file)
-    selection = _selection(metadata, data, deletes, rule)
+    selection = _select_files(metadata, data, deletes, rule)
     packing = summarize_packing(selection, rule.files_after)
     chosen = [file for group in selection.groups() for file in group.items]
-    notes = _notes(metadata, task, deletes, chosen)
-    what = "small file" if all(file.size < rule.small_below for file in chosen) else "file"
+    notes = _list_notes(metadata, task, deletes, chosen)
+    noun = "small file" if all(file.size < rule.small_below for file in chosen) else "file"
     after = f"into about {packing.files_after:,}{order}"
     return DryRunResult(
-        action=f"pack {format_count(packing.files, what)} of {len(data):,} {after}" if chosen else NOTHING_TO_DO,
+        action=f"pack {format_count(packing.files, noun)} of {len(data):,} {after}" if chosen else NOTHING_TO_DO,
         affected=[
             AffectedItems("files to rewrite", packing.files, packing.bytes),
-            AffectedItems("files to leave", len(data) - packing.files, _size(data) - packing.bytes),
+            AffectedItems("files to leave", len(data) - packing.files, _sum_sizes(data) - packing.bytes),
             AffectedItems("partitions", packing.groups),
             *list_largest_partitions(count_by_partition(metadata, chosen)),
         ],
@@ -209,7 +216,7 @@ def dry_run(run: DryRun) -> DryRunResult:
     )
 
 
-def _selection(
+def _select_files(
     metadata: Json, data: Sequence[ManifestEntry], deletes: AppliedDeletes, rule: RewriteRule
 ) -> Selection[ManifestEntry]:
     counter = LayoutCounter(metadata, {}, rule.small_below)
@@ -219,12 +226,12 @@ def _selection(
     return selection
 
 
-def _size(files: Sequence[ManifestEntry]) -> int:
+def _sum_sizes(files: Sequence[ManifestEntry]) -> int:
     return sum(file.size for file in files)
 
 
-def _order(metadata: Json, task: RewriteTask) -> str:
-    """How rows are sorted, in words; Invalid for what the job would be refused for when it begins."""
+def _describe_order(metadata: Json, task: RewriteTask) -> str:
+    """The sort order in words; Invalid if the job would fail for it."""
     if task.strategy == "binpack":
         return ""
     schema = current_schema(metadata)
@@ -241,22 +248,24 @@ def _order(metadata: Json, task: RewriteTask) -> str:
     return f", {'sorted' if task.strategy == 'sort' else 'z-ordered'} by {by}"
 
 
-def _notes(metadata: Json, task: RewriteTask, deletes: AppliedDeletes, chosen: Sequence[ManifestEntry]) -> list[str]:
-    """What is not counted here."""
+def _list_notes(
+    metadata: Json, task: RewriteTask, deletes: AppliedDeletes, chosen: Sequence[ManifestEntry]
+) -> list[str]:
+    """The limits of this dry run."""
     notes: list[str] = []
     if not chosen:
         return notes
     if task.filter is not None:
         notes.append(f"of these only files are taken that may hold rows where {task.filter}: found when it runs")
-    if not task.everything and _size(chosen) > task.max_job_bytes:
+    if not task.everything and _sum_sizes(chosen) > task.max_job_bytes:
         most = format_count(task.max_job_bytes, "byte")
         notes.append(f"one job takes {most} (firn.rewrite.max-job-size), or one partition's more: the next goes on")
     if deletes.count:
-        notes.append("rows that delete files take away are not written again")
+        notes.append("deleted rows are not written again")
     if task.apply_deletes and deletes.nameless:
         notes.append("delete files of several data files may apply to fewer of them: found when it runs")
     if any(file.spec_id != metadata["default-spec-id"] for file in chosen):
-        notes.append("files of an older partitioning are spread over the partitions of now")
+        notes.append("files of an older partitioning are written to current partitions")
     return notes
 
 

@@ -1,4 +1,4 @@
-"""Deletes: pack position delete files, and drop delete files that delete nothing any more."""
+"""Rewrite deletes: pack position delete files, and drop delete files that no longer delete any row."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _DELETE_TARGET = ("write.delete.target-file-size-bytes", 64 * 2**20)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletesOptions(JobOptions):
-    """There is nothing to choose: a request packs whatever can be packed."""
+    """No options: a request packs all files that can be packed."""
 
     def as_params(self) -> dict[str, Any]:
         """The parameters of the job."""
@@ -45,16 +45,16 @@ class DeletesOptions(JobOptions):
 
 
 def trigger(facts: TableFacts, _past: Sequence[Job], _now: datetime) -> Due | None:
-    """Due by the number of delete files; a table of format 3 has deletion vectors, which are never packed."""
-    stats, least = facts.stats, facts.policy["firn.deletes.min-files"]
-    if stats.format_version >= WITH_VECTORS or not stats.position_deletes or stats.delete_files < least:
+    """Due by the number of delete files. A table of format 3 has deletion vectors, which are never packed."""
+    stats, min_files = facts.stats, facts.policy["firn.deletes.min-files"]
+    if stats.format_version >= WITH_VECTORS or not stats.position_deletes or stats.delete_files < min_files:
         return None
-    reason = f"{format_count(stats.delete_files, 'delete file')} (limit {least:,})"
+    reason = f"{format_count(stats.delete_files, 'delete file')} (limit {min_files:,})"
     return Due(kind=JobKind.REWRITE_DELETES, reason=reason, state=str(stats.snapshot_id))
 
 
 def estimate(facts: TableFacts, before: TableSize, _params: Mapping[str, Any]) -> Effect:
-    """Half of them are left, or one for each data file if these are fewer: which belong together is not known."""
+    """Assumes that half of them remain, or one for each data file if that is less. Their data files are unknown."""
     stats = facts.stats
     left = min(ceil(stats.delete_files / 2), max(stats.data_files, 1), stats.delete_files)
     gone = stats.delete_files - left
@@ -63,21 +63,21 @@ def estimate(facts: TableFacts, before: TableSize, _params: Mapping[str, Any]) -
 
 
 def build_task(context: JobContext) -> DeletesTask:
-    """Of a plain table, or of a keyed table's base: a change store has none."""
+    """The task for a plain table, or for a keyed table's base; a change store has no delete files."""
     job = context.job
-    least = int(job.params.get("min_files") or context.policy["firn.deletes.min-files"])
-    return build_deletes_task(name_files_table(job.table, is_keyed=context.keyed is not None), min_files=least)
+    min_files = int(job.params.get("min_files") or context.policy["firn.deletes.min-files"])
+    return build_deletes_task(name_files_table(job.table, is_keyed=context.keyed is not None), min_files=min_files)
 
 
 def dry_run(run: DryRun) -> DryRunResult:
-    """Delete files of data files that are gone, and small ones that can be packed: a deletion vector cannot."""
+    """Delete files of removed data files, and small ones that can be packed; deletion vectors cannot."""
     metadata, task = run.context.main_store[1], run.task_as(DeletesTask)
     files = run.live(metadata)
     data = {file.location for file in files if not file.content}
     delete_files = [file for file in files if file.content]
     dangling = [file for file in delete_files if file.of is not None and file.of not in data]
     loose = [file for file in delete_files if file.content == 1 and not file.is_vector and file not in dangling]
-    groups = _small_groups(metadata, loose, task.min_files)
+    groups = _group_small_files(metadata, loose, task.min_files)
     chosen = [file for group in groups for file in group]
     nameless = any(file.of is None for file in delete_files)
     return DryRunResult(
@@ -90,19 +90,21 @@ def dry_run(run: DryRun) -> DryRunResult:
         ],
         gain=measure_gain(metadata, deletes=len(dangling) + len(chosen) - len(groups)),
         exact=not nameless and not chosen,
-        notes=_about_deletes(nameless=nameless, packs=bool(chosen)),
+        notes=_list_notes(nameless=nameless, packs=bool(chosen)),
     )
 
 
-def _about_deletes(*, nameless: bool, packs: bool) -> list[str]:
+def _list_notes(*, nameless: bool, packs: bool) -> list[str]:
     notes = ["delete files that name no data file may apply to nothing: found when it runs"] if nameless else []
     return notes + (["into how many files they are packed depends on what they still delete"] if packs else [])
 
 
-def _small_groups(metadata: Json, files: Sequence[ManifestEntry], least: int) -> list[list[ManifestEntry]]:
+def _group_small_files(metadata: Json, files: Sequence[ManifestEntry], min_files: int) -> list[list[ManifestEntry]]:
     target = read_size_property(metadata, *_DELETE_TARGET)
     small = group_by_pack(metadata, (file for file in files if file.size < SMALL_SHARE * target))
-    return [group for group in small if len(group) > 1 and (len(group) >= least or measure_files(group)[1] > target)]
+    return [
+        group for group in small if len(group) > 1 and (len(group) >= min_files or measure_files(group)[1] > target)
+    ]
 
 
 REWRITE_DELETES = MaintenanceKind(

@@ -1,4 +1,4 @@
-"""Manifests: write the manifests of a table anew, fewer and by partition."""
+"""Rewrite manifests: replace a table's manifests by fewer, sorted by partition."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MANIFEST_TARGET = ("commit.manifest.target-size-bytes", 8 * 2**20)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestsOptions(JobOptions):
-    """There is nothing to choose: a request rewrites whatever can be fewer."""
+    """No options: a request rewrites all manifests that can be fewer."""
 
     def as_params(self) -> dict[str, Any]:
         """The parameters of the job."""
@@ -35,23 +35,32 @@ class ManifestsOptions(JobOptions):
 
 
 def trigger(facts: TableFacts, past: Sequence[Job], _now: datetime) -> Due | None:
-    """Each commit adds one: a table that needs as many as it has is not looked at again before as many commits."""
-    stats, most = facts.stats, facts.policy["firn.manifests.max-count"]
-    if stats.manifests is None or stats.manifests <= most:
+    """Due by the number of manifests.
+
+    Each commit adds one, so a table that needs all of its manifests is not due again before as many commits.
+    """
+    stats, max_count = facts.stats, facts.policy["firn.manifests.max-count"]
+    if stats.manifests is None or stats.manifests <= max_count:
         return None
     commits = stats.sequence_number or stats.manifests
-    state = f"after {commits // most * most}" + ("" if stats.sequence_number else f" since {_last_packed(past)}")
-    return Due(kind=JobKind.REWRITE_MANIFESTS, reason=f"{stats.manifests:,} manifests (limit {most:,})", state=state)
+    state = f"after {commits // max_count * max_count}" + (
+        "" if stats.sequence_number else f" since {_find_last_rewrite(past)}"
+    )
+    return Due(
+        kind=JobKind.REWRITE_MANIFESTS, reason=f"{stats.manifests:,} manifests (limit {max_count:,})", state=state
+    )
 
 
-def _last_packed(past: Sequence[Job]) -> str:
-    """The last job that has written any anew. Format v1 counts no commits: since then manifests tell how many came."""
+def _find_last_rewrite(past: Sequence[Job]) -> str:
+    """The id of the last job that rewrote manifests, or "ever". Format v1 counts no commits, so manifests since then
+    count instead.
+    """
     packed = (str(job.id) for job in past if job.kind is JobKind.REWRITE_MANIFESTS and job.committed_by is not None)
     return next(packed, "ever")
 
 
 def build_task(context: JobContext) -> ManifestsTask:
-    """Of a plain table, or of both stores."""
+    """The task for a plain table, or for both stores."""
     job, is_keyed = context.job, context.keyed is not None
     tables = [TableName(job.table.as_namespace, store) for store in (BASE, CHANGE)] if is_keyed else [job.table]
     max_count = int(job.params.get("max_count") or context.policy["firn.manifests.max-count"])
@@ -59,11 +68,11 @@ def build_task(context: JobContext) -> ManifestsTask:
 
 
 def dry_run(run: DryRun) -> DryRunResult:
-    """Each store's manifests where there are more than asked for, and half as many would do."""
+    """Each store's manifests that the job would rewrite: there are too many, and half as many would do."""
     now = after = 0
     affected = []
     for store, name, metadata in run.context.stores:
-        sizes = _manifest_sizes(run, metadata)
+        sizes = _read_manifest_sizes(run, metadata)
         fewest = -(-sum(sizes) // read_size_property(metadata, *_MANIFEST_TARGET))
         written = len(sizes) > run.task_as(ManifestsTask).max_count and fewest <= len(sizes) / 2
         now, after = now + len(sizes), after + (fewest if written else len(sizes))
@@ -81,8 +90,8 @@ def dry_run(run: DryRun) -> DryRunResult:
     )
 
 
-def _manifest_sizes(run: DryRun, metadata: Json) -> list[int]:
-    """The list of them alone is read, however many they are."""
+def _read_manifest_sizes(run: DryRun, metadata: Json) -> list[int]:
+    """Sizes from the manifest list alone, however many there are."""
     head = current_snapshot(metadata)
     return [] if head is None else [line.length for line in run.manifests(metadata).lines(metadata, head)]
 

@@ -1,4 +1,4 @@
-"""Statistics: count distinct values for query planning."""
+"""Statistics: count distinct values for query planners."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from firn.protocol.tasks.retention import StatisticsTask
 
 
 def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotYet | None:
-    """Nothing new to count for the same snapshot and the same columns."""
+    """Due by schedule, unless the same columns of the same snapshot are counted already."""
     columns, snapshot = facts.policy["firn.statistics.columns"], facts.stats.snapshot_id
     if not columns or snapshot is None:
         return None
@@ -32,7 +32,7 @@ def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotY
 
 
 def build_task(context: JobContext) -> StatisticsTask:
-    """The columns of the head that are not counted yet; of all columns when somebody asks and the policy names none."""
+    """The uncounted columns of the head. On request, all columns if the policy names none."""
     name, metadata = context.main_store
     wanted = context.policy["firn.statistics.columns"]
     columns = choose_statistics_columns(metadata, wanted, all_without=context.job.was_requested)
@@ -40,7 +40,7 @@ def build_task(context: JobContext) -> StatisticsTask:
 
 
 def dry_run(run: DryRun) -> DryRunResult:
-    """Columns to be counted: their values of all rows are read."""
+    """The columns to count. The job reads their values in all rows."""
     metadata, columns = run.context.main_store[1], run.task_as(StatisticsTask).columns
     now = read_totals(metadata)
     over = f"{format_count(len(columns), 'column')} over {format_count(now['rows'], 'row')}"

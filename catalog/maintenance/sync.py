@@ -1,4 +1,6 @@
-"""Sync: bring what Hive-side writers did to a keyed table. A scan of Hive makes it due (server.service.hive.sync)."""
+"""Sync: apply changes of Hive-side writers to a keyed table. A scan of Hive makes it due
+(server.service.hive.sync).
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,14 @@ from firn.protocol.tasks.sync import SyncTask
 
 
 def check_takes(relation: Relation, _facts: TableFacts) -> None:
-    """Invalid: there is nothing to sync before Hive was scanned."""
-    raise Invalid(f"a sync of {relation.name} begins with a look at Hive", hint=f"run `firn hive sync {relation.name}`")
+    """Always Invalid: a sync starts with a scan of Hive."""
+    raise Invalid(f"a sync of {relation.name} starts with a scan of Hive", hint=f"run `firn hive sync {relation.name}`")
 
 
 def finish_task(context: JobContext, staged: Json) -> SyncTask:
-    """A sync that rebuilds partitions is also a merge, of everything whether pending or not.
+    """The task from staged facts, which the scan of Hive found.
 
-    What the scan of Hive has found is staged.
+    A sync that rebuilds partitions is also a merge, of all changes whether pending or not.
     """
     keyed, base, change = context.keyed_table, context.metadata[BASE], context.metadata[CHANGE]
     through = read_replay_end(change)

@@ -1,4 +1,4 @@
-"""Tags: tag the head by schedule, and drop such tags when their time is over."""
+"""Tags: tag the head by schedule, and drop these tags when they are too old."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotY
 
 
 def plan_tags_of(context: JobContext) -> TagPlan:
-    """The tags of the table, or of base: a tag of a keyed table holds what was merged by then."""
+    """The tags of the table, or of base. A keyed table's tag holds the changes that were merged by then."""
     policy = TagPolicy(
         schedule=context.policy["firn.tags.schedule"],
         name=context.policy["firn.tags.name"],
@@ -36,13 +36,13 @@ def plan_tags_of(context: JobContext) -> TagPlan:
 
 
 def build_task(context: JobContext) -> TagsTask:
-    """The tags to make and to drop; Invalid without a schedule."""
+    """The tags to create and to drop; Invalid without a schedule."""
     name, metadata = context.main_store
     return build_tags_task([*name.namespace, name.name], metadata, plan_tags_of(context))
 
 
 def dry_run(run: DryRun) -> DryRunResult:
-    """Tags that the schedule asks for, and those whose time is over."""
+    """Tags that the schedule creates, and tags that are too old."""
     task = run.task_as(TagsTask)
     make, drop, missed = task.make, task.drop, task.missed
     made = [AffectedItems(f"tag {tag.name} on snapshot {tag.snapshot_id}", 1) for tag in make]

@@ -1,4 +1,4 @@
-"""Ttl: delete the rows that are older than the policy keeps."""
+"""Ttl: delete the rows that are older than the policy allows."""
 
 from __future__ import annotations
 
@@ -35,18 +35,20 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotYet | NotApplicable | None:
-    """Rows grow old without a commit, so the schedule alone says when; those of a linked table are Hive's too."""
+    """Due by schedule, because rows grow old without a commit. Not applicable to a linked table: its rows are Hive's
+    too.
+    """
     column, age = facts.policy["firn.ttl.field"], facts.policy["firn.ttl.max-age"]
     if not column or age is None or not facts.stats.records:
         return None
     if facts.hive_linked:
         return NotApplicable(kind=JobKind.TTL, reason="the table is linked to Hive, which would bring the rows back")
-    what = f"rows whose {column} is older than {format_duration(age)} go"
-    return due_by_schedule(JobKind.TTL, "firn.ttl.schedule", what, facts, past, now)
+    action = f"rows whose {column} is older than {format_duration(age)} go"
+    return due_by_schedule(JobKind.TTL, "firn.ttl.schedule", action, facts, past, now)
 
 
 def find_cutoff(context: JobContext) -> Cutoff:
-    """Where old rows of this table end; Invalid or CommitRefused where none may be deleted."""
+    """The cutoff for old rows of this table; Invalid or CommitRefused if no rows may be deleted."""
     check_takes_ttl(context.relation.name, hive_linked=context.relation.hive_name is not None)
     policy = TtlPolicy(
         field=context.policy["firn.ttl.field"],
@@ -58,13 +60,13 @@ def find_cutoff(context: JobContext) -> Cutoff:
 
 
 def build_task(context: JobContext) -> TtlTask:
-    """A delete from a plain table; for a keyed table also the merge without old rows that may take its place."""
+    """A delete from a plain table. For a keyed table also the merge without old rows that may replace it."""
     cutoff, (name, base) = find_cutoff(context), context.main_store
     task = build_ttl_task([*name.namespace, name.name], cutoff)
     if context.keyed is None:
         return task
     change = context.metadata[CHANGE]
-    # Without a limit of rows: in parts, a merge would leave old rows pending.
+    # Without a limit of rows, because a merge in parts would leave old rows pending.
     policy = MergePolicy(
         target_file_bytes=context.policy["firn.rewrite.target-file-size"],
         deletes_through=context.deletes_through,
@@ -75,30 +77,30 @@ def build_task(context: JobContext) -> TtlTask:
 
 
 @dataclass(slots=True)
-class _Old:
-    """Files with old rows, sorted by what has to be done to them."""
+class _OldFiles:
+    """Files with old rows, by the way they are removed."""
 
     whole: list[ManifestEntry] = field(default_factory=list)
     part: list[ManifestEntry] = field(default_factory=list)
     rows: int = 0
-    """Of those in part, estimated between their bounds."""
+    """Rows in `part`, estimated between their bounds."""
 
 
 def dry_run(run: DryRun) -> DryRunResult:
-    """Rows that are too old: in whole partitions and files, and in parts of files as their bounds say."""
+    """Rows that are too old: in whole partitions and files, and in parts of files according to their bounds."""
     metadata, cutoff = run.context.main_store[1], find_cutoff(run.context)
     files = run.live(metadata, bounds_of=cutoff.field_id)
     has_deletes = any(file.content for file in files)
-    old = _old(metadata, cutoff, [file for file in files if not file.content])
+    old = _find_old_files(metadata, cutoff, [file for file in files if not file.content])
     rows = old.rows + sum(file.record_count for file in old.whole)
     size = sum(file.size for file in old.whole)
     pending = run.context.keyed is not None and run.context.keyed.pending_commits > 0
     notes = ["rows in part of a file are estimated from its bounds"] if old.part else []
     notes += ["rows that delete files take away already are counted too"] if has_deletes else []
     notes += ["pending changes are not counted"] if pending else []
-    about = "about " if notes else ""
+    qualifier = "about " if notes else ""
     return DryRunResult(
-        action=f"delete {about}{format_count(rows, 'row')} in which {cutoff.column} is before {cutoff.at}",
+        action=f"delete {qualifier}{format_count(rows, 'row')} in which {cutoff.column} is before {cutoff.at}",
         affected=[
             AffectedItems("rows", rows),
             AffectedItems("files that go whole, unopened", len(old.whole), size),
@@ -111,48 +113,49 @@ def dry_run(run: DryRun) -> DryRunResult:
     )
 
 
-def _old(metadata: Json, cutoff: Cutoff, files: list[ManifestEntry]) -> _Old:
-    found = _Old()
+def _find_old_files(metadata: Json, cutoff: Cutoff, files: list[ManifestEntry]) -> _OldFiles:
+    old = _OldFiles()
     specs = {spec["spec-id"]: spec["fields"] for spec in metadata["partition-specs"]}
     for file in files:
-        if _is_null(specs[file.spec_id], file, cutoff):
+        if _has_only_nulls(specs[file.spec_id], file, cutoff):
             continue
-        lower, upper = _span(specs[file.spec_id], file, cutoff)
+        lower, upper = _find_range(specs[file.spec_id], file, cutoff)
         if lower is not None and lower >= cutoff.value:
             continue
         if upper is not None and upper < cutoff.value:
-            found.whole.append(file)
+            old.whole.append(file)
         else:
-            found.part.append(file)
-            found.rows += _share(file, lower, upper, cutoff.value)
-    return found
+            old.part.append(file)
+            old.rows += _estimate_old_rows(file, lower, upper, cutoff.value)
+    return old
 
 
-def _is_null(fields: list[Json], file: ManifestEntry, cutoff: Cutoff) -> bool:
-    """Whether all of the file's rows are without a value: every transform of null is null, and of nothing else."""
+def _has_only_nulls(fields: list[Json], file: ManifestEntry, cutoff: Cutoff) -> bool:
+    """Whether all of the file's rows have no value. Every transform maps null, and nothing else, to null."""
     pairs = zip(fields, file.partition, strict=True)
     return any(
-        one["source-id"] == cutoff.field_id and one["transform"] != "void" and value is None for one, value in pairs
+        partition_field["source-id"] == cutoff.field_id and partition_field["transform"] != "void" and value is None
+        for partition_field, value in pairs
     )
 
 
-def _span(fields: list[Json], file: ManifestEntry, cutoff: Cutoff) -> tuple[int | None, int | None]:
-    """The least and the greatest value that a row of the file may have, by its bounds or by its partition."""
+def _find_range(fields: list[Json], file: ManifestEntry, cutoff: Cutoff) -> tuple[int | None, int | None]:
+    """The lowest and highest value that a row of the file may have, by its bounds or its partition."""
     lower, upper = file.lower, file.upper
-    for one, value in zip(fields, file.partition, strict=True):
-        if one["source-id"] != cutoff.field_id or not isinstance(value, int):
+    for partition_field, value in zip(fields, file.partition, strict=True):
+        if partition_field["source-id"] != cutoff.field_id or not isinstance(value, int):
             continue
-        start, end = _of_partition(one["transform"], value, cutoff.kind)
+        start, end = _find_partition_range(partition_field["transform"], value, cutoff.kind)
         lower = start if lower is None else lower
         upper = end if upper is None else upper
     return lower, upper
 
 
-def _of_partition(transform: str, value: int, kind: str) -> tuple[int | None, int | None]:
-    """First and last value of a partition, in the column's unit."""
+def _find_partition_range(transform: str, value: int, kind: str) -> tuple[int | None, int | None]:
+    """The first and last value of a partition, in the column's unit."""
     if transform == "identity":
         return value, value
-    starts = [_start(transform, number) for number in (value, value + 1)]
+    starts = [_find_start(transform, number) for number in (value, value + 1)]
     if None in starts:
         return None, None
     unit = timedelta(days=1) if kind == "date" else timedelta(microseconds=1)
@@ -160,7 +163,7 @@ def _of_partition(transform: str, value: int, kind: str) -> tuple[int | None, in
     return first, following - 1
 
 
-def _start(transform: str, value: int) -> datetime | None:
+def _find_start(transform: str, value: int) -> datetime | None:
     try:
         match transform:
             case "hour":
@@ -173,11 +176,11 @@ def _start(transform: str, value: int) -> datetime | None:
                 return datetime(1970 + value, 1, 1, tzinfo=UTC)
             case _:
                 return None
-    except (OverflowError, ValueError):  # a time that Python's calendar has not
+    except (OverflowError, ValueError):  # a time outside of Python's calendar
         return None
 
 
-def _share(file: ManifestEntry, lower: int | None, upper: int | None, cutoff: int) -> int:
+def _estimate_old_rows(file: ManifestEntry, lower: int | None, upper: int | None, cutoff: int) -> int:
     if lower is None or upper is None:
         return file.record_count
     return round(file.record_count * (cutoff - lower) / (upper - lower + 1))

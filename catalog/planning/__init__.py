@@ -1,6 +1,7 @@
-"""What planning knows of a table, and what it says. The kinds of jobs are above it, in catalog.maintenance.
+"""Planning: the facts about a table, and the results of triggers. The kinds of jobs are above it, in
+catalog.maintenance.
 
-Read in this order: facts, need, schedules, file_rules, held, windows.
+Read in this order: facts, trigger_result, schedules, file_rules, backoff, windows.
 """
 
 from catalog.planning.backoff import find_failure_backoff

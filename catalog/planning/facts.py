@@ -1,4 +1,4 @@
-"""What planning knows of a table, and what it says."""
+"""The facts about a table that planning uses, and its decisions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from catalog.tables.relation import TableStats
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
-    """A job to plan. `state` names the table's state it is planned for: what changed nothing is not done twice."""
+    """A job to plan. `state` names the table's state; the planner does not repeat a job for a state without effect."""
 
     kind: JobKind
     reason: str
@@ -31,7 +31,7 @@ class Due:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotDue:
-    """Why nothing is to be done now; `next_at` when time alone will change that, `kind` what comes next."""
+    """Why no job is due now. `next_at` is set if time alone changes that; `kind` is the next kind."""
 
     reason: str
     next_at: datetime | None = None
@@ -42,37 +42,39 @@ class NotDue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFacts:
-    """What is known of a table: its own counters, or those of its two stores."""
+    """The facts about a table: its own counters, or those of its two stores."""
 
     policy: Policy
     stats: TableStats
-    """Of the table itself, or of the base store."""
+    """The counters of the table itself, or of the base store."""
     keyed: KeyedTable | None = None
     change: TableStats | None = None
     layout: FileLayout | None = None
-    """How the files of `stats` lay when they were counted last."""
+    """The last counted layout of the files of `stats`."""
     change_layout: FileLayout | None = None
     hive_linked: bool = False
     created_at: datetime | None = None
-    """From when on schedules count; without it none of them makes a job due."""
+    """When schedules start to count. None makes no schedule due."""
     blockers: tuple[Blocker, ...] = ()
     keeps_orphans: str | None = None
-    """Why no file of it is ever taken for an orphan, as far as that is known without a look at other tables."""
+    """Why orphan removal never takes a file of it, as far as the table alone tells."""
 
     @property
     def keeps_hive_files(self) -> bool:
-        """A plain table linked to Hive keeps the files that Hive lists: a sync could not tell what became of them."""
+        """Whether the table keeps the files that Hive lists. A sync of a plain linked table could not recognize packed
+        files.
+        """
         return self.hive_linked and self.keyed is None
 
     @property
     def sure_layout(self) -> FileLayout | None:
-        """What a rewrite would find at least; None where that is not known, because files have gone since the count."""
+        """The least that a rewrite would find; None if files have gone since the count."""
         layout = self.layout
         return layout if layout is not None and layout.still_holds(self.stats, rewrite_rule(self.policy)) else None
 
     @property
     def sure_change_layout(self) -> FileLayout | None:
-        """The same of a compaction."""
+        """The least that a compaction would find; None if files have gone since the count."""
         if self.keyed is None or self.change is None or self.change_layout is None:
             return None
         rule = compact_rule(self.policy, self.keyed)
@@ -80,12 +82,12 @@ class TableFacts:
 
     @property
     def is_counted(self) -> bool:
-        """Whether `layout` is of the table as it is now."""
+        """Whether `layout` describes the table's current files."""
         return self.layout is not None and self.layout.is_of(self.stats, rewrite_rule(self.policy))
 
     @property
     def to_count(self) -> Sequence[RelationId]:
-        """What is to be counted again: the files of the table always, those of a change store if packing may be due."""
+        """The relations to count again: the table's files, and those of a change store if packing may be due."""
         wanted = [] if self.is_counted or self.stats.snapshot_id is None else [self.stats.relation_id]
         keyed, change = self.keyed, self.change
         if keyed is None or change is None or change.data_files < self.policy["firn.compact.min-files"]:
@@ -96,11 +98,11 @@ class TableFacts:
 
     @property
     def expiring(self) -> Sequence[TableStats]:
-        """The stores whose snapshots expire. A linked table's change history stays: rebuilds after Hive replay it."""
+        """The stores whose snapshots expire. A linked table keeps its change history, because rebuilds replay it."""
         return [self.stats] if self.change is None or self.hive_linked else [self.stats, self.change]
 
     @property
     def deleted_share(self) -> float:
-        """The share of rows that delete files take away, as far as they say; an equality delete counts as one row."""
+        """The share of deleted rows, as far as delete files tell. An equality delete counts as one row."""
         deletes = self.stats.position_deletes + self.stats.equality_deletes
         return min(deletes / self.stats.records, 1.0) if self.stats.records else 0.0

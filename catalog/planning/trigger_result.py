@@ -1,4 +1,4 @@
-"""What the functions that judge one kind of job each say."""
+"""The results of the triggers of job kinds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from catalog.planning.facts import Due, TableFacts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotYet:
-    """Not due yet: what is lacking, and when time alone will make it due."""
+    """Not due yet: the missing condition, and the time when it becomes due by time alone."""
 
     kind: JobKind
     reason: str
@@ -21,21 +21,21 @@ class NotYet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotApplicable:
-    """Asked for by policy, and refused for such a table: a job could only fail."""
+    """A kind that the policy asks for but the table does not allow: a job could only fail."""
 
     kind: JobKind
     reason: str
 
 
 JobTrigger = Callable[[TableFacts, Sequence[Job], datetime], Due | NotYet | NotApplicable | None]
-"""None: there is nothing that such a job could do."""
+"""A trigger; None means that such a job has nothing to do."""
 
 
-def format_count(number: int, what: str) -> str:
+def format_count(number: int, noun: str) -> str:
     """`1 commit`, `2 commits`."""
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def format_time(moment: datetime) -> str:
-    """A moment in a sentence."""
+    """A time in a sentence."""
     return f"{moment:%Y-%m-%d %H:%M} UTC"

@@ -1,4 +1,4 @@
-"""Policies: what an owner has asked of the background work, with defaults, units and checks.
+"""Policies: an owner's settings for background work, with defaults, units and checks.
 
 Read in this order: units, schedule, settings, policy, sizes.
 """

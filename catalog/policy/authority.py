@@ -1,8 +1,8 @@
-"""Which settings take more than maintaining: those by which rows, files or history go, or rows become others.
+"""The settings that need the privilege to write: those that can delete rows, files or history, or change rows.
 
-Whoever maintains a table decides when and how its files are written anew; what is in it stays as its writers left it.
-A setting that can change that takes the privilege to write where it holds, set or removed: without it a wider value or
-the default counts, which may keep less. Each setting is in one of the two lists, a test sees to it.
+A maintainer decides when and how a table's files are rewritten; its content stays as its writers left it. A setting
+that can change the content needs the privilege to write, to set and to remove it. A removal counts too, because the
+wider value or the default may keep less. Each setting is in one of the two lists; a test checks that.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from catalog.policy.policy import RETENTION
 
 FOR_WRITERS = frozenset(
     {
-        # Rows are deleted by age.
+        # These delete rows by age.
         *("firn.ttl.field", "firn.ttl.max-age", "firn.ttl.whole-partitions", "firn.ttl.schedule"),
-        # Snapshots, and the tags that would hold them, are given up.
+        # These expire snapshots, and the tags that would keep them.
         *("firn.expire.max-age", "firn.expire.min-snapshots", "firn.expire.schedule"),
         *("firn.tags.schedule", "firn.tags.name", "firn.tags.max-age"),
-        # Files are deleted that nothing refers to, which may be because of a mistake.
+        # These delete unreferenced files, whose references may be missing by mistake.
         *("firn.orphans.min-age", "firn.orphans.schedule", "firn.orphans.quarantine"),
-        # A late change finds no tombstone any more, and brings a deleted row back.
+        # Without its tombstone, a late change restores a deleted row.
         "firn.tombstone.max-age",
-        # What is done in Hive decides about rows and columns here, and the other way round.
+        # These decide how Hive's changes affect rows and columns here, and the reverse.
         *("firn.hive.overwrite-wins", "firn.hive.overwrite-window", "firn.hive.keyed-sync", "firn.hive.subdirectories"),
         *("firn.hive.schema-conflict", "firn.hive.schema-push"),
-        # Directories that a publish has left are deleted after this time; where published files lie.
+        # These delete directories that a publish has replaced, and choose the location of published files.
         *("firn.hive.retired-dir-grace", "firn.hive.publish.location"),
-        # Of a catalog: how long what was dropped can be brought back.
+        # For a catalog: how long undrop is possible.
         RETENTION,
     }
 )
@@ -50,5 +50,5 @@ FOR_MAINTAINERS = frozenset(
 
 
 def need_write_privilege(keys: Iterable[str]) -> bool:
-    """Whether to set or remove one of these properties takes the privilege to write."""
+    """Whether setting or removing one of these properties needs the privilege to write."""
     return any(key in FOR_WRITERS for key in keys)

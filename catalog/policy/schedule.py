@@ -1,7 +1,7 @@
-"""Moments and spans of time that come again: `0 3 * * 0`, and `0 22 * * * for 8 h`.
+"""Recurring times and windows: `0 3 * * 0`, and `0 22 * * * for 8 h`.
 
-Cron expressions have five fields (minute, hour, day, month, weekday) and are read as Debian's cron reads them, by
-`cronsim`. Times are those of the wall clock of a time zone, so a window of the night stays one when clocks change.
+Cron expressions have five fields (minute, hour, day, month, weekday). `cronsim` reads them like Debian's cron. Times
+are local times of a time zone, so a window at night stays at night when clocks change.
 """
 
 from __future__ import annotations
@@ -23,62 +23,62 @@ _MINUTE = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Moments, as cron writes them."""
+    """Recurring times in cron's syntax."""
 
     cron: str
 
     def last(self, now: datetime, zone: ZoneInfo) -> datetime | None:
-        """The newest moment that is not after `now`, in UTC; None when there is none in living memory."""
-        # Going back, cronsim leaves out the minute it starts from.
+        """The newest scheduled time not after `now`, in UTC; None if there is none within cronsim's search range."""
+        # Backwards, cronsim omits the minute it starts from.
         return self._first(now.astimezone(zone) + _MINUTE, reverse=True, zone=zone)
 
     def following(self, now: datetime, zone: ZoneInfo) -> datetime | None:
-        """The first moment after `now`, in UTC."""
+        """The first scheduled time after `now`, in UTC."""
         return self._first(now.astimezone(zone), reverse=False, zone=zone)
 
     def _first(self, start: datetime, *, reverse: bool, zone: ZoneInfo) -> datetime | None:
         minute = start.replace(second=0, microsecond=0, tzinfo=zone)
-        # To Python both passes of an hour that the clocks go through twice are equal: the fold tells them apart.
-        return _moment(self.cron, minute, minute.fold, reverse, zone)
+        # To Python both passes of a repeated hour are equal; the fold distinguishes them.
+        return _find_occurrence(self.cron, minute, minute.fold, reverse, zone)
 
 
 @lru_cache(maxsize=10_000)
-def _moment(cron: str, start: datetime, _fold: int, reverse: bool, _zone: ZoneInfo) -> datetime | None:  # noqa: FBT001 (a cache's key)
-    """Thousands of tables have the same schedule, and are looked at in the same minute."""
-    found = next(CronSim(cron, start, reverse=reverse), None)
-    return None if found is None else found.astimezone(UTC)
+def _find_occurrence(cron: str, start: datetime, _fold: int, reverse: bool, _zone: ZoneInfo) -> datetime | None:  # noqa: FBT001 (a cache's key)
+    """Cached, because thousands of tables share a schedule and are planned in the same minute."""
+    occurrence = next(CronSim(cron, start, reverse=reverse), None)
+    return None if occurrence is None else occurrence.astimezone(UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Spans that begin at moments of a schedule."""
+    """Time spans that start at the times of a schedule."""
 
     begins: Schedule
     lasts: timedelta
 
     def end_at(self, now: datetime, zone: ZoneInfo) -> datetime | None:
-        """When the span that holds `now` ends; None when none does."""
+        """The end of the span that contains `now`; None if none does."""
         began = self.begins.last(now, zone)
         return began + self.lasts if began is not None and now < began + self.lasts else None
 
 
 def is_open(windows: Sequence[Window], now: datetime, zone: ZoneInfo) -> bool:
-    """Whether one of them holds this moment."""
+    """Whether one of the windows contains this moment."""
     return any(window.end_at(now, zone) is not None for window in windows)
 
 
 def find_opening(windows: Sequence[Window], now: datetime, zone: ZoneInfo) -> datetime | None:
-    """When the next of them begins."""
-    return min((at for one in windows if (at := one.begins.following(now, zone)) is not None), default=None)
+    """The start of the next window."""
+    return min((at for window in windows if (at := window.begins.following(now, zone)) is not None), default=None)
 
 
 def find_closing(windows: Sequence[Window], now: datetime, zone: ZoneInfo) -> datetime | None:
-    """When none of those that hold this moment does any more."""
-    return max((at for one in windows if (at := one.end_at(now, zone)) is not None), default=None)
+    """The end of the last window that contains this moment."""
+    return max((at for window in windows if (at := window.end_at(now, zone)) is not None), default=None)
 
 
 def parse_schedule(text: str) -> Schedule:
-    """A cron expression of five fields that comes true some day; else Invalid."""
+    """The schedule of a cron expression with five fields; Invalid if it does not parse or never occurs."""
     cron = " ".join(text.split())
     hint = "write minute, hour, day, month and weekday, such as 0 3 * * 0 for Sundays at three"
     if len(cron.split()) != 5:
@@ -93,11 +93,11 @@ def parse_schedule(text: str) -> Schedule:
 
 
 def parse_windows(text: str) -> tuple[Window, ...]:
-    """`0 22 * * * for 8 h`, several with a semicolon between; else Invalid."""
-    return tuple(_window(part) for part in text.split(";"))
+    """The windows of `0 22 * * * for 8 h`, separated by semicolons; Invalid for any other text."""
+    return tuple(_parse_window(part) for part in text.split(";"))
 
 
-def _window(text: str) -> Window:
+def _parse_window(text: str) -> Window:
     cron, sign, span = text.rpartition(" for ")
     if not sign:
         raise Invalid(f"{text!r} is no window", hint="write when it begins and how long it lasts: 0 22 * * * for 8 h")
@@ -108,7 +108,7 @@ def _window(text: str) -> Window:
 
 
 def parse_time_zone(text: str) -> ZoneInfo:
-    """A zone of the IANA database, such as `Europe/Berlin`; else Invalid."""
+    """A zone of the IANA database, such as `Europe/Berlin`; Invalid for any other text."""
     try:
         return ZoneInfo(text.strip())
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
@@ -116,10 +116,10 @@ def parse_time_zone(text: str) -> ZoneInfo:
 
 
 def parse_tag_name(text: str) -> str:
-    """A pattern that names two moments differently, and neither with digits alone; else Invalid."""
+    """A strftime pattern; Invalid if it gives different times one name, or a name of digits."""
     pattern = text.strip()
-    one, other = (datetime(year, month, 1, tzinfo=UTC) for year, month in ((2026, 1), (2027, 2)))
-    names = one.strftime(pattern), other.strftime(pattern)
+    first, second = (datetime(year, month, 1, tzinfo=UTC) for year, month in ((2026, 1), (2027, 2)))
+    names = first.strftime(pattern), second.strftime(pattern)
     hint = "write text with parts of the time as strftime does, such as auto-%Y-%m-%d"
     if names[0] == names[1]:
         raise Invalid(f"{text!r} names every tag alike", hint=hint)

@@ -1,4 +1,4 @@
-"""Every policy property there is: its default as people write it, how it is read, and what it does."""
+"""All policy properties: default, parser and description."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ class Setting:
     parse: Callable[[str], Any]
     does: str
     choices: tuple[str, ...] = ()
-    """All that it may be, where that is one of a few."""
+    """The allowed values; empty if there is no fixed list."""
 
 
-def _choice(key: str, default: str, choices: tuple[str, ...], does: str) -> Setting:
+def _make_choice(key: str, default: str, choices: tuple[str, ...], does: str) -> Setting:
     return Setting(key, default, parse_one_of(*choices), does, choices)
 
 
-def _flag(key: str, default: str, does: str) -> Setting:
+def _make_flag(key: str, default: str, does: str) -> Setting:
     return Setting(key, default, parse_flag, does, ("true", "false"))
 
 
 _WHEN = parse_optional(parse_schedule)
 _ORPHAN_AGE = parse_at_least("3 d")
-"""No shorter: a slow writer's files look like orphans until it commits."""
+"""At least this long, because a slow writer's files look like orphans until it commits."""
 
 _OPTIMIZE = (
-    _flag("firn.optimize.enabled", "true", "whether jobs are planned at all"),
+    _make_flag("firn.optimize.enabled", "true", "whether jobs are planned at all"),
     Setting("firn.optimize.group", "default", parse_group, "the group of optimizers that runs its jobs"),
-    _choice(
+    _make_choice(
         "firn.optimize.priority",
         "normal",
         ("low", "normal", "high"),
@@ -76,7 +76,7 @@ _OPTIMIZE = (
 )
 
 _MERGE = (
-    _choice(
+    _make_choice(
         "firn.merge.mode",
         "auto",
         ("auto", "rewrite", "vectors"),
@@ -124,7 +124,7 @@ _FILES = (
         parse_share,
         "share of rows that delete files take away from which on data files are written anew",
     ),
-    _choice(
+    _make_choice(
         "firn.rewrite.strategy",
         "binpack",
         ("binpack", "sort", "zorder"),
@@ -178,7 +178,7 @@ _KEEPING = (
     ),
     Setting("firn.ttl.field", "", parse_optional(parse_text), "column of time that tells how old a row is"),
     Setting("firn.ttl.max-age", "", parse_optional(parse_duration), "age from which on rows are deleted; empty: never"),
-    _flag(
+    _make_flag(
         "firn.ttl.whole-partitions",
         "true",
         "whether rows wait for the rest of their partition, where the table is partitioned by the time of that column",
@@ -229,30 +229,30 @@ _HIVE = (
         parse_duration,
         "how long after files have vanished what comes into their partition belongs to the same overwrite",
     ),
-    _flag(
+    _make_flag(
         "firn.hive.overwrite-wins",
         "false",
         "whether a plain table's partition becomes what Hive lists where both sides have changed its files",
     ),
-    _choice(
+    _make_choice(
         "firn.hive.schema-conflict",
         "ask",
         ("ask", "hive", "firn"),
         "whose column counts where both sides have changed one; ask: it stays on both sides as it is",
     ),
-    _choice(
+    _make_choice(
         "firn.hive.schema-push",
         "additions",
         ("none", "additions", "all"),
         "what Hive's table is given of changed columns: new ones and comments once it was published, or all",
     ),
-    _choice(
+    _make_choice(
         "firn.hive.keyed-sync",
         "upsert",
         ("upsert", "append-without-check"),
         "what rows that Hive-side writers add to a keyed table become; append-without-check: new keys, not checked",
     ),
-    _choice(
+    _make_choice(
         "firn.hive.subdirectories",
         "ask",
         ("ask", "read", "ignore"),
@@ -260,4 +260,6 @@ _HIVE = (
     ),
 )
 
-SETTINGS: Mapping[str, Setting] = {one.key: one for one in (*_OPTIMIZE, *_MERGE, *_FILES, *_KEEPING, *_HIVE)}
+SETTINGS: Mapping[str, Setting] = {
+    setting.key: setting for setting in (*_OPTIMIZE, *_MERGE, *_FILES, *_KEEPING, *_HIVE)
+}

@@ -1,8 +1,8 @@
-"""When a merge is due, in a language of its own: `rows >= 500000 or (commits >= 20 and age >= 5 min)`.
+"""The language of merge triggers: `rows >= 500000 or (commits >= 20 and age >= 5 min)`.
 
-Facts are `rows`, `bytes` and `commits` that are pending, the `age` of the oldest of them, and the time `elapsed` since
-the last merge. All of them only grow until a merge comes, so `>=` is all that is needed, and what is true stays true.
-`and` binds closer than `or`.
+Facts are the pending `rows`, `bytes` and `commits`, the `age` of the oldest of them, and the time `elapsed` since the
+last merge. All facts only grow until a merge, so `>=` suffices, and a true trigger stays true. `and` binds closer than
+`or`.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from catalog.errors import Invalid
 from catalog.policy.units import format_duration, format_size, parse_count, parse_duration, parse_size
 
 LONGEST_TEXT = 1000
-DEEPEST = 20
+MAX_DEPTH = 20
 HINT = "write such as rows >= 500000 or (commits >= 20 and age >= 5 min), of rows, bytes, commits, age and elapsed"
 
 
 class TriggerFact(StrEnum):
-    """What is known of changes that wait for a merge."""
+    """The facts of pending changes."""
 
     ROWS = "rows"
     BYTES = "bytes"
     COMMITS = "commits"
     AGE = "age"  # of the oldest pending change
-    ELAPSED = "elapsed"  # since the last merge, or since the table was made
+    ELAPSED = "elapsed"  # since the last merge, or since the table's creation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingChanges:
-    """The changes that wait for a merge, at one moment."""
+    """The pending changes at one moment."""
 
     rows: int
     bytes: int
     commits: int
     since: datetime
-    """When the oldest of them came."""
+    """When the oldest of them arrived."""
     merged_at: datetime
     now: datetime
 
@@ -56,7 +56,7 @@ class PendingChanges:
 
 @dataclass(frozen=True, slots=True)
 class AtLeast:
-    """One fact has reached a limit; of times in seconds."""
+    """One fact reaches a limit; the limit of a time is in seconds."""
 
     fact: TriggerFact
     limit: float
@@ -65,11 +65,11 @@ class AtLeast:
         return waiting.amount(self.fact) >= self.limit
 
     def reason(self, waiting: PendingChanges) -> str:
-        """What the fact says now, beside its limit."""
-        return f"{_SAID[self.fact](waiting.amount(self.fact))} (limit {_LIMIT[self.fact](self.limit)})"
+        """The fact's value beside its limit."""
+        return f"{_AMOUNTS[self.fact](waiting.amount(self.fact))} (limit {_LIMITS[self.fact](self.limit)})"
 
     def next_at(self, waiting: PendingChanges) -> datetime | None:
-        """When it will hold if nothing else happens; None when time alone does not make it."""
+        """When it will hold if nothing else happens; None if time alone cannot make it hold."""
         if self.holds(waiting):
             return waiting.now
         if self.fact not in TIMES:
@@ -77,7 +77,7 @@ class AtLeast:
         return (waiting.since if self.fact is TriggerFact.AGE else waiting.merged_at) + timedelta(seconds=self.limit)
 
     def reached(self, waiting: PendingChanges) -> float | None:
-        """The share of the limit that is reached; None for times, which only pass."""
+        """The reached share of the limit; None for times, which only pass."""
         return None if self.fact in TIMES else waiting.amount(self.fact) / max(self.limit, 1)
 
 
@@ -91,7 +91,7 @@ class AllOf:
         return all(part.holds(waiting) for part in self.parts)
 
     def reason(self, waiting: PendingChanges) -> str:
-        """When it holds, all of it; otherwise what is missing."""
+        """All parts if it holds; otherwise the missing parts."""
         lacking = [part for part in self.parts if not part.holds(waiting)]
         return " and ".join(part.reason(waiting) for part in lacking or self.parts)
 
@@ -107,7 +107,7 @@ class AllOf:
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """One part at least holds."""
+    """At least one part holds."""
 
     parts: tuple[Trigger, ...]
 
@@ -130,30 +130,30 @@ Trigger = AtLeast | AllOf | AnyOf
 TIMES = (TriggerFact.AGE, TriggerFact.ELAPSED)
 
 
-def _span(seconds: float) -> str:
+def _format_span(seconds: float) -> str:
     return format_duration(timedelta(seconds=seconds))
 
 
-_READ: Mapping[TriggerFact, Callable[[str], float]] = {
+_PARSERS: Mapping[TriggerFact, Callable[[str], float]] = {
     TriggerFact.ROWS: parse_count,
     TriggerFact.COMMITS: parse_count,
     TriggerFact.BYTES: parse_size,
     TriggerFact.AGE: lambda text: parse_duration(text).total_seconds(),
     TriggerFact.ELAPSED: lambda text: parse_duration(text).total_seconds(),
 }
-_SAID: Mapping[TriggerFact, Callable[[float], str]] = {
+_AMOUNTS: Mapping[TriggerFact, Callable[[float], str]] = {
     TriggerFact.ROWS: lambda amount: f"{amount:,} {'row' if amount == 1 else 'rows'} pending",
     TriggerFact.COMMITS: lambda amount: f"{amount:,} {'commit' if amount == 1 else 'commits'} pending",
     TriggerFact.BYTES: lambda amount: f"{format_size(amount)} pending",
-    TriggerFact.AGE: lambda amount: f"oldest change pending for {_span(amount)}",
-    TriggerFact.ELAPSED: lambda amount: f"last merged {_span(amount)} ago",
+    TriggerFact.AGE: lambda amount: f"oldest change pending for {_format_span(amount)}",
+    TriggerFact.ELAPSED: lambda amount: f"last merged {_format_span(amount)} ago",
 }
-_LIMIT: Mapping[TriggerFact, Callable[[float], str]] = {
+_LIMITS: Mapping[TriggerFact, Callable[[float], str]] = {
     TriggerFact.ROWS: lambda limit: f"{limit:,}",
     TriggerFact.COMMITS: lambda limit: f"{limit:,}",
     TriggerFact.BYTES: format_size,
-    TriggerFact.AGE: _span,
-    TriggerFact.ELAPSED: _span,
+    TriggerFact.AGE: _format_span,
+    TriggerFact.ELAPSED: _format_span,
 }
 
 _WORD = re.compile(
@@ -162,83 +162,85 @@ _WORD = re.compile(
 
 
 def parse_trigger(text: str) -> Trigger:
-    """The trigger, or Invalid with the place at which it stops making sense."""
+    """The trigger; Invalid with the position of the first error."""
     if len(text) > LONGEST_TEXT:
         raise Invalid(f"a trigger has {LONGEST_TEXT} characters at most, not {len(text)}", hint=HINT)
-    return _Parser(text).whole()
+    return _Parser(text).parse()
 
 
 class _Parser:
-    """Recursive descent: any := all (or all)*, all := one (and one)*, one := ( any ) | FACT >= AMOUNT."""
+    """A recursive descent parser: any := all (or all)*, all := part (and part)*, part := ( any ) | FACT >= AMOUNT."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
-        """Where the next word begins, blanks included."""
+        """The start of the next word, with the blanks before it."""
 
-    def whole(self) -> Trigger:
-        trigger = self._any(0)
-        if self._next()[0]:
-            raise self._expected("and, or, or the end")
+    def parse(self) -> Trigger:
+        trigger = self._parse_any(0)
+        if self._read_word()[0]:
+            raise self._make_expectation_error("and, or, or the end")
         return trigger
 
-    def _any(self, depth: int) -> Trigger:
-        parts = [self._all(depth)]
-        while self._took("or"):
-            parts.append(self._all(depth))
+    def _parse_any(self, depth: int) -> Trigger:
+        parts = [self._parse_all(depth)]
+        while self._take("or"):
+            parts.append(self._parse_all(depth))
         return parts[0] if len(parts) == 1 else AnyOf(tuple(parts))
 
-    def _all(self, depth: int) -> Trigger:
-        parts = [self._one(depth)]
-        while self._took("and"):
-            parts.append(self._one(depth))
+    def _parse_all(self, depth: int) -> Trigger:
+        parts = [self._parse_part(depth)]
+        while self._take("and"):
+            parts.append(self._parse_part(depth))
         return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
 
-    def _one(self, depth: int) -> Trigger:
-        if depth > DEEPEST:
-            raise self._expected(f"no more than {DEEPEST} brackets within each other")
-        if self._took("("):
-            inner = self._any(depth + 1)
-            if not self._took(")"):
-                raise self._expected("and, or, or )")
+    def _parse_part(self, depth: int) -> Trigger:
+        if depth > MAX_DEPTH:
+            raise self._make_expectation_error(f"no more than {MAX_DEPTH} brackets within each other")
+        if self._take("("):
+            inner = self._parse_any(depth + 1)
+            if not self._take(")"):
+                raise self._make_expectation_error("and, or, or )")
             return inner
-        word, end = self._next()
+        word, end = self._read_word()
         if word.lower() not in tuple(TriggerFact):
-            raise self._expected(f"one of {', '.join(TriggerFact)}")
+            raise self._make_expectation_error(f"one of {', '.join(TriggerFact)}")
         self.at = end
-        if not self._took(">="):
-            raise self._expected(f">= after {word}")
-        return AtLeast(TriggerFact(word.lower()), self._amount(TriggerFact(word.lower())))
+        if not self._take(">="):
+            raise self._make_expectation_error(f">= after {word}")
+        return AtLeast(TriggerFact(word.lower()), self._parse_amount(TriggerFact(word.lower())))
 
-    def _amount(self, fact: TriggerFact) -> float:
-        word, end = self._next()
+    def _parse_amount(self, fact: TriggerFact) -> float:
+        word, end = self._read_word()
         if not word[:1].isdigit():
-            raise self._expected("an amount")
+            raise self._make_expectation_error("an amount")
         try:
-            limit = _READ[fact](word.replace("_", ""))
+            limit = _PARSERS[fact](word.replace("_", ""))
         except Invalid as error:
-            raise self._wrong(error.message, error.hint) from error
+            raise self._make_error(error.message, error.hint) from error
         self.at = end
         return limit
 
-    def _next(self) -> tuple[str, int]:
-        """The next word, empty at the end, and where it ends."""
-        found = _WORD.match(self.text, self.at)
-        if found is None:
-            raise self._expected("a word, a number, >= or a bracket")
-        return found[0].strip(), found.end()
+    def _read_word(self) -> tuple[str, int]:
+        """The next word, empty at the end, and its end position."""
+        match = _WORD.match(self.text, self.at)
+        if match is None:
+            raise self._make_expectation_error("a word, a number, >= or a bracket")
+        return match[0].strip(), match.end()
 
-    def _took(self, word: str) -> bool:
-        found, end = self._next()
-        if found.lower() != word:
+    def _take(self, word: str) -> bool:
+        next_word, end = self._read_word()
+        if next_word.lower() != word:
             return False
         self.at = end
         return True
 
-    def _expected(self, what: str) -> Invalid:
+    def _make_expectation_error(self, expectation: str) -> Invalid:
         rest = self.text[self.at :].split()
-        return self._wrong(f"expected {what}, found {rest[0]!r}" if rest else f"expected {what}, found the end")
+        return self._make_error(
+            f"expected {expectation}, found {rest[0]!r}" if rest else f"expected {expectation}, found the end"
+        )
 
-    def _wrong(self, message: str, hint: str | None = None) -> Invalid:
+    def _make_error(self, message: str, hint: str | None = None) -> Invalid:
         blanks = len(self.text[self.at :]) - len(self.text[self.at :].lstrip())
         return Invalid(f"at character {self.at + blanks + 1} of {self.text!r}: {message}", hint=hint or HINT)

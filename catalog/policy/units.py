@@ -1,4 +1,4 @@
-"""Quantities as people write them in policies: `10 min`, `128 MiB`, `0.3`; Invalid for anything else."""
+"""Quantities of policies: `10 min`, `128 MiB`, `0.3`. Parsers raise Invalid for any other text."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ T = TypeVar("T")
 _SECONDS = {"ms": 0.001, "s": 1, "sec": 1, "min": 60, "m": 60, "h": 3600, "d": 86400}
 _BYTES = {"": 1, "b": 1, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40, "kb": 10**3, "mb": 10**6, "gb": 10**9}
 LONGEST = timedelta(days=36_500)
-"""Counted back from now it still is a moment."""
+"""Subtracted from now, this still is a valid date."""
 HIGHEST = 2**62
 _QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 
 
 def parse_duration(text: str) -> timedelta:
     """`90 s`, `10 min`, `5 d`; Invalid without a unit."""
-    number, unit = _quantity(text)
+    number, unit = _parse_quantity(text)
     if unit.lower() not in _SECONDS:
         raise Invalid(f"{text!r} is not a duration", hint="write a number and one of ms, s, min, h, d, such as 10 min")
     seconds = number * _SECONDS[unit.lower()]
@@ -32,7 +32,7 @@ def parse_duration(text: str) -> timedelta:
 
 
 def parse_at_least(shortest: str) -> Callable[[str], timedelta]:
-    """Durations that are not shorter."""
+    """A parser of durations with a minimum."""
 
     def parse(text: str) -> timedelta:
         span = parse_duration(text)
@@ -45,7 +45,7 @@ def parse_at_least(shortest: str) -> Callable[[str], timedelta]:
 
 def parse_size(text: str) -> int:
     """`128 MiB`, `1.5 GB`, or plain bytes."""
-    number, unit = _quantity(text)
+    number, unit = _parse_quantity(text)
     if unit.lower() not in _BYTES:
         raise Invalid(
             f"{text!r} is not a size", hint="write a number of bytes, or one with KiB, MiB, GiB, such as 128 MiB"
@@ -57,7 +57,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_count(text: str) -> int:
-    """A whole number, 1 at least."""
+    """A whole number of at least 1."""
     if not text.strip().isdecimal() or len(text.strip()) > 18 or int(text) < 1:
         raise Invalid(f"{text!r} is not a whole number of 1 or more")
     return int(text)
@@ -83,7 +83,7 @@ def parse_one_of(*allowed: str) -> Callable[[str], str]:
     return parse
 
 
-def _quantity(text: str) -> tuple[float, str]:
+def _parse_quantity(text: str) -> tuple[float, str]:
     match = _QUANTITY.fullmatch(text)
     if match is None:
         raise Invalid(f"{text!r} is not a number with a unit")
@@ -92,14 +92,14 @@ def _quantity(text: str) -> tuple[float, str]:
 
 def parse_share(text: str) -> float:
     """A number from 0 to 1."""
-    number, unit = _quantity(text)
+    number, unit = _parse_quantity(text)
     if unit or number > 1:
         raise Invalid(f"{text!r} is not a share", hint="write a number from 0 to 1, such as 0.3")
     return number
 
 
 def parse_columns(text: str) -> tuple[str, ...]:
-    """Names between commas; empty for none."""
+    """Column names separated by commas; an empty text gives none."""
     names = tuple(part.strip() for part in text.split(",")) if text.strip() else ()
     if not all(names) or len(set(names)) < len(names):
         raise Invalid(f"{text!r} is no list of columns", hint="write each name once, with a comma between two")
@@ -107,22 +107,22 @@ def parse_columns(text: str) -> tuple[str, ...]:
 
 
 def parse_text(text: str) -> str:
-    """Anything; what it means is checked where the table is known."""
+    """Any text. Its meaning is checked where the table is known."""
     return text.strip()
 
 
 def parse_optional(parse: Callable[[str], T]) -> Callable[[str], T | None]:
-    """None for an empty text: a setting that has no value unless it is given one."""
+    """A parser that gives None for an empty text."""
     return lambda text: parse(text) if text.strip() else None
 
 
 def parse_unless_never(parse: Callable[[str], T]) -> Callable[[str], T | None]:
-    """None for `never`, or an empty text: what is not to happen by itself."""
+    """A parser that gives None for `never` or an empty text."""
     return lambda text: None if text.strip().lower() in ("", "never") else parse(text)
 
 
 def format_duration(span: timedelta) -> str:
-    """A duration as people say it."""
+    """A duration as text for people."""
     seconds = int(span.total_seconds())
     for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= size * 2:
@@ -131,7 +131,7 @@ def format_duration(span: timedelta) -> str:
 
 
 def format_size(count: float) -> str:
-    """A number of bytes as people say it."""
+    """A number of bytes as text for people."""
     for unit, size in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if count >= size:
             return f"{count / size:.4g} {unit}"

@@ -1,4 +1,5 @@
-"""What the services need of the world outside, as protocols; each docstring is about failure.
+"""Ports: the protocols that the services need from database, storage, metastore and cloud. Docstrings state the
+errors.
 
-Adapters stand in server.store, server.metastore and server.files; only server.container names them.
+The adapters are in server.store, server.metastore and server.files; only server.container names them.
 """

@@ -1,4 +1,4 @@
-"""What access control needs of the database, and of the issuer that people come from."""
+"""Ports of access control: the database, and the issuer of people's tokens."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class Principals(Protocol):
     def find_subject(self, issuer: str, subject: str) -> Principal | None: ...
 
     def list(self, kind: PrincipalKind, *, limit: int, cursor: str | None = None) -> Page[Principal]:
-        """By name."""
+        """In order of names."""
 
     def names(self, ids: Collection[PrincipalId]) -> Mapping[PrincipalId, str]: ...
 
     def remove(self, principal_id: PrincipalId) -> None:
-        """With its roles and tokens."""
+        """Remove it with its roles and tokens."""
 
 
 class Roles(Protocol):
-    """Roles, what they are granted, and who has them."""
+    """Roles, their grants and their members."""
 
     def add(self, role: Role) -> None: ...
     def get(self, name: RoleName) -> Role: ...
@@ -54,31 +54,31 @@ class Tokens(Protocol):
     def find(self, token_id: str) -> Token | None: ...
 
     def find_parent(self, token_id: str) -> Token | None:
-        """The same for a token that another is about to be made with: until that one is there, nobody revokes it."""
+        """The token, locked until the transaction ends: nobody revokes it while a token is derived from it."""
 
     def list(
         self, owner: PrincipalId | None, kind: TokenKind | None, *, limit: int, cursor: str | None = None
     ) -> Page[Token]:
-        """By id; None means everybody's, of every kind."""
+        """In order of ids. None means all owners or all kinds."""
 
     def revoke(self, token_id: str, now: datetime) -> None:
-        """With every token that it was exchanged for or that was made with it, and all of theirs."""
+        """Revoke the token, all tokens derived from it, and all tokens derived from those."""
 
     def revoke_all(self, owner: PrincipalId, kind: TokenKind | None, now: datetime) -> None: ...
     def used(self, at: Mapping[str, datetime]) -> None: ...
 
     def remove_dead(self, bearer: datetime, access: datetime) -> int:
-        """Forget what expired or was revoked before these moments, by kind; how many they were."""
+        """Delete tokens that expired or were revoked before these moments, by kind; returns their number."""
 
 
 class Audit(Protocol):
     """The audit log."""
 
     def add(self, entries: Sequence[AuditEntry]) -> list[int]:
-        """Their ids, in the same order."""
+        """The ids of the entries, in the same order."""
 
     def ended(self, statuses: Mapping[int, int]) -> None:
-        """Note with which status requests ended, by entry."""
+        """Record the final statuses of requests, by entry."""
 
     def list(self, wanted: AuditFilter, *, limit: int, cursor: str | None = None) -> Page[AuditEntry]:
         """Newest first."""
@@ -88,7 +88,7 @@ class Audit(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
-    """Whom an issuer's token speaks of, after it was checked."""
+    """The verified content of an issuer's token."""
 
     issuer: str
     subject: str
@@ -98,10 +98,10 @@ class Claims:
 
 
 class Issuer(Protocol):
-    """Where people come from: an OpenID Connect provider."""
+    """An OpenID Connect provider, from which people come."""
 
     def verified(self, token: str) -> Claims | None:
-        """What a token says; None when it is not a good one of this issuer for this server.
+        """The claims of a token; None if it is no valid token of this issuer for this server.
 
-        Unavailable when the issuer's keys are needed and it does not answer.
+        Unavailable if the issuer does not answer and its keys are needed.
         """

@@ -7,10 +7,10 @@ from typing import Protocol
 
 
 class Leaders(Protocol):
-    """Which server does the background work."""
+    """The server that does the background work."""
 
     def claim(self, holder: str, *, now: datetime, until: datetime) -> int | None:
-        """Take or renew the leadership: its term; None while another server's claim has not lapsed."""
+        """Take or renew the leadership; returns its term, or None while another server holds it."""
 
     def holds(self, holder: str, term: int) -> bool:
-        """Whether this term of the holder is still the current one, which it then is until the transaction ends."""
+        """Whether this is the holder's current term. If so, it stays current until the transaction ends."""

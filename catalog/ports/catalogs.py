@@ -13,7 +13,7 @@ from catalog.tables.relation import (
 )
 
 Scope = tuple[CatalogName, Namespace]
-"""What policies are set for: a namespace, or with () the whole catalog."""
+"""The scope of a policy: a namespace, or () for the whole catalog."""
 
 
 class Catalogs(Protocol):
@@ -26,13 +26,17 @@ class Catalogs(Protocol):
         self, name: CatalogName, *, updates: Mapping[str, str], removals: Collection[str]
     ) -> Catalog: ...
     def note_metastore_down(self, name: CatalogName, reason: str | None, now: datetime) -> None:
-        """Keep since when its metastore does not answer, and why; None when it does."""
+        """Record that its metastore does not answer, with the reason and the first time; None if it answers."""
 
     def hold(self, name: CatalogName) -> None:
-        """Keep it, and keep any purge from beginning, until this transaction ends; NoSuchCatalog when it is gone."""
+        """Keep the catalog, and keep purges from starting, until this transaction ends;
+        NoSuchCatalog if it is gone.
+        """
 
     def hold_all(self) -> None:
-        """Until this transaction ends nobody adds a relation: what is seen of places from here on stays true."""
+        """Keep relations from being added until this transaction ends, so that locations read from now on stay
+        complete.
+        """
 
     def remove(self, name: CatalogName) -> None: ...
 
@@ -42,14 +46,14 @@ class Namespaces(Protocol):
 
     def add(self, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None: ...
     def exists(self, catalog: CatalogName, namespace: Namespace) -> bool:
-        """Whether it was created; a writer keeps it from being removed until its transaction ends."""
+        """Whether it exists. In a writing transaction it cannot be removed until the transaction ends."""
 
     def holder(self, catalog: CatalogName, namespace: Namespace) -> Namespace | None:
-        """What keeps a second one from having this name: see Catalog.unique."""
+        """The namespace that prevents another one with this name: see Catalog.unique."""
 
     def properties(self, catalog: CatalogName, namespace: Namespace) -> dict[str, str]: ...
     def lock_properties(self, catalog: CatalogName, namespace: Namespace) -> dict[str, str]:
-        """The same, kept from changing until this transaction ends."""
+        """Its properties, locked until this transaction ends."""
 
     def set_properties(self, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None: ...
 
@@ -59,7 +63,7 @@ class Namespaces(Protocol):
         """The namespaces directly under `parent` (() = the top), by name."""
 
     def below(self, catalog: CatalogName, namespace: Namespace) -> Sequence[Namespace]:
-        """The namespace and all below it, parents first."""
+        """The namespace and all namespaces below it, parents first."""
 
     def remove(self, catalog: CatalogName, namespace: Namespace) -> None:
         """NamespaceNotEmpty while it holds namespaces or relations."""
@@ -69,9 +73,9 @@ class Policies(Protocol):
     """Properties set for a whole catalog or namespace; tables inherit them."""
 
     def get(self, catalog: CatalogName, namespace: Namespace) -> dict[str, str]:
-        """Those of one scope; namespace () is the catalog."""
+        """The policy of one scope; namespace () is the catalog."""
 
     def get_many(self, scopes: Collection[Scope]) -> Mapping[Scope, dict[str, str]]:
-        """Those of all scopes that have some, in one query."""
+        """The policies of all these scopes that have one, in one query."""
 
     def put(self, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None: ...

@@ -1,4 +1,4 @@
-"""The cloud that gives credentials and takes signed requests, seen by the services."""
+"""The port to the cloud that gives credentials and accepts signed requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from catalog.credentials.storage_config import StorageConfig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keys:
-    """Credentials for S3; without an expiry they hold until somebody ends them."""
+    """Credentials for S3; without `expires_at` they are valid until revoked."""
 
     access_key_id: str
     secret_access_key: str = field(repr=False)
@@ -22,21 +22,21 @@ class Keys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToSign:
-    """A request that was found to be allowed; nothing but these headers is signed."""
+    """An allowed request to sign. Only these headers are signed."""
 
     method: str
     url: str
     headers: Mapping[str, str]
     payload: str
-    """What `x-amz-content-sha256` says of the body."""
+    """The value of `x-amz-content-sha256`."""
     region: str
 
 
 class Cloud(Protocol):
-    """AWS, or what speaks its protocols, with the server's own keys."""
+    """AWS or a compatible service, used with the server's own keys."""
 
     def assume(self, storage: StorageConfig, *, session_name: str, policy: str) -> Keys:
-        """Keys of the catalog's role, limited by the policy; Unavailable when none are given."""
+        """Keys of the catalog's role, limited by the policy; Unavailable if the cloud gives none."""
 
     def signature(self, request: ToSign) -> Mapping[str, str]:
-        """The headers that make S3 take the request for one of the server's; Unavailable without keys."""
+        """The headers with the server's signature; Unavailable without keys."""

@@ -1,4 +1,6 @@
-"""What was dropped, as the database keeps it; and the files that a dropped table's metadata reaches."""
+"""Ports of drop and purge: the database's list of dropped objects, and the files that a dropped table's metadata
+reaches.
+"""
 
 from __future__ import annotations
 
@@ -16,62 +18,65 @@ from catalog.tables.relation import Relation
 
 
 class DroppedRelations(Protocol):
-    """The lists of what was dropped. A relation is either live or in here, whatever happens at the same time."""
+    """The lists of dropped objects. A relation is either live or listed here, whatever happens at the same time."""
 
     def take(self, relation_id: RelationId) -> Relation:
-        """Remove a live relation and return it as it was at that moment, with every commit that came before.
+        """Remove a live relation and return its final state, with all commits before the drop.
 
-        NoSuchTable when another request has dropped it first.
+        NoSuchTable if another request dropped it first.
         """
 
     def add(self, entry: Dropped, relations: Sequence[Relation]) -> None:
-        """List what was taken; `relations` are the table and its stores."""
+        """List a dropped object; `relations` are the table and its stores."""
 
     def get(self, catalog: CatalogName, entry_id: UUID) -> Dropped:
-        """NotFound when it is not listed (any more)."""
+        """NotFound if it is not listed, or no longer."""
 
     def relations_of(self, entry_id: UUID) -> Sequence[Relation]:
-        """Its relations as they were: the table or view, for a keyed table itself and its stores."""
+        """Its relations before the drop: the table or view, for a keyed table also its stores."""
 
     def within(self, entry_id: UUID) -> Sequence[Dropped]:
-        """What was dropped with a namespace and is still listed, by name."""
+        """The listed entries that were dropped with a namespace, by name."""
 
     def list(
         self, catalog: CatalogName, *, name: str | None = None, limit: int, cursor: str | None = None
     ) -> Page[Dropped]:
-        """Newest first; `name` is the whole name as people write it."""
+        """Newest first; `name` is the full name as people write it."""
 
     def count(self, catalog: CatalogName) -> int: ...
 
     def take_back(self, entry: Dropped) -> Sequence[Relation] | None:
-        """Remove an entry that can be brought back from the list, and return its relations as they were.
+        """Remove an entry from the list for an undrop, and return its relations as before the drop.
 
-        None when this very drop is not listed any more, or is being purged.
+        None if this drop is not listed any more, or its purge has started.
         """
 
     def begin_purge(self, entry: Dropped) -> bool:
-        """From here on it cannot be brought back; False when this very drop is not listed or being purged already."""
+        """Mark the start of its purge, after which undrop is impossible.
+
+        False if this drop is not listed, or its purge has started already.
+        """
 
     def note(self, entry_id: UUID, progress: PurgeProgress, error: str | None) -> bool:
-        """How far a purge has come; False when it has ended meanwhile."""
+        """Record the progress of a purge; False if it has ended meanwhile."""
 
     def forget(self, entry: Dropped) -> bool:
-        """Remove the entry and what the database knows of its relations; their history stays.
+        """Remove the entry with the database's data on its relations; their history stays.
 
-        False when this very drop is not listed in this state any more.
+        False if this drop is no longer listed in this state.
         """
 
     def forget_books(self, relation_id: RelationId) -> None:
-        """Remove statistics, versions and Hive's ground of a relation that is gone for good."""
+        """Remove statistics, versions and Hive baselines of a purged relation."""
 
     def overdue(self, now: datetime, *, limit: int) -> Sequence[Dropped]:
-        """Kept long enough, oldest first."""
+        """Entries whose retention has ended, oldest first."""
 
     def purging(self) -> Sequence[Dropped]:
-        """Whose files are being deleted."""
+        """Entries whose files are being deleted."""
 
     def over_hive(self) -> Sequence[tuple[Dropped, Relation]]:
-        """Tables over Hive tables that are listed or being purged, oldest first."""
+        """Linked tables that are listed or being purged, oldest first."""
 
     def find_overlaps(
         self,
@@ -82,37 +87,37 @@ class DroppedRelations(Protocol):
         but_for_hive_of: Relation | None = None,
         only_tables: bool = False,
     ) -> Sequence[UsedLocation]:
-        """Those of live, dropped and Hive tables that may hold one of these locations or lie in it, however written.
+        """Locations of live, dropped and Hive tables that may overlap one of these locations, in any spelling.
 
-        The relations `but_for` and the stores that they own are left out, and what is being purged unless `in_purge`.
-        Partitions that Hive reads count for every table, those of a linked one for itself, too, unless it is named.
-        With `only_tables` what Hive has does not count.
+        The relations `but_for` and their stores are left out, and those in purge unless `in_purge`. Hive's partitions
+        count for every table, also those of a linked table for itself, unless `but_for_hive_of` names it. With
+        `only_tables` Hive's partitions and tables do not count.
         """
 
     def kept_at(self, catalog: CatalogName) -> Sequence[tuple[UUID, str]]:
-        """What can be brought back to a catalog: each relation's id and location."""
+        """The relations that undrop can bring back to a catalog, as (id, location)."""
 
     def find_purging_locations(self) -> Sequence[UsedLocation]:
         """Locations whose files are being deleted."""
 
 
 class ReachableFiles(Protocol):
-    """Files that metadata leads to. NotFound for a file that is gone, Unavailable when the storage does not answer."""
+    """Files that metadata reaches. NotFound for a missing file, Unavailable if the storage does not answer."""
 
     def confined(self, rule: FileRule) -> ReachableFiles:
-        """The same, which raises LocationRefused for a file that the rule's table may not name.
+        """A reader that raises LocationRefused for a file that the rule's table may not name.
 
-        Whoever deletes asks the rule before which files may be.
+        Before a deletion, ask the rule itself which files may be deleted.
         """
 
     def manifests(self, manifest_list: str) -> list[str]:
-        """The manifests that a manifest list names."""
+        """The manifests in a manifest list."""
 
     def files(self, manifest: str) -> list[str]:
-        """The data and delete files that a manifest names as live."""
+        """The live data and delete files in a manifest."""
 
     def missing(self, locations: Sequence[str]) -> list[str]:
-        """Those that do not exist."""
+        """The locations that do not exist."""
 
     def delete(self, locations: Sequence[str]) -> None:
-        """Remove them; those that are gone already are fine."""
+        """Delete the files; missing ones are ignored."""

@@ -1,4 +1,4 @@
-"""Files of the warehouse, seen by the services."""
+"""Ports to files of the warehouse."""
 
 from __future__ import annotations
 
@@ -16,44 +16,44 @@ class Files(Links, Protocol):
     """Bytes by location (`file:`, `s3:`, `hdfs:` or a plain path)."""
 
     def read(self, location: str, at_most: int | None = None) -> bytes:
-        """The whole file; NotFound when it is not there, Unavailable when the store does not answer.
+        """The file's bytes; NotFound if it is missing, Unavailable if the store does not answer.
 
-        Invalid, and nothing is read, when it is larger than `at_most`, or is no regular file.
+        Invalid, before reading, for a file larger than `at_most`, or one that is no regular file.
         """
 
     def write_new(self, location: str, data: bytes) -> None:
-        """Create the file whole or not at all; Conflict when it exists, Unavailable when it cannot be written."""
+        """Create the file completely or not at all; Conflict if it exists, Unavailable if it cannot be written."""
 
     def make_directory(self, location: str) -> None:
-        """Make it with all above it where the store has directories; Unavailable when it cannot be made."""
+        """Create the directory and its parents, where the store has directories; Unavailable if that fails."""
 
     def delete(self, location: str) -> None:
-        """Remove the file; nothing happens when it is not there."""
+        """Delete the file; a missing one is ignored."""
 
     def exists(self, location: str) -> bool: ...
 
     def was_there_lately(self, location: str) -> bool:
-        """Whether it exists, or did when somebody last looked, at most a minute ago."""
+        """Whether the file exists, or existed at the last check at most a minute ago."""
 
 
 class TableFiles(Protocol):
-    """Data files and manifests, without Spark."""
+    """Data files and manifests, read without Spark."""
 
     def listings(self, locations: Sequence[str], *, recursive: bool = False) -> Iterator[Listing]:
-        """The files in each directory, and with `recursive` those below it; one that does not exist is empty, as it is
-        for Hive.
+        """The files in each directory, with `recursive` also those below it. A missing directory is empty, as for
+        Hive.
         """
 
     def listings_or_why(self, locations: Sequence[str], *, recursive: bool = False) -> Iterator[Listing | Denied]:
-        """The same, with directories that may not be listed among the others."""
+        """The same listings, with a Denied for each directory that may not be listed."""
 
     def listing_below(self, location: str) -> Listing:
-        """The files in a directory and all directories below it."""
+        """The files in a directory and in all directories below it."""
 
     def modified_ns(self, location: str) -> int | None:
-        """When a directory last had a file added, removed or renamed; None where its storage does not say.
+        """When a file was last added, removed or renamed in a directory; None if the storage does not say.
 
-        NO_DIRECTORY_NS where there is none.
+        NO_DIRECTORY_NS for a missing directory.
         """
 
     def footers(
@@ -64,11 +64,11 @@ class TableFiles(Protocol):
         *,
         nulls_of: Collection[int] = (),
     ) -> Iterator[FileStats]:
-        """What files say of themselves, in the order asked; Invalid names a file that is damaged.
+        """The statistics of files, in the order asked; Invalid names a damaged file.
 
-        They are read a little ahead of whoever takes them: there may be more than fit into memory. `formats` names
-        those that are not Parquet; it need not know a file before its location is taken, nor once its statistics are.
-        Nulls of the columns `nulls_of` (field ids) are counted by reading rows where a format does not count them.
+        The iterator reads a little ahead, because there may be more files than fit into memory. `formats` names files
+        that are not Parquet. It must know a file only from the time its location is taken until its statistics are.
+        For the columns `nulls_of` (field ids), nulls are counted by reading rows where a format does not count them.
         """
 
     def examined(
@@ -79,12 +79,14 @@ class TableFiles(Protocol):
         *,
         nulls_of: Collection[int] = (),
     ) -> Iterator[FileStats | Unreadable]:
-        """The same, with files that cannot be read among the others; Unavailable when the storage does not answer."""
+        """The same statistics, with an Unreadable for each file that cannot be read; Unavailable if the storage does
+        not answer.
+        """
 
     def digests(self, locations: Sequence[str]) -> Iterator[int | None]:
-        """What the files are known again by when they were moved (`FileStats.digest`), in the order asked.
+        """Digests that identify moved files (`FileStats.digest`), in the order asked.
 
-        None for one that is gone or may not be read; Unavailable when the storage does not answer.
+        None for a file that is missing or may not be read; Unavailable if the storage does not answer.
         """
 
     def write_snapshot(
@@ -97,16 +99,17 @@ class TableFiles(Protocol):
         now_ms: int,
         summary_extra: Mapping[str, str] | None = None,
     ) -> AddSnapshot:
-        """Write the manifests of a child of main's head; what it wrote is in the answer, for a refused commit.
+        """Write the manifests of a child of main's head. The result lists the written files, so that a refused commit
+        can delete them.
 
-        Added files are written down as they come, and best come in the order of their partitions.
+        Added files are written as they come, best in the order of their partitions.
         """
 
     def live_files(self, metadata: Json) -> Iterator[LiveFile]:
         """All data and delete files of main's head."""
 
     def delete(self, location: str) -> None:
-        """Remove one file that nothing refers to; nothing happens when it is not there."""
+        """Delete a file that nothing refers to; a missing one is ignored."""
 
     def delete_directory(self, location: str) -> None:
-        """Remove a directory of Firn's own that nothing refers to, and all in it; fine when it is not there."""
+        """Delete a directory of Firn's own with its contents, if nothing refers to it; a missing one is ignored."""

@@ -17,7 +17,7 @@ class Events(Protocol):
     """The history of commits."""
 
     def add(self, event: CommitEvent) -> None:
-        """DuplicateBatch when the same writer's batch is on this relation already."""
+        """DuplicateBatch if the relation has this writer's batch already."""
 
     def find_batch(self, relation_id: RelationId, writer_id: str, batch_id: str) -> CommitEvent | None: ...
 
@@ -25,10 +25,10 @@ class Events(Protocol):
         """Rows, bytes, commits and the oldest time of appends to a change store above a sequence number."""
 
     def pending_of_writers(self, change_id: RelationId, *, above: int) -> tuple[int, int, int, datetime | None]:
-        """The same, without what sync jobs appended: Hive has that."""
+        """The same counts without the appends of sync jobs, because Hive has these rows."""
 
     def newest_before(self, relation_id: RelationId, moment: datetime) -> int:
-        """The highest sequence number that a commit before that moment was given; 0 for none."""
+        """The highest sequence number of the commits before that moment; 0 for none."""
 
     def of_snapshots(self, relation_id: RelationId, snapshot_ids: Collection[int]) -> Mapping[int, CommitEvent]: ...
 
@@ -41,7 +41,7 @@ class Events(Protocol):
         cursor: str | None = None,
         topics: Collection[Topic] = (),
     ) -> Page[CommitEvent]:
-        """Newest first; None means all, and no topics mean every one."""
+        """Newest first. None means all catalogs or relations; no topics mean all."""
 
     def find(self, event_id: int) -> CommitEvent | None: ...
 
@@ -51,16 +51,18 @@ class Events(Protocol):
         """Commits on one of these topics, numbered above `after` and up to `until`, oldest first."""
 
     def forget_batches(self, relation_id: RelationId, snapshot_ids: Collection[int]) -> None:
-        """These snapshots are not in the table's history any more: what they brought may be sent again."""
+        """Allow the batches of these snapshots again, because the table's history no longer has the snapshots."""
 
     def recall_batches(self, relation_id: RelationId, snapshot_ids: Collection[int]) -> None:
-        """These snapshots are in it again: what they brought is refused, unless another commit has brought it since."""
+        """Refuse the batches of these snapshots again, because the history has them again. Batches that another commit
+        has brought since stay with that commit.
+        """
 
     def last_id(self) -> int: ...
 
 
 class Metrics(Protocol):
-    """What engines report of scans and commits."""
+    """Metrics reports of engines on scans and commits."""
 
     def add(self, reports: Sequence[MetricsReport]) -> None: ...
 

@@ -1,4 +1,4 @@
-"""What the services need to work beside Hive: the index of its tables, the ground of linked ones, their files."""
+"""Ports of the work with Hive: the index of its tables, the baselines of linked tables, and the metastores."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from catalog.ports.page import Page
 
 
 class HiveTables(Protocol):
-    """The index of a metastore's tables, kept by a background task."""
+    """The index of a metastore's tables; a background task maintains it."""
 
     def replace(self, catalog: CatalogName, database: str, tables: Sequence[IndexedTable]) -> int:
-        """Make the index of one database these tables; how many rows changed."""
+        """Replace the index of one database; returns the number of changed rows."""
 
     def keep_databases(self, catalog: CatalogName, databases: Collection[str]) -> None:
-        """Forget the tables of databases that are gone."""
+        """Remove the tables of all other databases."""
 
     def find(self, catalog: CatalogName, database: str, name: str) -> IndexedTable | None: ...
 
@@ -40,35 +40,35 @@ class HiveTables(Protocol):
         limit: int,
         cursor: str | None = None,
     ) -> Page[IndexedTable]:
-        """By database and name; `differs` are those that are upgraded and have drifted."""
+        """In order of databases and names; `differs` selects upgraded tables that have drifted."""
 
     def databases(self, catalog: CatalogName) -> Sequence[DatabaseCounts]:
-        """By name."""
+        """In order of names."""
 
 
 class Baselines(Protocol):
-    """Per partition of a linked table: what the last sync saw (docs/protocols.md#hive-sync-and-publish)."""
+    """The baseline of each partition of a linked table (docs/protocols.md#hive-sync-and-publish)."""
 
     def of(self, relation_id: RelationId) -> Mapping[str, Json]: ...
     def elsewhere(self, relation_id: RelationId, directories: Collection[str]) -> Sequence[str]:
-        """The locations of partitions that do not lie in these directories, as they are written."""
+        """The locations, as written, of partitions outside of these directories."""
 
     def put(self, relation_id: RelationId, baselines: Mapping[str, Json]) -> None: ...
     def remove(self, relation_id: RelationId, partitions: Collection[str]) -> None: ...
     def link(self, relation_id: RelationId) -> HiveLink | None: ...
     def put_link(self, relation_id: RelationId, link: HiveLink) -> None: ...
     def give_back(self, relation_id: RelationId, operation_id: OperationId | None) -> None:
-        """Note that an operation gives the table back to Hive, or that none does."""
+        """Record the operation that downgrades the table; None if there is none."""
 
     def given_back_by(self, relation_id: RelationId) -> OperationId | None: ...
     def summaries(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, LinkSummary]: ...
     def remember(self, relation_id: RelationId, events: Sequence[HiveEvent], now: datetime) -> None:
-        """Keep what a sync or publish did; old ones go."""
+        """Record the events of a sync or publish; old events are deleted."""
 
     def events(
         self, relation_id: RelationId, *, partition: str | None = None, limit: int, cursor: str | None = None
     ) -> Page[HiveEvent]:
-        """Newest first; with `partition`, of that one."""
+        """Newest first; with `partition`, only its events."""
 
     def forget(self, relation_id: RelationId) -> None: ...
     def stage(self, job_id: JobId, plan: SyncPlan | PublishPlan) -> None: ...
@@ -76,7 +76,7 @@ class Baselines(Protocol):
 
 
 class Metastores(Protocol):
-    """The metastores that catalogs are linked to."""
+    """The metastores of catalogs."""
 
     def of(self, uri: str) -> Metastore:
-        """The metastore at these addresses; opens nothing until it is asked."""
+        """The metastore at these addresses. It connects at the first call."""

@@ -1,4 +1,4 @@
-"""Idempotency keys: a request that comes again under its key gets the response of the first time."""
+"""Idempotency keys: a repeated request with the same key gets the first response."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredResponse:
-    """What a request with this idempotency key was answered."""
+    """The response to the first request with this idempotency key."""
 
     key: str
     fingerprint: str
@@ -19,7 +19,7 @@ class StoredResponse:
 
 
 class IdempotencyKeys(Protocol):
-    """Answers given under idempotency keys."""
+    """Stored responses by idempotency key."""
 
     def find(self, key: str) -> StoredResponse | None: ...
     def add(self, answer: StoredResponse) -> None: ...

@@ -1,4 +1,4 @@
-"""What imports need: a place for what was found, and the catalogs that tables come from."""
+"""Ports of imports: the database's entries, encryption of secrets, and the source catalogs."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from firn.protocol.imports import EntryState
 
 
 class ImportEntries(Protocol):
-    """What imports have found, in the order found, and the secrets of those that still run."""
+    """The entries of imports in the order found, and the secrets of running imports."""
 
     def add(self, entries: Sequence[Entry]) -> None: ...
     def put(self, entry: Entry) -> None: ...
     def clear(self, operation_id: OperationId) -> None:
-        """Forget what was found: the source is listed anew."""
+        """Delete the entries, because the source is listed again."""
 
     def waiting(self, operation_id: OperationId, *, limit: int) -> Sequence[Entry]:
-        """Those that nothing has become of yet, in order."""
+        """Entries without a result, in order."""
 
     def earlier(self, entry: Entry) -> Entry | None:
-        """One before it in the same import that would be registered under the same name or over the same location."""
+        """An earlier entry of the same import with the same name or location."""
 
     def list(
         self,
@@ -38,16 +38,18 @@ class ImportEntries(Protocol):
     ) -> Page[Entry]: ...
 
     def remove_ended_before(self, moment: datetime) -> int:
-        """Forget what imports that ended before then have found; how many entries that were."""
+        """Delete the entries of imports that ended before then; returns their number."""
 
     def keep_secrets(self, operation_id: OperationId, sealed: str) -> None:
-        """Until `forget_secrets`, encrypted; nothing else in the database holds them, and no answer shows them."""
+        """Store encrypted secrets until `forget_secrets`. Nothing else in the database holds them, and no response
+        shows them.
+        """
 
     def secrets(self, operation_id: OperationId) -> str | None:
-        """As they were kept; None where none were needed."""
+        """The stored secrets; None if the import needs none."""
 
     def forget_secrets(self, operation_id: OperationId) -> None:
-        """Overwritten in the file of the database; see Database.truncate_log for its log."""
+        """Delete the secrets. The file of the database is overwritten there; see Database.truncate_log for its log."""
 
 
 class Sealer(Protocol):
@@ -55,36 +57,36 @@ class Sealer(Protocol):
 
     def seal(self, operation_id: OperationId, credentials: Secrets) -> str: ...
     def unseal(self, operation_id: OperationId, sealed: str) -> Secrets:
-        """Invalid when they were sealed with another key, or for another operation."""
+        """Invalid if they were sealed with another key, or for another operation."""
 
 
 class ForeignCatalog(Protocol):
     """Another Iceberg REST catalog.
 
-    Reads raise NotFound for what is not there, Forbidden and Invalid for what the catalog refuses, and Unavailable
-    when it does not answer or says that it cannot just now.
+    Reads raise NotFound for missing objects, Forbidden and Invalid if the catalog refuses. Unavailable if it does not
+    answer or is temporarily unable to.
     """
 
     def check(self) -> None:
-        """Whether it answers."""
+        """Check that it answers."""
 
     def children(self, parent: Namespace) -> Iterator[Namespace]:
-        """Namespaces directly under a parent; () is the top."""
+        """The namespaces directly under a parent; () is the top."""
 
     def properties(self, namespace: Namespace) -> Mapping[str, str]: ...
     def tables(self, namespace: Namespace) -> Iterator[str]: ...
     def views(self, namespace: Namespace) -> Iterator[str]:
-        """Nothing where the catalog has no views."""
+        """Nothing if the catalog has no views."""
 
     def table_location(self, namespace: Namespace, name: str) -> str:
-        """Where a table's current metadata lies."""
+        """The location of a table's current metadata."""
 
     def view_location(self, namespace: Namespace, name: str) -> str: ...
     def close(self) -> None: ...
 
 
 class ForeignCatalogs(Protocol):
-    """Where connections to other REST catalogs come from."""
+    """Opens connections to other REST catalogs."""
 
     def of(self, spec: ImportSpec, secrets: Secrets) -> ForeignCatalog:
-        """A catalog to be closed after use; nothing is sent before the first call."""
+        """A catalog to close after use. Nothing is sent before the first call."""

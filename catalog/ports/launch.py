@@ -1,4 +1,4 @@
-"""Launches: how they are remembered, and how they are carried out."""
+"""Ports of launches: their records in the database, and the processes."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from catalog.launch.settings import LaunchId
 
 
 class Launches(Protocol):
-    """The database's memory of launches; errors as in catalog.ports.store."""
+    """The database's launches; errors as in catalog.ports.store."""
 
     def settings(self) -> Sequence[GroupLaunch]:
-        """Of all groups for which something was set."""
+        """The settings of all groups that have any."""
 
     def set(self, settings: GroupLaunch) -> None: ...
     def unset(self, group: GroupName) -> None: ...
     def put(self, launched: LaunchRecord) -> None: ...
     def unfinished(self) -> Sequence[LaunchRecord]:
-        """Those that are not over, oldest first."""
+        """Launches that are not over, oldest first."""
 
     def newest(self, group: GroupName, limit: int) -> Sequence[LaunchRecord]:
         """Newest first."""
@@ -34,7 +34,7 @@ class Launches(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """A process that was started here."""
+    """The state of a process that this server started."""
 
     exit_status: int | None
     """None while it runs."""
@@ -43,25 +43,25 @@ class Seen:
 
 
 class Launcher(Protocol):
-    """Starts processes on this machine; they end when it does."""
+    """Starts processes on this machine; they end with the server."""
 
     def start(self, launch_id: LaunchId, command: Command) -> Process:
-        """Unavailable when it cannot be started; nothing of it runs then."""
+        """Start the process; Unavailable if that fails, and then nothing of it runs."""
 
     def look(self, launch_id: LaunchId) -> Seen | None:
-        """None for one that was not started here."""
+        """The state of the process; None if this server did not start it."""
 
     def kill(self, launch_id: LaunchId) -> None:
-        """End it and all that it has started, at once."""
+        """Kill the process and all its children at once."""
 
     def kill_stray(self, process: Process) -> bool:
-        """The same for one that an earlier server has left on this machine; False when it is not there."""
+        """Kill a process that an earlier server left on this machine; False if it does not exist."""
 
     def is_gone(self, process: Process) -> bool:
-        """Whether it was a process of this machine, and is none any more."""
+        """Whether it was a process of this machine and has ended."""
 
     def forget(self, launch_id: LaunchId) -> None:
-        """It has ended, and that is noted: its log is kept among the newest only."""
+        """Delete the process's state after its end is recorded. Its log stays only among the newest."""
 
     def stop_all(self) -> None:
-        """End all in order, and wait; what takes too long is killed."""
+        """End all processes and wait; kill those that take too long."""

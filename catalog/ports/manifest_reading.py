@@ -1,4 +1,4 @@
-"""Manifests, as dry runs read them: counted first, so that nobody waits for a table of very many."""
+"""The port to manifests for dry runs. They count first, so that no user waits for a table with very many."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from catalog.locations.location_rule import FileRule
 
 
 class ManifestReading(Protocol):
-    """NotFound for a file that is gone, Unavailable when the storage does not answer."""
+    """Reads manifests. NotFound for a missing file, Unavailable if the storage does not answer."""
 
     def confined(self, rule: FileRule) -> ManifestReading:
-        """The same, which raises LocationRefused for a manifest or list that the rule's table may not name."""
+        """A reader that raises LocationRefused for a manifest or list that the rule's table may not name."""
 
     def lines(self, metadata: Json, snapshot: Json) -> Sequence[ManifestFile]:
         """The manifests that a snapshot lists."""

@@ -1,4 +1,4 @@
-"""Manifest lists of the warehouse, seen by the services."""
+"""The port to manifest lists that clients wrote."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from catalog.iceberg.json import Json
 
 
 class ManifestLists(Protocol):
-    """Reads the manifests that a client has written."""
+    """Reads manifest lists and manifests that clients wrote."""
 
     def named(self, manifest_list: str) -> list[str]:
-        """The manifests that a manifest list names; none when there is no such file yet.
+        """The manifests in a manifest list; none if the file does not exist yet.
 
-        Invalid when the file is no manifest list, Unavailable when the storage does not answer.
+        Invalid if the file is no manifest list, Unavailable if the storage does not answer.
         """
 
     def joined(self, metadata: Json, append: OvertakenAppend) -> RebasedManifestList | None:
-        """The append's manifests over those of its branch's head; nothing is written.
+        """The append's manifests, added to those of its branch's head; nothing is written.
 
-        None when they are not what a plain append brings: the append has to be refused then. Unavailable when the
-        storage does not answer, which is no reason to refuse: a repetition of the request must not fare better.
+        None if they are not those of a plain append, which the server must then refuse. Unavailable if the storage
+        does not answer. That is no reason to refuse, because a repeated request could succeed.
         """
 
     def new_deletes(self, metadata: Json, snapshot: Json) -> NewDeletes:
-        """What a snapshot that is about to be committed to the table adds; nothing where its files are not there.
+        """The delete files that a snapshot adds which is about to be committed; none if its files are missing.
 
-        Invalid when they are no manifests or lie outside of the table's directory.
+        Invalid if the files are no manifests or lie outside of the table's directory.
         """

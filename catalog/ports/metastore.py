@@ -1,4 +1,4 @@
-"""What Firn asks of a Hive Metastore and of the directories that it names."""
+"""Ports to a Hive Metastore, and to the directories that it names."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from catalog.hive.notification_log import NotificationBatch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionLocation:
-    """A partition, by its values, or without any the table itself; and the location it is expected at.
+    """A partition by its values, or the table itself without values, and its expected location.
 
-    None where there is no such partition yet: then it is made.
+    None if the partition does not exist yet; then it is created.
     """
 
     values: tuple[str, ...]
@@ -25,7 +25,7 @@ class PartitionLocation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionMove:
-    """A place, where it is to be pointed at, and its `parameters`: set, or removed where they are None."""
+    """A partition or table, its new location, and its `parameters` to set; None removes one."""
 
     place: PartitionLocation
     location: str
@@ -33,25 +33,25 @@ class PartitionMove:
 
 
 class TableLock(Protocol):
-    """What came of asking the metastore for a lock."""
+    """The result of a lock request to the metastore."""
 
     @property
     def without(self) -> str | None:
-        """Why there is none, and nobody is kept away; None for a lock."""
+        """Why there is no lock and no protection; None if there is a lock."""
 
     @property
     def busy(self) -> Mapping[str, str]:
-        """What others have locked, by the names that were asked for, and who: that is not locked for us."""
+        """The requested names that others have locked, with the holders. They are not locked for us."""
 
     def keep(self) -> None:
-        """Say that it is still needed; Unavailable when that cannot be said, or the metastore has ended it."""
+        """Renew the lock; Unavailable if that fails, or if the metastore has ended it."""
 
 
 class Metastore(Protocol):
-    """One Hive Metastore.  Safe to share between threads.
+    """One Hive Metastore. Safe to share between threads.
 
-    Reads raise NotFound for a name that is not there and Unavailable when no metastore answers.  Names are Hive's:
-    lower case, without quotes.
+    Reads raise NotFound for a missing name and Unavailable if no metastore answers. Names are Hive's: lower case,
+    without quotes.
     """
 
     def databases(self) -> list[str]:
@@ -65,34 +65,36 @@ class Metastore(Protocol):
     def table(self, database: str, name: str) -> HiveTable: ...
 
     def tables_detail(self, database: str, names: Sequence[str]) -> list[HiveTable]:
-        """Many tables in few calls; a table that is gone is left out, no matter when it went."""
+        """Many tables in few calls; missing tables are left out, whenever they were dropped."""
 
     def partition_names(self, database: str, name: str) -> list[str]:
-        """Names of all partitions, however many; [] for a table that is not partitioned."""
+        """Names of all partitions, however many; [] for an unpartitioned table."""
 
     def partitions(self, database: str, name: str, names: Sequence[str]) -> list[HivePartition]:
-        """The named partitions in few calls; one that is gone is left out."""
+        """The named partitions in few calls; missing ones are left out."""
 
     def set_table_parameters(
         self, database: str, name: str, parameters: Mapping[str, str], *, remove: Collection[str] = ()
     ) -> None:
-        """Set and remove parameters of a table and leave the rest of it, its DDL time included, as it is.
+        """Set and remove parameters of a table. All else stays as it is, also its DDL time.
 
-        Setting what is set already changes nothing.  The metastore has no compare-and-set: a change that somebody else
-        makes between our read and our write, a moment later, is lost.
-        Raises NotFound, Invalid when the metastore refuses the change, Unavailable when nothing was sent, and
-        CommitUnknown when the change may have been made.
+        Setting a current value changes nothing. The metastore has no compare-and-set: a concurrent change between our
+        read and our write, a moment later, is lost.
+
+        Raises NotFound, Invalid if the metastore refuses the change, Unavailable if nothing was sent, and
+        CommitUnknown if the change may have been made.
         """
 
     def lock(
         self, database: str, name: str, partitions: Sequence[str], *, wait: bool = True
     ) -> AbstractContextManager[TableLock]:
-        """Keep others from writing to some partitions of a table, or with `[""]` to the whole of it, for the block.
+        """Keep others from writing to some partitions of a table, or with `[""]` to all of it, for the block.
 
-        Those are kept away who ask for locks themselves, as Hive does where its locks are on. Readers are not. What
-        others hold is waited for, for a short while, unless not to `wait`; the rest is locked without it.
-        It ends with the block, or, should that not be possible, when the metastore sees that nobody keeps it.
-        Unavailable when the metastore does not answer.
+        This stops only writers that take locks themselves, as Hive does with its locks on; it stops no readers. With
+        `wait`, the call waits shortly for locks of others and then locks the rest without them.
+
+        The lock ends with the block, or later, when the metastore notices that nobody renews it. Unavailable if the
+        metastore does not answer.
         """
 
     def move(
@@ -105,23 +107,24 @@ class Metastore(Protocol):
         *,
         columns_of_table: bool = False,
     ) -> ChangeSignals:
-        """Point a partition, or a table without partitions, at another directory; what the metastore says of it then.
+        """Point a partition, or an unpartitioned table, at another directory; returns its change signals afterwards.
 
-        Its `parameters` are set, or removed where they are None; with `columns_of_table` a partition that was made
-        before columns were added gets them. The rest stays as it is, its DDL time included.
-        Compare and set is as good as the metastore lets it be: what is there is read a moment before it is changed.
-        Raises Conflict when it is not at `place.location` any more, or is there though it was not to be, NotFound
-        without the table or the partition, Invalid when the metastore refuses, Unavailable when nothing was sent, and
-        CommitUnknown when it may have been moved.
+        Sets `parameters`, or removes those that are None. With `columns_of_table`, a partition older than the table's
+        last column change gets the table's columns. All else stays as it is, also its DDL time.
+
+        Compare and set is as good as the metastore allows: it reads the state a moment before it changes it. Raises
+        Conflict if it is no longer at `place.location`, or exists unexpectedly, NotFound without the table or the
+        partition, Invalid if the metastore refuses, Unavailable if nothing was sent, and CommitUnknown if it may have
+        been moved.
         """
 
     def move_all(
         self, database: str, name: str, moves: Sequence[PartitionMove], *, columns_of_table: bool = False
     ) -> Sequence[ChangeSignals]:
-        """`move` of several partitions in few calls: all are moved or none, as all are there already or none is.
+        """`move` for several partitions in few calls. All are moved or none, and all must exist already or none.
 
-        For as many as are read and written within a moment: what is there is read before the first is changed.
-        Errors as of `move`, whichever partition they are about.
+        Give only as many as can be read and written within a moment, because all are read before the first is changed.
+        Errors are those of `move` for any of the partitions.
         """
 
     def alter_columns(
@@ -133,38 +136,39 @@ class Metastore(Protocol):
         expected: Sequence[HiveColumn],
         cascade: bool,
     ) -> None:
-        """Give a table other columns; its partition columns and all else of it stay, times and statistics included.
+        """Replace the columns of a table. Partition columns and all else stay, including times and statistics.
 
         With `cascade` its partitions get the same columns, in the metastore's own transaction.
-        Compare and set as in `move`: raises Conflict when the columns are not the `expected` ones any more, NotFound
-        without the table, Invalid when the metastore refuses, as it does for types that it takes for incompatible,
-        Unavailable when nothing was sent, and CommitUnknown when it may have been altered.
+
+        Compare and set as in `move`: raises Conflict if the columns are no longer the `expected` ones, NotFound
+        without the table, Invalid if the metastore refuses, as for types it considers incompatible, Unavailable if
+        nothing was sent, and CommitUnknown if it may have been altered.
         """
 
     def notices(self, after: int | None) -> NotificationBatch | None:
-        """What the metastore's log of changes says behind an entry; for None only where the log ends.
+        """The entries of the notification log after `after`; for None only the position of its end.
 
-        None when it keeps no log. Of much at once only the newest entries come, and a log that ends earlier than
-        `after` is a new one, of which nothing comes but where it ends.
+        None if the metastore keeps no log. Of very many entries only the newest come. A log that ends before `after`
+        is a new log, of which only the end's position comes.
         """
 
     def health(self) -> str:
-        """The metastore's own version; Unavailable when it does not answer."""
+        """The metastore's own version; Unavailable if it does not answer."""
 
 
 class Listings(Protocol):
-    """Directories that hold Hive's files.  Safe to share between threads."""
+    """Listings of directories with Hive's files. Safe to share between threads."""
 
     def list(self, location: str, *, recursive: bool = False) -> Listing:
-        """Data files in a directory, hidden and empty ones left out; one that does not exist holds none.
+        """Data files in a directory, without hidden and empty ones; a missing directory holds none.
 
-        With `recursive` also those in the directories below it, which else are named and not looked into.
+        With `recursive`, also the files below it. Otherwise subdirectories are named but not read.
 
-        Raises Unavailable when the storage does not answer: that is never an empty listing.
+        Raises Unavailable if the storage does not answer; it never returns an empty listing then.
         """
 
     def list_all(self, locations: Sequence[str], *, recursive: bool = False) -> Iterator[Listing]:
-        """Many directories, in the order asked."""
+        """The listings of many directories, in the order asked."""
 
     def modified_ns(self, location: str) -> int | None:
-        """When a file was last added, removed or renamed in a directory; None where its storage does not say."""
+        """When a file was last added, removed or renamed in a directory; None if the storage does not say."""

@@ -13,16 +13,16 @@ from firn.protocol.operations import OperationKind
 
 
 class Operations(Protocol):
-    """Long work asked for by people: upgrades and the like, with their journals."""
+    """Long work that users requested, such as upgrades, with its journals."""
 
     def add(self, operation: Operation) -> None: ...
     def get(self, operation_id: OperationId) -> Operation: ...
     def lock(self, operation_id: OperationId) -> Operation:
-        """As nobody else can change it before the transaction ends."""
+        """The operation, locked until the transaction ends."""
 
     def put(self, operation: Operation) -> None: ...
     def unfinished(self) -> Sequence[Operation]:
-        """Those that run, ran when their server died, or are paused; oldest first."""
+        """Operations that run, ran when their server died, or are paused; oldest first."""
 
     def working_on(self, catalog: CatalogName, targets: Collection[str]) -> Mapping[str, Operation]:
         """Unfinished upgrades and downgrades of these tables."""
@@ -30,7 +30,7 @@ class Operations(Protocol):
     def next(
         self, kinds: Collection[OperationKind], *, but_for: Collection[OperationId], limit: int
     ) -> Sequence[Operation]:
-        """Those to carry out: what is to be canceled, then what was asked for alone, then batches; oldest first."""
+        """The operations to run next: cancellations first, then single requests, then batches; oldest first."""
 
     def list(
         self,
@@ -41,23 +41,25 @@ class Operations(Protocol):
         limit: int,
         cursor: str | None = None,
     ) -> Page[Operation]:
-        """Newest first; those of a batch as they come."""
+        """Newest first; those of a batch oldest first."""
 
     def add_all(self, operations: Collection[Operation]) -> None: ...
     def tally(self, batch: BatchId) -> Tally:
-        """NotFound when there is no such batch."""
+        """NotFound if the batch does not exist."""
 
     def targets(self, batch: BatchId) -> Collection[tuple[CatalogName, str]]:
-        """What the operations of a batch work on."""
+        """The targets of a batch's operations."""
 
     def pause_all(self, batch: BatchId, now: datetime) -> int:
-        """See catalog.jobs.operation.paused; those that cannot be are left as they are. How many were."""
+        """Pause the operations that can be paused (see
+        catalog.jobs.operation.pause_operation); returns their number.
+        """
 
     def resume_all(self, batch: BatchId, now: datetime) -> int:
-        """See catalog.jobs.operation.resumed."""
+        """Resume the paused operations (see catalog.jobs.operation.resume_operation); returns their number."""
 
     def cancel_all(self, batch: BatchId, now: datetime) -> int:
-        """See catalog.jobs.operation.to_cancel."""
+        """Cancel the unfinished operations (see catalog.jobs.operation.to_cancel); returns their number."""
 
     def forget_checks(self, before: datetime) -> int:
-        """Forget checks that ended before; how many."""
+        """Delete checks that ended before; returns their number."""

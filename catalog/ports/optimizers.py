@@ -18,24 +18,26 @@ class Optimizers(Protocol):
     def find(self, optimizer_id: str) -> Optimizer | None: ...
 
     def saw(self, optimizer_id: str, now: datetime, memory: Mapping[str, int]) -> Optimizer | None:
-        """Note that it was heard, and its memory if it told; nothing else of it changes. None: not registered."""
+        """Record a heartbeat, with the memory if it was sent. All else stays unchanged.
+        None if it is not registered.
+        """
 
     def ask(self, optimizer_id: str, *, draining: bool, stopping: bool, reason: str | None) -> Optimizer | None:
-        """Note what it is asked to do; nothing else of it changes. None: not registered."""
+        """Record the request to drain or stop. All else stays unchanged. None if it is not registered."""
 
     def list(self) -> Sequence[Optimizer]: ...
     def remove(self, optimizer_id: str) -> None: ...
 
 
 class Blockers(Protocol):
-    """What keeps jobs from tables for a while."""
+    """Blockers, which keep jobs from tables for a while."""
 
     def add(self, blocker: Blocker) -> None: ...
     def of(self, relation_ids: Collection[RelationId], now: datetime) -> Mapping[RelationId, Sequence[Blocker]]:
-        """Those that have not ended, by table and in the order in which they were set."""
+        """Blockers that have not ended, by table, in the order of creation."""
 
     def remove(self, relation_id: RelationId, blocker_id: BlockerId | None = None) -> int:
-        """This one of a table, or all of them; how many there were."""
+        """Remove this blocker of a table, or all of them; returns their number."""
 
     def remove_before(self, moment: datetime) -> int:
-        """Forget those that ended before; how many."""
+        """Delete blockers that ended before; returns their number."""

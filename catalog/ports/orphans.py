@@ -1,4 +1,4 @@
-"""What orphan removal needs of the database and of the storage."""
+"""Ports of orphan removal to the database and the storage."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from firn.protocol.orphans import BatchState
 
 
 class OrphanBatches(Protocol):
-    """What was taken for orphans, batch by batch; the names of the files are in reports in the warehouse."""
+    """Batches of orphans. Reports in the warehouse hold the names of the files."""
 
     def add(self, batch: OrphanBatch) -> None: ...
 
     def lock(self, batch_id: UUID) -> OrphanBatch:
-        """As nobody else can change it before this transaction ends; NotFound when it is gone."""
+        """The batch, locked until this transaction ends; NotFound if it is gone."""
 
     def put(self, batch: OrphanBatch) -> None: ...
     def remove(self, batch_id: UUID) -> None: ...
@@ -30,7 +30,7 @@ class OrphanBatches(Protocol):
         """Oldest first."""
 
     def put_back(self, relation_id: RelationId) -> Collection[str]:
-        """All files of a table that were put back, or turned out to be needed."""
+        """All files of a table that were restored, or turned out to be needed."""
 
     def list(
         self,
@@ -41,42 +41,42 @@ class OrphanBatches(Protocol):
         limit: int,
         cursor: str | None = None,
     ) -> Page[OrphanBatch]:
-        """Of a table; what a job has taken or deleted; in one of these states. Oldest first."""
+        """Batches by table, by the job that took or deleted them, and by state; oldest first."""
 
 
 class QuarantineFiles(Protocol):
-    """Files as their stores show them, and moved within a store. Unavailable when a store does not answer."""
+    """Files as their stores describe them, and moves within a store. Unavailable if a store does not answer."""
 
     def look(self, locations: Sequence[str]) -> Sequence[SeenFile | None]:
-        """Each as it is now; None for one that is gone."""
+        """The current state of each file; None for a missing one."""
 
     def is_below(self, location: str, directory: str) -> bool:
-        """Whether a file lies in or below a directory when links are followed, as far as its store has any."""
+        """Whether a file lies in or below a directory, with links followed where the store has links."""
 
     def clock(self, directory: str) -> datetime | None:
-        """What time the store says it is, by a file that is written for it; None when it does not say."""
+        """The store's time, read from a new file; None if the store gives no times."""
 
     def names(self, directory: str) -> Sequence[str]:
-        """Locations of the files directly in a directory; none when there is no such directory."""
+        """The files directly in a directory; none if it does not exist."""
 
     def can_move(self, location: str, directory: str) -> bool:
-        """Whether files are moved from the one into the other at once, without being copied."""
+        """Whether the store moves files between these directories at once, without copying."""
 
     def move(self, location: str, to: str) -> None:
-        """NotFound when there is nothing to move, AlreadyExists rather than replace anything."""
+        """NotFound if the file is missing; AlreadyExists if the target exists."""
 
     def is_moved(self, location: str, to: str) -> bool:
-        """Whether the file is at the second place alone; a move that was cut short is taken back first."""
+        """Whether only the target exists. Undoes an interrupted move first."""
 
 
 class NamedFiles(Protocol):
-    """What metadata leads to. NotFound for a file that is gone, Unavailable when the storage does not answer."""
+    """Files that metadata names. NotFound for a missing file, Unavailable if the storage does not answer."""
 
     def confined(self, rule: FileRule) -> NamedFiles:
-        """The same, which raises LocationRefused for a file that the rule's table may not name."""
+        """A reader that raises LocationRefused for a file that the rule's table may not name."""
 
     def manifests(self, manifest_list: str) -> Sequence[str]:
-        """The manifests that a manifest list names."""
+        """The manifests in a manifest list."""
 
     def named(self, manifest: str) -> Sequence[str]:
-        """All files that a manifest names, those that it says are deleted too."""
+        """All files that a manifest names, including deleted ones."""

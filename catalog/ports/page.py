@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """One page of a list and the cursor of the next one, None on the last."""
+    """One page of a list, and the cursor of the next page; None on the last one."""
 
     items: Sequence[T]
     next_cursor: str | None = None

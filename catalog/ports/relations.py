@@ -26,14 +26,16 @@ class Relations(Protocol):
     def get(self, relation_id: RelationId) -> Relation: ...
     def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, Relation]: ...
     def held(self, relation_ids: Collection[RelationId]) -> Collection[RelationId]:
-        """Those of them that are there, which they then are until this transaction ends.
+        """The relations among these that exist; they then exist until this transaction ends.
 
-        One that somebody is removing or renaming at this moment is not waited for and not among them.
+        Does not wait for relations that a concurrent transaction removes or renames, and leaves them out.
         """
 
     def find(self, catalog: CatalogName, name: TableName) -> Relation | None: ...
     def holder(self, catalog: CatalogName, name: TableName) -> Relation | None:
-        """What keeps a second one from having this name: see Catalog.unique. Not for lookups, which are exact."""
+        """The relation that prevents another one with this name: see Catalog.unique. Not
+        for lookups, which are exact.
+        """
 
     def stores_of(self, owner_id: RelationId) -> Sequence[Relation]: ...
 
@@ -61,62 +63,62 @@ class Relations(Protocol):
         limit: int,
         cursor: str | None = None,
     ) -> Page[ListedRelation]:
-        """What is in a namespace, by name: the list that engines ask for, and therefore fast."""
+        """The relations of a namespace, by name. Engines call this often, so it is fast."""
 
     def linked_to_hive(self, catalog: CatalogName) -> Sequence[Relation]:
-        """Relations that were upgraded from Hive tables and are still linked to them."""
+        """Relations that are linked to Hive tables."""
 
     def of_hives(self, catalog: CatalogName, hive_names: Collection[str]) -> Mapping[str, Relation]:
-        """What some of these Hive tables were upgraded to."""
+        """The relations that these Hive tables were upgraded to, by Hive name."""
 
     def of_hive(self, catalog: CatalogName, hive_name: str) -> Relation | None:
-        """What a Hive table, named `database.table`, was upgraded to, whatever its name is by now."""
+        """The relation that a Hive table, named `database.table`, was upgraded to, whatever its name is now."""
 
     def over(self, locations: Collection[str]) -> Sequence[Relation]:
-        """Relations over one of these locations, of all catalogs."""
+        """Relations at one of these locations, in all catalogs."""
 
     def move_pointer(self, relation: Relation, to: Pointer, now: datetime) -> bool:
-        """Compare-and-set: point at new metadata if the version is still the relation's; False when it is not."""
+        """Compare-and-set: point at new metadata if the version is still the relation's; otherwise False."""
 
     def rename(self, relation: Relation, to: TableName) -> None:
-        """AlreadyExists when the new name is taken, NoSuchTable when it was dropped meanwhile."""
+        """AlreadyExists if the new name is taken, NoSuchTable if the relation was dropped meanwhile."""
 
 
 class Stats(Protocol):
-    """Counters per table, kept by commits."""
+    """Counters of tables; commits update them."""
 
     def get(self, relation_id: RelationId) -> TableStats: ...
     def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, TableStats]: ...
     def put(self, stats: TableStats, *, plan_after: datetime) -> None:
-        """Insert or replace; from `plan_after` on the planner looks at the table."""
+        """Insert or replace the counters; the planner plans the table from `plan_after` on."""
 
     def look_again(self, relation_ids: Collection[RelationId], at: datetime) -> None:
-        """Let the planner look at these tables, plain or keyed, at `at` or before."""
+        """Let the planner plan these tables, plain or keyed, at `at` or earlier."""
 
     def look_again_below(self, catalog: CatalogName, namespace: Namespace, at: datetime) -> None:
         """The same for all tables of a namespace and of those below it; () is the whole catalog."""
 
     def plan_unassessed(self, at: datetime) -> None:
-        """The same for all tables that nobody has looked at yet."""
+        """The same for all tables without an assessment."""
 
     def due(self, until: datetime, *, limit: int) -> Sequence[RelationId]:
-        """Tables and stores that are to be looked at by then, longest due first."""
+        """Tables and stores to plan by then, longest due first."""
 
     def looks(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, PlanRequest]:
-        """What was asked for so far of these tables and stores."""
+        """The plan requests of these tables and stores so far."""
 
     def looked(self, done: Collection[PlanResult], now: datetime) -> None:
-        """Note that these were looked at. What was asked for meanwhile stays due."""
+        """Record that these were planned. Requests that came meanwhile stay due."""
 
 
 class KeyedTables(Protocol):
-    """Keyed tables' stores, watermarks and pending counts."""
+    """Stores, watermarks and pending counts of keyed tables."""
 
     def add(self, keyed: KeyedTable) -> None: ...
     def get(self, relation_id: RelationId) -> KeyedTable: ...
     def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, KeyedTable]: ...
     def lock(self, relation_id: RelationId) -> KeyedTable:
-        """Its current row, kept from changing until this transaction ends."""
+        """Its current row, locked until this transaction ends."""
 
     def put(self, keyed: KeyedTable) -> None: ...
     def remove(self, relation_id: RelationId) -> None: ...
@@ -124,4 +126,4 @@ class KeyedTables(Protocol):
     def versions(self, relation_id: RelationId, *, limit: int, before: int | None = None) -> Sequence[Version]: ...
 
     def forget_versions(self, relation_id: RelationId, *, base: Collection[int], change: Collection[int]) -> None:
-        """Drop the versions that name one of these snapshots of base or change."""
+        """Delete the versions that name one of these snapshots of base or change."""

@@ -1,4 +1,4 @@
-"""What scan planning needs of manifests."""
+"""Ports of scan planning: manifests, and the database's scan plans."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from catalog.scan.scan import Scan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTask:
-    """One data file to read: as clients are told of it, with what is deleted from it and what is left to filter."""
+    """One data file to read, as clients get it, with its deletes and its residual filter."""
 
     content: Json
     rows: int
@@ -31,11 +31,10 @@ class FileTask:
 
 
 class ScanFiles(Protocol):
-    """Manifests, read for a scan.
+    """Reads manifests for a scan.
 
-    `rule` says which files the table may name. Both raise LocationRefused for one that it may not, Invalid when the
-    filter has a literal that is no value of its column, NotFound when a file that the scan needs is gone and
-    Unavailable when it cannot be read.
+    `rule` decides which files the table may name. Both methods raise LocationRefused for others, Invalid if a literal
+    of the filter does not fit its column, NotFound if a needed file is missing, and Unavailable if it cannot be read.
     """
 
     def sizes(self, scan: Scan, rule: FileRule) -> Sequence[ManifestSize]:
@@ -46,12 +45,12 @@ class ScanFiles(Protocol):
 
 
 class Plans(Protocol):
-    """Plans of scans whose tasks clients fetch."""
+    """Scan plans; clients fetch their tasks."""
 
     def add(self, plan: ScanPlan) -> None: ...
     def find(self, plan_id: PlanId) -> ScanPlan | None:
-        """Also one that has expired or is cancelled."""
+        """The plan, even if it has expired or is cancelled."""
 
     def cancel(self, plan_id: PlanId) -> None: ...
     def remove_expired(self, now: datetime) -> int:
-        """Forget them; how many."""
+        """Delete expired plans; returns their number."""

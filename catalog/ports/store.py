@@ -1,7 +1,7 @@
-"""The database, seen by the services: one collection per noun, gathered in a unit of work.
+"""The port to the database: one collection per noun, gathered in a unit of work.
 
-Every method raises Unavailable when the database does not answer. Methods named `add` raise AlreadyExists when the
-name or id is taken; `get` raises the noun's own NotFound; `find` returns None instead.
+Every method raises Unavailable if the database does not answer. Methods named `add` raise AlreadyExists if the name or
+id is taken. `get` raises the noun's own NotFound; `find` returns None instead.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from catalog.tables.relation import (
 
 
 class UnitOfWork(Protocol):
-    """One transaction. Its end is its context manager's business: leaving normally commits."""
+    """One transaction. Its context manager ends it; leaving the block normally commits."""
 
     catalogs: Catalogs
     namespaces: Namespaces
@@ -66,33 +66,33 @@ class UnitOfWork(Protocol):
     audit: Audit
 
     def now(self) -> datetime:
-        """The database's clock, in UTC: the one that leases are measured by."""
+        """The database's clock, in UTC. Leases are measured by it."""
 
 
 class Database(Protocol):
-    """Where units of work come from."""
+    """Opens units of work."""
 
     def reading(self) -> AbstractContextManager[UnitOfWork]:
         """A consistent snapshot to read from."""
 
     def locate(self, catalog: CatalogName, name: TableName) -> LocatedRelation | None:
-        """What the name stands for at this moment: the one thing that each load asks, and therefore fast."""
+        """The relation of this name now. Each load calls this, so it is fast."""
 
     def lock_commits(self, tables: Collection[str]) -> AbstractContextManager[None]:
-        """A turn among all servers at tables that several of them are moving.
+        """A turn, among all servers, at tables that several of them commit to.
 
-        A courtesy and no fence: who waits too long for it has it anyway.
+        It only reduces conflicts and protects nothing: after a time limit the block runs without its turn.
         """
 
     def truncate_log(self) -> bool:
-        """Cut off what the database's log still holds of rows that were deleted; False when somebody reads it just now.
+        """Remove deleted rows from the database's log; False while a reader prevents it.
 
-        Only SQLite's log lies beside the database and is cut; PostgreSQL looks after its own.
+        Only SQLite's log lies beside the database and is cut; PostgreSQL maintains its own.
         """
 
     def writing(self) -> AbstractContextManager[UnitOfWork]:
         """A transaction that commits when the block ends.
 
-        An exception inside the block rolls back and is passed on: nothing was changed. When the commit itself fails in
-        a way that may have reached the disk, CommitUnknown is raised; when it is known to have failed, Unavailable.
+        An exception in the block rolls back and passes on: nothing was changed. If the commit itself fails, it raises
+        CommitUnknown when the commit may have reached the disk, and Unavailable when it certainly has not.
         """

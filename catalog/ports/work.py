@@ -1,4 +1,4 @@
-"""The database, seen by those who plan and hand out background work; errors as in catalog.ports.store."""
+"""The database's groups, table statuses, file layouts, jobs and queue; errors as in catalog.ports.store."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Groups(Protocol):
     def add(self, group: Group) -> None: ...
     def get(self, name: GroupName) -> Group: ...
     def settings_of(self, name: GroupName) -> Group:
-        """What holds for a group whether somebody has made it or not."""
+        """The settings of a group; the defaults if it has no entry."""
 
     def list(self) -> Sequence[Group]:
-        """By name."""
+        """In order of names."""
 
     def put(self, group: Group) -> None: ...
     def remove(self, name: GroupName) -> None: ...
@@ -36,7 +36,7 @@ class Groups(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """Which tables are listed and in which order; None means all."""
+    """The filter and the order of a list of tables; None means all."""
 
     sort: Sort
     kinds: Collection[RelationKind]
@@ -46,49 +46,51 @@ class Listing:
 
 
 class TableStatuses(Protocol):
-    """What the planner found when it last looked at each table."""
+    """The planner's last assessment of each table."""
 
     def put(self, table_statuses: Sequence[TableStatus]) -> None: ...
     def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, TableStatus]: ...
     def remove(self, relation_ids: Collection[RelationId]) -> None: ...
     def long_ago(self, before: datetime, now: datetime, *, limit: int) -> Sequence[RelationId]:
-        """Tables that were last looked at before then, or at a time that has not come yet; longest ago first."""
+        """Tables with an old assessment, or one from the future; oldest first."""
 
     def list(
         self, catalog: CatalogName, listing: Listing, *, limit: int, cursor: str | None = None
     ) -> Page[Relation]: ...
     def by_health(self, grades: Mapping[str, int]) -> Mapping[str, int]:
-        """How many tables there are of each grade, which is named with the least health that it takes."""
+        """The number of tables of each grade; `grades` gives each grade's least health."""
 
     def worst(self, *, limit: int) -> Sequence[tuple[Relation, TableStatus]]:
         """The least healthy tables of all catalogs."""
 
 
 class FileLayouts(Protocol):
-    """How tables' and stores' files lay when they were counted last, and which are to be counted again."""
+    """The last counted file layouts of tables and stores, and the requests to count again."""
 
     def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, FileLayout]:
-        """Of those that have been counted."""
+        """The layouts of those that were counted."""
 
     def want(self, relation_ids: Collection[RelationId], now: datetime) -> None:
-        """Have these counted; later where counting takes long and was done a moment ago."""
+        """Request a count of these. It comes later for a table that was just counted and takes long."""
 
     def wanted(self, until: datetime, *, limit: int) -> Sequence[RelationId]:
-        """What is to be counted by then, wanted longest first."""
+        """The requested counts that are due by then, oldest request first."""
 
     def put(self, relation_id: RelationId, layout: FileLayout, now: datetime) -> None:
-        """Insert or replace; it is not wanted any more."""
+        """Insert or replace the layout; this fulfils the request."""
 
     def put_off(self, relation_id: RelationId, until: datetime | None) -> None:
-        """Have it counted no earlier; None: not at all until it is wanted again."""
+        """Postpone the requested count; None removes the request."""
 
     def forget(self, relation_id: RelationId) -> None:
-        """The table is gone."""
+        """Delete the layout and the request of a removed table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFilter:
-    """Which jobs are listed; nothing means all. `search` is a part of a table's full name, dots included."""
+    """The filter of a list of jobs; the defaults mean all. `search` is a part of a
+    table's full name, dots included.
+    """
 
     catalog: CatalogName | None = None
     relation_id: RelationId | None = None
@@ -99,46 +101,47 @@ class JobFilter:
 
 
 class Jobs(Protocol):
-    """Background jobs and what each has committed."""
+    """Background jobs and their commits."""
 
     def add(self, job: Job) -> bool:
-        """False when the table has an active job already: of two planners one wins."""
+        """False if the table has an active job already: of two concurrent planners one succeeds."""
 
     def get(self, job_id: JobId) -> Job: ...
 
     def lock(self, job_id: JobId) -> Job:
-        """The job's current row, kept from changing until this transaction ends."""
+        """The job's current row, locked until this transaction ends."""
 
     def put(self, job: Job) -> None: ...
     def active_of(self, relation_id: RelationId) -> Job | None: ...
     def active_of_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, Job]: ...
     def last_of(self, relation_id: RelationId, kind: JobKind) -> Job | None: ...
     def last_of_each_kind(self, relation_id: RelationId, *, limit: int) -> Sequence[Job]:
-        """The newest of each kind, so many at most of each, but those that were withdrawn; all of them newest first."""
+        """The newest jobs of each kind, at most `limit` of each, without withdrawn ones; all of them newest first."""
 
     def next_pending(
         self, group: str, kinds: Collection[JobKind], *, asked: bool, long: bool = True, lock: bool
     ) -> Job | None:
-        """The one with the earliest deadline of those that were asked for or not; `long` as well as short.
+        """The pending job with the earliest deadline, either among requested or among planned ones; with `long`, also
+        long jobs.
 
-        With `lock` it is kept for this transaction, so that of two optimizers one gets it.
+        With `lock` the row is locked for this transaction, so that one of two optimizers gets it.
         """
 
     def with_status(self, statuses: Collection[JobStatus]) -> Sequence[Job]: ...
     def counts(self) -> Mapping[JobStatus, int]:
-        """How many active jobs stand where."""
+        """The number of active jobs by status."""
 
     def remove_ended(self, before: datetime, *, limit: int) -> int:
-        """Forget so many at most that ended before, with their logs, commits and orphans; how many.
+        """Delete at most `limit` jobs that ended before, with their logs, commits and orphans; returns their number.
 
         The last REMEMBERED_JOBS of each kind and table stay, and so do jobs whose orphans are not deleted yet.
         """
 
     def list(self, which: JobFilter | None = None, *, limit: int, cursor: str | None = None) -> Page[Job]:
-        """Newest first; None is all of them."""
+        """Newest first; None means all."""
 
     def record_commit(self, job_id: JobId, relation_id: RelationId, record: CommitRecord) -> None:
-        """Note that the job's commit on this relation is being applied; Conflict when its number is noted already."""
+        """Record a commit of the job on this relation as it is applied; Conflict if its number is recorded already."""
 
     def recorded_commits(self, job_id: JobId, relation_id: RelationId) -> Sequence[CommitRecord]:
         """The job's commits on this relation, by number."""
@@ -148,33 +151,33 @@ class Jobs(Protocol):
 
 
 class Queue(Protocol):
-    """Jobs as a whole: who waits for whom, and what was done."""
+    """All jobs together: waiting, running and finished ones."""
 
     def hold(self, group: GroupName) -> None:
-        """Until this transaction ends nobody else holds the same group."""
+        """Lock the group until this transaction ends."""
 
     def long_leased(self, group: GroupName) -> int:
-        """How many long jobs of a group have a slot now."""
+        """The number of long jobs of a group that hold a slot."""
 
     def ran_since(self, group: GroupName, since: datetime) -> Sequence[SlotRun]:
-        """Jobs of a group that had a slot after then, or have one."""
+        """Jobs of a group that held a slot after then, or hold one."""
 
     def pending_seconds(self, group: GroupName) -> Mapping[CatalogName, float]:
-        """What the jobs that wait in a group are predicted to take, by catalog."""
+        """The predicted seconds of a group's waiting jobs, by catalog."""
 
     def last_was_asked(self, group: GroupName) -> bool:
-        """Whether the job of a group that was leased last is one that somebody has asked for."""
+        """Whether the group's last leased job was a requested one."""
 
     def waiting(self) -> Sequence[QueuedJobs]: ...
     def leased(self) -> Mapping[tuple[GroupName, JobKind], int]:
-        """How many jobs have a slot, by group and kind."""
+        """The number of jobs with a slot, by group and kind."""
 
     def done(self, since: datetime) -> Sequence[FinishedJobs]: ...
     def done_by_hour(self, since: datetime) -> Sequence[FinishedInHour]:
-        """The hours in which any job has ended, oldest first."""
+        """The hours in which a job ended, oldest first."""
 
     def overdue(self, now: datetime, *, limit: int) -> Sequence[Job]:
-        """Jobs that should have begun by now, the most overdue first."""
+        """Jobs past their deadline that have not started, the most overdue first."""
 
     def count_due(self, now: datetime) -> int:
-        """Tables and stores that wait for the planner to look at them."""
+        """The number of tables and stores that wait for the planner."""

@@ -1,1 +1,1 @@
-"""What leaves a catalog: dropped tables, orphan files, and the proof that files belong to nobody else."""
+"""Removal of data from a catalog: dropped tables, orphan files, and the proof that nothing else needs the files."""

@@ -13,13 +13,13 @@ DEFAULT_RETENTION = "7 d"
 
 
 def read_drop_retention(properties: Mapping[str, str]) -> timedelta:
-    """How long a catalog keeps what was dropped; Invalid when the property is no duration."""
+    """How long a catalog keeps dropped tables; Invalid if the property is no duration."""
     text = properties.get(RETENTION, DEFAULT_RETENTION).strip()
     return timedelta() if text == "0" else parse_duration(text)
 
 
 def check_catalog_properties(properties: Mapping[str, str]) -> None:
-    """Invalid for a property of a catalog's that does not parse."""
+    """Invalid if a catalog's retention property does not parse."""
     try:
         read_drop_retention(properties)
     except Invalid as error:
@@ -29,5 +29,5 @@ def check_catalog_properties(properties: Mapping[str, str]) -> None:
 
 
 def is_protected(properties: Mapping[str, str]) -> bool:
-    """Whether these properties forbid the drop; an engine's misspelt `true` does, too."""
+    """Whether these properties forbid a drop. A misspelt `true` counts as true."""
     return properties.get(PROTECTED, "false").strip().lower() not in {"false", ""}

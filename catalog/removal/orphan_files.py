@@ -1,6 +1,7 @@
-"""Orphans: files at a table's place that nothing needs. What is taken for one, and what becomes of it.
+"""Orphans: files at a table's location that nothing needs. Rules to detect them, and the states of their removal.
 
-A file that is kept by mistake costs space, one that is taken by mistake costs data: every rule here leans to one side.
+A file that is kept by mistake costs space; a file that is removed by mistake costs data. So every doubt keeps the
+file.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from firn.protocol.locations import lies_in, normalize_location
 from firn.protocol.orphans import BatchState
 
 BATCH = 200
-"""Files that one report names, and that are moved while nobody can add a table or end the lease."""
+"""The number of files in one report. The server moves them while nobody can add a table or end the lease."""
 _HINTS = frozenset({"version-hint.text"})
-"""Files that some engines find the current metadata by, and that no metadata names."""
+"""Files by which some engines find the current metadata. No metadata names them."""
 METADATA_SUFFIXES = (".metadata.json", ".metadata.json.gz")
 
 
 class KeepReason(StrEnum):
-    """Why a file that was proposed is kept."""
+    """Why a proposed file is kept."""
 
     GONE = "gone"
     ELSEWHERE = "not at the table's place"
@@ -43,39 +44,39 @@ class KeepReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SeenFile:
-    """A file as its store shows it; None for a time that it does not tell."""
+    """A file as its store describes it; `modified_at` is None if the store gives no time."""
 
     location: str
     bytes: int
     modified_at: datetime | None
 
     def same_as(self, other: SeenFile) -> bool:
-        """Whether both are the same file for all that a store tells."""
+        """Whether both are the same file, as far as the store can tell."""
         return (self.bytes, self.modified_at) == (other.bytes, other.modified_at)
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedFile:
-    """One line of a report. `aside` is where it is moved to, None where the store cannot rename."""
+    """One line of a report. `aside` is the quarantined location; None if the store cannot rename."""
 
     file: SeenFile
     aside: str | None
 
     def to_json(self) -> Json:
-        """As the report holds it."""
+        """The line as the report stores it."""
         at = None if self.file.modified_at is None else self.file.modified_at.isoformat()
         return {"path": self.file.location, "bytes": self.file.bytes, "modified": at, "aside": self.aside}
 
     @classmethod
     def from_json(cls, line: Json) -> Self:
-        """Out of a report."""
+        """The file from a line of a report."""
         at = None if line["modified"] is None else datetime.fromisoformat(line["modified"])
         return cls(SeenFile(line["path"], line["bytes"], at), line["aside"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphanBatch:
-    """Some files that one job has taken for orphans. Their names are in the report, a file of the quarantine."""
+    """Orphans of one job. The report, a file in the quarantine, holds their names."""
 
     id: UUID
     catalog: CatalogName
@@ -87,26 +88,29 @@ class OrphanBatch:
     bytes: int
     taken_at: datetime
     kept: tuple[str, ...] = ()
-    """Those of its files that were put back, or turned out to be needed: they are not taken again."""
+    """Files that were restored, or turned out to be needed. Later jobs keep them."""
     deleted_by: JobId | None = None
     deleted_at: datetime | None = None
 
 
 def compute_cutoff(now: datetime, store_now: datetime, lease_began: datetime, min_age: timedelta) -> datetime:
-    """The moment before which a file must have been changed last: by the clock that makes it youngest.
+    """A file must be older than this moment; of several clocks, the one that makes the file youngest counts.
 
-    Whatever age a policy has come to, it is never shorter than twice that of the oldest lease that may commit.
+    The age is at least twice that of the oldest lease that may commit, whatever the policy says.
     """
     age = max(min_age, 2 * OLDEST_LEASE)
     return min(now - age, store_now - age, lease_began)
 
 
-def find_keep_reason(file: SeenFile | None, places: Iterable[str], before: datetime) -> KeepReason | None:
-    """Why a file is kept whatever the table needs; `places` are canonical. None when only that is left to be seen."""
+def find_keep_reason(file: SeenFile | None, directories: Iterable[str], before: datetime) -> KeepReason | None:
+    """Why a file is kept regardless of the table's needs; None if only these remain to be checked.
+
+    `places` are canonical.
+    """
     if file is None:
         return KeepReason.GONE
-    found = normalize_location(file.location)
-    if not any(lies_in(found, place) and found != place for place in places):
+    location = normalize_location(file.location)
+    if not any(lies_in(location, directory) and location != directory for directory in directories):
         return KeepReason.ELSEWHERE
     if file.modified_at is None or file.modified_at.timestamp() <= 0:
         return KeepReason.AGE_UNKNOWN
@@ -116,20 +120,20 @@ def find_keep_reason(file: SeenFile | None, places: Iterable[str], before: datet
 
 
 def list_names(location: str) -> set[str]:
-    """What files are compared by: the last part of the path, in one case, as it is written and percent-decoded.
+    """The names that files are compared by: the last part of the path in lower case, as written and percent-decoded.
 
-    Engines give every file a name of its own. So the same file is found under any scheme, host, mount, link, slash or
-    encoding; and of two that share a name neither is taken while one of them is needed.
+    Engines give every file a unique name. So the same file matches under any scheme, host, mount, link, slash or
+    encoding. Of two files with one name, both are kept while one is needed.
     """
     written = location.rstrip("/").rpartition("/")[2]
     return {written.casefold(), unquote(written).casefold()}
 
 
 def is_metadata(location: str) -> bool:
-    """Whether a file is some table's metadata, by its name."""
+    """Whether a file is a table's metadata file, by its name."""
     return any(name.endswith(METADATA_SUFFIXES) for name in list_names(location))
 
 
 def split_batches(files: Sequence[SeenFile]) -> list[Sequence[SeenFile]]:
-    """In batches."""
+    """The files in batches of at most BATCH."""
     return [files[at : at + BATCH] for at in range(0, len(files), BATCH)]

@@ -1,6 +1,6 @@
-"""Whose a place is: what has to be known before files may go because a listing or a difference names them.
+"""Ownership of locations: the facts to check before files may be deleted because of a listing or a difference.
 
-The comparison errs on one side only. Two ways to write a place that may be one place are taken for one.
+Comparisons err on the safe side: two texts that may mean one location count as the same.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from firn.protocol.locations import lies_in, normalize_location, overlaps
 
 
 def quarantine_location(warehouse: str) -> str:
-    """Where a catalog's files are set aside."""
+    """The location of a catalog's quarantined files."""
     return f"{warehouse.rstrip('/')}/{QUARANTINE}"
 
 
 def explain_outside_warehouse(location: str, warehouse: str) -> str | None:
-    """Why what a listing finds below this location is not Firn's to judge; None when it is."""
+    """Why Firn may not judge files below this location; None if it may."""
     own, root = normalize_location(location), normalize_location(warehouse)
     if not lies_in(own, root) or own == root:
         return f"its location {location} is not inside the catalog's warehouse"
@@ -28,10 +28,10 @@ def explain_outside_warehouse(location: str, warehouse: str) -> str | None:
 
 
 def explain_unowned_location(relation: Relation, properties: Mapping[str, str]) -> str | None:
-    """Why files of this table are not Firn's to delete, by what the table says of itself; None when they may be.
+    """Why Firn may not delete files of this table, according to the table's own properties; None if it may.
 
-    Firn sets gc.enabled=false on its own stores and on tables that are linked to Hive, to keep engines from deleting;
-    on any other table its owner has said that files are shared.
+    Firn sets gc.enabled=false on its own stores and on tables linked to Hive, so that engines do not delete. On other
+    tables it is the owner's statement that files are shared.
     """
     is_plain = relation.kind is RelationKind.TABLE and relation.hive_name is None
     if is_plain and properties.get(COLLECTED, "true").strip().lower() == "false":
@@ -40,18 +40,18 @@ def explain_unowned_location(relation: Relation, properties: Mapping[str, str]) 
 
 
 def explain_shared_location(locations: Iterable[str], places: Iterable[UsedLocation]) -> str | None:
-    """The first of others' places that may hold one of these or lie in it, in words; None when there is none."""
+    """The first of these used locations that overlaps one of `locations`, in words; None if none does."""
     mine = {location: list_readings(location) for location in locations}
     for place in places:
         its = list_readings(place.location)
         for location, own in mine.items():
-            if any(overlaps(one, other) for one in own for other in its):
+            if any(overlaps(reading, other_reading) for reading in own for other_reading in its):
                 return f"{place.used_by} uses {place.location}, in or around {location}"
     return None
 
 
 def list_used_locations(used_by: str, facts: Any) -> Iterator[UsedLocation]:
-    """Every text in some facts that looks like a location: of work in progress nobody knows better."""
+    """Every text in these facts that looks like a location, for work in progress."""
     if isinstance(facts, str):
         if "/" in facts:
             yield UsedLocation(used_by, facts)

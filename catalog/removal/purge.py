@@ -16,7 +16,7 @@ from firn.protocol.locations import lies_in, normalize_location
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeProgress:
-    """Up to where a purge has come; the next run begins there.
+    """The progress of a purge; the next run continues there.
 
     `store` counts the relations of the entry, `stage` the kinds of files, `step` the batches of one kind.
     """
@@ -34,27 +34,30 @@ NO_PROGRESS = PurgeProgress()
 
 @dataclass(frozen=True, slots=True)
 class UsedLocation:
-    """A location that something uses, and what to call it."""
+    """A location and a text that names its user."""
 
     used_by: str
     location: str
 
 
 def is_own_location(location: str, own: str) -> bool:
-    """Whether a file that a purge has found lies inside the dropped table's own, canonical, location."""
+    """Whether a file lies inside the dropped table's own, canonical location."""
     return lies_in(normalize_location(location), own)
 
 
 def list_other_locations(metadata: Json) -> tuple[str, ...]:
-    """Directories outside of a table's location that its files lie in: it has moved before, or writes elsewhere."""
+    """Directories of the table's files outside of its location: the table has moved, or writes elsewhere."""
     own = normalize_location(metadata["location"])
     snapshots = metadata.get("snapshots") or ()
-    named = [one.get("manifest-list") or "" for one in snapshots]
-    named += [manifest for one in snapshots for manifest in unlisted_manifests(one)]
-    named += [one["metadata-file"] for one in metadata.get("metadata-log", ())]
-    places = {location.rpartition("/")[0] for location in named} - {""}
+    named = [snapshot.get("manifest-list") or "" for snapshot in snapshots]
+    named += [manifest for snapshot in snapshots for manifest in unlisted_manifests(snapshot)]
+    named += [entry["metadata-file"] for entry in metadata.get("metadata-log", ())]
+    directories = {location.rpartition("/")[0] for location in named} - {""}
     return tuple(
         sorted(
-            {*list_data_paths(metadata), *(place for place in places if not lies_in(normalize_location(place), own))}
+            {
+                *list_data_paths(metadata),
+                *(directory for directory in directories if not lies_in(normalize_location(directory), own)),
+            }
         )
     )

@@ -15,32 +15,32 @@ from firn.protocol.names import join_name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dropped:
-    """One entry of a catalog's list of what was dropped. A table's entry has the table's id."""
+    """One entry of a catalog's list of dropped objects. A table's entry has the table's id."""
 
     id: UUID
     catalog: CatalogName
     path: tuple[str, ...]
-    """Its name then, part by part."""
+    """Its name at the drop, in parts."""
     kind: DroppedKind
     state: DroppedState
     dropped_at: datetime
     keep_until: datetime
     purge: bool
-    """Whether its files are deleted once it is kept no longer."""
+    """Whether its files are deleted after `keep_until`."""
     parent_id: UUID | None = None
-    """The namespace's entry, when it was dropped with its namespace."""
+    """The namespace's entry, if it was dropped with its namespace."""
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Of a namespace: its own properties and those of the namespaces below it, by encoded name."""
+    """For a namespace: the properties of it and of the namespaces below it, by encoded name."""
     progress: PurgeProgress = NO_PROGRESS
     error: str | None = None
-    """Why the last try to purge it stopped."""
+    """Why the last purge of it stopped."""
 
     @property
     def name(self) -> str:
-        """As people write it."""
+        """The name as people write it."""
         return join_name(self.path)
 
     @property
     def table_name(self) -> TableName:
-        """Of anything but a namespace."""
+        """The name of a table or view."""
         return TableName(self.path[:-1], self.path[-1])

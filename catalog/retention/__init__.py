@@ -1,1 +1,1 @@
-"""How long things are kept: snapshots, rows, tags and statistics; what their jobs are told with the lease."""
+"""Retention of snapshots, rows, tags and statistics, and the tasks of these jobs."""

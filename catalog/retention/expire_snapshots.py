@@ -1,8 +1,8 @@
-"""Which snapshots and refs may go, and what an expiry is told.
+"""Selects expired snapshots and refs, and builds the task of an expiry.
 
-Each branch keeps its own history: as many snapshots, and for as long, as it says itself or else the policy. What no
-branch stands on, staged or rolled back, is kept as long as the policy says. A ref that was given an age goes when it is
-older, as the table specification has it.
+Each branch keeps its own history: the number and age of snapshots come from the branch, or else from the policy.
+Snapshots outside of all branches, staged or rolled back, stay as long as the policy says. A ref with an age of its own
+goes when it is older, as in the table specification.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from firn.protocol.tasks.retention import ExpireTable, ExpireTask
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpirePolicy:
-    """What the owner of a table asked of its snapshots."""
+    """The rules for snapshots, from the table's policy."""
 
     max_age: timedelta = timedelta(days=5)
     keep_last: int = 10
@@ -31,11 +31,11 @@ class ExpirePolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiredSnapshots:
-    """What may leave one table's metadata."""
+    """Expired snapshots and refs of one table's metadata."""
 
     snapshot_ids: Sequence[int]
     refs: Mapping[str, int]
-    """Branches and tags whose time is over, with the snapshot that each was seen at."""
+    """Expired branches and tags, with the snapshot of each."""
 
     def __bool__(self) -> bool:
         return bool(self.snapshot_ids or self.refs)
@@ -49,35 +49,35 @@ def select_expired(
     needed: Collection[int] = (),
     needed_above: int | None = None,
 ) -> ExpiredSnapshots:
-    """What nobody needs, by when each snapshot stopped being a head, not by when it was made
-    (docs/protocols.md, rule 1.6).
+    """Snapshots that nobody needs. A snapshot's age counts from the time it stopped being a head, not from its
+    creation (docs/protocols.md, rule 1.6).
 
-    `needed` are those that offered versions and running jobs name. `needed_above` keeps those with a higher sequence
-    number: a change store's history must reach back to the watermark (docs/protocols.md, rule 3.2).
+    `needed` are the snapshots that readable versions and running jobs name. `needed_above` keeps snapshots with a
+    higher sequence number: a change store's history must reach back to the watermark (docs/protocols.md, rule 3.2).
     """
     lineage = Lineage.of(metadata)
-    aged = _aged_refs(metadata, lineage, to_milliseconds(now))
+    aged = _list_aged_refs(metadata, lineage, to_milliseconds(now))
     refs = {name: ref for name, ref in (metadata.get("refs") or {}).items() if name not in aged}
     branches = [ref for ref in refs.values() if ref["type"] == "branch"]
-    ends = _ends(metadata)
+    ends = _find_ends(metadata)
     kept = {*needed, *(ref["snapshot-id"] for ref in refs.values())}
     for ref in branches:
-        kept |= _kept_by(ref, policy, now, lineage, ends)
-    kept |= _last_heads(metadata, policy.keep_last)
+        kept |= _list_kept(ref, policy, now, lineage, ends)
+    kept |= _list_last_heads(metadata, policy.keep_last)
     limit = to_milliseconds(now - policy.max_age)
-    on_branches = {one for ref in branches for one in lineage.ancestors(ref["snapshot-id"])}
-    found = [
+    on_branches = {snapshot_id for ref in branches for snapshot_id in lineage.ancestors(ref["snapshot-id"])}
+    expired = [
         snapshot_id
         for snapshot_id, snapshot in lineage.snapshots.items()
         if snapshot_id not in kept
         and (snapshot_id in on_branches or ends[snapshot_id] < limit)
         and (needed_above is None or sequence_number(snapshot) <= needed_above)
     ]
-    return ExpiredSnapshots(snapshot_ids=found, refs=aged)
+    return ExpiredSnapshots(snapshot_ids=expired, refs=aged)
 
 
 def build_expire_task(tables: Sequence[tuple[TableName, Json, ExpiredSnapshots]]) -> ExpireTask:
-    """The facts for an expiry; tables that nothing leaves are left out."""
+    """The task of an expiry, without tables that have no expired snapshot."""
     return ExpireTask(
         tables=[
             ExpireTable(
@@ -92,25 +92,29 @@ def build_expire_task(tables: Sequence[tuple[TableName, Json, ExpiredSnapshots]]
     )
 
 
-def _kept_by(
+def _list_kept(
     branch: Mapping[str, Any], policy: ExpirePolicy, now: datetime, lineage: Lineage, ends: Mapping[int, int]
 ) -> set[int]:
-    """The part of a branch's history that it keeps."""
-    least = branch.get("min-snapshots-to-keep") or policy.keep_last
+    """The snapshots of a branch's history that it keeps."""
+    min_snapshots = branch.get("min-snapshots-to-keep") or policy.keep_last
     age = branch.get("max-snapshot-age-ms")
     limit = to_milliseconds(now - policy.max_age) if age is None else to_milliseconds(now) - int(age)
     ancestors = lineage.ancestors(branch["snapshot-id"])
-    return {one for number, one in enumerate(ancestors) if number < least or ends[one] >= limit}
+    return {
+        snapshot_id
+        for number, snapshot_id in enumerate(ancestors)
+        if number < min_snapshots or ends[snapshot_id] >= limit
+    }
 
 
-def _last_heads(metadata: Json, count: int) -> set[int]:
-    """What main was lately, whether or not it still stands on that."""
+def _list_last_heads(metadata: Json, count: int) -> set[int]:
+    """The last snapshots of main, even if main no longer descends from them."""
     log = [entry["snapshot-id"] for entry in metadata.get("snapshot-log") or ()]
     return set(list(dict.fromkeys(reversed(log)))[:count])
 
 
-def _aged_refs(metadata: Json, lineage: Lineage, now_ms: int) -> dict[str, int]:
-    """Older than they were to become, by their snapshot's time; main stays whatever it says."""
+def _list_aged_refs(metadata: Json, lineage: Lineage, now_ms: int) -> dict[str, int]:
+    """Refs older than their own age limit, by their snapshot's time; main never expires."""
     aged: dict[str, int] = {}
     for name, ref in (metadata.get("refs") or {}).items():
         snapshot = lineage.snapshots.get(ref["snapshot-id"])
@@ -120,15 +124,15 @@ def _aged_refs(metadata: Json, lineage: Lineage, now_ms: int) -> dict[str, int]:
     return aged
 
 
-def _ends(metadata: Json) -> dict[int, int]:
-    """When each snapshot was last followed by another, in main's log or by a child of its own."""
-    ends = {one["snapshot-id"]: int(one["timestamp-ms"]) for one in metadata.get("snapshots") or ()}
+def _find_ends(metadata: Json) -> dict[int, int]:
+    """When each snapshot was last followed by another one, in main's log or by a child."""
+    ends = {snapshot["snapshot-id"]: int(snapshot["timestamp-ms"]) for snapshot in metadata.get("snapshots") or ()}
     log = metadata.get("snapshot-log") or []
     followed = [(entry["snapshot-id"], following["timestamp-ms"]) for entry, following in pairwise(log)]
     followed += [
-        (one["parent-snapshot-id"], one["timestamp-ms"])
-        for one in metadata.get("snapshots") or ()
-        if one.get("parent-snapshot-id") is not None
+        (snapshot["parent-snapshot-id"], snapshot["timestamp-ms"])
+        for snapshot in metadata.get("snapshots") or ()
+        if snapshot.get("parent-snapshot-id") is not None
     ]
     for snapshot_id, at in followed:
         if snapshot_id in ends:

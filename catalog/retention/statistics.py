@@ -1,4 +1,4 @@
-"""Statistics: of which columns distinct values are counted, and whether that was done for the head already."""
+"""Statistics: the columns whose distinct values are counted, and whether the head has them already."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from firn.protocol.tasks.retention import StatisticsTask
 
 _UNFIT = frozenset({"unknown", "variant", "geometry", "geography"})
 SKETCH = "apache-datasketches-theta-v1"
-"""The blob type of the table specification that holds a column's distinct values."""
+"""The blob type of the table specification for a column's distinct values."""
 
 
 def choose_statistics_columns(metadata: Json, wanted: Sequence[str] | None, *, all_without: bool) -> list[str]:
-    """The columns to count, in the table's order; Invalid for one that is not there or has parts.
+    """The columns to count, in the table's order; Invalid for one that is missing or has nested parts.
 
-    Without a wish all primitive columns when somebody asks by hand, and none otherwise.
+    Without `wanted`, all primitive columns if `all_without` is set, and Invalid otherwise.
     """
     types = {field["name"]: field["type"] for field in current_schema(metadata)["fields"]}
     if not wanted:
@@ -33,19 +33,19 @@ def choose_statistics_columns(metadata: Json, wanted: Sequence[str] | None, *, a
 
 
 def build_statistics_task(parts: Sequence[str], metadata: Json, columns: Sequence[str]) -> StatisticsTask:
-    """The facts for counting; what the head's statistics hold already is left out, and columns that are newer than it.
+    """The task of a count, without columns that the head's statistics have, and without columns newer than the head.
 
-    Its columns have the names that they had when it was written: with that schema Iceberg reads it.
+    It names columns as in the head's own schema, because Iceberg reads the head with that schema.
     """
-    known, then = list_counted_columns(metadata), _names_in_head(metadata)
+    known, names_in_head = list_counted_columns(metadata), _names_in_head(metadata)
     ids = {field["name"]: field["id"] for field in current_schema(metadata)["fields"]}
-    there = [name for name in columns if ids[name] in then]
-    missing = [name for name in there if name not in known]
+    present = [name for name in columns if ids[name] in names_in_head]
+    missing = [name for name in present if name not in known]
     return StatisticsTask(
         parts=list(parts),
         snapshot_id=current_snapshot_id(metadata),
-        # A snapshot has one statistics file: a new one takes the place of the old one and holds all.
-        columns=[then[ids[name]] for name in there] if missing else [],
+        # A snapshot has one statistics file. A new one replaces the old one and must hold all columns.
+        columns=[names_in_head[ids[name]] for name in present] if missing else [],
     )
 
 
@@ -65,7 +65,7 @@ def list_counted_columns(metadata: Json) -> list[str]:
 
 
 def _names_in_head(metadata: Json) -> dict[int, str]:
-    """The columns of the head's own schema by field id; the oldest snapshots do not say which it was."""
+    """The columns of the head's own schema by field id. The oldest snapshots do not name their schema."""
     head = current_snapshot(metadata) or {}
     schema = schema_by_id(metadata, head["schema-id"]) if "schema-id" in head else current_schema(metadata)
     return {field["id"]: field["name"] for field in schema["fields"]}

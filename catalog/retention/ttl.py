@@ -1,12 +1,12 @@
-"""Time to live: which rows are too old, and what the job that deletes them is told.
+"""Time to live: the rows that are too old, and the task that deletes them.
 
-A row goes when its column of time is before the cutoff: the database's clock when the lease was given, less the age.
-Null is no time, such rows stay. Where the table is partitioned by the time of this column the cutoff is set back to
-where a partition begins, so that partitions go whole and no file is opened (decision 31).
+A job deletes a row if its time column is before the cutoff: the database's clock at the lease, less the age. Rows with
+null stay. In a table partitioned by the time of this column, the cutoff moves back to the start of a partition. So
+whole partitions go and no file is opened (decision 31).
 
-On a keyed table rows leave base, and what is pending stays on top of it, as long as no pending change is about a row
-that is too old. Otherwise the job is a merge that leaves these rows out. Either way the view then is what it was, less
-the rows that were too old, and later changes win: whenever merges run.
+In a keyed table the job deletes rows from base and leaves pending changes on top, as long as no pending change
+concerns an old row. Otherwise the job is a merge that leaves these rows out. Either way the view only loses the rows
+that were too old, and later changes win, whenever merges run.
 """
 
 # ruff: noqa: S608 -- the SQL is made of quoted names, and of times written here
@@ -29,7 +29,7 @@ from firn.protocol.tasks.retention import KeyedTtl, TtlTask
 
 KINDS = ("date", "timestamp", "timestamptz")
 _FIELD, _AGE = "firn.ttl.field", "firn.ttl.max-age"
-_INSTEAD = {
+_UNFIT_TYPES = {
     "string": "text has no order of times that holds for every way to write one",
     "int": "whether a number counts seconds, days or something else is not known",
     "long": "whether a number counts seconds, milliseconds or something else is not known",
@@ -42,37 +42,37 @@ _STARTS: dict[str, Callable[[datetime], datetime]] = {
     "month": lambda at: at.replace(day=1, hour=0, minute=0, second=0, microsecond=0),
     "year": lambda at: at.replace(month=1, day=1, hour=0, minute=0, second=0, microsecond=0),
 }
-"""Where the partition of a moment begins, by transform; finest first."""
+"""The start of a time's partition, by transform; finest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TtlPolicy:
-    """What the owner of a table asked of the age of its rows."""
+    """The rules for the age of rows, from the table's policy."""
 
     field: str | None
     max_age: timedelta | None
     zone: ZoneInfo
-    """Whose calendar dates, and times without a zone, are."""
+    """The time zone of calendar dates, and of times without a zone."""
     whole_partitions: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cutoff:
-    """From when on rows are young enough, as values of their column."""
+    """The time from which on rows are young enough, as a value of their column."""
 
     column: str
     field_id: int
     kind: str
     at: datetime
-    """In UTC for a column with a zone; else on the owner's wall clock, which its values are read from."""
+    """In UTC for a column with a zone, else in local time of the policy's zone, as the column's values are."""
     whole: bool = False
     """Whether every partition lies on one side of it."""
 
     def condition(self, alias: str = "") -> str:
-        """SQL that is true for rows that are too old and false for all others.
+        """SQL that is true for rows that are too old, and false for all others.
 
-        Null is ruled out in words: Iceberg orders it before every value, and a delete by the comparison alone takes the
-        partition of null with the old ones.
+        It excludes null explicitly. Iceberg orders null before every value, so a delete by comparison alone would also
+        delete the partition of null.
         """
         column = (f"{alias}." if alias else "") + quote_name(self.column)
         return f"({column} IS NOT NULL AND {column} < {self._literal})"
@@ -86,14 +86,14 @@ class Cutoff:
 
     @property
     def value(self) -> int:
-        """As partition records and bounds have it: days, or microseconds, since 1970."""
+        """The cutoff in the unit of partition records and bounds: days, or microseconds, since 1970."""
         if self.kind == "date":
             return (self.at.date() - date(1970, 1, 1)).days
         return (self.at.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
 def compute_ttl_cutoff(metadata: Json, policy: TtlPolicy, now: datetime) -> Cutoff:
-    """Where old rows end; Invalid, with the reason, where the policy cannot be applied to the table."""
+    """The cutoff for old rows; Invalid, with the reason, if the policy does not fit the table."""
     if policy.field is None or policy.max_age is None:
         missing = _FIELD if policy.field is None else _AGE
         raise Invalid(f"no row is too old: {missing} is not set", hint=f"set {_FIELD} and {_AGE}")
@@ -103,7 +103,7 @@ def compute_ttl_cutoff(metadata: Json, policy: TtlPolicy, now: datetime) -> Cuto
     kind = field["type"]
     if kind not in KINDS:
         shown = kind if isinstance(kind, str) else kind["type"]
-        reason = _INSTEAD.get(shown, "that is no time")
+        reason = _UNFIT_TYPES.get(shown, "that is no time")
         raise Invalid(
             f"{_FIELD}={policy.field}: its type is {shown}, and {reason}", hint=f"name a column of {', '.join(KINDS)}"
         )
@@ -113,11 +113,11 @@ def compute_ttl_cutoff(metadata: Json, policy: TtlPolicy, now: datetime) -> Cuto
     if kind == "date":
         at = _STARTS["day"](at)
     exact = Cutoff(column=field["name"], field_id=field["id"], kind=kind, at=at)
-    return _at_partition_start(exact, metadata, whole_partitions=policy.whole_partitions)
+    return _align_to_partition(exact, metadata, whole_partitions=policy.whole_partitions)
 
 
-def _at_partition_start(cutoff: Cutoff, metadata: Json, *, whole_partitions: bool) -> Cutoff:
-    spec = next(one for one in metadata["partition-specs"] if one["spec-id"] == metadata["default-spec-id"])
+def _align_to_partition(cutoff: Cutoff, metadata: Json, *, whole_partitions: bool) -> Cutoff:
+    spec = next(spec for spec in metadata["partition-specs"] if spec["spec-id"] == metadata["default-spec-id"])
     transforms = {field["transform"] for field in spec["fields"] if field["source-id"] == cutoff.field_id}
     if "identity" in transforms:
         return replace(cutoff, whole=True)
@@ -129,16 +129,16 @@ def _at_partition_start(cutoff: Cutoff, metadata: Json, *, whole_partitions: boo
 
 
 def check_takes_ttl(name: TableName, *, hive_linked: bool) -> None:
-    """CommitRefused for a table whose rows are not Firn's alone to delete."""
+    """CommitRefused for a table linked to Hive."""
     if hive_linked:
         raise CommitRefused(
-            f"{name} is linked to Hive, which would go on listing the files: the next sync would bring the rows back",
-            hint="drop Hive's old partitions: the next sync takes them out here",
+            f"{name} is linked to Hive, which would keep listing the files, so the next sync would restore the rows",
+            hint="drop Hive's old partitions; the next sync removes them here",
         )
 
 
 def build_ttl_task(parts: list[str], cutoff: Cutoff) -> TtlTask:
-    """The facts for a plain table; those of a keyed one come on top."""
+    """The task for a plain table; build_keyed_facts adds those of a keyed one."""
     return TtlTask(
         parts=parts,
         condition=cutoff.condition(),
@@ -149,17 +149,17 @@ def build_ttl_task(parts: list[str], cutoff: Cutoff) -> TtlTask:
 
 
 def build_keyed_facts(pair: Pair, cutoff: Cutoff, merge: MergeTask) -> KeyedTtl:
-    """What a keyed table's job needs besides: the facts of a merge of everything pending, and SQL over both stores."""
+    """The additional facts of a keyed table's job: a merge of all pending changes, and SQL over both stores."""
     return KeyedTtl(
         merge=merge,
-        concerned=_concerned(pair, cutoff) if pair.pending else None,
-        leaving=_leaving(pair, cutoff) if pair.pending else None,
+        concerned=_select_concerned(pair, cutoff) if pair.pending else None,
+        leaving=_select_leaving(pair, cutoff) if pair.pending else None,
         staying=f"SELECT * FROM ({build_merged_sql(pair)}) AS m WHERE NOT {cutoff.condition('m')}",
     )
 
 
-def _concerned(pair: Pair, cutoff: Cutoff) -> str:
-    """Pending changes that are too old themselves, or are about a row of base that is."""
+def _select_concerned(pair: Pair, cutoff: Cutoff) -> str:
+    """Pending changes that are too old themselves, or concern a row of base that is."""
     same = " AND ".join(f"b.{quote_name(key)} = c.{quote_name(key)}" for key in pair.spec.primary_key)
     pending = f"FROM {pair.change} AS c WHERE c._last_updated_sequence_number > {pair.watermark}"
     old_rows = f"SELECT 1 FROM {pair.base} AS b WHERE {cutoff.condition('b')} AND {same}"
@@ -169,8 +169,8 @@ def _concerned(pair: Pair, cutoff: Cutoff) -> str:
     )
 
 
-def _leaving(pair: Pair, cutoff: Cutoff) -> str:
-    """The source of a MERGE: the changes that take effect, with deletes for whatever is too old after them."""
+def _select_leaving(pair: Pair, cutoff: Cutoff) -> str:
+    """The source of a MERGE: the changes that take effect, with deletes for rows that are too old after them."""
     columns = ", ".join(quote_name(name) for name in pair.columns)
     same = " AND ".join(f"b.{quote_name(key)} = e.{quote_name(key)}" for key in pair.spec.primary_key)
     old = f"CASE WHEN {cutoff.condition('e')} THEN 'D' ELSE e.{OP} END"

@@ -21,7 +21,7 @@ from catalog.iceberg.json import Json
 
 
 class DeleteKind(Enum):
-    """How a delete file says what is deleted."""
+    """The way in which a delete file names deleted rows."""
 
     POSITIONS = "positions"
     VECTOR = "vector"
@@ -30,7 +30,7 @@ class DeleteKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """What a file's statistics say of one column; None where they do not."""
+    """A file's statistics of one column; None where they are missing."""
 
     values: int | None = None
     nulls: int | None = None
@@ -51,7 +51,7 @@ UNKNOWN = Column()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFile:
-    """A data file, seen by the deletes."""
+    """The facts of a data file that decide about its deletes."""
 
     location: str
     spec_id: int
@@ -62,27 +62,27 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class DeleteFile:
-    """A delete file or a deletion vector; `content` is how it is told to a client."""
+    """A delete file or a deletion vector; `content` is its form for clients."""
 
     kind: DeleteKind
     spec_id: int
     partition: tuple[PartitionValue, ...]
     sequence_number: int
     everywhere: bool = False
-    """Of an equality delete: its spec is unpartitioned."""
+    """For an equality delete: whether its spec is unpartitioned."""
     data_file: str | None = None
-    """The one file that it deletes from, if it is for one."""
+    """The one file that it deletes from; None if it may delete from several."""
     columns: Mapping[int, Column] = field(default_factory=dict)
-    """For equality deletes, the columns that are compared."""
+    """For equality deletes: the compared columns."""
     content: Json = field(default_factory=dict)
 
 
 PartitionKey = tuple[int, Hashable]
-"""A partition: spec and values."""
+"""A partition: spec id and values."""
 
 
 def partition_key(spec_id: int, partition: Sequence[PartitionValue]) -> PartitionKey:
-    """A partition as a key: NaN is in one partition with itself."""
+    """A partition as a key, in which NaN equals NaN."""
     return spec_id, tuple("NaN" if value != value else value for value in partition)  # noqa: PLR0124 (NaN alone differs)
 
 
@@ -94,24 +94,24 @@ class _BySequence:
         self._deletes: list[DeleteFile] = []
 
     def extend(self, deletes: Sequence[DeleteFile]) -> None:
-        self._deletes = sorted([*self._deletes, *deletes], key=lambda one: one.sequence_number)
-        self._numbers = [one.sequence_number for one in self._deletes]
+        self._deletes = sorted([*self._deletes, *deletes], key=lambda delete: delete.sequence_number)
+        self._numbers = [delete.sequence_number for delete in self._deletes]
 
     def since(self, sequence_number: int) -> Sequence[DeleteFile]:
-        """Those of this commit and later."""
+        """The deletes of this commit and later ones."""
         return self._deletes[bisect_left(self._numbers, sequence_number) :]
 
 
 class DeleteIndex:
-    """All deletes of a snapshot, found by data file."""
+    """All deletes of a snapshot, looked up by data file."""
 
     def __init__(self, deletes: Iterable[DeleteFile]) -> None:
         groups: dict[tuple[DeleteKind, Hashable], list[DeleteFile]] = defaultdict(list)
         self.size = 0
         equality_ids: set[int] = set()
-        for one in deletes:
-            groups[one.kind, _target(one)].append(one)
-            equality_ids.update(one.columns)
+        for delete in deletes:
+            groups[delete.kind, _choose_target(delete)].append(delete)
+            equality_ids.update(delete.columns)
             self.size += 1
         self.equality_ids = frozenset(equality_ids)
         """Columns whose statistics in data files decide which equality deletes apply."""
@@ -123,42 +123,42 @@ class DeleteIndex:
         """The deletes that a reader of this file must apply."""
         if not self.size:
             return []
-        place, since = partition_key(file.spec_id, file.partition), file.sequence_number
-        found = [
-            one
-            for target in (None, place)
-            for one in self._since(DeleteKind.EQUALITY, target, since + 1)
-            if _may_hold(file, one)
+        partition, since = partition_key(file.spec_id, file.partition), file.sequence_number
+        applicable = [
+            delete
+            for target in (None, partition)
+            for delete in self._since(DeleteKind.EQUALITY, target, since + 1)
+            if _may_hold(file, delete)
         ]
         vectors = self._since(DeleteKind.VECTOR, file.location, since)
         if vectors:
-            return [*found, *vectors]
-        for target in (place, file.location):
-            found += self._since(DeleteKind.POSITIONS, target, since)
-        return found
+            return [*applicable, *vectors]
+        for target in (partition, file.location):
+            applicable += self._since(DeleteKind.POSITIONS, target, since)
+        return applicable
 
     def _since(self, kind: DeleteKind, target: Hashable, sequence_number: int) -> Sequence[DeleteFile]:
         group = self._groups.get((kind, target))
         return () if group is None else group.since(sequence_number)
 
 
-def _target(delete: DeleteFile) -> Hashable:
+def _choose_target(delete: DeleteFile) -> Hashable:
     if delete.everywhere:
         return None
     return partition_key(delete.spec_id, delete.partition) if delete.data_file is None else delete.data_file
 
 
 def _may_hold(file: DataFile, delete: DeleteFile) -> bool:
-    """Whether the file may hold a row with values that the equality delete lists."""
-    return all(_overlap(file.columns.get(field_id, UNKNOWN), column) for field_id, column in delete.columns.items())
+    """Whether the file may hold a row with values of the equality delete."""
+    return all(_may_overlap(file.columns.get(field_id, UNKNOWN), column) for field_id, column in delete.columns.items())
 
 
-def _overlap(data: Column, deleted: Column) -> bool:
+def _may_overlap(data: Column, deleted: Column) -> bool:
     if data.may_hold_null and deleted.may_hold_null:
         return True
     if (data.holds_null_alone and not deleted.may_hold_null) or (deleted.holds_null_alone and not data.may_hold_null):
         return False
     if None in (data.lower, data.upper, deleted.lower, deleted.upper):
         return True
-    # Written so that NaN, which is in no order, keeps the delete.
+    # In this form NaN, which has no order, keeps the delete.
     return not (data.lower > deleted.upper or deleted.lower > data.upper)

@@ -1,7 +1,7 @@
-"""Filters of scans: the specification's JSON read into a tree without NOT, bound to columns, and written again.
+"""Filters of scans: the specification's JSON as a tree without NOT, bound to columns, and written back.
 
-NOT is pushed down to the predicates while reading, as every rule about files holds for trees without it only: a
-predicate that cannot be judged counts as "may match", and under a NOT that would drop files.
+The parser pushes NOT down to the predicates, because the rules for files only hold for trees without it. A predicate
+that cannot be evaluated counts as "may match"; under a NOT that would drop files.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Op(StrEnum):
-    """What a predicate asks of a term, as the specification writes it."""
+    """The operator of a predicate, in the specification's spelling."""
 
     IS_NULL = "is-null"
     NOT_NULL = "not-null"
@@ -64,14 +64,14 @@ FLIPPED: Mapping[Op, Op] = {
 
 @dataclass(frozen=True, slots=True)
 class Always:
-    """True or false of every row."""
+    """True or false for every row."""
 
     value: bool
 
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """Both."""
+    """Both sides hold."""
 
     left: Expression
     right: Expression
@@ -79,7 +79,7 @@ class And:
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """At least one."""
+    """At least one side holds."""
 
     left: Expression
     right: Expression
@@ -87,7 +87,7 @@ class Or:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """A column by name or by id, as it is or transformed."""
+    """A column by name or by id, optionally transformed."""
 
     name: str | None = None
     field_id: int | None = None
@@ -96,28 +96,30 @@ class Term:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Predicate:
-    """A question about one term; `literals` are as the client wrote them. Equal to itself alone, so it can be a key."""
+    """A condition on one term; `literals` are as the client wrote them. It equals only itself, so it can be a key."""
 
     op: Op
     term: Term
     literals: tuple[Any, ...] = ()
     field: Field | None = None
-    """The column that the term means, once it is bound."""
+    """The column of the term, once it is bound."""
 
 
 Expression = Always | And | Or | Predicate
 TRUE = Always(True)
 FALSE = Always(False)
 
-MOST_PREDICATES = 1_000
-MOST_LITERALS = 10_000
-DEEPEST = 250
-"""Each file of a table is asked every predicate, and each literal is converted once for every way to partition."""
+MAX_PREDICATES = 1_000
+MAX_LITERALS = 10_000
+MAX_DEPTH = 250
+"""Limits, because the server evaluates each predicate for each file of a table, and converts each literal once for
+every partition spec.
+"""
 _SMALLER = "ask for a range instead of single values, or let the client plan the scan"
 
 
 def join_and(left: Expression, right: Expression) -> Expression:
-    """And, as short as it can be said."""
+    """And, simplified."""
     if FALSE in (left, right):
         return FALSE
     if left == TRUE:
@@ -126,7 +128,7 @@ def join_and(left: Expression, right: Expression) -> Expression:
 
 
 def join_or(left: Expression, right: Expression) -> Expression:
-    """Or, as short as it can be said."""
+    """Or, simplified."""
     if TRUE in (left, right):
         return TRUE
     if left == FALSE:
@@ -145,7 +147,9 @@ def map_predicates(expression: Expression, change: Callable[[Predicate], Express
 
 
 def holds(expression: Expression, judge: Callable[[Predicate], bool]) -> bool:
-    """The expression's value when `judge` gives that of each predicate; asks no more of them than it needs."""
+    """The value of the expression if `judge` gives the value of each predicate. It evaluates no more predicates than
+    necessary.
+    """
     if isinstance(expression, Predicate):
         return judge(expression)
     if isinstance(expression, Always):
@@ -156,36 +160,36 @@ def holds(expression: Expression, judge: Callable[[Predicate], bool]) -> bool:
     return holds(expression.right, judge)
 
 
-def predicates(expression: Expression) -> Iterator[Predicate]:
+def list_predicates(expression: Expression) -> Iterator[Predicate]:
     """All predicates, from left to right."""
     if isinstance(expression, Predicate):
         yield expression
     elif not isinstance(expression, Always):
-        yield from predicates(expression.left)
-        yield from predicates(expression.right)
+        yield from list_predicates(expression.left)
+        yield from list_predicates(expression.right)
 
 
-def parsed(value: object) -> Expression:
-    """The specification's JSON as a tree without NOT; Invalid says what is wrong with it, or that it is too large."""
-    expression = _parsed(value, negated=False, depth=0)
-    asked = list(predicates(expression))
-    literals = sum(len(predicate.literals) for predicate in asked)
-    if len(asked) > MOST_PREDICATES or literals > MOST_LITERALS:
+def parse_expression(value: object) -> Expression:
+    """The specification's JSON as a tree without NOT; Invalid if it does not parse or is too large."""
+    expression = _parse_node(value, negated=False, depth=0)
+    listed = list(list_predicates(expression))
+    literals = sum(len(predicate.literals) for predicate in listed)
+    if len(listed) > MAX_PREDICATES or literals > MAX_LITERALS:
         raise Invalid(
-            f"the filter has {len(asked):,} predicates with {literals:,} values; the server takes {MOST_PREDICATES:,} "
-            f"predicates with {MOST_LITERALS:,} values",
+            f"the filter has {len(listed):,} predicates with {literals:,} values; the server takes {MAX_PREDICATES:,} "
+            f"predicates with {MAX_LITERALS:,} values",
             hint=_SMALLER,
         )
     return expression
 
 
-def _parsed(value: object, *, negated: bool, depth: int) -> Expression:
-    if depth > DEEPEST:
-        raise Invalid(f"the filter is nested more than {DEEPEST} levels deep", hint=_SMALLER)
+def _parse_node(value: object, *, negated: bool, depth: int) -> Expression:
+    if depth > MAX_DEPTH:
+        raise Invalid(f"the filter is nested more than {MAX_DEPTH} levels deep", hint=_SMALLER)
     if isinstance(value, bool):
         return Always(value is not negated)
     if not isinstance(value, dict):
-        raise Invalid(f"invalid filter: an expression must be an object, true or false, not {_shown(value)}")
+        raise Invalid(f"invalid filter: an expression must be an object, true or false, not {_shorten_value(value)}")
     kind = text(value, "type", "filter").lower().replace("_", "-")
     match kind:
         case "true" | "false":
@@ -193,138 +197,142 @@ def _parsed(value: object, *, negated: bool, depth: int) -> Expression:
         case "literal":
             return Always(flag(value, "value", "filter") is not negated)
         case "not":
-            return _parsed(_part(value, "child"), negated=not negated, depth=depth + 1)
+            return _parse_node(_read_part(value, "child"), negated=not negated, depth=depth + 1)
         case "and" | "or":
-            left = _parsed(_part(value, "left"), negated=negated, depth=depth + 1)
-            right = _parsed(_part(value, "right"), negated=negated, depth=depth + 1)
+            left = _parse_node(_read_part(value, "left"), negated=negated, depth=depth + 1)
+            right = _parse_node(_read_part(value, "right"), negated=negated, depth=depth + 1)
             return join_and(left, right) if (kind == "and") is not negated else join_or(left, right)
     try:
         op = Op(kind)
     except ValueError as error:
         raise Invalid(f"invalid filter: there is no expression of type {value['type']!r}") from error
-    found = _predicate(op, value)
+    predicate = _parse_predicate(op, value)
     if not negated:
-        return found
-    return Predicate(op=NEGATED[found.op], term=found.term, literals=found.literals)
+        return predicate
+    return Predicate(op=NEGATED[predicate.op], term=predicate.term, literals=predicate.literals)
 
 
-def _predicate(op: Op, value: Json) -> Predicate:
+def _parse_predicate(op: Op, value: Json) -> Predicate:
     if op in UNARY:
-        _refuse(value, op, "value", "values")
-        return Predicate(op=op, term=_term(_operand(value, "child")))
+        _refuse_keys(value, op, "value", "values")
+        return Predicate(op=op, term=_parse_term(_read_operand(value, "child")))
     if op in SETS:
-        _refuse(value, op, "value")
-        return Predicate(op=op, term=_term(_operand(value, "child")), literals=_literals(_part(value, "values")))
-    _refuse(value, op, "values")
+        _refuse_keys(value, op, "value")
+        return Predicate(
+            op=op,
+            term=_parse_term(_read_operand(value, "child")),
+            literals=_parse_literals(_read_part(value, "values")),
+        )
+    _refuse_keys(value, op, "values")
     if "term" in value:
-        return Predicate(op=op, term=_term(value["term"]), literals=(_literal(_part(value, "value")),))
-    left, right = _part(value, "left"), _part(value, "right")
+        return Predicate(op=op, term=_parse_term(value["term"]), literals=(_parse_literal(_read_part(value, "value")),))
+    left, right = _read_part(value, "left"), _read_part(value, "right")
     if _is_term(left):
-        return Predicate(op=op, term=_term(left), literals=(_literal(right),))
+        return Predicate(op=op, term=_parse_term(left), literals=(_parse_literal(right),))
     if op not in FLIPPED:
         raise Invalid(f"invalid filter: the left side of {op} must be a column")
-    return Predicate(op=FLIPPED[op], term=_term(right), literals=(_literal(left),))
+    return Predicate(op=FLIPPED[op], term=_parse_term(right), literals=(_parse_literal(left),))
 
 
-def _refuse(value: Json, op: Op, *keys: str) -> None:
+def _refuse_keys(value: Json, op: Op, *keys: str) -> None:
     for key in keys:
         if key in value:
             raise Invalid(f"invalid filter: {op} has no {key!r}")
 
 
-def _part(value: Json, key: str) -> object:
+def _read_part(value: Json, key: str) -> object:
     if key not in value:
         raise Invalid(f"invalid filter: {value.get('type')} without {key!r}")
     return value[key]
 
 
-def _operand(value: Json, key: str) -> object:
-    return value["term"] if "term" in value else _part(value, key)
+def _read_operand(value: Json, key: str) -> object:
+    return value["term"] if "term" in value else _read_part(value, key)
 
 
 def _is_term(value: object) -> bool:
     return isinstance(value, dict) and value.get("type") in ("reference", "transform", "apply")
 
 
-def _term(value: object) -> Term:
+def _parse_term(value: object) -> Term:
     if isinstance(value, str):
         return Term(name=value)
     if not isinstance(value, dict):
-        raise Invalid(f"invalid filter: a term must be a name or an object, not {_shown(value)}")
+        raise Invalid(f"invalid filter: a term must be a name or an object, not {_shorten_value(value)}")
     match value.get("type"):
         case "reference" if isinstance(value.get("id"), int):
             return Term(field_id=value["id"])
         case "reference":
             return Term(name=text(value, "name" if "name" in value else "term", "reference of the filter"))
         case "transform":
-            inner = _term(_part(value, "term"))
+            inner = _parse_term(_read_part(value, "term"))
             if inner.transform is not None:
                 raise Invalid("invalid filter: a transform of a transform")
             return Term(name=inner.name, field_id=inner.field_id, transform=text(value, "transform", "filter's term"))
     raise Invalid(
-        f"invalid filter: a term of type {_shown(value.get('type'))} is not supported",
+        f"invalid filter: a term of type {_shorten_value(value.get('type'))} is not supported",
         hint="compare a column or one of the transforms of partitioning",
     )
 
 
-def _literals(value: object) -> tuple[Any, ...]:
+def _parse_literals(value: object) -> tuple[Any, ...]:
     if isinstance(value, dict) and value.get("type") == "literals":
         value = value.get("values")
     if not isinstance(value, list):
-        raise Invalid(f"invalid filter: values must be a list, not {_shown(value)}")
-    if len(value) > MOST_LITERALS:
-        raise Invalid(f"the filter has {len(value):,} values, more than the {MOST_LITERALS:,} allowed", hint=_SMALLER)
-    return tuple(_literal(item) for item in value)
+        raise Invalid(f"invalid filter: values must be a list, not {_shorten_value(value)}")
+    if len(value) > MAX_LITERALS:
+        raise Invalid(f"the filter has {len(value):,} values, more than the {MAX_LITERALS:,} allowed", hint=_SMALLER)
+    return tuple(_parse_literal(item) for item in value)
 
 
-def _literal(value: object) -> bool | int | float | str:
+def _parse_literal(value: object) -> bool | int | float | str:
     if isinstance(value, dict) and str(value.get("type")).lower() == "literal":
         value = value.get("value")
     if isinstance(value, bool | int | float | str):
         return value
-    raise Invalid(f"invalid filter: {_shown(value)} is no literal")
+    raise Invalid(f"invalid filter: {_shorten_value(value)} is no literal")
 
 
-def _shown(value: object) -> str:
+def _shorten_value(value: object) -> str:
     return shorten(repr(value), 80)
 
 
 def bind_expression(expression: Expression, fields: SchemaIndex, *, case_sensitive: bool) -> Expression:
-    """The expression with every term's column found; Invalid when there is none, or more than one, or it is unfit."""
+    """The expression with every term's column; Invalid if a column is missing, ambiguous or unfit."""
 
     def bind(predicate: Predicate) -> Expression:
-        field = _field(predicate.term, fields, case_sensitive=case_sensitive)
+        field = _find_column(predicate.term, fields, case_sensitive=case_sensitive)
         _check_fit(predicate, field)
         return Predicate(op=predicate.op, term=predicate.term, literals=predicate.literals, field=field)
 
     return map_predicates(expression, bind)
 
 
-def _field(term: Term, fields: SchemaIndex, *, case_sensitive: bool) -> Field:
+def _find_column(term: Term, fields: SchemaIndex, *, case_sensitive: bool) -> Field:
     if term.name is None:
-        found = [] if term.field_id is None else [fields.by_id.get(term.field_id)]
+        fields_found = [] if term.field_id is None else [fields.by_id.get(term.field_id)]
     else:
-        found = [find_field(fields, term.name, case_sensitive=case_sensitive)]
-    if not found or found[0] is None:
+        fields_found = [find_field(fields, term.name, case_sensitive=case_sensitive)]
+    if not fields_found or fields_found[0] is None:
         raise Invalid(f"Cannot find field {term.name or term.field_id!r} of the filter in the table's schema")
-    return found[0]
+    return fields_found[0]
 
 
 def find_field(fields: SchemaIndex, name: str, *, case_sensitive: bool) -> Field | None:
-    """The column of this name, or None; Invalid when only upper and lower case tell two of them apart."""
+    """The column of this name, or None; Invalid if several columns differ only in case."""
     if case_sensitive:
         return fields.by_name.get(name)
-    found = {field.id: field for full, field in fields.by_name.items() if full.lower() == name.lower()}
-    if len(found) > 1:
-        raise Invalid(f"{name!r} may mean {' or '.join(sorted(field.name for field in found.values()))}")
-    return next(iter(found.values()), None)
+    matches = {field.id: field for full, field in fields.by_name.items() if full.lower() == name.lower()}
+    if len(matches) > 1:
+        raise Invalid(f"{name!r} may mean {' or '.join(sorted(field.name for field in matches.values()))}")
+    return next(iter(matches.values()), None)
 
 
 def _check_fit(predicate: Predicate, field: Field) -> None:
     if any(parent.root in ("list", "map") for parent in field.parents()):
-        raise Invalid(f"{field.name} is inside a list or a map: a filter cannot ask for it")
+        raise Invalid(f"{field.name} is inside a list or a map: a filter cannot use it")
     if not field.is_primitive and predicate.op not in (Op.IS_NULL, Op.NOT_NULL):
-        raise Invalid(f"{field.name} is a {field.root}: {predicate.op} cannot be asked of it")
+        raise Invalid(f"{field.name} is a {field.root}: {predicate.op} does not apply to it")
     if predicate.op in (Op.IS_NAN, Op.NOT_NAN) and field.root not in ("float", "double"):
         raise Invalid(f"{field.name} is a {field.root}: it cannot be NaN")
     if predicate.op in PREFIXES and field.root != "string":
@@ -332,10 +340,10 @@ def _check_fit(predicate: Predicate, field: Field) -> None:
 
 
 def measure_expression(expression: Expression) -> int:
-    """About how long its JSON is."""
+    """The approximate length of its JSON."""
     return sum(
         64 + sum(len(literal) if isinstance(literal, str) else 16 for literal in predicate.literals)
-        for predicate in predicates(expression)
+        for predicate in list_predicates(expression)
     )
 
 

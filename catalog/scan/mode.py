@@ -1,4 +1,4 @@
-"""Who plans the scans of a table: what its configuration tells clients."""
+"""The planner of a table's scans, server or client, as its configuration tells clients."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from catalog.iceberg.json import Json
 from catalog.tables.relation import RelationKind
 
 CONFIG = "scan-planning-mode"
-"""The key in a table's configuration, the specification's."""
+"""The specification's key in a table's configuration."""
 PROPERTY = "firn.scan-planning-mode"
 CLIENT, SERVER = "client", "server"
 
 
 def build_planning_config(kind: RelationKind, metadata: Json) -> dict[str, str]:
-    """What the table's configuration says of planning; nothing unless somebody asked: then the client decides.
+    """The part of a table's configuration about planning; empty unless the property is set, and then the client
+    decides.
 
-    The stores of keyed tables are planned by clients, whatever anybody asks: the specification's answers carry no
-    sequence numbers, so Java's clients read a null `_last_updated_sequence_number` from what a server has planned, and
-    the merged view, which compares it, would hide every pending change.
+    Clients always plan the stores of keyed tables. The specification's responses carry no sequence numbers. So Java
+    clients would read a null `_last_updated_sequence_number`, and the merged view, which compares it, would hide every
+    pending change.
     """
     if kind.is_store:
         return {CONFIG: CLIENT}
-    asked = (metadata.get("properties") or {}).get(PROPERTY, "").lower()
-    return {CONFIG: asked} if asked in (CLIENT, SERVER) else {}
+    mode = (metadata.get("properties") or {}).get(PROPERTY, "").lower()
+    return {CONFIG: mode} if mode in (CLIENT, SERVER) else {}

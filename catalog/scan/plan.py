@@ -1,4 +1,4 @@
-"""Plans that are handed out in tasks: how the work is cut, what the tasks are called, how long they are good for."""
+"""Scan plans: the split into tasks, the names of the tasks, and their expiry."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _TASK = re.compile(r"([0-9a-f-]{36})\.(\d{1,9})", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestSize:
-    """A manifest that a scan has to read: its place among the scan's manifests and how many live files it lists.
+    """A manifest that a scan must read: its index among the scan's manifests and its number of live files.
 
-    The oldest manifests do not say how many.
+    The oldest manifests do not give that number.
     """
 
     at: int
@@ -30,7 +30,7 @@ class ManifestSize:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Some live files of one of a scan's manifests, by position; without `stop` all from `start` on."""
+    """Some live files of one of a scan's manifests, by position; without `stop`, all from `start` on."""
 
     manifest: int
     start: int = 0
@@ -39,13 +39,13 @@ class Slice:
 
 Task = tuple[Slice, ...]
 
-MOST_BYTES_OF_FILTERS = 16 * 1024 * 1024
-"""In one answer: each file comes with what is left of the filter to be asked of its rows."""
+MAX_FILTER_BYTES = 16 * 1024 * 1024
+"""The limit for one response, because each file comes with its residual filter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanLimits:
-    """What one answer may hold; a scan of more is handed out in tasks."""
+    """The limits of one response; a larger scan is split into tasks."""
 
     inline_files: int
     task_files: int
@@ -53,24 +53,24 @@ class ScanLimits:
     plan_seconds: int
 
     def for_filter(self, written: int) -> ScanLimits:
-        """The limits for a filter of so many bytes, which every file of an answer may come with."""
-        files = max(1, MOST_BYTES_OF_FILTERS // max(1, written))
+        """The limits for a filter of so many bytes, because every file of a response may come with it."""
+        files = max(1, MAX_FILTER_BYTES // max(1, written))
         return replace(self, inline_files=min(self.inline_files, files), task_files=min(self.task_files, files))
 
     def fits(self, sizes: Sequence[ManifestSize]) -> bool:
-        """Whether all of it goes into one answer."""
+        """Whether the whole scan fits into one response."""
         files = [size.files for size in sizes]
         known = [count for count in files if count is not None]
         return len(known) == len(files) <= self.manifests and sum(known) <= self.inline_files
 
 
-def whole(sizes: Iterable[ManifestSize]) -> Task:
-    """Everything at once."""
+def plan_whole_scan(sizes: Iterable[ManifestSize]) -> Task:
+    """One task for the whole scan."""
     return tuple(Slice(size.at) for size in sizes)
 
 
 def cut_tasks(sizes: Iterable[ManifestSize], limits: ScanLimits) -> list[Task]:
-    """The manifests in tasks: small ones together, large ones in slices; every live file is in exactly one."""
+    """The manifests split into tasks: small ones together, large ones in slices. Every live file is in exactly one."""
     tasks: list[Task] = []
     bundle: list[Slice] = []
     files = 0
@@ -91,20 +91,20 @@ def cut_tasks(sizes: Iterable[ManifestSize], limits: ScanLimits) -> list[Task]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanPlan:
-    """A plan whose tasks a client fetches, from any server: it is pinned to metadata that never changes."""
+    """A plan whose tasks a client fetches from any server. It is pinned to metadata that never changes."""
 
     id: PlanId
     table_uuid: str
     metadata_location: str
     request: Json
-    """As the client sent it, with the snapshot that it meant."""
+    """The client's request, with the snapshot that it meant."""
     schema_id: int
     tasks: tuple[Task, ...]
     expires_at: datetime
     cancelled: bool = False
 
     def task_names(self) -> list[str]:
-        """What clients ask for the tasks by."""
+        """The names by which clients fetch the tasks."""
         return [f"{self.id}.{number}" for number in range(len(self.tasks))]
 
 
@@ -113,17 +113,17 @@ def create_plan_id() -> PlanId:
 
 
 def create_inline_plan_id() -> str:
-    """The id of a plan that was answered whole: nothing is kept for it."""
+    """The id of a plan whose response is complete; nothing is stored for it."""
     return f"{_INLINE}{uuid4()}"
 
 
 def is_inline(plan_id: str) -> bool:
-    """Whether it is such an id."""
+    """Whether this is the id of a plan with a complete response."""
     return plan_id.startswith(_INLINE)
 
 
 def parse_plan_id(text: str) -> PlanId:
-    """The id in a path; NoSuchPlan when it is none of ours."""
+    """The id in a path; NoSuchPlan if it is none of ours."""
     try:
         return PlanId(UUID(text))
     except ValueError as error:
@@ -131,7 +131,7 @@ def parse_plan_id(text: str) -> PlanId:
 
 
 def parse_task(text: str) -> tuple[PlanId, int]:
-    """Plan and number of a task; NoSuchPlanTask when it is none of ours."""
+    """Plan and number of a task; NoSuchPlanTask if it is none of ours."""
     match = _TASK.fullmatch(text)
     try:
         if match is not None:

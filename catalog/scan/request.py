@@ -1,4 +1,4 @@
-"""What a client asks when it has a scan planned."""
+"""The client's request for a scan plan."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from catalog.errors import Invalid
 from catalog.iceberg.json import Json, flag, integer_or_none, texts
-from catalog.scan.expression import TRUE, Expression, parsed
+from catalog.scan.expression import TRUE, Expression, parse_expression
 
 _WHERE = "scan"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanRequest:
-    """A PlanTableScanRequest of the specification; what a scan selects decides nothing here, so it is not kept."""
+    """A PlanTableScanRequest of the specification, without the selected columns, which do not matter here."""
 
     snapshot_id: int | None = None
     start_snapshot_id: int | None = None
@@ -26,13 +26,13 @@ class ScanRequest:
 
     @classmethod
     def parse(cls, body: Json) -> ScanRequest:
-        """The request in a body; Invalid says what does not fit."""
-        _names(body, "select")  # names that no column has may be an engine's own, such as _file
+        """The request of a body; Invalid names the field that does not fit."""
+        _names(body, "select")  # names without a column may be an engine's own, such as _file
         made = cls(
             snapshot_id=integer_or_none(body, "snapshot-id", _WHERE),
             start_snapshot_id=integer_or_none(body, "start-snapshot-id", _WHERE),
             end_snapshot_id=integer_or_none(body, "end-snapshot-id", _WHERE),
-            filter=parsed(body["filter"]) if "filter" in body else TRUE,
+            filter=parse_expression(body["filter"]) if "filter" in body else TRUE,
             case_sensitive=_flag(body, "case-sensitive", default=True),
             use_snapshot_schema=_flag(body, "use-snapshot-schema", default=False),
             stats_fields=_names(body, "stats-fields"),
@@ -43,7 +43,7 @@ class ScanRequest:
 
     @property
     def between(self) -> tuple[int, int] | None:
-        """Start (exclusive) and end (inclusive) of the appends that it asks for, if it asks for appends."""
+        """Start (exclusive) and end (inclusive) of an incremental scan; None for others."""
         if self.start_snapshot_id is None or self.end_snapshot_id is None:
             return None
         return self.start_snapshot_id, self.end_snapshot_id

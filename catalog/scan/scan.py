@@ -1,4 +1,4 @@
-"""A scan: a request applied to a table as it is at one moment, so that it means the same whenever it is looked at."""
+"""A scan: a request applied to a table at one moment, so that its meaning never changes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from catalog.scan.request import ScanRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scan:
-    """The snapshots to read, the filter over their columns, and the columns whose statistics are wanted."""
+    """The snapshots to read, the filter over their columns, and the columns with requested statistics."""
 
     metadata: Json
     snapshots: tuple[Json, ...]
-    """One for a scan at a moment, none for an empty table; for an incremental scan those whose appends it reads."""
+    """One for a scan at a moment, none for an empty table; for an incremental scan the appends that it reads."""
     incremental: bool
     schema_id: int
     filter: Expression
@@ -28,15 +28,17 @@ class Scan:
 
     @classmethod
     def of(cls, metadata: Json, request: ScanRequest, *, schema_id: int | None = None) -> Scan:
-        """The scan of this request; Invalid when the table has no such snapshot or column.
+        """The scan of this request; Invalid if the table has no such snapshot or column.
 
-        `schema_id` is that of a scan which has been resolved before: tables go on, plans do not.
+        `schema_id` is that of an already resolved scan: tables change, plans do not.
         """
         metadata = complete_metadata(metadata)
         between = request.between
-        snapshots = _snapshot(metadata, request.snapshot_id) if between is None else _appended(metadata, *between)
+        snapshots = (
+            _find_snapshots(metadata, request.snapshot_id) if between is None else _find_appends(metadata, *between)
+        )
         if schema_id is None:
-            schema_id = _schema_id(metadata, request, snapshots)
+            schema_id = _choose_schema_id(metadata, request, snapshots)
         fields = index(schema_by_id(metadata, schema_id))
         stats = set()
         for name in request.stats_fields:
@@ -60,42 +62,42 @@ class Scan:
         return frozenset(snapshot["snapshot-id"] for snapshot in self.snapshots)
 
 
-def _snapshot(metadata: Json, snapshot_id: int | None) -> tuple[Json, ...]:
-    found = current_snapshot(metadata) if snapshot_id is None else _known(metadata, snapshot_id)
-    return () if found is None else (found,)
+def _find_snapshots(metadata: Json, snapshot_id: int | None) -> tuple[Json, ...]:
+    snapshot = current_snapshot(metadata) if snapshot_id is None else _load_snapshot(metadata, snapshot_id)
+    return () if snapshot is None else (snapshot,)
 
 
-def _known(metadata: Json, snapshot_id: int) -> Json:
-    found = snapshot_by_id(metadata, snapshot_id)
-    if found is None:
+def _load_snapshot(metadata: Json, snapshot_id: int) -> Json:
+    snapshot = snapshot_by_id(metadata, snapshot_id)
+    if snapshot is None:
         raise Invalid(f"Cannot find snapshot with ID {snapshot_id}", hint="it may have been expired")
-    return found
+    return snapshot
 
 
-def _appended(metadata: Json, start: int, end: int) -> tuple[Json, ...]:
+def _find_appends(metadata: Json, start: int, end: int) -> tuple[Json, ...]:
     """The appends after the start (exclusive) up to the end (inclusive), newest first.
 
-    The start itself may have been expired, what is between may not: something would be left out without a word.
+    The start itself may have expired, but none of the snapshots between: otherwise rows would silently be missing.
     """
-    found: list[Json] = []
+    snapshots: list[Json] = []
     by_id = {snapshot["snapshot-id"]: snapshot for snapshot in metadata.get("snapshots") or []}
-    above: int | None = _known(metadata, end)["snapshot-id"]
+    above: int | None = _load_snapshot(metadata, end)["snapshot-id"]
     while above is not None and above != start:
         snapshot = by_id.get(above)
         if snapshot is None:
             break
-        found.append(snapshot)
+        snapshots.append(snapshot)
         above = snapshot.get("parent-snapshot-id")
     if above != start:
         raise Invalid(f"Starting snapshot (exclusive) {start} is not a parent ancestor of end snapshot {end}")
-    return tuple(one for one in found if (one.get("summary") or {}).get("operation") == "append")
+    return tuple(appended for appended in snapshots if (appended.get("summary") or {}).get("operation") == "append")
 
 
-def _schema_id(metadata: Json, request: ScanRequest, snapshots: tuple[Json, ...]) -> int:
+def _choose_schema_id(metadata: Json, request: ScanRequest, snapshots: tuple[Json, ...]) -> int:
     current = int(current_schema(metadata).get("schema-id", 0))
     if not request.use_snapshot_schema:
         return current
     last = request.end_snapshot_id
-    snapshot = _known(metadata, last) if last is not None else next(iter(snapshots), {})
-    # The oldest snapshots do not say which schema they were written with.
+    snapshot = _load_snapshot(metadata, last) if last is not None else next(iter(snapshots), {})
+    # The oldest snapshots do not name their schema.
     return int(snapshot.get("schema-id", current))

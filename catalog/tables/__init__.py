@@ -1,1 +1,1 @@
-"""What a name in a catalog stands for, and the planner's last assessment of it."""
+"""Relations, which names in a catalog stand for, and the planner's last assessment of them."""

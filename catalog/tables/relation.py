@@ -1,4 +1,4 @@
-"""Relations: what a name in a catalog stands for."""
+"""Relations: tables, views and keyed tables, which names in a catalog stand for."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from catalog.errors import Invalid
 from catalog.names import CatalogName, RelationId, TableName, fold_case, normalize_name
 
 CASE_INSENSITIVE = "firn.names.case-insensitive"
-"""A catalog's property, chosen when it is created and never changed: names that differ in case only are one name."""
+"""A catalog's property, fixed at its creation: names that differ only in case are one name."""
 
 COLLECTED = "gc.enabled"
-"""A table's property that says whether files which it needs no more may be deleted."""
+"""A table's property: whether files that it no longer needs may be deleted."""
 
 
 class RelationKind(StrEnum):
-    """What a relation is to the engines and to Firn."""
+    """The kind of a relation for engines and for Firn."""
 
     TABLE = "table"  # a plain Iceberg table
     VIEW = "view"  # a view that an engine has stored
@@ -40,7 +40,7 @@ class RelationKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetastoreDown:
-    """A metastore that does not answer: since when, and why as far as its client can tell."""
+    """The outage of a metastore: its start, and the reason as far as the client can tell."""
 
     since: datetime
     reason: str
@@ -56,20 +56,20 @@ class Catalog:
     properties: dict[str, str]
     created_at: datetime
     metastore_down: MetastoreDown | None = None
-    """Its metastore, when the last listing did not reach it."""
+    """The outage of its metastore; None if the last listing reached it."""
 
     @property
     def ignores_case(self) -> bool:
-        """Whether a second name that differs from one in case only is refused. Lookups are exact all the same."""
+        """Whether the catalog refuses a second name that differs only in case. Lookups stay exact."""
         return self.properties.get(CASE_INSENSITIVE) == "true"
 
     def unique(self, name: str) -> str:
-        """What no second name in the same place may have in common with this one."""
+        """The normalized name, which must be unique in its place."""
         return fold_case(name) if self.ignores_case else normalize_name(name)
 
 
 def check_case_setting(properties: Mapping[str, str]) -> None:
-    """Invalid when a catalog's properties say something else than true or false of case."""
+    """Invalid if a catalog's property for case is neither true nor false."""
     value = properties.get(CASE_INSENSITIVE, "false")
     if value not in ("true", "false"):
         raise Invalid(f"{CASE_INSENSITIVE}={value}: expected true or false")
@@ -77,10 +77,10 @@ def check_case_setting(properties: Mapping[str, str]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
-    """One named thing in a catalog and where its current metadata lies.
+    """One named relation of a catalog, with the location of its current metadata.
 
     `version` counts pointer moves: a commit compares and sets it. A keyed relation has no metadata of its own:
-    `metadata_location` is None and its stores are found by `owner_id`.
+    `metadata_location` is None, and its stores have its id as `owner_id`.
     """
 
     id: RelationId
@@ -94,20 +94,20 @@ class Relation:
     created_at: datetime
     updated_at: datetime
     hive_name: str | None = None
-    """`db.table` of the Hive table it was upgraded from, while the two are linked."""
+    """`db.table` of the Hive table that it was upgraded from, while the two are linked."""
     former_locations: tuple[str, ...] = ()
-    """Where else files of its snapshots may lie: where it was before its location was changed, here or elsewhere."""
+    """Earlier locations that may still hold files of its snapshots."""
 
 
 class ListedRelation(NamedTuple):
-    """One of a namespace's relations, as a list of names needs it."""
+    """One of a namespace's relations, for a list of names."""
 
     name: str
     kind: RelationKind
 
 
 class LocatedRelation(NamedTuple):
-    """What a name stands for, and where its metadata lies: None for a keyed table."""
+    """The kind of a relation and the location of its metadata, which is None for a keyed table."""
 
     kind: RelationKind
     metadata_location: str | None
@@ -115,19 +115,19 @@ class LocatedRelation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """What a commit changes of a relation: its metadata file, and the location that this names."""
+    """A relation's metadata file after a commit, and the location that the file names."""
 
     metadata_location: str
     location: str
     also_at: tuple[str, ...] = ()
-    """Where else the table's files go from now on."""
+    """Other directories for the table's new files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableStats:
-    """What snapshot summaries and metadata have told so far of one table or store.
+    """Counters of one table or store, from snapshot summaries and metadata.
 
-    Of the sizes of its files they tell nothing: catalog.files.file_layout does.
+    Sizes of files are in catalog.files.file_layout.
     """
 
     relation_id: RelationId
@@ -135,9 +135,9 @@ class TableStats:
     sequence_number: int = 0
     schema_id: int = 0
     spec_id: int = 0
-    """The partition spec that writers use now."""
+    """The partition spec of new files."""
     epoch: int = 0
-    """Rises when main's head becomes anything but an append onto the head before: files may have gone."""
+    """Grows when main's head becomes anything but an append to the previous head, because files may have gone."""
     snapshots: int = 0
     records: int = 0
     data_files: int = 0
@@ -146,11 +146,11 @@ class TableStats:
     position_deletes: int = 0
     equality_deletes: int = 0
     manifests: int | None = None
-    """Of the current snapshot; None where its engine did not say."""
+    """The number in the current snapshot; None if its engine did not count them."""
     format_version: int = 2
     last_commit_at: datetime | None = None
     last_operation: str | None = None
     oldest_superseded_at: datetime | None = None
-    """When the oldest snapshot that is still there, and that no branch or tag names, stopped being the head."""
+    """When the oldest remaining snapshot without a branch or tag stopped being the head."""
     properties: dict[str, str] = field(default_factory=dict)
-    """Those of the table's own properties that planning has to know: what begins with `firn.`, and gc.enabled."""
+    """The table's own properties that planning needs: those with the prefix `firn.`, and gc.enabled."""

@@ -1,4 +1,4 @@
-"""How a table stands: what the planner last found, kept for lists and overviews."""
+"""The planner's last assessment of a table, for lists and overviews."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from catalog.jobs.job import JobKind
 from catalog.names import CatalogName, RelationId
 
 PERFECT = 100
-"""The health of a table for which there is nothing to do."""
+"""The health of a table without maintenance to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableStatus:
-    """What the planner found when it last looked at a table.
+    """The planner's last assessment of a table.
 
-    The counts are those that lists are sorted by: every commit lets the planner look again, so they are seconds old.
+    Lists sort by these counts. Every commit lets the planner assess the table again, so they are seconds old.
     """
 
     relation_id: RelationId
     catalog: CatalogName
     looked_at: datetime
     due: bool = False
-    """Whether a job was to be planned then."""
+    """Whether a job was due."""
     kind: JobKind | None = None
-    """Of the job that was due, or else of what comes next."""
+    """The kind of the due job, or of the next one."""
     reason: str = ""
     next_at: datetime | None = None
     health: int = PERFECT
     parts: Mapping[str, float] = field(default_factory=dict)
-    """Points that each part takes from the health."""
+    """The points that each part takes from the health."""
     bytes: int = 0
     data_files: int = 0
     pending_rows: int = 0
@@ -40,7 +40,7 @@ class TableStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRequest:
-    """That somebody wants the planner to look at a table or store. `asked` counts how often that was said."""
+    """A request to plan a table or store. `plan_requests` counts the requests."""
 
     relation_id: RelationId
     plan_requests: int
@@ -48,7 +48,7 @@ class PlanRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanResult:
-    """What became of a look: when the next one is due by time alone, None when only a change makes one due."""
+    """The result of planning: the time of the next one, or None if only a change makes one due."""
 
     look: PlanRequest
     next_at: datetime | None

@@ -43,8 +43,8 @@ from catalog.scan.expression import (
     Predicate,
     Term,
     holds,
+    list_predicates,
     map_predicates,
-    predicates,
 )
 from server.files.partitions import Spec, find_result_type, parse_primitive_type
 
@@ -176,7 +176,7 @@ class Filter:
 
     def __init__(self, expression: Expression) -> None:
         self._expression = expression
-        self._leaves = {predicate: _Leaf(predicate) for predicate in predicates(expression)}
+        self._leaves = {predicate: _Leaf(predicate) for predicate in list_predicates(expression)}
         self._parts: dict[tuple[Predicate, int], list[_Part]] = {}
         self._residuals: dict[tuple[int, tuple[Any, ...]], Expression] = {}
         self.columns = {leaf.field.id: str(leaf.field.type) for leaf in self._leaves.values() if leaf.schema}

@@ -288,7 +288,7 @@ class Fleet:
             directory=f"{environment.directory}/{launch_id}",
         )
         return build_command(
-            settings.launch, group=settings.group, launch_id=launch_id, place=paths, token=environment.token
+            settings.launch, group=settings.group, launch_id=launch_id, paths=paths, token=environment.token
         )
 
     def _end(self, launch: LaunchRecord, end: LaunchEnd, status: OptimizerStatus | None) -> None:

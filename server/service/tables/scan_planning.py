@@ -27,7 +27,7 @@ from catalog.scan.plan import (
     is_inline,
     parse_plan_id,
     parse_task,
-    whole,
+    plan_whole_scan,
 )
 from catalog.scan.request import ScanRequest
 from catalog.scan.scan import Scan
@@ -68,7 +68,7 @@ class Scans:
         rule = self._rule(catalog, name, metadata)
         sizes = self.files.sizes(scan, rule)
         if limits.fits(sizes):
-            files = list(_enough(self.files.tasks(scan, whole(sizes), rule), request.min_rows))
+            files = list(_enough(self.files.tasks(scan, plan_whole_scan(sizes), rule), request.min_rows))
             return Planned(plan_id=create_inline_plan_id(), files=files)
         first = _first_rows(partial(self.files.tasks, rule=rule), scan, sizes, limits)
         if first is not None:
@@ -159,7 +159,7 @@ def _first_rows(
     """Files with as many rows as the client asked for, if they are found within one answer."""
     if scan.min_rows is None:
         return None
-    near = whole(sizes[: limits.manifests])
+    near = plan_whole_scan(sizes[: limits.manifests])
     first = list(islice(_enough(tasks(scan, near), scan.min_rows), limits.inline_files))
     return first if sum(task.certain_rows for task in first) >= scan.min_rows else None
 

@@ -155,7 +155,7 @@ def test_a_job_whose_commit_is_in_the_table_is_not_canceled(status: JobStatus) -
     assert cancel_job(a_job(status), NOW).status is JobStatus.CANCELED
     recorded = a_job(status, committed_by=TOKEN)
     assert not recorded.can_cancel
-    with pytest.raises(Conflict, match="committed already"):
+    with pytest.raises(Conflict, match="cannot be canceled"):
         cancel_job(recorded, NOW)
 
 

@@ -36,7 +36,7 @@ OF_OPTIMIZER = ["--server", "http://127.0.0.1:8630", "--group", "nightly", "--sl
 
 
 def test_a_local_optimizer_is_a_module_of_this_installation_tied_to_the_server() -> None:
-    made = build_command(LOCAL, group="nightly", launch_id=ID, place=PLACE, token="firn_secret")
+    made = build_command(LOCAL, group="nightly", launch_id=ID, paths=PLACE, token="firn_secret")
     assert list(made.arguments) == [
         *("/usr/bin/python3", "-P", "-m", "optimizer"),
         *(*OF_OPTIMIZER, "3", "--launch", "nightly-1", "--tied"),
@@ -48,7 +48,7 @@ def test_a_local_optimizer_is_a_module_of_this_installation_tied_to_the_server()
 
 def test_a_local_optimizers_spark_settings_reach_pyspark_as_single_words() -> None:
     conf = {"spark.driver.extraJavaOptions": "-Da='b c' \"d\" $(touch x)"}
-    made = build_command(replace(LOCAL, conf=conf), group="g", launch_id=ID, place=PLACE, token=None)
+    made = build_command(replace(LOCAL, conf=conf), group="g", launch_id=ID, paths=PLACE, token=None)
     assert shlex.split(made.environment["PYSPARK_SUBMIT_ARGS"]) == [
         "--conf",
         "spark.driver.extraJavaOptions=-Da='b c' \"d\" $(touch x)",
@@ -57,7 +57,7 @@ def test_a_local_optimizers_spark_settings_reach_pyspark_as_single_words() -> No
 
 
 def test_on_yarn_the_token_and_the_settings_are_in_a_file_and_not_on_the_command_line() -> None:
-    made = build_command(YARN, group="nightly", launch_id=ID, place=PLACE, token="firn_secret")
+    made = build_command(YARN, group="nightly", launch_id=ID, paths=PLACE, token="firn_secret")
     assert list(made.arguments) == [
         *("spark-submit", "--master", "yarn", "--deploy-mode", "cluster", "--name", "firn-optimizer-nightly-nightly-1"),
         *("--driver-memory", "4g", "--properties-file", "/data/optimizers/nightly-1/spark.conf"),
@@ -79,7 +79,7 @@ def test_on_yarn_the_token_and_the_settings_are_in_a_file_and_not_on_the_command
 
 def test_on_kubernetes_the_driver_gets_an_image_a_namespace_and_a_pod_of_ours() -> None:
     launch = replace(YARN, master="k8s://https://10.0.0.1:6443", image="registry/firn:1", namespace="lake", conf={})
-    made = build_command(launch, group="nightly", launch_id=ID, place=PLACE, token="firn_secret")
+    made = build_command(launch, group="nightly", launch_id=ID, paths=PLACE, token="firn_secret")
     assert made.files["spark.conf"] == (
         "spark.kubernetes.container.image=registry/firn\\:1\n"
         "spark.kubernetes.driver.podTemplateFile=/data/optimizers/nightly-1/driver-pod.json\n"
@@ -110,13 +110,13 @@ def test_on_kubernetes_the_driver_gets_an_image_a_namespace_and_a_pod_of_ours() 
 def test_a_token_that_kubernetes_keeps_as_a_secret_is_not_written_into_the_pod() -> None:
     conf = {"spark.kubernetes.driver.secretKeyRef.FIRN_TOKEN": "firn:token"}
     launch = replace(YARN, master="k8s://x", conf=conf)
-    made = build_command(launch, group="g", launch_id=ID, place=PLACE, token="firn_secret")
+    made = build_command(launch, group="g", launch_id=ID, paths=PLACE, token="firn_secret")
     assert "firn_secret" not in "".join([*made.files.values(), *made.arguments, *made.environment.values()])
 
 
 def test_in_client_mode_the_token_is_in_the_environment_alone() -> None:
     launch = replace(YARN, deploy_mode=DeployMode.CLIENT)
-    made = build_command(launch, group="g", launch_id=ID, place=PLACE, token="firn_secret")
+    made = build_command(launch, group="g", launch_id=ID, paths=PLACE, token="firn_secret")
     assert made.arguments[-1] == "--tied"
     assert made.environment == {"TZ": "UTC", "FIRN_TOKEN": "firn_secret"}
     assert "firn_secret" not in "".join([*made.files.values(), *made.arguments])

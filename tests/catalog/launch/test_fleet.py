@@ -144,7 +144,7 @@ def test_after_failures_the_next_start_waits_twice_as_long_each_time(failures: i
 def test_starts_are_given_up_after_too_many_failures_and_the_reason_is_shown() -> None:
     given_up = look(waits=waiting(1), went=LaunchHistory(failures=5, failed_at=ago(10**6), error="refused"))
     assert given_up.start == 0
-    assert "5 starts in a row have failed, the last one: refused" in (given_up.held_back or "")
+    assert "5 starts in a row have failed; the last error is: refused" in (given_up.held_back or "")
 
 
 def test_a_group_that_is_not_launched_any_more_drains_what_runs() -> None:

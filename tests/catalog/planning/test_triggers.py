@@ -56,7 +56,7 @@ def test_elapsed_counts_from_the_last_merge_or_from_when_the_table_was_made() ->
 
 def test_a_merge_by_schedule_takes_whatever_is_pending() -> None:
     facts = keyed({"firn.merge.schedule": "0 3 * * *"}, pending_since=NOW)
-    assert due(facts).reason == "its schedule has come at 2026-11-21 03:00 UTC"
+    assert due(facts).reason == "it was scheduled for 2026-11-21 03:00 UTC"
     merged = ended(JobKind.MERGE, created_at=THREE + HOUR)
     assert not_due(facts, [merged]).next_at == NOW + timedelta(minutes=10)  # by age
 
@@ -298,7 +298,7 @@ def test_rows_grow_old_by_schedule_where_policy_says_by_what() -> None:
     ttl = QUIET | {"firn.ttl.field": "at", "firn.ttl.max-age": "30 d"}
     at_four = {"firn.ttl.schedule": "0 4 * * *"}
     known: dict[str, Any] = {"created_at": NOW - DAY, "records": 10}
-    reason = "rows whose at is older than 30 d go: its schedule has come at 2026-11-21 04:00 UTC"
+    reason = "rows whose at is older than 30 d go: it was scheduled for 2026-11-21 04:00 UTC"
     assert due(plain(ttl | at_four, **known)).reason == reason
     for lacking in ttl.keys() - QUIET.keys():
         not_due(plain({key: text for key, text in ttl.items() if key != lacking}, **known))

@@ -109,7 +109,7 @@ def test_a_moment_whose_snapshot_has_expired_is_told_and_the_next_ones_are_made(
     metadata["snapshots"] = [one for one in metadata["snapshots"] if one["snapshot-id"] != 2]
     plan = plan_tags(metadata, DAILY, NOW)
     assert [one.name for one in plan.make] == ["auto-2026-11-18", "auto-2026-11-21"]
-    assert plan.missed == dict.fromkeys(["auto-2026-11-19", "auto-2026-11-20"], "what was current then has expired")
+    assert plan.missed == dict.fromkeys(["auto-2026-11-19", "auto-2026-11-20"], "the snapshot of that time has expired")
 
 
 def test_a_table_without_data_then_has_no_tag() -> None:

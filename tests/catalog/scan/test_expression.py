@@ -10,14 +10,14 @@ from catalog.errors import Invalid
 from catalog.iceberg.json import Json
 from catalog.iceberg.schema import index
 from catalog.scan.expression import (
-    DEEPEST,
-    MOST_LITERALS,
-    MOST_PREDICATES,
+    MAX_DEPTH,
+    MAX_LITERALS,
+    MAX_PREDICATES,
     NEGATED,
     Op,
     bind_expression,
-    parsed,
-    predicates,
+    list_predicates,
+    parse_expression,
     to_json,
 )
 
@@ -82,7 +82,7 @@ Y = {"type": "lt", "term": "y", "value": 2}
     ],
 )
 def test_every_way_of_writing_is_read(written: Any, read: Any) -> None:
-    assert to_json(parsed(written)) == read
+    assert to_json(parse_expression(written)) == read
 
 
 def test_each_predicate_has_one_opposite() -> None:
@@ -92,14 +92,14 @@ def test_each_predicate_has_one_opposite() -> None:
 
 def named(name: str, **more: Any) -> Any:
     written = {"type": "is-null", "term": name} if not more else {"type": more.pop("op"), "term": name, **more}
-    return to_json(bind_expression(parsed(written), index(SCHEMA), case_sensitive=False))
+    return to_json(bind_expression(parse_expression(written), index(SCHEMA), case_sensitive=False))
 
 
 def test_names_are_found_in_any_case_and_told_as_the_table_spells_them() -> None:
     assert named("ID") == {"type": "is-null", "term": "id"}
     assert named("AT.home", op="starts-with", value="a")["term"] == "at.Home"
     by_id = {"type": "eq", "term": {"type": "reference", "id": 1}, "value": 3}
-    assert to_json(bind_expression(parsed(by_id), index(SCHEMA), case_sensitive=True)) == {
+    assert to_json(bind_expression(parse_expression(by_id), index(SCHEMA), case_sensitive=True)) == {
         "type": "eq",
         "term": "id",
         "value": 3,
@@ -120,11 +120,11 @@ def test_names_are_found_in_any_case_and_told_as_the_table_spells_them() -> None
 )
 def test_what_no_column_can_be_asked_is_refused(asked: Any) -> None:
     with pytest.raises(Invalid):
-        bind_expression(parsed(asked), index(SCHEMA), case_sensitive=False)
+        bind_expression(parse_expression(asked), index(SCHEMA), case_sensitive=False)
 
 
 def test_two_columns_that_differ_in_case_are_told_apart_by_those_who_ask_exactly() -> None:
-    exact = bind_expression(parsed({"type": "is-null", "term": "SAME"}), index(SCHEMA), case_sensitive=True)
+    exact = bind_expression(parse_expression({"type": "is-null", "term": "SAME"}), index(SCHEMA), case_sensitive=True)
     assert to_json(exact) == {"type": "is-null", "term": "SAME"}
 
 
@@ -147,30 +147,30 @@ def chained(leaf: Json, depth: int) -> Json:
 def test_a_list_of_a_hundred_thousand_values_is_refused_before_any_is_looked_at(op: str) -> None:
     values = [object()] * 100_000  # the first would be refused for what it is
     with pytest.raises(Invalid, match=r"100,000 values, more than the 10,000 allowed"):
-        parsed({"type": op, "term": "x", "values": values})
+        parse_expression({"type": op, "term": "x", "values": values})
 
 
 def test_values_are_counted_over_the_whole_filter() -> None:
-    half = {"type": "in", "term": "x", "values": list(range(MOST_LITERALS // 2))}
-    assert len(list(predicates(parsed(balanced(half, 2))))) == 2
+    half = {"type": "in", "term": "x", "values": list(range(MAX_LITERALS // 2))}
+    assert len(list(list_predicates(parse_expression(balanced(half, 2))))) == 2
     with pytest.raises(Invalid, match=r"15,000 values"):
-        parsed(balanced(half, 3))
+        parse_expression(balanced(half, 3))
 
 
 def test_predicates_are_counted() -> None:
     unary = {"type": "is-null", "term": "x"}
-    assert len(list(predicates(parsed(balanced(unary, MOST_PREDICATES))))) == MOST_PREDICATES
+    assert len(list(list_predicates(parse_expression(balanced(unary, MAX_PREDICATES))))) == MAX_PREDICATES
     with pytest.raises(Invalid, match=r"1,001 predicates"):
-        parsed(balanced(unary, MOST_PREDICATES + 1))
+        parse_expression(balanced(unary, MAX_PREDICATES + 1))
 
 
 def test_depth_is_bounded_where_every_walk_over_the_filter_still_ends() -> None:
-    deepest = parsed(chained({"type": "eq", "term": "id", "value": 1}, DEEPEST))
+    deepest = parse_expression(chained({"type": "eq", "term": "id", "value": 1}, MAX_DEPTH))
     assert to_json(bind_expression(deepest, index(SCHEMA), case_sensitive=True))
     with pytest.raises(Invalid, match="250 levels"):
-        parsed(chained(X, DEEPEST + 1))
+        parse_expression(chained(X, MAX_DEPTH + 1))
     inverted: Any = X
-    for _ in range(DEEPEST + 1):
+    for _ in range(MAX_DEPTH + 1):
         inverted = {"type": "not", "child": inverted}
     with pytest.raises(Invalid, match="250 levels"):
-        parsed(inverted)
+        parse_expression(inverted)

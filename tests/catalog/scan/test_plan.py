@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from catalog.errors import NoSuchPlan, NoSuchPlanTask
 from catalog.scan.mode import CONFIG, PROPERTY, build_planning_config
 from catalog.scan.plan import (
-    MOST_BYTES_OF_FILTERS,
+    MAX_FILTER_BYTES,
     ManifestSize,
     ScanLimits,
     Slice,
@@ -94,7 +94,7 @@ def test_the_longer_a_filter_the_fewer_files_come_with_what_is_left_of_it_in_one
     assert limits.for_filter(64) == limits
     for written in (0, 100_000, 500_000, 10**9):
         cut_down = limits.for_filter(written)
-        most = max(written, MOST_BYTES_OF_FILTERS)
+        most = max(written, MAX_FILTER_BYTES)
         assert cut_down.task_files * written <= most
         assert cut_down.inline_files * written <= most
         assert cut_down.task_files >= 1

@@ -145,7 +145,7 @@ def test_a_dry_run_is_of_the_job_that_was_asked_for(run: Command, keyed: str) ->
     ordered = run("table", "rewrite", keyed, "--strategy", "sort", "--sort-by", "id", "--all", "--dry-run")
     assert ordered.out.startswith("would have nothing to do\n")
     for options, reason in (
-        (["--sort-by", "id"], "no strategy that sorts"),
+        (["--sort-by", "id"], "the strategy does not sort"),
         (["--where", ""], "the condition is empty"),
         (["--strategy", "sort", "--sort-by", "nonsense"], "no such column"),
     ):
@@ -162,7 +162,7 @@ def test_jobs_that_change_files_are_asked_for_with_their_choices(run: Command, k
     run("job", "cancel", job["id"])
     refused = run("table", "rewrite", keyed, "--sort-by", "a", "--no-wait")
     assert refused.code == 2
-    assert "no strategy that sorts" in refused.err
+    assert "the strategy does not sort" in refused.err
     for kind in ("compact", "rewrite-deletes", "rewrite-manifests"):
         job = run("table", kind, keyed, "--no-wait", "--json").json
         assert (job["kind"], job["status"]) == (kind, "pending")

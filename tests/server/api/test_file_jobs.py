@@ -48,8 +48,8 @@ def test_what_is_asked_of_one_rewrite_wins_over_the_policy(api: Api) -> None:
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        ({"sort_order": ["id"]}, "no strategy that sorts"),
-        ({"strategy": "binpack", "sort_order": ["id"]}, "no strategy that sorts"),
+        ({"sort_order": ["id"]}, "the strategy does not sort"),
+        ({"strategy": "binpack", "sort_order": ["id"]}, "the strategy does not sort"),
         ({"where": "  "}, "the condition is empty"),
     ],
 )

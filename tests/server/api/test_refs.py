@@ -46,7 +46,7 @@ def test_a_ref_that_points_elsewhere_is_moved_only_when_it_is_said(api: Api) -> 
     first, second, _ = api.filled()
     api.put("db.plain/refs/v1", {"type": "tag", "snapshot": str(first)})
     status, message, hint = api.refused("PUT", "db.plain/refs/v1", {"type": "tag", "snapshot": str(second)})
-    assert (status, message, hint) == (409, f"tag v1 exists at snapshot {first}", "ask for it to be replaced")
+    assert (status, message, hint) == (409, f"tag v1 exists at snapshot {first}", "set `replace` to move it")
     api.put("db.plain/refs/v1", {"type": "tag", "snapshot": str(second), "replace": True})
     assert refs(api)["v1"]["snapshot_id"] == str(second)
     status, message, _ = api.refused("PUT", "db.plain/refs/v1", {"type": "branch", "replace": True})
@@ -64,7 +64,7 @@ def test_asking_again_for_a_ref_that_is_so_commits_nothing(api: Api) -> None:
     ("path", "body", "status", "words"),
     [
         ("refs/v1", {"type": "tag", "snapshot": "12345"}, 404, "no snapshot, branch or tag 12345"),
-        ("refs/v1", {"type": "tag", "min_snapshots_to_keep": 3}, 400, "a tag keeps its own snapshot alone"),
+        ("refs/v1", {"type": "tag", "min_snapshots_to_keep": 3}, 400, "a tag keeps only its own snapshot"),
         ("refs/2026", {"type": "tag"}, 400, "engines take a number for a snapshot's id"),
         ("refs/%20v", {"type": "tag"}, 400, "none blank at an end"),
         ("refs/v1", {"type": "tag", "max_ref_age_ms": 0}, 422, "max_ref_age_ms"),
@@ -202,7 +202,7 @@ def test_a_rollback_by_time_goes_to_what_readers_saw_then(api: Api) -> None:
     early = datetime.fromtimestamp(log[first] / 1000, UTC) - timedelta(days=1)
     status, message, _ = api.refused("POST", "db.plain/rollback", {"timestamp": early.isoformat()})
     assert status == 404
-    assert "nothing is known of the table at" in message
+    assert "the table has no recorded snapshot at" in message
     assert api.refused("POST", "db.plain/rollback", {"timestamp": "2026-11-21T10:00:00"})[0] == 422
 
 

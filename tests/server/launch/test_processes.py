@@ -62,7 +62,7 @@ def a_command(launcher: Processes, record: Path, script: str, launch: Launch = Y
         directory=str(launcher.directory / ID),
     )  # fmt: skip
     launch = replace(launch, environment={"RECORD": str(record), "SCRIPT": script})
-    return build_command(launch, group="nightly", launch_id=ID, place=place, token="firn_t")
+    return build_command(launch, group="nightly", launch_id=ID, paths=place, token="firn_t")
 
 
 def noted(record: Path) -> list[dict[str, Any]]:

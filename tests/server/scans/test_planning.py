@@ -15,7 +15,7 @@ from catalog.iceberg.json import Json
 from catalog.locations.location_rule import AllowedLocations, FileRule
 from catalog.ports.scan import FileTask
 from catalog.scan.expression import to_json
-from catalog.scan.plan import ScanLimits, cut_tasks, whole
+from catalog.scan.plan import ScanLimits, cut_tasks, plan_whole_scan
 from catalog.scan.request import ScanRequest
 from catalog.scan.scan import Scan
 from server.files.scans import ManifestScans
@@ -84,7 +84,7 @@ def rule_of(table: LakeTable) -> FileRule:
 def planned(table: LakeTable, body: Json) -> list[FileTask]:
     files, scan = ManifestScans(Storage()), Scan.of(table.metadata, ScanRequest.parse(body))
     rule = rule_of(table)
-    return list(files.tasks(scan, whole(files.sizes(scan, rule)), rule))
+    return list(files.tasks(scan, plan_whole_scan(files.sizes(scan, rule)), rule))
 
 
 def paths(files: Iterable[FileTask]) -> list[str]:
@@ -156,7 +156,7 @@ def test_the_tasks_of_a_plan_are_the_whole_in_pieces(history: Any, asked: Any) -
         rule = rule_of(table)
         sizes = files.sizes(scan, rule)
         pieces = [told(files.tasks(scan, task, rule)) for task in cut_tasks(sizes, SMALL)]
-        every = told(files.tasks(scan, whole(sizes), rule))
+        every = told(files.tasks(scan, plan_whole_scan(sizes), rule))
         assert sorted(chain.from_iterable(pieces), key=repr) == sorted(every, key=repr)
 
 

@@ -66,7 +66,7 @@ def test_a_more_urgent_job_takes_the_place_of_one_that_waits(orders: Lake) -> No
     assert merge is not None
     assert merge.kind is JobKind.MERGE
     assert (given_up.status, given_up.was_overtaken) == (JobStatus.CANCELED, True)
-    assert "a merge job has taken its place (it is more urgent)" in (given_up.error or "")
+    assert "a merge job took its place (it is more urgent)" in (given_up.error or "")
 
 
 def test_who_waits_for_less_keeps_its_place(orders: Lake) -> None:
@@ -104,7 +104,7 @@ def test_what_somebody_asks_for_takes_the_place_of_what_was_planned(orders: Lake
     old = waits(orders, JobKind.MERGE, until=timedelta(seconds=-5))
     asked = orders.services.planner.run_now(LAKE, ORDERS, JobKind.REWRITE, {})
     assert active(orders) == asked
-    assert "somebody has asked for it" in (job_of(orders, old.id).error or "")
+    assert "a user requested it" in (job_of(orders, old.id).error or "")
     with pytest.raises(Conflict, match="a rewrite job is pending"):
         orders.services.planner.run_now(LAKE, ORDERS, JobKind.MERGE, {})
     assert orders.services.planner_loop.run_once().planned == 0

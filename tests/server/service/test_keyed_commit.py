@@ -237,7 +237,7 @@ def test_a_commit_without_a_snapshot_is_known_by_its_lease_and_its_content(order
 def test_snapshots_of_a_store_are_expired_by_a_job_only(orders: Lake) -> None:
     old = orders.append(BASE)
     orders.append(BASE)
-    with pytest.raises(CommitRefused, match="expired by Firn alone"):
+    with pytest.raises(CommitRefused, match="only Firn expires snapshots"):
         orders.commit(altered(BASE, {"action": "remove-snapshots", "snapshot-ids": [old]}))
 
 

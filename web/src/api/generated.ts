@@ -2548,7 +2548,7 @@ export interface components {
         };
         /**
          * ChangeKind
-         * @description What was changed. The subject of a change is named by `Change.name`.
+         * @description The kind of change. `Change.name` names its subject.
          * @enum {string}
          */
         ChangeKind: "created" | "registered" | "dropped" | "restored" | "renamed" | "replaced" | "column added" | "column dropped" | "column renamed" | "column type" | "column nulls" | "column comment" | "column default" | "column moved" | "identifier" | "partitioning" | "sort order" | "property" | "format version" | "location" | "snapshot" | "branch" | "tag" | "retention" | "expired" | "statistics" | "encryption key" | "sql" | "view version" | "view defaults" | "more";
@@ -2685,7 +2685,7 @@ export interface components {
         };
         /**
          * CompactOptionsIn
-         * @description There is nothing to choose: a request packs whatever can be packed.
+         * @description No options: a request packs all files that can be packed.
          */
         CompactOptionsIn: Record<string, never>;
         /**
@@ -2769,7 +2769,7 @@ export interface components {
         };
         /**
          * DeployMode
-         * @description Where spark-submit runs the optimizer itself.
+         * @description The machine on which spark-submit runs the optimizer itself.
          * @enum {string}
          */
         DeployMode: "client" | "cluster";
@@ -3615,7 +3615,7 @@ export interface components {
         JobStatus: "pending" | "running" | "committing" | "succeeded" | "failed" | "unknown" | "canceled";
         /**
          * KeepReason
-         * @description Why a file that was proposed is kept.
+         * @description Why a proposed file is kept.
          * @enum {string}
          */
         KeepReason: "gone" | "not at the table's place" | "age unknown" | "young" | "needed" | "put back before" | "noted already" | "Hive may read it" | "not known whether Hive reads it";
@@ -3656,10 +3656,11 @@ export interface components {
         };
         /**
          * KeysOptionsIn
-         * @description Without `resolve` the job counts and changes nothing. With it one row of each key stays.
+         * @description Without `resolve` the job counts and changes nothing. With it, the job keeps one row of each key.
          *
-         *     The row with the highest value of the column `keep_highest` stays; without one, and of several such rows, that of
-         *     the newest commit, of one commit that in the newest file, there the last one. A sequence field decides first.
+         *     The row with the highest value of the column `keep_highest` stays. Without that column, or among equal values, the
+         *     row of the newest commit stays; within one commit that of the newest file, and there the last one. A sequence field
+         *     decides first.
          */
         KeysOptionsIn: {
             /** Keep Highest */
@@ -3830,7 +3831,7 @@ export interface components {
         };
         /**
          * LaunchKind
-         * @description Who starts a group's optimizers.
+         * @description The starter of a group's optimizers.
          * @enum {string}
          */
         LaunchKind: "none" | "local" | "spark-submit";
@@ -3913,7 +3914,7 @@ export interface components {
         };
         /**
          * LaunchStatus
-         * @description Where a launch stands.
+         * @description The status of a launch.
          * @enum {string}
          */
         LaunchStatus: "starting" | "working" | "draining" | "ended" | "failed";
@@ -4136,7 +4137,7 @@ export interface components {
         MergeMode: "rewrite" | "vectors" | "auto";
         /**
          * MergeOptionsIn
-         * @description How changes get into base; without a mode as the table's policy says.
+         * @description The merge mode; without one, the table's policy decides.
          */
         MergeOptionsIn: {
             mode?: components["schemas"]["MergeMode"] | null;
@@ -4991,7 +4992,7 @@ export interface components {
         };
         /**
          * RefType
-         * @description A branch goes on, a tag stays.
+         * @description A branch moves with its commits, a tag stays.
          * @enum {string}
          */
         RefType: "branch" | "tag";
@@ -5153,7 +5154,7 @@ export interface components {
         };
         /**
          * ReportKind
-         * @description What a report tells of.
+         * @description The subject of a report.
          * @enum {string}
          */
         ReportKind: "scan-report" | "commit-report";
@@ -5255,7 +5256,7 @@ export interface components {
         };
         /**
          * RewriteDeletesOptionsIn
-         * @description There is nothing to choose: a request packs whatever can be packed.
+         * @description No options: a request packs all files that can be packed.
          */
         RewriteDeletesOptionsIn: Record<string, never>;
         /**
@@ -5291,14 +5292,15 @@ export interface components {
         };
         /**
          * RewriteManifestsOptionsIn
-         * @description There is nothing to choose: a request rewrites whatever can be fewer.
+         * @description No options: a request rewrites all manifests that can be fewer.
          */
         RewriteManifestsOptionsIn: Record<string, never>;
         /**
          * RewriteOptionsIn
-         * @description How one rewrite works; what is left out is as the table's policy says.
+         * @description Options of one rewrite; the table's policy decides the rest.
          *
-         *     `where` is an SQL condition: only files that may hold such rows are taken. `everything` takes files of any size.
+         *     `where` is an SQL condition: the job takes only files that may hold such rows. `everything` takes files of any
+         *     size.
          */
         RewriteOptionsIn: {
             /**
@@ -5617,7 +5619,7 @@ export interface components {
         Sort: "name" | "health" | "size" | "files" | "pending" | "last_commit";
         /**
          * SourceKind
-         * @description Where tables are imported from.
+         * @description The kind of source.
          * @enum {string}
          */
         SourceKind: "warehouse" | "rest" | "hive";

@@ -198,7 +198,7 @@ def test_what_a_rewrite_leaves_to_its_run_is_no_exact_number(lake: Lake) -> None
     found = would_of(lake, JobKind.REWRITE, files, min_files="2", filter="id > 3")
     assert (found.exact, touched(found)["files to rewrite"][0]) == (False, 2)
     assert "rows where id > 3" in found.notes[0]
-    assert "rows that delete files take away" in found.notes[-1]
+    assert "deleted rows are not written again" in found.notes[-1]
     applied = replace(lake.services.dry_runs, manifests=Listed(files)).run(
         LAKE, PLAIN, JobKind.REWRITE, {"min_files": "2", "apply_deletes": True}
     )
