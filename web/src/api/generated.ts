@@ -4754,7 +4754,7 @@ export interface components {
         };
         /**
          * PrincipalKind
-         * @description What is behind a principal.
+         * @description The kind of a principal.
          * @enum {string}
          */
         PrincipalKind: "person" | "service";
@@ -4782,7 +4782,7 @@ export interface components {
         };
         /**
          * Privilege
-         * @description What may be allowed. Some bring others with them: see INCLUDES.
+         * @description Privileges. Some include others: see INCLUDES.
          * @enum {string}
          */
         Privilege: "list" | "read" | "write" | "create" | "drop" | "maintain" | "grant";
@@ -6130,7 +6130,7 @@ export interface components {
         };
         /**
          * TokenKind
-         * @description How a token came to be.
+         * @description The origin of a token.
          * @enum {string}
          */
         TokenKind: "bearer" | "access";
@@ -6319,7 +6319,7 @@ export interface components {
         };
         /**
          * Verdict
-         * @description What access control said.
+         * @description The verdict of access control.
          * @enum {string}
          */
         Verdict: "allowed" | "forbidden" | "hidden" | "unauthenticated";
