@@ -127,7 +127,7 @@ def measure(contest: Contest, report: Report, orders: Orders, skew: Skew, given:
 
 
 def _batch(merges: Sequence[Merged]) -> dict[str, float] | None:
-    batches = [one.batch for one in merges if one.batch is not None]
+    batches = [merge.batch for merge in merges if merge.batch is not None]
     return median(batches).to_json() if batches else None
 
 

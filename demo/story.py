@@ -85,7 +85,7 @@ class Story:
                 step.found = "upgraded by an earlier run"
                 return
             report = self.client.hive.check(TABLE, primary_key=KEY)
-            blocked = [one["message"] for one in report["checks"] if one["status"] == "blocked"]
+            blocked = [check["message"] for check in report["checks"] if check["status"] == "blocked"]
             require(report["eligible"], f"{TABLE} cannot be upgraded: {'; '.join(blocked)}")
             operation = self.client.operations.wait(self.client.hive.upgrade(TABLE, primary_key=KEY).id)
             reason = operation.error or operation.status
@@ -188,6 +188,6 @@ def _answer(flights: DataFrame) -> tuple[int, ...]:
     """Count, sum of delays, and a checksum of all values of all rows, in whatever order these come."""
     columns = sorted(flights.columns)
     row = flights.agg(
-        F.count("*"), F.sum("dep_delay"), F.expr(f"bit_xor(xxhash64({', '.join(f'`{one}`' for one in columns)}))")
+        F.count("*"), F.sum("dep_delay"), F.expr(f"bit_xor(xxhash64({', '.join(f'`{column}`' for column in columns)}))")
     ).first()
     return tuple(row) if row is not None else ()

@@ -69,7 +69,7 @@ def write_avro(
     path = jvm.org.apache.hadoop.fs.Path(location)
     sink = jvm.org.apache.hadoop.hive.ql.plan.FileSinkDesc(path, _described(session, columns), True)
     form = jvm.org.apache.spark.sql.hive.execution.HiveFileFormat(sink)
-    typed = [F.col(quote_name(one.name)).cast(_unbounded(one.kind)).alias(one.name) for one in columns]
+    typed = [F.col(quote_name(column.name)).cast(_unbounded(column.kind)).alias(column.name) for column in columns]
     frame = rows.select(*typed, *[quote_name(name) for name in partitioned_by])
     plan = frame._jdf.queryExecution().analyzed()
     nothing = jvm.scala.Option.empty()
@@ -172,8 +172,8 @@ def _unbounded(kind: DataType) -> DataType:
 
 def _described(session: JobSession, columns: Sequence[AvroColumn]) -> Any:
     told = session.jvm.java.util.Properties()
-    told.setProperty("columns", ",".join(one.name for one in columns))
-    told.setProperty("columns.types", ":".join(one.kind.simpleString() for one in columns))
+    told.setProperty("columns", ",".join(column.name for column in columns))
+    told.setProperty("columns.types", ":".join(column.kind.simpleString() for column in columns))
     told.setProperty("serialization.lib", _SERDE)
     loader = session.jvm.java.lang.Thread.currentThread().getContextClassLoader()
     classes = [session.jvm.java.lang.Class.forName(name, True, loader) for name in (_READS, _WRITES)]

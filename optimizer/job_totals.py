@@ -22,7 +22,7 @@ class Changes:
     removed_deletes: int = 0
 
     def __add__(self, other: Self) -> Self:
-        sums = {one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)}
+        sums = {field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)}
         return type(self)(**sums)
 
 

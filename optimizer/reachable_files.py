@@ -47,7 +47,9 @@ def _rows(work: JobRun, io: Any, loaded: Mapping[str, Any], kind: str) -> DataFr
 def _listed_in_metadata(metadata: Mapping[str, Any]) -> list[tuple[str, int]]:
     lists = [(one["manifest-list"], 0) for one in metadata.get("snapshots") or [] if "manifest-list" in one]
     statistics = [*(metadata.get("statistics") or []), *(metadata.get("partition-statistics") or [])]
-    return lists + [(one["statistics-path"], int(one.get("file-size-in-bytes") or 0)) for one in statistics]
+    return lists + [
+        (statistic["statistics-path"], int(statistic.get("file-size-in-bytes") or 0)) for statistic in statistics
+    ]
 
 
 def _metadata_files(loaded: Mapping[str, Any]) -> list[tuple[str, int]]:

@@ -135,7 +135,7 @@ class SerdeRows:
         return self.session.jvm.org.apache.hadoop.hive.metastore.api
 
     def _fields(self, columns: Sequence[Column]) -> Any:
-        return self._list([self._api().FieldSchema(one.name, one.type, None) for one in columns])
+        return self._list([self._api().FieldSchema(column.name, column.type, None) for column in columns])
 
     def _list(self, items: Sequence[Any]) -> Any:
         made = self.session.jvm.java.util.ArrayList()

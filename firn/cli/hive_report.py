@@ -39,14 +39,14 @@ def show_column_differences(ctx: CliContext, differences: list[Json]) -> None:
     """Show each column that differs, with both types, and the policy or person that decides."""
     rows = [
         (
-            one["column"],
-            one["hive"] or "none",
-            one["here"] or "none",
-            one["what"],
-            f"{'to be decided' if one['is_conflict'] else 'not in Hive so far'}: {one['decided_by']}",
-            moment(one["since"]),
+            difference["column"],
+            difference["hive"] or "none",
+            difference["here"] or "none",
+            difference["what"],
+            f"{'to be decided' if difference['is_conflict'] else 'not in Hive so far'}: {difference['decided_by']}",
+            moment(difference["since"]),
         )
-        for one in differences
+        for difference in differences
     ]
     if rows:
         ctx.show.table(("column", "in Hive", "here", "what differs", "state", "since"), rows, none="")

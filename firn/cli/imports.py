@@ -123,21 +123,21 @@ def _watch(ctx: CliContext, name: str, started: OperationOut, *, no_wait: bool) 
 
 def _tell(ctx: CliContext, catalog: str, ended: OperationOut) -> None:
     show = ctx.show
-    entries = [one for one in ctx.client.imports.entries(catalog, ended.id) if one.kind != "namespace"]
+    entries = [entry for entry in ctx.client.imports.entries(catalog, ended.id) if entry.kind != "namespace"]
     is_plan = bool(ended.result.get("dry_run"))
     show.emit(
-        {"operation": ended.json_value(), "entries": [one.json_value() for one in entries]},
-        lambda: _show(ctx, ended, entries if is_plan else [one for one in entries if _is_worth_a_line(one)]),
+        {"operation": ended.json_value(), "entries": [entry.json_value() for entry in entries]},
+        lambda: _show(ctx, ended, entries if is_plan else [entry for entry in entries if _is_worth_a_line(entry)]),
     )
     check_operation(ended)
-    if any(one.state in NEEDS_A_PERSON for one in entries):
+    if any(entry.state in NEEDS_A_PERSON for entry in entries):
         raise typer.Exit(1)
 
 
 def _show(ctx: CliContext, ended: OperationOut, entries: list[EntryOut]) -> None:
     show = ctx.show
     if entries:
-        rows = [(one.name, one.kind, one.state, _remark(one), one.metadata_location) for one in entries]
+        rows = [(entry.name, entry.kind, entry.state, _remark(entry), entry.metadata_location) for entry in entries]
         show.table(("table", "kind", "state", "because", "metadata"), rows, none="")
     counts = ended.result.get("counts", {})
     show.line(", ".join(f"{state} {count:,}" for state, count in counts.items()) or "nothing was found")

@@ -135,7 +135,7 @@ def _show(show: Show, job: JobOut) -> None:
             "snapshot": told_of.get("committed_snapshot_id"),
         }
     )
-    show.facts({f"attempt {one.number}": _attempt(one) for one in job.attempts})
+    show.facts({f"attempt {attempt.number}": _attempt(attempt) for attempt in job.attempts})
     for part in ("progress", "predicted", "result"):
         show.facts({f"{part} {name}": value for name, value in told_of.get(part, {}).items()})
 

@@ -28,12 +28,12 @@ def add_to(app: typer.Typer) -> None:
 def show_batches(ctx: CliContext, batches: Sequence[OrphanBatchOut], *, none: str) -> None:
     """Files of batches, a line each."""
     rows = [
-        (file.path, size(file.bytes), moment(file.modified), file.state, moment(one.taken_at), _goes(one))
-        for one in batches
-        for file in one.files
+        (file.path, size(file.bytes), moment(file.modified), file.state, moment(batch.taken_at), _goes(batch))
+        for batch in batches
+        for file in batch.files
     ]
     columns = ("file", "size", "written", "state", "taken", "deleted")
-    ctx.show.emit([one.json_value() for one in batches], lambda: ctx.show.table(columns, rows, none=none))
+    ctx.show.emit([batch.json_value() for batch in batches], lambda: ctx.show.table(columns, rows, none=none))
 
 
 def remove_orphans(

@@ -71,7 +71,10 @@ def _add(app: typer.Typer, kind: Kind) -> None:
 def _list(kind: Kind, noun: str) -> Callable[..., None]:
     def list_principals(ctx: CliContext) -> None:
         show, principals = ctx.show, list(ctx.client.access.principals(kind))
-        rows = [(one["name"], _roles(one), one["disabled"], one["created_at"]) for one in principals]
+        rows = [
+            (principal["name"], _roles(principal), principal["disabled"], principal["created_at"])
+            for principal in principals
+        ]
         show.emit(principals, lambda: show.table((noun, "roles", "disabled", "created"), rows, none=f"no {kind}"))
 
     return list_principals
@@ -121,4 +124,4 @@ _add(services, "services")
 
 
 def _roles(found: Json) -> str:
-    return ", ".join(one["role"] for one in found["roles"]) or "none"
+    return ", ".join(role["role"] for role in found["roles"]) or "none"

@@ -134,7 +134,7 @@ def check(ctx: CliContext) -> None:
         for one in ctx.client.catalogs.misplaced(catalog.name)
     ]
     places = [(one["catalog"], one["table"], one["problem"], one["advice"]) for one in misplaced]
-    rows = [(one["name"], one["status"], one["error"], one["does"]) for one in health["tasks"]]
+    rows = [(task["name"], task["status"], task["error"], task["does"]) for task in health["tasks"]]
 
     def people() -> None:
         show.facts({"version": health["version"], "database": health["database"], "leads": health["leads"]})
@@ -142,7 +142,7 @@ def check(ctx: CliContext) -> None:
         show.table(("catalog", "table", "problem", "what to do"), places, none="all tables lie where they may")
 
     show.emit({**health, "misplaced": misplaced}, people)
-    if misplaced or any(one["error"] for one in health["tasks"]):
+    if misplaced or any(task["error"] for task in health["tasks"]):
         raise typer.Exit(1)
 
 

@@ -59,7 +59,7 @@ def sql(
 @contextmanager
 def _session(ctx: CliContext, *, master: str, memory: str) -> Iterator[SparkSession]:
     require_java()
-    names = [one.name for one in ctx.client.catalogs.list()]
+    names = [catalog.name for catalog in ctx.client.catalogs.list()]
     if ctx.catalog not in names:
         raise Invalid(f"the server has no catalog {ctx.catalog!r}", hint=f"it has {', '.join(names)}")
     try:

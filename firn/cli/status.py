@@ -27,8 +27,15 @@ def show_status(ctx: CliContext) -> None:
 
 def _people(show: Show, found: Json) -> None:
     groups = [
-        (one["name"], one["slots"], one["reserved_slots"], one["running"], one["waiting"], _age(one["oldest_seconds"]))
-        for one in found["groups"]
+        (
+            group["name"],
+            group["slots"],
+            group["reserved_slots"],
+            group["running"],
+            group["waiting"],
+            _age(group["oldest_seconds"]),
+        )
+        for group in found["groups"]
     ]
     show.table(("group", "slots", "reserved", "running", "waiting", "oldest"), groups, none="no groups")
     queue = [
@@ -40,7 +47,7 @@ def _people(show: Show, found: Json) -> None:
         [_done("an hour", found["last_hour"]), _done("a day", found["last_day"])],
         none="",
     )
-    ended = [one["succeeded"] + one["failed"] + one["canceled"] for one in found["hours"]]
+    ended = [hour["succeeded"] + hour["failed"] + hour["canceled"] for hour in found["hours"]]
     if any(ended):
         show.line(f"jobs ended by hour, last day   {bars(ended)}   at most {max(ended):,}")
     overdue = [

@@ -112,7 +112,7 @@ def create_table(  # noqa: PLR0913, PLR0917 -- its options are what people type
     by = list(partition_by or [])
     if like is not None:
         model = client.tables[like].show()
-        listed = [{"name": one.name, "type": one.type, "comment": one.comment} for one in model.columns]
+        listed = [{"name": column.name, "type": column.type, "comment": column.comment} for column in model.columns]
         by = by or model.partition_by
     else:
         listed = parse_columns(columns or "" if schema is None else _read(schema))
@@ -282,7 +282,9 @@ def _show(show: Show, table: TableOut) -> None:
             "job": None if table.active_job is None else f"{table.active_job.kind} {table.active_job.status}",
         }
     )
-    columns = [(one.name, one.type, "key" if one.is_key else "", one.comment or "") for one in table.columns]
+    columns = [
+        (column.name, column.type, "key" if column.is_key else "", column.comment or "") for column in table.columns
+    ]
     show.table(("column", "type", "", "comment"), columns, none="no columns")
     stores = [
         (

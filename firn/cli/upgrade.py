@@ -134,7 +134,9 @@ def _tell(ctx: CliContext, found: Sequence[OperationOut]) -> None:
 
 def _in_the_way(operation: OperationOut) -> list[str]:
     checks = operation.result.get("checks", ())
-    blockers = [f"{one['code']}: {one['message']}. {one['advice']}" for one in checks if one["status"] == "blocked"]
+    blockers = [
+        f"{check['code']}: {check['message']}. {check['advice']}" for check in checks if check["status"] == "blocked"
+    ]
     if blockers or operation.error is None:
         return blockers
     return [operation.error if operation.hint is None else f"{operation.error}. {operation.hint}"]

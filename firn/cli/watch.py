@@ -84,7 +84,7 @@ def _counts(told: CliContext, batch: BatchOut) -> str:
     counts = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(batch.outcomes.items()))
     if not batch.outcomes.get("running") or batch.tables > _NAMED_BELOW or not told.show.has_bars:
         return counts
-    running = [one for one in told.client.operations.list(batch=batch.id) if one.outcome == "running"]
+    running = [operation for operation in told.client.operations.list(batch=batch.id) if operation.outcome == "running"]
     return "\n".join([counts, *(f"{one.target}: {_phase(one)}, {pace_of(one)}".rstrip(", ") for one in running)])
 
 

@@ -70,7 +70,7 @@ def avro_rows(table: Table, tasks: Sequence[FileScanTask], columns: Schema) -> I
 
 def _batches(table: Table, file: DataFile, columns: Schema) -> Iterator[pa.Table]:
     types = schema_to_pyarrow(columns, include_field_ids=False).types
-    names = [one.name for one in columns.fields]
+    names = [field.name for field in columns.fields]
     constants = _constants(table, file)
     with table.io.new_input(file.file_path).open() as opened, _told(file.file_path):
         rows = fastavro.reader(cast("BinaryIO", opened))
@@ -154,7 +154,10 @@ class _Reading:
             known = mapped.get(one["name"], unknown)
             field_id = one.get("field-id") if self._has_ids else known.field_id
             there[field_id] = (one["name"], one["type"], known.fields)
-        return [self._part(one, *there[one.field_id]) if one.field_id in there else _missing(one) for one in fields]
+        return [
+            self._part(field, *there[field.field_id]) if field.field_id in there else _missing(field)
+            for field in fields
+        ]
 
     def _part(self, column: NestedField, name: str, kind: Any, names: Sequence[MappedField]) -> Convert:
         convert = self._convert(column.field_type, kind, names)
@@ -168,7 +171,7 @@ class _Reading:
         of, logical = str(found["type"]), found.get("logicalType")
         match wanted:
             case StructType() if of == "record":
-                inner = [one.name for one in wanted.fields]
+                inner = [field.name for field in wanted.fields]
                 parts = self._parts(wanted.fields, found, names)
                 return lambda row: {name: part(row) for name, part in zip(inner, parts, strict=True)}
             case ListType() if of == "array":
@@ -182,7 +185,7 @@ class _Reading:
                     self._inner(one, part["type"], "", ())
                     for one, part in zip((wanted.key_type, wanted.value_type), found["items"]["fields"], strict=True)
                 )
-                return lambda pairs: [(key(one["key"]), value(one["value"])) for one in pairs]
+                return lambda pairs: [(key(pair["key"]), value(pair["value"])) for pair in pairs]
             case DecimalType() if logical == "decimal" and found.get("scale", 0) == wanted.scale:
                 return None
             case _ if logical == "timestamp-millis" and str(wanted) in ("timestamp", "timestamptz"):
@@ -192,7 +195,7 @@ class _Reading:
         return None
 
     def _inner(self, wanted: IcebergType, kind: Any, part: str, names: Sequence[MappedField]) -> Convert:
-        below = next((one.fields for one in names if part in one.names), [])
+        below = next((name.fields for name in names if part in name.names), [])
         convert = self._convert(wanted, kind, below)
         if convert is None:
             return lambda value: value

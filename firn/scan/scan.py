@@ -181,15 +181,15 @@ def _read(table: Table, columns: Sequence[str], where: BooleanExpression) -> pa.
     fields = (table.schema().find_field(column) for column in columns)
     types = schema_to_pyarrow(Schema(*fields), include_field_ids=False)
     target = pa.schema([pa.field(field.name, field.type) for field in types])
-    others = [one for one in tasks if one.file.file_format is not FileFormat.AVRO]
+    others = [task for task in tasks if task.file.file_format is not FileFormat.AVRO]
     rows = ArrowScan(scan.table_metadata, scan.io, scan.projection(), scan.row_filter).to_table(others)
     read = [rows.select(list(columns)).cast(target)]
-    if avro := [one for one in tasks if one.file.file_format is FileFormat.AVRO]:
+    if avro := [task for task in tasks if task.file.file_format is FileFormat.AVRO]:
         schema = table.schema()
         needed = _ordered(schema, {*columns, *filters.columns_of(where, schema)})
         wanted = Schema(*(schema.find_field(column) for column in needed))
-        batches = (filters.filtered(one, where, schema) for one in avro_rows(table, avro, wanted))
-        read += [one.select(list(columns)).cast(target) for one in batches]
+        batches = (filters.filtered(batch, where, schema) for batch in avro_rows(table, avro, wanted))
+        read += [batch.select(list(columns)).cast(target) for batch in batches]
     return pa.concat_tables(read)
 
 

@@ -126,10 +126,12 @@ class _Source:
     def rows(self) -> DataFrame:
         """All rows, as the new table has them."""
         columns = self._task.columns
-        check_zone(self._session, [HiveColumn(hive=one.name, type=one.type, name=one.name) for one in columns])
+        check_zone(
+            self._session, [HiveColumn(hive=column.name, type=column.type, name=column.name) for column in columns]
+        )
         read = self._read_by_serde(columns)
         if self._by_line:
-            fields = [StructField(one.name, spark_type(one.type)) for one in columns]
+            fields = [StructField(column.name, spark_type(column.type)) for column in columns]
             read = read.unionByName(parse_lines(self._read_by_line([_LINE]), _LINE.name, NUMBER, fields))
         joined = read.join(F.broadcast(self._values()), NUMBER, "left") if self._task.partition_columns else read
         return joined.select(*self._columns(joined.columns))
@@ -155,7 +157,7 @@ class _Source:
 
     def _values(self) -> DataFrame:
         """The partition columns of each directory, as text."""
-        names = [quote_name(one.name) for one in self._task.partition_columns]
+        names = [quote_name(partition_column.name) for partition_column in self._task.partition_columns]
         rows = [(at, *unit.values) for at, unit in enumerate(self._task.units)]
         schema = ", ".join([f"{NUMBER} int", *(f"{name} string" for name in names)])
         return self._session.spark.createDataFrame(rows, schema)

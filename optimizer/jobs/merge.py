@@ -150,7 +150,7 @@ def _of_files(work: JobRun, task: MergeTask, names: list[str]) -> DataFrame:
     """The partitions of the pending files: no row is read, and those come too whose changes take no effect."""
     entries = work.session.spark.table(f"{work.session.name(task.change.parts)}.entries")
     pending = entries.where((F.col("status") < _DELETED) & (F.col("sequence_number") > task.watermark))
-    return pending.select(*[F.col(f"data_file.partition.{quote_name(one)}") for one in names]).distinct()
+    return pending.select(*[F.col(f"data_file.partition.{quote_name(name)}") for name in names]).distinct()
 
 
 def format_partitions(partitions: DataFrame) -> DataFrame:

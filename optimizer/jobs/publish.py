@@ -50,7 +50,7 @@ def run(work: JobRun) -> Result:
     location = f"{task.root}/{work.lease.attempt}"
     work.keeper.stage("writing for Hive")
     work.keeper.say(f"{len(task.partitions)} partitions that Hive does not have as they are")
-    formats = sorted({one.format for one in task.partitions})
+    formats = sorted({partition.format for partition in task.partitions})
     written = [_write(work, task, form, location) for form in formats]
     rows = sum(one.rows for one in written)
     unrepresentable = [name for one in written for name in one.unrepresentable]
@@ -79,18 +79,24 @@ def run(work: JobRun) -> Result:
 def _rows(work: JobRun, task: PublishTask, partitions: Sequence[Partition]) -> DataFrame:
     """The rows of these partitions as Hive has them, its partition columns last."""
     base = _read(work, task)
-    columns = [F.col(quote_name(_known(one.name))).cast(spark_type(one.type)).alias(one.hive) for one in task.columns]
+    columns = [
+        F.col(quote_name(_known(column.name))).cast(spark_type(column.type)).alias(column.hive)
+        for column in task.columns
+    ]
     columns += [F.col(quote_name(name)) for name in task.own_columns]
-    parts = [F.col(quote_name(_known(one.name))).alias(one.hive) for one in task.partition_columns]
+    parts = [
+        F.col(quote_name(_known(partition_column.name))).alias(partition_column.hive)
+        for partition_column in task.partition_columns
+    ]
     if not parts:
         return base.select(*columns).hint("rebalance")
-    names = [_known(one.name) for one in task.partition_columns]
+    names = [_known(partition_column.name) for partition_column in task.partition_columns]
     fields = [PartitionField(column=name, transform="identity", type="") for name in names]
     types = [base.schema[name].dataType.simpleString() for name in names]
-    where = predicate(fields, types, [tuple(one.values) for one in partitions], limit=None)
+    where = predicate(fields, types, [tuple(partition.values) for partition in partitions], limit=None)
     if where is None:
         raise Refused("a partition has a value that no predicate can name")
-    by: list[Column] = [F.col(quote_name(one.hive)) for one in task.partition_columns]
+    by: list[Column] = [F.col(quote_name(partition_column.hive)) for partition_column in task.partition_columns]
     return base.where(where).select(*columns, *parts).hint("rebalance", *by)
 
 
@@ -106,8 +112,11 @@ def _write(work: JobRun, task: PublishTask, form: str, location: str) -> _Writte
     """The partitions of one format, decimals and timestamps as Hive 2 and 3 read them."""
     if form != "PARQUET":
         check_zone(work.session, task.columns)
-    partitions = [one for one in task.partitions if one.format == form]
-    rows, partitioned_by = _rows(work, task, partitions), [one.hive for one in task.partition_columns]
+    partitions = [partition for partition in task.partitions if partition.format == form]
+    rows, partitioned_by = (
+        _rows(work, task, partitions),
+        [partition_column.hive for partition_column in task.partition_columns],
+    )
     if form == "AVRO":
         return _write_avro(work, task, partitions, rows, location)
     conf = work.session.spark.conf
@@ -133,7 +142,13 @@ def _write_avro(
     counted = Observation()
     counts = [F.count_if(rule).alias(f"lost {at}") for at, (_, _, rule) in enumerate(lost)]
     observed = rows.observe(counted, F.count(F.lit(1)).alias("rows"), *counts)
-    write_avro(work.session, observed, columns, [one.hive for one in task.partition_columns], location)
+    write_avro(
+        work.session,
+        observed,
+        columns,
+        [partition_column.hive for partition_column in task.partition_columns],
+        location,
+    )
     found = counted.get
     told = [
         f"{found[f'lost {at}']} rows have a value in {column.name} that is {what}"
@@ -158,9 +173,9 @@ def _rows_losing(
     work: JobRun, task: PublishTask, partitions: Sequence[Partition], rows: DataFrame, is_lost: Column
 ) -> dict[str, int]:
     """The partitions in which some row is lost, and how many rows each has."""
-    columns = [one.hive for one in task.partition_columns]
+    columns = [partition_column.hive for partition_column in task.partition_columns]
     texts = ", ".join(["name string", *(f"value{at} string" for at in range(len(columns)))])
-    asked = work.session.spark.createDataFrame([(one.name, *one.values) for one in partitions], texts)
+    asked = work.session.spark.createDataFrame([(partition.name, *partition.values) for partition in partitions], texts)
     same = [
         F.col(quote_name(name)).eqNullSafe(_typed(F.col(f"_firn.value{at}"), rows.schema[name].dataType))
         for at, name in enumerate(columns)

@@ -112,7 +112,7 @@ def _merge_without(work: JobRun, task: TtlTask, keyed: KeyedTtl) -> None:
 
 
 def _snapshot_ids(work: JobRun, task: TtlTask) -> set[int]:
-    return {one.snapshotId() for one in work.session.table(task.parts).snapshots()}
+    return {snapshot.snapshotId() for snapshot in work.session.table(task.parts).snapshots()}
 
 
 def _counted(work: JobRun, task: TtlTask, seen: set[int]) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def _counted(work: JobRun, task: TtlTask, seen: set[int]) -> dict[str, Any]:
     is.
     """
     application = work.session.spark.sparkContext.applicationId
-    snapshots = {one.snapshotId(): one for one in work.session.table(task.parts).snapshots()}
+    snapshots = {snapshot.snapshotId(): snapshot for snapshot in work.session.table(task.parts).snapshots()}
     new = [one for snapshot_id, one in snapshots.items() if snapshot_id not in seen]
     mine = [one for one in new if dict(one.summary()).get("spark.app.id") == application]
     if not mine:
