@@ -104,7 +104,7 @@ def test_whoever_has_no_good_token_any_more_is_told_and_comes_back_to_the_page(
     token = a_person(server, "bob", role=a_role(server, "readers-of-rates", ["read"], catalog="lake"))
     page = signed_in(server, open_page, "/c/lake/tables/sales.rates?tab=policy", token)
     assert server.http.delete(f"/api/v1/tokens/{token.split('_')[1]}").is_success
-    expect(page.get_by_text("You have to sign in again")).to_be_visible()
+    expect(page.get_by_text("Sign in again")).to_be_visible()
     expect(page.get_by_text("was revoked")).to_be_visible()
     assert violations(page) == []
     sign_in(page, str(server.first_token))
@@ -157,7 +157,7 @@ def test_a_grant_makes_a_table_appear_for_who_has_the_role(server: ServerProcess
     page.get_by_role("button", name="Create role").click()
     page.get_by_label("Name", exact=True).fill("order-readers")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("It gives nothing yet")).to_be_visible()
+    expect(page.get_by_text("No privileges yet")).to_be_visible()
     page.get_by_label("Namespace", exact=True).fill("sales")
     page.get_by_label("Table or view").fill("orders")
     page.get_by_role("button", name="Grant", exact=True).click()
@@ -241,7 +241,7 @@ def test_the_audit_log_is_filtered_by_the_server_and_a_link_is_a_view(
     page.reload()
     expect(rows).to_have_count(2)
     page.get_by_label("on what").fill("lake.sales")
-    expect(page.get_by_text("Nothing was asked like that")).to_be_visible()
+    expect(page.get_by_text("No matching requests")).to_be_visible()
 
 
 def test_the_audit_log_shows_reads_that_were_allowed_on_request(server: ServerProcess, open_page: OpenPage) -> None:

@@ -68,10 +68,10 @@ def test_a_purge_says_what_will_happen_and_the_table_leaves_the_list(
     drop(server, "web.old")
     page = open_page(f"{server.url}/c/lake/tables?kind=dropped&search=old")
     page.get_by_role("button", name="Purge").click()
-    expect(page.get_by_role("dialog")).to_contain_text("it cannot be brought back")
+    expect(page.get_by_role("dialog")).to_contain_text("This cannot be undone")
     assert violations(page) == []
     page.get_by_role("button", name="Delete its files").click()
-    expect(page.get_by_text("Nothing that was dropped can be brought back")).to_be_visible()
+    expect(page.get_by_text("No dropped tables")).to_be_visible()
 
 
 def test_a_protected_table_cannot_be_dropped_and_says_why(server: ServerProcess, open_page: OpenPage) -> None:
@@ -97,7 +97,7 @@ def test_how_long_a_catalog_keeps_dropped_tables_is_set_in_settings(server: Serv
     wanted.fill("soon")
     page.keyboard.press("Enter")
     expect(dialog.get_by_role("alert")).to_contain_text("firn.drop.retention")
-    dialog.get_by_text("Holds for what is dropped from now on").click()
+    dialog.get_by_text("Applies to tables dropped from now on").click()
     expect(page).to_have_url(f"{server.url}/settings")
     wanted.fill("30 d")
     page.keyboard.press("Enter")

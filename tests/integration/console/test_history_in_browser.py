@@ -119,7 +119,7 @@ def test_a_commit_made_while_the_dialog_is_open_is_not_rolled_back(server: Serve
     asking.get_by_role("button", name="Roll back").click()
     expect(asking.get_by_text(re.compile("main is at snapshot .*, not at"))).to_be_visible()
     assert sorted(table(server, "shop.late").scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]
-    asking.get_by_role("button", name="Look again").click()
+    asking.get_by_role("button", name="Preview again").click()
     expect(asking.get_by_text("take from main 2 commits with 2 rows added")).to_be_visible()
 
 
@@ -138,7 +138,7 @@ def test_a_view_has_a_page_and_goes_back_to_a_version(server: ServerProcess, ope
     expect(page.get_by_role("dialog").get_by_text("+ where id > 1")).to_be_visible()
     page.keyboard.press("Escape")
     page.get_by_role("tab", name="Versions").click()
-    page.get_by_role("row", name=re.compile("^1 spark")).get_by_role("button", name="Go back to it").click()
+    page.get_by_role("row", name=re.compile("^1 spark")).get_by_role("button", name="Roll back").click()
     asking = page.get_by_role("dialog")
     expect(asking.get_by_text("- where id > 1")).to_be_visible()
     asking.get_by_role("button", name="Go back", exact=True).click()

@@ -104,7 +104,7 @@ def test_the_overview_says_that_nobody_works_in_a_group_and_leads_to_its_jobs(
     expect(page.get_by_role("table", name="running jobs")).to_contain_text("3 of 12 files")
     page.get_by_role("table", name="queue").get_by_role("link", name="nightly").click()
     expect(page).to_have_url(re.compile("show=queue&group=nightly"))
-    expect(page.get_by_text("because no optimizer of group nightly runs")).to_be_visible()
+    expect(page.get_by_text("no optimizer of group nightly is running")).to_be_visible()
     jobs = page.get_by_role("table", name="jobs")
     expect(jobs).to_contain_text("web.raw")
     expect(jobs).not_to_contain_text("shop.orders")
@@ -121,7 +121,7 @@ def test_the_last_hours_are_bars_and_jobs_are_found_by_their_table(server: Serve
     expect(jobs).not_to_contain_text("shop.orders")
     expect(jobs).to_contain_text("shop.prices")
     page.get_by_label("search by table").fill("nothing like it")
-    expect(page.get_by_text("No job is like that")).to_be_visible()
+    expect(page.get_by_text("No matching jobs")).to_be_visible()
 
 
 def test_a_job_shows_what_was_predicted_and_gained_and_why_a_button_rests(
@@ -154,7 +154,7 @@ def test_to_cancel_a_job_that_is_worked_on_is_asked_once(server: ServerProcess, 
     page = open_page(f"{server.url}/jobs/{job_of(server, 'shop.spare')['id']}")
     page.get_by_role("button", name="Cancel").press("Enter")
     asking = page.get_by_role("dialog", name="Cancel the rewrite of shop.spare")
-    expect(asking).to_contain_text("An optimizer works on it")
+    expect(asking).to_contain_text("An optimizer is running it")
     assert violations(page) == []
     page.keyboard.press("Escape")
     expect(asking).to_have_count(0)

@@ -107,16 +107,16 @@ def test_arrow_keys_walk_through_a_list(server: ServerProcess, open_page: OpenPa
 def test_a_button_that_cannot_be_pressed_says_why(server: ServerProcess, open_page: OpenPage) -> None:
     page = open_page(f"{server.url}/c/lake/hive")
     page.get_by_role("button", name="Upgrade", exact=True).focus()
-    expect(page.get_by_role("tooltip")).to_contain_text("Select tables that are only in Hive first")
+    expect(page.get_by_role("tooltip")).to_contain_text("Select tables first")
 
 
 def test_a_filter_is_in_the_address(server: ServerProcess, open_page: OpenPage) -> None:
     page = open_page(f"{server.url}/c/lake/tables")
     page.get_by_text("Plain", exact=True).click()
     expect(page).to_have_url(re.compile(r"kind=plain"))
-    expect(page.get_by_text("No table is like that")).to_be_visible()
+    expect(page.get_by_text("No matching tables")).to_be_visible()
     page.reload()
-    expect(page.get_by_text("No table is like that")).to_be_visible()
+    expect(page.get_by_text("No matching tables")).to_be_visible()
 
 
 def test_a_keyed_table_is_created_in_a_dialog(server: ServerProcess, open_page: OpenPage) -> None:

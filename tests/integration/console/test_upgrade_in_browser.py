@@ -56,7 +56,7 @@ def test_upgrade_change_and_merge(
     expect(page.get_by_role("row").filter(has_text="merge")).to_contain_text("succeeded")
     page.get_by_role("tab", name="Hive").click()
     expect(page.get_by_text(f"{changed + removed + new} changes in 2 commits")).to_be_visible()
-    expect(page.get_by_text("Nothing has been synced or published since the upgrade")).to_be_visible()
+    expect(page.get_by_text("No syncs or publishes since the upgrade")).to_be_visible()
     assert violations(page) == []
     publish_by_one_click(page, linked_server)
     what_was_left_behind(page, metastore)
@@ -71,8 +71,8 @@ def test_many_with_subdirectories_and_one_that_fails(linked_server: ServerProces
     expect(page.get_by_text("2 tables of these have files in sub-directories")).to_be_visible()
     expect(page.get_by_role("button", name="Upgrade 1 table")).to_be_visible()
     assert violations(page) == []
-    page.get_by_role("combobox", name="Do files in sub-directories count?").click()
-    page.get_by_role("option", name="they count", exact=True).click()
+    page.get_by_role("combobox", name="Files in sub-directories").click()
+    page.get_by_role("option", name="read", exact=True).click()
     expect(page).to_have_url(re.compile("subdirectories=read"))
     expect(page.get_by_text("3 tables with 5 files")).to_be_visible()
     page.get_by_role("button", name="Upgrade 3 tables").click()
@@ -86,7 +86,7 @@ def test_many_with_subdirectories_and_one_that_fails(linked_server: ServerProces
     assert violations(page) == []
 
     page.goto(f"{linked_server.url}/c/lake/tables/{NESTED[0]}?tab=hive")
-    expect(fact(page, "not in Hive yet")).to_have_text("nothing: Hive lists the table’s own files")
+    expect(fact(page, "not in Hive yet")).to_have_text("none: Hive lists the table’s own files")
     session(linked_server).sql(f"INSERT INTO lake.{NESTED[0]} VALUES (0, 'here only', 1.0)")
     page.reload()
     expect(fact(page, "not in Hive yet")).to_contain_text("1 partition differs, the oldest change")
@@ -96,7 +96,7 @@ def test_many_with_subdirectories_and_one_that_fails(linked_server: ServerProces
     expect(page.get_by_text("The last upgrade failed")).to_contain_text("is not a readable Parquet file")
     expect(page.get_by_text("It left nothing behind")).to_be_visible()
     assert violations(page) == []
-    page.get_by_role("link", name="See that upgrade").click()
+    page.get_by_role("link", name="View that upgrade").click()
     expect(page).to_have_url(re.compile("operation="))
 
 
@@ -105,13 +105,13 @@ def test_a_metastore_that_is_away_is_what_needs_somebody(linked_server: ServerPr
     linked_server.post("catalogs", gone)
     page = open_page(f"{linked_server.url}/c/gone/hive")
     page.get_by_role("button", name="Refresh").click()
-    expect(page.get_by_text("cannot look at the metastore")).to_be_visible()
+    expect(page.get_by_text("cannot read the metastore")).to_be_visible()
     for place in ("hive", ""):
         page.goto(f"{linked_server.url}/c/gone/{place}")
         note = page.get_by_role("alert").filter(has_text="etastore stopped answering")
         expect(note).to_contain_text("127.0.0.1")
         assert violations(page) == []
-    page.get_by_role("link", name="Look at it").click()
+    page.get_by_role("link", name="View").click()
     expect(page).to_have_url(re.compile("/c/gone/hive$"))
     said = Command(linked_server.url)("hive", "list", "--catalog", "gone")
     assert "the metastore of gone has not answered since" in said.err
@@ -175,7 +175,7 @@ def upgrade_with_key(page: Page, key: str) -> None:
     next_step = page.get_by_role("button", name="Next")
     expect(next_step).not_to_have_attribute("aria-disabled", "true")
     next_step.click()
-    expect(page.get_by_text("No file of the Hive table is moved, rewritten or deleted")).to_be_visible()
+    expect(page.get_by_text("No Hive file is moved, rewritten or deleted")).to_be_visible()
     page.get_by_role("button", name=f"Upgrade {FULL_NAME}").click()
     expect(page.get_by_text("none moved or rewritten")).to_be_visible()
 
@@ -196,7 +196,7 @@ def publish_by_one_click(page: Page, server: ServerProcess) -> None:
     run_one_job(server)
     expect(page.get_by_text("Published to Hive", exact=True)).to_be_visible()
     expect(told).to_contain_text("Hive is up to date")
-    expect(page.get_by_text("nothing: Hive has every change")).to_be_visible()
+    expect(page.get_by_text("none: Hive is up to date")).to_be_visible()
     expect(page.get_by_text("published to Hive").first).to_be_visible()
     assert violations(page) == []
 

@@ -10,8 +10,8 @@ export function DryRunTable({ figures }: { figures: Readonly<Record<string, unkn
       <thead>
         <tr>
           <th scope="col">Gain</th>
-          <th scope="col">now</th>
-          <th scope="col">then</th>
+          <th scope="col">before</th>
+          <th scope="col">after</th>
         </tr>
       </thead>
       <tbody>

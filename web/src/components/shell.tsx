@@ -49,8 +49,19 @@ export function Shell() {
         <Brand />
         <CatalogChoice />
         <div className="grow" />
-        <Button variant="default" className={styles.search} onClick={openSearch} leftSection={<IconSearch size={14} />} rightSection={<Kbd size="xs">⌘K</Kbd>}>
-          Search tables
+        <Button
+          variant="default"
+          className={styles.search}
+          aria-label="Search tables"
+          onClick={openSearch}
+          leftSection={<IconSearch size={14} />}
+          rightSection={
+            <Kbd size="xs" visibleFrom="sm">
+              ⌘K
+            </Kbd>
+          }
+        >
+          <span className={styles.searchText}>Search tables</span>
         </Button>
         <NeedsYou />
         <SchemeToggle />

@@ -96,10 +96,10 @@ export function KindMark({ kind }: { kind: TableKind }) {
 
 const HIVE: Record<HiveState, Look> = {
   hive: { icon: IconHexagonLetterH, tone: 'dim', says: 'Not upgraded' },
-  upgraded: { icon: IconSnowflake, tone: 'accent', says: 'upgraded' },
-  upgrading: { icon: IconLoader2, tone: 'accent', says: 'upgrading', breathes: true },
+  upgraded: { icon: IconSnowflake, tone: 'accent', says: 'Upgraded' },
+  upgrading: { icon: IconLoader2, tone: 'accent', says: 'Upgrading', breathes: true },
   downgrading: { icon: IconLoader2, tone: 'accent', says: 'Downgrading', breathes: true },
-  blocked: { icon: IconBan, tone: 'dim', says: 'cannot be upgraded' },
+  blocked: { icon: IconBan, tone: 'dim', says: 'Cannot be upgraded' },
 };
 
 export function HiveMark({ state }: { state: HiveState }) {
@@ -107,11 +107,11 @@ export function HiveMark({ state }: { state: HiveState }) {
 }
 
 const IMPORT: Record<ImportState, Look> = {
-  found: { icon: IconCircleDashed, tone: 'dim', says: 'waits' },
+  found: { icon: IconCircleDashed, tone: 'dim', says: 'waiting' },
   ready: { icon: IconCircleCheckFilled, tone: 'ok', says: 'can be registered' },
   registered: { icon: IconCheck, tone: 'ok', says: 'registered' },
   refreshed: { icon: IconCheck, tone: 'ok', says: 'follows its source' },
-  there: { icon: IconCircleMinus, tone: 'dim', says: 'there already' },
+  there: { icon: IconCircleMinus, tone: 'dim', says: 'already there' },
   skipped: { icon: IconCircleMinus, tone: 'dim', says: 'no table' },
   conflict: { icon: IconAlertTriangleFilled, tone: 'warn', says: 'conflict' },
   ambiguous: { icon: IconHelpHexagonFilled, tone: 'warn', says: 'ambiguous' },
@@ -124,7 +124,7 @@ export function ImportMark({ state }: { state: ImportState }) {
 
 const CHECK = {
   ok: { icon: IconCircleCheckFilled, tone: 'ok', says: 'fine' },
-  warn: { icon: IconAlertTriangleFilled, tone: 'warn', says: 'look at this' },
+  warn: { icon: IconAlertTriangleFilled, tone: 'warn', says: 'check this' },
   blocked: { icon: IconCircleXFilled, tone: 'bad', says: 'stops the upgrade' },
 } satisfies Record<string, Look>;
 
@@ -151,7 +151,7 @@ export function VerdictMark({ verdict }: { verdict: Verdict }) {
 const SOON_MS = 7 * 86_400_000;
 const TOKEN = {
   good: { icon: IconCheck, tone: 'ok', says: 'good' },
-  soon: { icon: IconClockExclamation, tone: 'warn', says: 'ends soon' },
+  soon: { icon: IconClockExclamation, tone: 'warn', says: 'expires soon' },
   expired: { icon: IconCircleOff, tone: 'dim', says: 'expired' },
   revoked: { icon: IconCircleMinus, tone: 'dim', says: 'revoked' },
 } satisfies Record<string, Look>;
@@ -173,4 +173,4 @@ export const DISABLED: Look = { icon: IconCircleOff, tone: 'dim', says: 'disable
 export const HEALTHY: Look = { icon: IconCheck, tone: 'ok', says: 'fine' };
 export const NEVER_RAN: Look = { icon: IconCircleDashed, tone: 'dim', says: 'has not run yet' };
 export const BROKEN: Look = JOB.failed;
-export const WARNING: Look = { icon: IconAlertTriangleFilled, tone: 'warn', says: 'look at this' };
+export const WARNING: Look = { icon: IconAlertTriangleFilled, tone: 'warn', says: 'check this' };

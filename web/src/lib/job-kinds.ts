@@ -12,47 +12,47 @@ interface Kind {
 export const KINDS: Record<JobKind, Kind> = {
   merge: {
     label: 'Merge now',
-    says: 'An optimizer brings the pending changes into the base store. Readers see the same rows before, during and after it.',
+    says: 'An optimizer merges the pending changes into the base store. Readers see the same rows throughout.',
   },
   rewrite: {
     label: 'Rewrite',
-    says: 'An optimizer packs small files into larger ones. Rows do not change; the old files stay for as long as snapshots need them.',
+    says: 'An optimizer packs small files into larger ones. Rows do not change; old files stay while snapshots need them.',
   },
   compact: {
     label: 'Compact',
-    says: 'An optimizer packs the small files of the change store. What is pending stays pending, in fewer files.',
+    says: 'An optimizer packs the small files of the change store. Pending changes stay pending, in fewer files.',
   },
   'rewrite-deletes': {
     label: 'Rewrite deletes',
-    says: 'An optimizer packs delete files, and drops those that delete nothing any more. Readers see the same rows.',
+    says: 'An optimizer packs delete files and drops those without effect. Readers see the same rows.',
   },
   'rewrite-manifests': {
     label: 'Rewrite manifests',
-    says: 'An optimizer writes the lists of files anew, fewer and by partition, so that queries plan faster. No data file is touched.',
+    says: 'An optimizer writes fewer manifests, sorted by partition, so that queries plan faster. No data file is touched.',
   },
   clean: {
     label: 'Clean change store',
-    says: 'An optimizer takes changes that are merged already out of the change store. Readers see the same rows.',
+    says: 'An optimizer removes merged changes from the change store. Readers see the same rows.',
   },
   expire: {
     label: 'Expire',
-    says: 'Old snapshots are removed, and with them the files that Firn wrote and nothing else needs. Time travel to them ends; this cannot be undone.',
+    says: 'An optimizer removes old snapshots and the files that only they need. Time travel to them ends; this cannot be undone.',
   },
   'remove-orphans': {
     label: 'Remove orphans',
-    says: 'An optimizer looks for files at the table’s place that nothing refers to. They are set aside, can be put back for a while, and are deleted after that.',
+    says: 'An optimizer moves unreferenced files at the table’s location to quarantine. You can restore them for a while; then they are deleted.',
   },
   ttl: {
     label: 'Delete old rows',
-    says: 'Rows that are older than the policy keeps are deleted. Time travel reaches them until their snapshots expire.',
+    says: 'An optimizer deletes rows that are older than the policy allows. Time travel reaches them until their snapshots expire.',
   },
   statistics: {
     label: 'Update statistics',
-    says: 'An optimizer counts distinct values, which helps engines to plan joins. No data file is touched.',
+    says: 'An optimizer counts distinct values, which helps engines plan joins. No data file is touched.',
   },
   tags: {
     label: 'Create scheduled tag',
-    says: 'The tags that the policy asks for are made, and those whose time is over are dropped.',
+    says: 'The server creates the tags that the policy schedules, and drops expired ones.',
   },
   keys: {
     label: 'Check keys',
@@ -60,15 +60,15 @@ export const KINDS: Record<JobKind, Kind> = {
   },
   sync: {
     label: 'Sync',
-    says: 'What Hive-side writers did is brought into the table.',
+    says: 'Firn brings changes of Hive jobs into the table.',
   },
   publish: {
     label: 'Publish',
-    says: 'Partitions that differ from what Hive lists are written as Hive reads them, and the metastore is pointed at them.',
+    says: 'An optimizer writes changed partitions in Hive’s format, and the server points the metastore at them.',
   },
   convert: {
     label: 'Convert',
-    says: 'A rewrite: Spark reads all rows of a Hive table and writes them into this one, which does not follow it afterwards.',
+    says: 'Spark copies all rows of a Hive table into this one. Firn does not sync the two afterwards.',
   },
 };
 

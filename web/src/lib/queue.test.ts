@@ -7,17 +7,17 @@ const titles = (...groups: ReturnType<typeof group>[]) => whyNothingRuns(groups)
 
 describe('why nothing runs', () => {
   it('is that nothing is due, when nothing is', () => {
-    expect(titles(group('default', 4, 0, 0), group('nightly', 0, 0, 0))).toEqual(['Nothing runs because nothing is due.']);
+    expect(titles(group('default', 4, 0, 0), group('nightly', 0, 0, 0))).toEqual(['No jobs: nothing is due.']);
   });
 
   it('is told of the group that nobody works in, also while others run', () => {
-    expect(titles(group('default', 4, 2, 1), group('nightly', 0, 0, 12))).toEqual(['12 jobs wait, the oldest for 90 s because no optimizer of group nightly runs']);
+    expect(titles(group('default', 4, 2, 1), group('nightly', 0, 0, 12))).toEqual(['12 jobs wait, the oldest for 90 s: no optimizer of group nightly is running']);
     expect(stuck([group('default', 4, 2, 1), group('nightly', 0, 0, 12)]).map(({ name }) => name)).toEqual(['nightly']);
   });
 
   it('can be that all slots are in use, or that it is a matter of moments', () => {
     expect(titles(group('default', 2, 2, 1))).toEqual(['1 job waits in group default, the oldest for 90 s: 2 slots, all in use']);
-    expect(titles(group('default', 2, 0, 3))).toEqual(['3 jobs wait in group default, the oldest for 90 s and will be taken in a moment']);
+    expect(titles(group('default', 2, 0, 3))).toEqual(['3 jobs wait in group default, the oldest for 90 s and will start in a moment']);
   });
 
   it('is nothing while jobs run and slots are free', () => {

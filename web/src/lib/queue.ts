@@ -26,20 +26,20 @@ export function stuck(groups: readonly Standing[]): Standing[] {
 /** Why nothing runs, or why something waits, one sentence for each group that has something to say. */
 export function whyNothingRuns(groups: readonly Standing[]): Told[] {
   if (groups.every(({ waiting, running }) => waiting === 0 && running === 0)) {
-    return [{ key: '', tone: 'info', title: 'Nothing runs because nothing is due.', text: "Each table's page says what its next job will be, when and why." }];
+    return [{ key: '', tone: 'info', title: 'No jobs: nothing is due.', text: "Each table's page says what its next job will be, when and why." }];
   }
   return groups.flatMap((group): Told[] => {
     const { name, waiting, slots, running, oldest_seconds: oldest } = group;
     const since = oldest === null ? '' : `, the oldest for ${span(oldest)}`;
     if (waiting === 0) return [];
     if (slots === 0) {
-      return [{ key: name, tone: 'bad', title: `${wait(waiting)}${since} because no optimizer of group ${name} runs`, text: start(name) }];
+      return [{ key: name, tone: 'bad', title: `${wait(waiting)}${since}: no optimizer of group ${name} is running`, text: start(name) }];
     }
     if (running >= slots) {
       return [{ key: name, tone: 'info', title: `${wait(waiting)} in group ${name}${since}: ${many(slots, 'slot')}, all in use`, text: 'They begin as slots become free.' }];
     }
     if (running > 0) return [];
-    return [{ key: name, tone: 'info', title: `${wait(waiting)} in group ${name}${since} and will be taken in a moment`, text: `${many(slots, 'slot')} of it ${slots === 1 ? 'is' : 'are'} free.` }];
+    return [{ key: name, tone: 'info', title: `${wait(waiting)} in group ${name}${since} and will start in a moment`, text: `${many(slots, 'slot')} of it ${slots === 1 ? 'is' : 'are'} free.` }];
   });
 }
 

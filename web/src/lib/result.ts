@@ -4,6 +4,8 @@ import { bytes, count, moment, words } from './format';
 const MOMENT = /^\d{4}-\d\d-\d\dT\d\d:\d\d/;
 const SHORT = 24;
 const SHOWN = 4;
+/** For the server, not for people. */
+const INTERNAL: ReadonlySet<string> = new Set(['mode', 'merged_through', 'state']);
 
 const figure = (key: string, value: number): string => {
   if (key.includes('bytes')) return bytes(value);
@@ -14,16 +16,19 @@ const figure = (key: string, value: number): string => {
 export function plain(key: string, value: unknown): string {
   if (typeof value === 'number') return figure(key, value);
   if (typeof value === 'string' && MOMENT.test(value)) return moment(value);
+  if (typeof value === 'boolean') return value ? 'yes' : 'no';
   if (Array.isArray(value)) return value.map((one) => plain(key, one)).join(', ');
-  if (typeof value !== 'object' || value === null) return String(value);
+  if (typeof value === 'string') return value;
+  if (typeof value !== 'object' || value === null) return 'none';
   return Object.entries(value)
     .map(([inner, one]) => `${words(inner)} ${plain(inner, one)}`)
     .join(', ');
 }
 
-/** A result's first values in a line: "rewritten files 8, rewritten bytes 39.3 MiB". */
+/** The first values of a result in a line: "rewritten files 8, rewritten bytes 39.3 MiB". */
 export function resultText(result: Readonly<Record<string, unknown>>): string {
   return Object.entries(result)
+    .filter(([key]) => !INTERNAL.has(key))
     .filter(([, value]) => (typeof value === 'number' && value !== 0) || (typeof value === 'string' && value.length < SHORT))
     .slice(0, SHOWN)
     .map(([key, value]) => `${words(key)} ${plain(key, value)}`)

@@ -33,17 +33,17 @@ export function ConvertOffer({ catalog, report }: { catalog: string; report: Hiv
   });
   const needs = [...need(scopeOf(catalog, partsOf(name).slice(0, -1)), 'create'), ...need(onTable(catalog, report.target), 'read')];
   return (
-    <Note title="Or make an Iceberg copy of it, by a rewrite">
+    <Note title="Or copy it to a new Iceberg table">
       <div className="stack">
         <div>
-          This table is stored as {report.format}. It cannot be taken over in place, but its rows can be written anew:{' '}
-          {many(report.files, 'file')} ({bytes(report.bytes)}) will be read, by Spark, and all of it written. Hive&apos;s table stays as it
-          is, and the new one does not follow it afterwards: it is neither synced nor published.
+          This table is stored as {report.format}. Firn cannot upgrade it in place, but Spark can copy its rows:{' '}
+          it reads {many(report.files, 'file')} ({bytes(report.bytes)}) and writes all of it again. The Hive table stays as it
+          is. The copy is neither synced nor published afterwards.
         </div>
         <TextInput label="Name of the new table" w={360} value={name} onChange={(event) => setName(event.currentTarget.value)} />
         <MultiSelect
           label="Primary key"
-          description="With one the new table takes upserts and deletes, and merges itself; it cannot be changed later"
+          description="With one, the new table takes upserts and deletes. It cannot be changed later."
           w={360}
           value={key}
           onChange={setKey}
@@ -54,7 +54,7 @@ export function ConvertOffer({ catalog, report }: { catalog: string; report: Hiv
           <>
             <Select
               label="Sequence field"
-              description="Of two changes of one key the one with the higher value wins, however late it comes"
+              description="For changes of the same key, the higher value wins, however late it arrives"
               w={360}
               value={others.includes(sequence) ? sequence : ''}
               onChange={(value) => setSequence(value ?? '')}
@@ -62,7 +62,7 @@ export function ConvertOffer({ catalog, report }: { catalog: string; report: Hiv
             />
             <Checkbox
               label="Stop if a key occurs more than once"
-              description="Keys are counted before any row is written. Otherwise all rows are taken, and the table’s page offers to keep one of each."
+              description="Spark checks before it writes any row. Otherwise the copy keeps all rows, and its page offers to remove duplicates."
               checked={unique}
               onChange={(event) => setUnique(event.currentTarget.checked)}
             />

@@ -81,7 +81,7 @@ function Form({ catalog, namespace, close }: Omit<CreateTableProps, 'opened'>) {
     <form onSubmit={submit} className="stack">
       <TextInput
         label="Name"
-        description="DATABASE.TABLE; the database is created if need be"
+        description="DATABASE.TABLE; a missing database is created"
         placeholder="shop.orders"
         value={name}
         onChange={(event) => setName(event.currentTarget.value)}
@@ -99,7 +99,7 @@ function Form({ catalog, namespace, close }: Omit<CreateTableProps, 'opened'>) {
       {keys.length > 0 && (
         <Select
           label="Sequence field"
-          description="Optional: of two changes of one key the one with the higher value wins, however late it comes"
+          description="Optional: for changes of the same key, the higher value wins, however late it arrives"
           value={sequence}
           onChange={(value) => setSequence(value ?? '')}
           comboboxProps={IN_DIALOG}
@@ -109,9 +109,9 @@ function Form({ catalog, namespace, close }: Omit<CreateTableProps, 'opened'>) {
       {create.error && <ProblemNote error={create.error} />}
       <div className="row spread">
         <span className="dim" style={{ fontSize: 13 }}>
-          {keys.length === 0 ? 'No key: a plain Iceberg table.' : `Keyed by ${keys.join(', ')}: takes upserts and merges itself.`}
+          {keys.length === 0 ? 'No primary key' : `Primary key: ${keys.join(', ')}`}
         </span>
-        <ActionButton type="submit" needs={need(scopeOf(catalog, partsOf(name.trim()).slice(0, -1)), 'create')} loading={create.isPending} disabledReason={missing(name, named)}>
+        <ActionButton type="submit" style={{ flexShrink: 0 }} needs={need(scopeOf(catalog, partsOf(name.trim()).slice(0, -1)), 'create')} loading={create.isPending} disabledReason={missing(name, named)}>
           {keys.length === 0 ? 'Create plain table' : 'Create keyed table'}
         </ActionButton>
       </div>
@@ -120,7 +120,7 @@ function Form({ catalog, namespace, close }: Omit<CreateTableProps, 'opened'>) {
 }
 
 function missing(name: string, columns: Draft[]): string | null {
-  if (!/^[^.\s]+(\.[^.\s]+)+$/.test(name.trim())) return 'Give it a name of the form DATABASE.TABLE.';
+  if (!/^[^.\s]+(\.[^.\s]+)+$/.test(name.trim())) return 'Enter a name such as DATABASE.TABLE.';
   return columns.length === 0 ? 'Name at least one column.' : null;
 }
 

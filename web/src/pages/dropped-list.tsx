@@ -43,8 +43,8 @@ export function DroppedList({ catalog, database, search }: DroppedListProps) {
         id={(row) => row.id}
         more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
         empty={
-          <Empty title="Nothing that was dropped can be brought back">
-            What is dropped is kept here for a while, by default seven days, and comes back as it was.
+          <Empty title="No dropped tables">
+            Firn keeps dropped tables, by default for seven days. Undrop restores one as it was.
           </Empty>
         }
       />
@@ -140,11 +140,11 @@ function Undrop({ catalog, entry, close }: DialogProps) {
     },
   });
   return (
-    <Modal opened onClose={close} title={`Bring back ${entry.name}`} closeButtonProps={{ 'aria-label': 'close' }}>
+    <Modal opened onClose={close} title={`Undrop ${entry.name}`} closeButtonProps={{ 'aria-label': 'close' }}>
       <div className="stack">
-        <div>It comes back as it was when it was dropped: its rows, snapshots, history and settings.</div>
+        <div>Undrop restores its rows, snapshots, history and settings as they were.</div>
         {entry.kind !== 'namespace' && (
-          <TextInput label="Name" description="Another one, if its own is taken by now" value={typed} onChange={(event) => setTo(event.currentTarget.value)} />
+          <TextInput label="Name" description="Choose another one if the old name is taken" value={typed} onChange={(event) => setTo(event.currentTarget.value)} />
         )}
         {dry.data && <WouldComeBack done={dry.data} />}
         {(doing.error ?? dry.error) && <ProblemNote error={doing.error ?? dry.error} />}
@@ -152,7 +152,7 @@ function Undrop({ catalog, entry, close }: DialogProps) {
           <ActionButton variant="default" onClick={close}>
             Cancel
           </ActionButton>
-          <ActionButton loading={doing.isPending} disabledReason={to !== typed ? 'Being looked at.' : dry.isError ? 'It cannot come back like this.' : null} onClick={() => doing.mutate()}>
+          <ActionButton loading={doing.isPending} disabledReason={to !== typed ? 'Being looked at.' : dry.isError ? 'It cannot be restored like this.' : null} onClick={() => doing.mutate()}>
             Bring it back
           </ActionButton>
         </div>
@@ -186,7 +186,7 @@ function Purge({ catalog, entry, close }: DialogProps) {
       title={`Purge ${entry.name}`}
       opened
       close={close}
-      yes={keepFiles ? 'Take it off the list' : 'Delete its files'}
+      yes={keepFiles ? 'Remove it from the list' : 'Delete its files'}
       danger
       act={() =>
         answered(
@@ -197,11 +197,11 @@ function Purge({ catalog, entry, close }: DialogProps) {
       }
     >
       <div className="stack">
-        <div>After this it cannot be brought back.</div>
+        <div>This cannot be undone.</div>
         <Radio.Group value={keep} onChange={setKeep} aria-label="its files">
           <div className="stack" style={{ gap: 8 }}>
-            <Radio value="delete" label="Delete its files, in the background. Files outside of its own place stay." />
-            <Radio value="keep" label="Only take it off the list. Its files stay where they are." />
+            <Radio value="delete" label="Delete its files in the background. Files outside its own location stay." />
+            <Radio value="keep" label="Only remove it from the list. Its files stay." />
           </div>
         </Radio.Group>
       </div>

@@ -38,9 +38,9 @@ function columns(catalog: string): Column<HiveDatabase>[] {
       ),
       wide: true,
     },
-    { key: 'differs', title: 'Out of sync', cell: (one) => <Differ one={one} to={to(one, 'differs')} />, right: true, help: 'Upgraded tables that are not what Hive has' },
+    { key: 'differs', title: 'Out of sync', cell: (one) => <Differ one={one} to={to(one, 'differs')} />, right: true, help: 'Upgraded tables that differ from Hive' },
     { key: 'upgraded', title: 'Upgraded', cell: (one) => <Number value={one.upgraded} to={to(one, 'upgraded')} />, right: true },
-    { key: 'hive', title: 'Not upgraded', cell: (one) => <Number value={eligible(one)} to={to(one, 'hive')} />, right: true, help: 'As far as the metastore tells, these can be upgraded' },
+    { key: 'hive', title: 'Not upgraded', cell: (one) => <Number value={eligible(one)} to={to(one, 'hive')} />, right: true, help: 'Tables that look upgradable in the metastore' },
     { key: 'blocked', title: 'Blocked', cell: (one) => <Number value={one.blocked} to={to(one, 'blocked')} />, right: true },
     { key: 'tables', title: 'Tables', cell: (one) => <Count value={one.tables} />, right: true },
     { key: 'act', title: '', cell: (one) => <UpgradeDatabase catalog={catalog} one={one} />, right: true },
@@ -68,7 +68,7 @@ function UpgradeDatabase({ catalog, one }: { catalog: string; one: HiveDatabase 
       variant="default"
       needs={need(scopeOf(catalog, [one.name]), 'read')}
       loading={check.isPending}
-      disabledReason={eligible(one) === 0 ? 'Nothing of it is left that could be upgraded.' : null}
+      disabledReason={eligible(one) === 0 ? 'No table is left to upgrade.' : null}
       onClick={() => check.mutate([`${one.name}.*`])}
       aria-label={`Check all ${many(one.tables - one.upgraded, 'table')} of ${one.name}`}
     >

@@ -37,7 +37,7 @@ function placeOf(catalog: string, row: HiveRow): string {
 
 function Partitions({ row }: { row: HiveRow }) {
   const columns = row.partition_columns.join(', ');
-  return <span className={row.partitioned ? 'mono' : 'dim'}>{row.partitioned ? columns : 'nothing'}</span>;
+  return <span className={row.partitioned ? 'mono' : 'dim'}>{row.partitioned ? columns : 'not partitioned'}</span>;
 }
 
 /** As much of a sentence as leaves room for what stands beside it; all of it on hover, and behind the row. */
@@ -140,7 +140,7 @@ export function HiveList({ catalog, filter, select }: HiveListProps) {
       more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
       empty={
         Object.keys(filter).length > 0 ? (
-          <Empty title="No matching Hive tables">Take another database, state or part of a name.</Empty>
+          <Empty title="No matching Hive tables">Choose another database, state or search text.</Empty>
         ) : (
           <Empty title="The metastore has no tables that Firn knows of">
             Firn lists the metastore every minute; press Refresh to have it looked at now.

@@ -71,7 +71,7 @@ function Linked({ catalog, metastore, away }: { catalog: string; metastore: stri
   else if (state !== 'all') filter.state = state as HiveState;
   if (get('search') !== undefined) filter.search = get('search') ?? '';
   if (get('database') !== undefined) filter.database = get('database') ?? '';
-  const refresh = useDo('cannot look at the metastore', () =>
+  const refresh = useDo('cannot read the metastore', () =>
     answered(api.POST('/catalogs/{catalog}/hive/refresh', { params: { path: { catalog } } })),
   );
   return (
@@ -152,7 +152,7 @@ function UpgradeChosen({ catalog, chosen }: UpgradeChosenProps) {
   const check = useCheckMany(catalog);
   return (
     <ActionButton
-      disabledReason={names.length === 0 ? 'Select tables that are only in Hive first.' : null}
+      disabledReason={names.length === 0 ? 'Select tables first.' : null}
       loading={check.isPending}
       onClick={() => (only === undefined ? check.mutate(names) : void navigate(paths.upgrade(catalog, only)))}
     >

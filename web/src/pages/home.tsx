@@ -56,7 +56,7 @@ function Figures({ catalog }: { catalog: string }) {
         <Figure name="Optimizers" value={<Count value={workers.length} />} note={`${busy} busy`} to={paths.optimizers()} />
       )}
       <Figure
-        name="Jobs that succeeded"
+        name="Succeeded jobs"
         value={<Count value={beat?.counts.succeeded ?? 0} />}
         note={`${beat?.counts.failed ?? 0} failed`}
         to={`${paths.jobs()}?show=history`}
@@ -164,8 +164,8 @@ function metastoreDown(catalog: string, away: MetastoreDown): Need {
         The Hive Metastore stopped answering <When at={away.since} />
       </>
     ),
-    text: `${away.reason}. Until it does, nothing that Hive's jobs write is taken over, and nothing is published to Hive.`,
-    action: <Open to={paths.hive(catalog)} label="Look at it" />,
+    text: `${away.reason}. Until it answers, Firn neither syncs from Hive nor publishes to it.`,
+    action: <Open to={paths.hive(catalog)} label="View" />,
   };
 }
 
@@ -178,8 +178,8 @@ function failedJob(job: Job): Need {
         {job.kind} of <span className="mono">{job.table}</span> {job.status === 'unknown' ? 'has an unknown outcome, since' : 'failed'} <When at={job.ended_at ?? job.created_at} />
       </>
     ),
-    text: job.error ?? 'The server settles it from its own record.',
-    action: <Open to={paths.job(job.id)} label="Look at it" />,
+    text: job.error ?? 'The server checks its commit record and settles the outcome.',
+    action: <Open to={paths.job(job.id)} label="View" />,
   };
 }
 
@@ -193,7 +193,7 @@ function failedOperation(one: Operation): Need {
       </>
     ),
     text: [one.error, one.hint].filter(Boolean).join(' – '),
-    action: <Open to={paths.upgrade(one.catalog, one.target, one.id)} label="Look at it" />,
+    action: <Open to={paths.upgrade(one.catalog, one.target, one.id)} label="View" />,
   };
 }
 
@@ -216,7 +216,7 @@ function driftedTable(catalog: string, row: HiveRow): Need {
         </span>
       </>
     ),
-    action: <Open to={table === null ? paths.hive(catalog) : paths.table(catalog, table)} label="Look at it" />,
+    action: <Open to={table === null ? paths.hive(catalog) : paths.table(catalog, table)} label="View" />,
   };
 }
 
@@ -228,7 +228,7 @@ function brokenTasks(health: Health): Need[] {
       tone: 'bad' as const,
       title: `The server's background task “${task.name}” fails`,
       text: task.error,
-      action: <Open to={paths.settings()} label="Look at it" />,
+      action: <Open to={paths.settings()} label="View" />,
     }));
 }
 
@@ -253,17 +253,17 @@ function Queue({ catalog }: { catalog: string }) {
       error={error}
       id={(job) => job.id}
       link={(job) => paths.job(job.id)}
-      empty={<div className={`dim ${styles.quiet}`}>No job is due. Each table's page says when its next one will be.</div>}
+      empty={<div className={`dim ${styles.quiet}`}>No job is due. Each table’s page says when its next one is.</div>}
     />
   );
 }
 
 const RECENT: Column<CommitEvent>[] = [
   { key: 'table', title: 'Table', cell: (event) => <StoreName table={event.table} />, wide: true },
-  { key: 'operation', title: 'Did', cell: (event) => (event.job_id === null ? event.operation : `${event.operation} by a job`) },
-  { key: 'rows', title: 'Rows added', cell: (event) => <Count value={event.added_rows} />, right: true },
-  { key: 'removed', title: 'Rows removed', cell: (event) => <Count value={event.removed_rows} />, right: true },
-  { key: 'bytes', title: 'Added', cell: (event) => <Bytes value={event.added_bytes} />, right: true },
+  { key: 'operation', title: 'Operation', cell: (event) => (event.job_id === null ? event.operation : `${event.operation} (job)`) },
+  { key: 'rows', title: 'Rows added', cell: (event) => <Count value={event.added_rows || null} />, right: true },
+  { key: 'removed', title: 'Rows removed', cell: (event) => <Count value={event.removed_rows || null} />, right: true },
+  { key: 'bytes', title: 'Size added', cell: (event) => <Bytes value={event.added_bytes || null} />, right: true },
   { key: 'engine', title: 'By', cell: (event) => <span className="dim">{engineText(event.engine ?? event.writer_id ?? '–')}</span> },
   { key: 'at', title: 'When', cell: (event) => <When at={event.committed_at} />, right: true },
 ];
@@ -289,7 +289,7 @@ function Recent({ catalog }: { catalog: string }) {
       id={(event) => String(event.id)}
       link={(event) => paths.table(catalog, owner(event.table))}
       empty={
-        <Empty title={`Nothing has been committed to ${catalog} yet`} action={<Open to={paths.hive(catalog)} label="Look at Hive's tables" />}>
+        <Empty title={`Nothing has been committed to ${catalog} yet`} action={<Open to={paths.hive(catalog)} label="View Hive tables" />}>
           Upgrade a Hive table in place, create a keyed table, or connect Spark and write.
         </Empty>
       }

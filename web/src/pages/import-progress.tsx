@@ -88,7 +88,7 @@ function Summary({ operation, catalog, again, begin, problem }: SummaryProps) {
           <Note key={note} title={note} />
         ))}
         {problem !== null && problem !== undefined && <ProblemNote error={problem} />}
-        {runs && <span className="dim">Closing this page does not stop it; it is found again on Home.</span>}
+        {runs && <span className="dim">Closing this page does not stop it; Home lists it.</span>}
         {!runs && (
           <div className="row">
             {isPlan && begin !== null && (
@@ -97,7 +97,7 @@ function Summary({ operation, catalog, again, begin, problem }: SummaryProps) {
               </ActionButton>
             )}
             <Button variant="default" onClick={again}>
-              {isPlan ? 'Change what is asked' : 'Import more'}
+              {isPlan ? 'Change options' : 'Import more'}
             </Button>
           </div>
         )}
@@ -144,7 +144,7 @@ function Steer({ operation, catalog }: { operation: Operation; catalog: string }
         variant="default"
         size="compact-xs"
         loading={cancel.isPending}
-        disabledReason={operation.allowed_actions.includes('cancel') ? null : 'It has been asked to stop and does at its next step.'}
+        disabledReason={operation.allowed_actions.includes('cancel') ? null : 'It stops at its next step.'}
         onClick={() => cancel.mutate()}
       >
         Cancel
@@ -167,7 +167,7 @@ function Entries({ operation, catalog }: { operation: Operation; catalog: string
       id={(one) => `${one.kind} ${one.name} ${one.source}`}
       link={(one) => (one.kind === 'table' && HERE.includes(one.state) ? paths.table(catalog, one.name) : undefined)}
       more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
-      empty={<Empty title={shown === 'all' ? 'Nothing has been found yet' : 'None'} />}
+      empty={<Empty title={shown === 'all' ? 'No tables found yet' : 'None'} />}
     />
   );
 }

@@ -20,7 +20,7 @@ const SOURCES: Record<Source, { label: string; address: string; placeholder: str
     label: 'A warehouse',
     address: 'Directory of the warehouse',
     placeholder: 's3://lake/warehouse',
-    says: 'Directories with Iceberg metadata become tables, named after where they lie.',
+    says: 'Directories with Iceberg metadata become tables, named after their location.',
   },
   rest: {
     label: 'A REST catalog',
@@ -102,12 +102,12 @@ function Form({ catalog, known, start, starting, problem }: FormProps) {
         />
         {body.source === 'rest' && <RestOptions body={body} change={change} />}
         <Which body={body} change={change} />
-        <Note tone="info" title="Import is for moving">
-          Afterwards the other catalog still knows these tables. Stop its writers before anything writes here: two catalogs that commit to
+        <Note tone="info" title="Stop the other catalog’s writers first">
+          The other catalog still knows these tables after the import. Two catalogs that commit to
           one table lose data.
         </Note>
         {problem !== null && problem !== undefined && <ProblemNote error={problem} />}
-        <ActionButton type="submit" needs={need(scopeOf(catalog), 'read', 'create', 'drop', 'maintain')} loading={starting} disabledReason={body.address.trim() === '' ? 'Say where to import from.' : null} style={{ alignSelf: 'flex-start' }}>
+        <ActionButton type="submit" needs={need(scopeOf(catalog), 'read', 'create', 'drop', 'maintain')} loading={starting} disabledReason={body.address.trim() === '' ? 'Enter the source.' : null} style={{ alignSelf: 'flex-start' }}>
           Scan
         </ActionButton>
       </form>
@@ -139,7 +139,7 @@ function RestOptions({ body, change }: PartProps) {
       />
       <PasswordInput
         label="Credential"
-        description="Or CLIENT_ID:CLIENT_SECRET, to get a token with"
+        description="Or CLIENT_ID:CLIENT_SECRET, which Firn exchanges for a token"
         autoComplete="off"
         value={body.credential ?? ''}
         onChange={(event) => change({ credential: event.currentTarget.value })}
@@ -166,20 +166,20 @@ function Which({ body, change }: PartProps) {
       />
       <TextInput
         label="Target namespace"
-        description="Optional: a namespace above all that comes"
+        description="Optional: a parent namespace for all imported tables"
         value={body.into ?? ''}
         onChange={(event) => change({ into: event.currentTarget.value })}
         classNames={{ input: 'mono' }}
       />
       <Checkbox
         size="xs"
-        label="Replace other tables that have the name; their files stay"
+        label="Replace existing tables of the same name; their files stay"
         checked={body.overwrite ?? false}
         onChange={(event) => change({ overwrite: event.currentTarget.checked })}
       />
       <Checkbox
         size="xs"
-        label="Let tables that are here already follow a source that has moved on"
+        label="Update tables that were imported before"
         checked={body.refresh ?? false}
         onChange={(event) => change({ refresh: event.currentTarget.checked })}
       />

@@ -46,7 +46,7 @@ export function JobsPage() {
   );
   const all = useQuery(catalogs());
   return (
-    <Page title="Jobs" sub="Planned by the server when tables need them, or asked for; run by optimizers.">
+    <Page title="Jobs" sub="Planned by the server or requested by users; run by optimizers.">
       <WhyNothingRuns />
       <div className="row row-wrap">
         <Choice label="which jobs" value={show} set={(value) => set({ show: value === 'all' ? undefined : value })} options={SHOWS} />
@@ -93,7 +93,7 @@ export function JobsPage() {
         link={(job) => paths.job(job.id)}
         more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
         empty={
-          <Empty title={show === 'all' && kind === undefined && group === undefined && catalog === undefined && search === undefined ? 'No job has been planned yet' : 'No job is like that'}>
+          <Empty title={show === 'all' && kind === undefined && group === undefined && catalog === undefined && search === undefined ? 'No job has been planned yet' : 'No matching jobs'}>
             Jobs are planned when a table has enough pending changes, small files or old snapshots; each table's page says what is
             due next and why, and can ask for a job at once.
           </Empty>

@@ -24,7 +24,7 @@ function OperationAction({ verb, what, needs, can, act }: OperationActionProps) 
       size="compact-xs"
       needs={needs}
       loading={turn.isPending}
-      disabledReason={can.includes(verb) ? null : 'It has been asked to stop and does at its next step.'}
+      disabledReason={can.includes(verb) ? null : 'It stops at its next step.'}
       onClick={() => turn.mutate()}
       aria-label={`${LABELS[verb]} ${what}`}
     >

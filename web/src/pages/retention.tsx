@@ -60,12 +60,12 @@ function Form({ catalog, kept, close }: { catalog: string; kept: string; close: 
     <form onSubmit={submit} className="stack">
       <TextInput
         label="Keep them for"
-        description="Such as 30 d or 12 h; 0 keeps nothing, a drop is final then"
+        description="Such as 30 d or 12 h; with 0 a drop is final"
         value={wanted}
         onChange={(event) => setWanted(event.currentTarget.value)}
         data-autofocus
       />
-      <div className="dim">Holds for what is dropped from now on.</div>
+      <div className="dim">Applies to tables dropped from now on.</div>
       {change.error && <ProblemNote error={change.error} />}
       <div className="row" style={{ justifyContent: 'flex-end' }}>
         <Button variant="default" onClick={close}>

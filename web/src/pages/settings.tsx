@@ -59,11 +59,11 @@ const CREATE: Need[] = [{ privilege: 'create', on: SERVER }];
 const TASKS: Column<BackgroundTask>[] = [
   { key: 'name', title: 'Task', cell: (one) => <span className="mono">{one.name}</span> },
   { key: 'state', title: 'State', cell: (one) => <TaskState task={one} /> },
-  { key: 'does', title: 'Does', cell: (one) => <div className="wrap-anywhere" style={{ minWidth: 200 }}>{one.does}</div> },
-  { key: 'status', title: 'Last time', cell: (one) => <Outcome task={one} />, wide: true },
+  { key: 'does', title: 'Description', cell: (one) => <div className="wrap-anywhere" style={{ minWidth: 200 }}>{one.does}</div> },
+  { key: 'status', title: 'Last result', cell: (one) => <Outcome task={one} />, wide: true },
   { key: 'every', title: 'Every', cell: (one) => span(one.every_seconds), right: true },
-  { key: 'took', title: 'Took', cell: (one) => <Span seconds={one.last_seconds} />, right: true },
-  { key: 'at', title: 'Ran', cell: (one) => <When at={one.last_at} />, right: true },
+  { key: 'took', title: 'Duration', cell: (one) => <Span seconds={one.last_seconds} />, right: true },
+  { key: 'at', title: 'Last run', cell: (one) => <When at={one.last_at} />, right: true },
 ];
 
 function TaskState({ task }: { task: BackgroundTask }) {
@@ -74,7 +74,7 @@ function TaskState({ task }: { task: BackgroundTask }) {
 function Outcome({ task }: { task: BackgroundTask }) {
   const text = task.error ?? task.status ?? '';
   return (
-    <div className={`truncate ${task.error === null ? 'dim' : 'bad'}`} style={{ maxWidth: 360 }} title={text}>
+    <div className={`wrap-anywhere ${task.error === null ? 'dim' : 'bad'}`} style={{ minWidth: 200 }}>
       {text}
     </div>
   );
@@ -102,7 +102,7 @@ export function SettingsPage() {
         error={found.error}
         id={(one) => one.name}
         link={(one) => paths.home(one.name)}
-        empty={<Empty title="No catalog">Create one: a name and a place for its tables.</Empty>}
+        empty={<Empty title="No catalog">Create one: a name and a location for its tables.</Empty>}
       />
       {seesServer && (
         <DataTable
@@ -113,7 +113,7 @@ export function SettingsPage() {
           rows={beat?.health?.tasks}
           error={error}
           id={(one) => one.name}
-          empty={<Empty title="This server runs none" />}
+          empty={<Empty title="No background tasks" />}
         />
       )}
       {beat?.health && (
@@ -152,7 +152,7 @@ function CreateCatalog({ opened, close }: { opened: boolean; close: () => void }
     event.preventDefault();
     create.mutate();
   };
-  const missing = name === '' ? 'Give it a name.' : warehouse === '' ? 'Say where its tables go.' : null;
+  const missing = name === '' ? 'Enter a name.' : warehouse === '' ? 'Enter a location for its tables.' : null;
   return (
     <Modal opened={opened} onClose={close} title="Create catalog" closeButtonProps={{ 'aria-label': 'close' }}>
       <form onSubmit={submit} className="stack">

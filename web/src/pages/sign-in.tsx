@@ -31,7 +31,7 @@ export function SignInPage({ oidc, reason }: SignInProps) {
           Sign in to Firn
         </h1>
         {reason !== null && (
-          <Note tone="warn" title="You have to sign in again">
+          <Note tone="warn" title="Sign in again">
             {reason.message.charAt(0).toUpperCase() + reason.message.slice(1)}. You come back to the page that you were on.
           </Note>
         )}

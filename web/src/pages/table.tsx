@@ -62,7 +62,7 @@ function OneTable({ catalog, name }: { catalog: string; name: string }) {
       sub={<Kind table={table} />}
       actions={table.kind === 'view' ? undefined : <TableActions table={table} />}
     >
-      {error && <ProblemNote error={error} what="what you see may be old" />}
+      {error && <ProblemNote error={error} what="this page may be out of date" />}
       {table.kind !== 'view' && (
         <>
           {table.hive_name !== null && <DowngradeProgress catalog={catalog} hive={table.hive_name} />}
@@ -156,7 +156,7 @@ function Figures({ table }: { table: Table }) {
         { name: 'files', value: <Count value={table.data_files} />, ...smallNote(table) },
         { name: 'delete files', value: <Count value={table.delete_files} /> },
         { name: 'snapshots', value: <Count value={table.snapshots} /> },
-        { name: 'partitioned by', value: table.partition_by.length === 0 ? <span className="dim">nothing</span> : <span className="mono">{table.partition_by.join(', ')}</span> },
+        { name: 'partitioned by', value: table.partition_by.length === 0 ? <span className="dim">not partitioned</span> : <span className="mono">{table.partition_by.join(', ')}</span> },
         ...(keyed ? [keysFact(table)] : []),
         { name: 'format', value: main === undefined ? '–' : `Iceberg v${main.format_version}` },
         { name: 'last write', value: <When at={table.last_commit_at} /> },

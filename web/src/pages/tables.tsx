@@ -35,7 +35,7 @@ const BELOW = ['90', '75', '50', '25'];
 
 const COLUMNS: Column<TableRow>[] = [
   { key: 'name', title: 'Table', cell: (row) => <TableName table={fullName(row)} />, wide: true, sort: 'name' },
-  { key: 'health', title: 'Health', cell: (row) => <Health row={row} />, sort: 'health', help: '100: there is nothing to do; why on hover' },
+  { key: 'health', title: 'Health', cell: (row) => <Health row={row} />, sort: 'health', help: '100: healthy; details on hover' },
   { key: 'kind', title: 'Kind', cell: (row) => <KindMark kind={row.kind} /> },
   { key: 'hive', title: 'Hive', cell: (row) => <span className="mono dim">{row.hive_name ?? '–'}</span>, help: 'the Hive table it was upgraded from' },
   { key: 'rows', title: 'Rows', cell: (row) => <Count value={row.records} />, right: true, help: 'in the base store for a keyed table' },
@@ -143,7 +143,7 @@ function List({ catalog, create }: { catalog: string; create: () => void }) {
       more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
       empty={
         filtered ? (
-          <Empty title="No table is like that">Take another kind, database, health or part of a name.</Empty>
+          <Empty title="No matching tables">Choose another kind, database, health or search text.</Empty>
         ) : (
           <Empty
             title={`${catalog} has no tables yet`}
@@ -158,7 +158,7 @@ function List({ catalog, create }: { catalog: string; create: () => void }) {
               </div>
             }
           >
-            Take over a Hive table where it is, create one here, or let Spark create one with CREATE TABLE.
+            Upgrade a Hive table in place, create a table here, or run CREATE TABLE in Spark.
           </Empty>
         )
       }

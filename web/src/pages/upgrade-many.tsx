@@ -41,7 +41,7 @@ export function UpgradeManyPage() {
   return (
     <Page
       title="Upgrade many tables"
-      sub={upgrade === undefined ? 'Makes Hive tables Iceberg tables in place. Nothing is changed before you press Upgrade.' : undefined}
+      sub={upgrade === undefined ? 'Turns Hive tables into Iceberg tables in place. Nothing changes before you press Upgrade.' : undefined}
     >
       {upgrade !== undefined ? (
         <Progress catalog={catalog} id={upgrade} />
@@ -50,7 +50,7 @@ export function UpgradeManyPage() {
       ) : (
         <Panel>
           <Empty title="No tables are chosen" action={<Button component={Link} to={paths.hive(catalog)}>Hive tables</Button>}>
-            Select tables in the list, or take a whole database.
+            Select tables in the list, or a whole database.
           </Empty>
         </Panel>
       )}
@@ -110,13 +110,13 @@ function reportColumns(keys: Keys, choose: (table: string, key: Key) => void): C
     {
       key: 'sequence',
       title: 'Sequence field',
-      help: 'Of two changes of one key the one with the higher value wins, however late it comes',
+      help: 'For changes of the same key, the higher value wins, however late it arrives',
       cell: (one) =>
         (keys[one.target] ?? NO_KEY).columns.length > 0 && (
           <SequenceOf one={one} chosen={keys[one.target] ?? NO_KEY} choose={(key) => choose(one.target, key)} />
         ),
     },
-    { key: 'why', title: 'In the way, and what to do', cell: (one) => <InTheWay one={one} />, wide: true },
+    { key: 'why', title: 'Problems and fixes', cell: (one) => <InTheWay one={one} />, wide: true },
   ];
   return all.filter(({ key }) => key !== 'sequence' || ordered);
 }
@@ -249,7 +249,7 @@ function Start({ catalog, batch, rows, whole, keys }: StartProps) {
         title={
           eligible.length === 0
             ? batch.unfinished > 0
-              ? 'The tables are being looked at.'
+              ? 'The checks are running.'
               : 'None of these tables can be upgraded as it is.'
             : `${batch.unfinished > 0 || !whole ? 'So far ' : ''}${many(eligible.length, 'table')} with ${many(files, 'file')} (${bytes(size)}) can be upgraded, ${keyed.length} with a key.`
         }
@@ -265,7 +265,7 @@ function Start({ catalog, batch, rows, whole, keys }: StartProps) {
         }
       >
         The footers of the files are read, not the data. No file is moved, rewritten or deleted; Hive’s readers and writers go on. Each table
-        is upgraded on its own, a few at a time: one that fails stays as it was and holds up no other. That no key comes twice is taken from you.
+        is upgraded on its own, a few at a time: one that fails stays as it was and delays no other. Uniqueness of keys is not checked.
       </Note>
     </>
   );
@@ -276,8 +276,8 @@ function asked({ columns, sequence }: Key) {
 }
 
 function whyNotYet(batch: Batch, eligible: number, whole: boolean): string | null {
-  if (batch.unfinished > 0) return 'Not all tables have been looked at yet.';
-  if (!whole) return 'There are more tables below: load them, so that you see what you upgrade.';
+  if (batch.unfinished > 0) return 'Not all tables are checked yet.';
+  if (!whole) return 'Load the other tables first, so that you see what you upgrade.';
   return eligible === 0 ? 'No table can be upgraded as it is.' : null;
 }
 
@@ -286,7 +286,7 @@ const PROGRESS: Column<Operation>[] = [
   { key: 'outcome', title: 'State', cell: (one) => <OutcomeMark outcome={one.outcome} /> },
   { key: 'files', title: 'Files', cell: (one) => <Count value={found(one).files} />, right: true },
   { key: 'bytes', title: 'Size', cell: (one) => <Bytes value={found(one).bytes} />, right: true },
-  { key: 'how', title: 'How far, or why not', cell: (one) => <HowFar one={one} />, wide: true },
+  { key: 'how', title: 'Progress or error', cell: (one) => <HowFar one={one} />, wide: true },
   { key: 'act', title: '', cell: (one) => (one.ended_at === null ? <OperationActions operation={one} /> : null), right: true },
 ];
 
@@ -306,7 +306,7 @@ function Progress({ catalog, id }: { catalog: string; id: string }) {
           <BatchBar batch={batch} />
           <span className="dim">
             {batch.unfinished > 0
-              ? 'Closing this page does not stop them; they are found again under Hive and Home. What is upgraded stays so, whatever becomes of the others.'
+              ? 'Closing this page does not stop them; Hive and Home list them. Upgraded tables stay upgraded, even if others fail.'
               : 'All have ended. Tables that are not upgraded are as they were.'}
           </span>
         </div>

@@ -34,8 +34,8 @@ export function UpgradeProgress({ id, catalog, table }: UpgradeProgressProps) {
             <OperationBar operation={operation} />
             <span className="dim">
               {operation.status === 'paused'
-                ? 'It stays paused, also when the server restarts. Resumed, it lists and reads the files again: they may have changed.'
-                : 'Closing this page does not stop it; it is found again under Hive and Home.'}
+                ? 'It stays paused, even across server restarts. Resuming lists and reads the files again: they may have changed.'
+                : 'Closing this page does not stop it; Hive and Home list it.'}
             </span>
           </>
         )}

@@ -131,8 +131,8 @@ export function Checks({
   return (
     <div className="stack">
       {blocked > 0 && (
-        <Note tone="bad" title={`${many(blocked, 'thing')} ${blocked === 1 ? 'stands' : 'stand'} in the way of an upgrade`}>
-          Put right what is marked red, then check again. Nothing has been changed.
+        <Note tone="bad" title={`${many(blocked, 'problem')} ${blocked === 1 ? 'blocks' : 'block'} the upgrade`}>
+          Fix the checks marked red, then check again. Nothing has changed.
         </Note>
       )}
       {(hasBelow || choices.subdirectories !== '') && <Subdirectories value={choices.subdirectories} decide={decide} />}
@@ -147,7 +147,7 @@ export function Checks({
         <Button variant="default" onClick={again} loading={looking}>
           Check again
         </Button>
-        <Next to={2} go={go} reason={report.eligible ? null : 'A check marked red has to be put right first.'} />
+        <Next to={2} go={go} reason={report.eligible ? null : 'Fix the checks marked red first.'} />
       </Footer>
     </div>
   );
@@ -157,15 +157,15 @@ export function Checks({
 export function Subdirectories({ value, decide }: { value: string; decide: (subdirectories: string) => void }) {
   return (
     <Select
-      label="Do files in sub-directories count?"
-      description="As Hive's readers have it: those that do not look into them see fewer rows"
+      label="Files in sub-directories"
+      description="Choose what Hive’s readers do"
       w={360}
       value={value}
       onChange={(chosen) => decide(chosen ?? '')}
       data={[
-        { value: '', label: 'as is set for the database or catalog' },
-        { value: 'read', label: 'they count' },
-        { value: 'ignore', label: 'they do not count' },
+        { value: '', label: 'as set for the database or catalog' },
+        { value: 'read', label: 'read' },
+        { value: 'ignore', label: 'ignore' },
       ]}
     />
   );
@@ -236,12 +236,12 @@ export function KeyChoice(props: StepProps & { choose: (choices: Choices) => voi
             }
           >
             {checking
-              ? 'Looking at these columns …'
-              : 'Nulls are looked for in the footer of every file, and stop the upgrade if there are any. That no key comes twice is taken from you: to count them means to read every row. “Check keys” does so after the upgrade.'}
+              ? 'Checking these columns …'
+              : 'Firn checks the footer of every file for nulls in the key; nulls stop the upgrade. Uniqueness is not checked: that would read every row. “Check keys” does so after the upgrade.'}
           </Note>
           <Select
             label="Sequence field"
-            description="Of two changes of one key the one with the higher value wins, however late it comes"
+            description="For changes of the same key, the higher value wins, however late it arrives"
             w={360}
             value={choices.sequence}
             onChange={(value) => choose({ ...choices, sequence: value ?? '' })}
@@ -266,9 +266,9 @@ export function KeyChoice(props: StepProps & { choose: (choices: Choices) => voi
 }
 
 function whyNotOn({ report, checking, problem }: StepProps): string | null {
-  if (checking) return 'The chosen columns are being looked at.';
+  if (checking) return 'The chosen columns are still being checked.';
   if (problem !== null && problem !== undefined) return 'These columns cannot be the key.';
-  return report.eligible ? null : 'A check marked red has to be put right first, or take other columns.';
+  return report.eligible ? null : 'Fix the checks marked red first, or choose other columns.';
 }
 
 /** Step 4: what will and will not happen, and the button. */
@@ -324,36 +324,36 @@ function Plan({ title, items, icon }: { title: string; items: ReactNode[]; icon:
 function will(catalog: string, report: HiveReport, { key, sequence, subdirectories }: Choices): ReactNode[] {
   const name = <span className="mono">{`${catalog}.${report.target}`}</span>;
   return [
-    `The footers of ${many(report.files, 'file')} (${bytes(report.bytes)} of data) are read, not the data.`,
+    `Firn reads the footers of ${many(report.files, 'file')} (${bytes(report.bytes)} of data), not the data.`,
     <>
       {key.length === 0 ? 'A plain Iceberg table ' : 'A keyed table '}
-      {name} appears, its rows the files that Hive has now, in one commit.
+      {name} appears in one commit, with the files that Hive has now.
     </>,
     ...(key.length === 0
       ? []
       : [
           <>
-            Upserts and deletes by <span className="mono">{key.join(', ')}</span> go to its change store and are seen at once; an
+            Upserts and deletes by <span className="mono">{key.join(', ')}</span> go to its change store, and readers see them at once; an
             optimizer merges them in the background.
           </>,
         ]),
-    ...(subdirectories === '' ? [] : [`Files in sub-directories ${subdirectories === 'read' ? 'count' : 'do not count'}, now and in later syncs.`]),
+    ...(subdirectories === '' ? [] : [`Firn ${subdirectories === 'read' ? 'reads' : 'ignores'} files in sub-directories, now and in later syncs.`]),
     ...(sequence === ''
       ? []
       : [
           <>
-            Of two changes of one key the one with the higher <span className="mono">{sequence}</span> wins.
+            For changes of the same key, the higher <span className="mono">{sequence}</span> wins.
           </>,
         ]),
-    'What Hive-side writers do from now on is synced into it, on a schedule and on request.',
+    'Firn syncs later changes of Hive jobs into it, on a schedule and on request.',
   ];
 }
 
 function willNot(): ReactNode[] {
   return [
-    'No file of the Hive table is moved, rewritten or deleted, now or by a later merge.',
-    'Hive readers and writers go on as before, on their own data.',
-    'Changes made through Firn reach Hive only when they are published.',
-    'Nothing is half done: if it fails or is canceled, it leaves the Hive table as it was. It can be given back to Hive at any time, with everything that was changed here.',
+    'No Hive file is moved, rewritten or deleted, now or by a later merge.',
+    'Hive readers and writers go on as before.',
+    'Hive sees changes made through Firn only after a publish.',
+    'A failed or canceled upgrade leaves the Hive table as it was. You can downgrade the table to Hive at any time, with all changes.',
   ];
 }

@@ -27,7 +27,7 @@ export function UpgradePage() {
           Upgrade <TableName table={table} />
         </>
       }
-      sub={operation === undefined ? 'Makes a Hive table an Iceberg table in place. Nothing is changed before the last step.' : undefined}
+      sub={operation === undefined ? 'Turns a Hive table into an Iceberg table in place. Nothing changes before the last step.' : undefined}
     >
       {operation === undefined && <LastTime catalog={catalog} table={table} />}
       {operation === undefined ? <Wizard catalog={catalog} table={table} /> : <UpgradeProgress id={operation} catalog={catalog} table={table} />}
@@ -49,12 +49,12 @@ function LastTime({ catalog, table }: { catalog: string; table: string }) {
       }
     >
       {last.hint !== null && <Words>{`${last.hint}. `}</Words>}It left nothing behind. What is checked below is what is there now; what only reading all files shows is found again when it
-      is started. <Link className="inline" to={`${paths.upgrade(catalog, table)}?operation=${last.id}`}>See that upgrade</Link>
+      is started. <Link className="inline" to={`${paths.upgrade(catalog, table)}?operation=${last.id}`}>View that upgrade</Link>
     </Note>
   );
 }
 
-const STEPS = ['What was found', 'Checks', 'Key and options', 'What will happen'];
+const STEPS = ['Table', 'Checks', 'Key and options', 'What will happen'];
 
 function Wizard({ catalog, table }: { catalog: string; table: string }) {
   const [get, set] = useUrlState();
@@ -102,9 +102,9 @@ function Looking({ error, table }: { error: unknown; table: string }) {
   return (
     <Panel>
       {error ? (
-        <ProblemNote error={error} what={`cannot look at ${table}`} />
+        <ProblemNote error={error} what={`cannot check ${table}`} />
       ) : (
-        <span className="dim">Asking the metastore and listing the table's directories …</span>
+        <span className="dim">Reading the metastore and listing the table’s directories …</span>
       )}
     </Panel>
   );

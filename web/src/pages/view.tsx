@@ -41,7 +41,7 @@ export function ViewPage({ view }: { view: View }) {
             { name: 'version', value: view.current_version },
             { name: 'written', value: <When at={current?.committed_at} /> },
             { name: 'by', value: current?.engine ?? '–' },
-            { name: 'names in it are looked up in', value: <span className="mono">{current?.default_namespace ?? '–'}</span> },
+            { name: 'default namespace', value: <span className="mono">{current?.default_namespace ?? '–'}</span> },
             { name: 'created', value: <When at={view.created_at} /> },
           ]}
         />
@@ -95,7 +95,7 @@ function Versions({ view }: { view: View }) {
       right: true,
       cell: (one) => (
         <ActionButton size="compact-xs" variant="default" needs={need(onTable(view.catalog, fullName(view)), 'write')} disabledReason={one.is_current ? 'The view reads as this version.' : null} onClick={() => set({ back: String(one.version_id) })}>
-          Go back to it
+          Roll back
         </ActionButton>
       ),
     },
@@ -148,7 +148,7 @@ function Back({ view, target, close }: { view: View; target: number; close: () =
         <ActionButton variant="default" onClick={close}>
           Cancel
         </ActionButton>
-        <ActionButton loading={doing.isPending} disabledReason={dry.data === undefined ? 'It is not known yet what would change.' : null} onClick={() => doing.mutate()}>
+        <ActionButton loading={doing.isPending} disabledReason={dry.data === undefined ? 'Preview the rollback first.' : null} onClick={() => doing.mutate()}>
           Go back
         </ActionButton>
       </div>

@@ -83,7 +83,7 @@ function Breakable({ text, at }: { text: string; at: string }) {
 function Status({ entry }: { entry: AuditEntry }) {
   if (entry.status !== null) return <>{entry.status}</>;
   return entry.changes ? (
-    <span className="warn" title="It was not seen to end: the table’s history knows whether it happened.">
+    <span className="warn" title="The server did not see it end: the table’s history shows whether it happened.">
       unknown
     </span>
   ) : (
@@ -129,8 +129,8 @@ export function AuditPage() {
         id={(one) => String(one.id)}
         more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
         empty={
-          <Empty title={filtered ? 'Nothing was asked like that' : 'Nothing has been asked yet'}>
-            Reads appear here some seconds after they were answered, changes and refusals at once.
+          <Empty title={filtered ? 'No matching requests' : 'No requests yet'}>
+            Reads appear here after some seconds, changes and refusals at once.
           </Empty>
         }
       />

@@ -33,7 +33,7 @@ export function CreatePrincipal({ kind, close, made }: CreatePrincipalProps) {
         made({
           title: `The service ${service.name}`,
           secret: `${service.client_id}:${service.client_secret}`,
-          says: 'Engines take it as their credential. Give the service a role, or it may do nothing.',
+          says: 'Engines take it as their credential. Give the service a role: without one it has no privileges.',
         });
       }
       await queries.invalidateQueries();
@@ -58,16 +58,16 @@ export function CreatePrincipal({ kind, close, made }: CreatePrincipalProps) {
         {isUser && data?.oidc && (
           <TextInput
             label="Subject"
-            description={`Optional: their id at ${new URL(data.oidc.issuer).host}. Who just signs in there needs no creating.`}
+            description={`Optional: the user’s id at ${new URL(data.oidc.issuer).host}. Users who sign in there are created automatically.`}
             value={subject}
             onChange={(event) => setSubject(event.currentTarget.value)}
             classNames={{ input: 'mono' }}
           />
         )}
-        {isUser && <div className="dim">They may do nothing until they have a role, and get in with a token that you make for them.</div>}
+        {isUser && <div className="dim">A new user has no privileges without a role. Create a token for the user to sign in with.</div>}
         {create.error && <ProblemNote error={create.error} />}
         <div className="row" style={{ justifyContent: 'flex-end' }}>
-          <ActionButton type="submit" loading={create.isPending} disabledReason={name.trim() === '' ? 'Give it a name.' : null}>
+          <ActionButton type="submit" loading={create.isPending} disabledReason={name.trim() === '' ? 'Enter a name.' : null}>
             Create
           </ActionButton>
         </div>

@@ -12,7 +12,7 @@ import type { Shown } from './secret';
 
 const DAY = 86_400;
 const LASTS = [
-  { value: '', label: 'as long as the server’s default' },
+  { value: '', label: 'server default' },
   { value: String(DAY), label: '1 day' },
   { value: String(7 * DAY), label: '7 days' },
   { value: String(30 * DAY), label: '30 days' },
@@ -46,7 +46,7 @@ export function CreateToken({ close, made }: { close: () => void; made: (shown: 
       ),
     onSuccess: async (token) => {
       close();
-      made({ title: `The token ${token.name}`, secret: token.token, says: 'Firn keeps only its hash. Put it where it is needed now; if it is lost, make another one.' });
+      made({ title: `The token ${token.name}`, secret: token.token, says: 'Firn keeps only its hash. Copy it now; if you lose it, create another one.' });
       await queries.invalidateQueries({ queryKey: ['tokens'] });
     },
   });
@@ -62,7 +62,7 @@ export function CreateToken({ close, made }: { close: () => void; made: (shown: 
         {me.admin && (
           <TextInput label="For" description="Another user or a service; empty means you" value={owner} onChange={(event) => setOwner(event.currentTarget.value)} classNames={{ input: 'mono' }} />
         )}
-        <Select label="Lasts" value={lasts} onChange={(value) => setLasts(value ?? '')} data={LASTS} />
+        <Select label="Expires in" value={lasts} onChange={(value) => setLasts(value ?? '')} data={LASTS} />
         <MultiSelect label="Only these roles" placeholder={onlyRoles.length === 0 ? 'all that the owner has' : ''} data={ownRoles} value={onlyRoles} onChange={setRoles} />
         <MultiSelect
           label="Only in these catalogs"
@@ -73,7 +73,7 @@ export function CreateToken({ close, made }: { close: () => void; made: (shown: 
         />
         {create.error && <ProblemNote error={create.error} />}
         <div className="row" style={{ justifyContent: 'flex-end' }}>
-          <ActionButton type="submit" loading={create.isPending} disabledReason={name.trim() === '' ? 'Give it a name.' : null}>
+          <ActionButton type="submit" loading={create.isPending} disabledReason={name.trim() === '' ? 'Enter a name.' : null}>
             Create
           </ActionButton>
         </div>

@@ -48,7 +48,7 @@ function Off() {
 export function AdminsOnly({ what }: { what: string }) {
   return (
     <Panel>
-      <Empty title={`Only administrators see ${what}`}>That takes the privilege “grant” on the server. Ask one of them for it, or for a role.</Empty>
+      <Empty title={`Only administrators see ${what}`}>It needs the privilege “grant” on the server. Ask one of them for it, or for a role.</Empty>
     </Panel>
   );
 }

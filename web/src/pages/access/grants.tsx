@@ -15,13 +15,13 @@ import { partsOf } from '../../lib/names';
 import styles from './access.module.css';
 
 const MEANS: Record<Privilege, string> = {
-  list: 'see that it and what lies in it exists',
-  read: 'load tables and views: what engines read data with',
+  list: 'see that it exists, and everything in it',
+  read: 'load tables and views, as engines do to read data',
   write: 'commit to tables, change properties, tag, roll back',
   create: 'create namespaces, tables and views inside it',
-  drop: 'drop it and what lies in it',
+  drop: 'drop it and everything in it',
   maintain: 'run jobs now, set policies and protection, sync with Hive',
-  grant: 'pass on what one has there',
+  grant: 'grant one’s own privileges there to others',
 };
 
 /** What the role gives, as a matrix: a row for each thing, a column for each privilege. */
@@ -29,7 +29,7 @@ export function Grants({ role }: { role: Role }) {
   return (
     <Panel flush title="Privileges" aside={<span className="dim">a grant holds for all that lies in it</span>}>
       {role.grants.length === 0 ? (
-        <Empty title="It gives nothing yet">Choose below what it is to be granted, and on what.</Empty>
+        <Empty title="No privileges yet">Choose privileges and their scope below.</Empty>
       ) : (
         <table className={styles.matrix} aria-label={`grants of ${role.name}`}>
           <thead>
@@ -87,7 +87,7 @@ function Cell({ role, privilege, on }: { role: Role; privilege: Privilege; on: S
   const change = useDo(`cannot change ${role.name}`, () =>
     answered(granted ? api.POST('/roles/{role}/grants/revoke', path) : api.POST('/roles/{role}/grants', path)),
   );
-  const reason = role.builtin ? 'It came with the server and stays as it is.' : whyNot({ privilege: 'grant', on }, { privilege, on });
+  const reason = role.builtin ? 'Built-in roles cannot be changed.' : whyNot({ privilege: 'grant', on }, { privilege, on });
   const says = reason ?? implied ?? MEANS[privilege];
   return (
     <Tooltip label={says} events={{ hover: true, focus: true, touch: true }}>
@@ -137,7 +137,7 @@ function AddGrant({ role }: { role: Role }) {
     wanted.length === 0
       ? 'Choose a privilege.'
       : on.table !== null && on.namespace.length === 0
-        ? 'Say in which namespace the table is.'
+        ? 'Enter the namespace of the table.'
         : whyNot({ privilege: 'grant', on }, ...wanted.map((privilege) => ({ privilege, on })));
   return (
     <form onSubmit={submit} className={styles.form}>

@@ -69,8 +69,8 @@ export function PeoplePage() {
             id={(one) => one.name}
             more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
             empty={
-              <Empty title={kind === 'users' ? 'Nobody is here yet' : 'No service yet'}>
-                {kind === 'users' ? 'Who signs in at the issuer appears here by themselves.' : 'An engine is a service: it gets its tokens with a client id and a secret.'}
+              <Empty title={kind === 'users' ? 'No users yet' : 'No services yet'}>
+                {kind === 'users' ? 'Users appear here when they sign in at the issuer.' : 'An engine is a service: it gets tokens with a client id and a secret.'}
               </Empty>
             }
           />
@@ -118,7 +118,7 @@ function Actions({ one, ask }: { one: Principal; ask: (asked: Asked) => void }) 
         </Menu.Target>
         <Menu.Dropdown>
           <Menu.Item onClick={() => void navigate(`${paths.tokens()}?owner=${encodeURIComponent(one.name)}`)}>Tokens</Menu.Item>
-          <Menu.Item onClick={() => void navigate(paths.audit({ who: one.name }))}>What they did</Menu.Item>
+          <Menu.Item onClick={() => void navigate(paths.audit({ who: one.name }))}>Audit log</Menu.Item>
           {one.kind === 'service' && <Menu.Item onClick={() => ask({ what: 'secret', one })}>New client secret…</Menu.Item>}
           <Menu.Divider />
           {one.disabled ? (
@@ -159,7 +159,7 @@ function Questions({ asked, close, show }: QuestionsProps) {
     return (
       <ConfirmDialog title={`Drop ${one.name}`} opened close={close} yes="Drop" danger act={() => answered(api.DELETE(`/${ofKind(one)}/{name}`, at))}>
         {one.name} and all their tokens are gone. This cannot be undone.
-        {one.issuer !== null && ' Whoever can still sign in at the issuer comes back as a new user: disable them instead.'}
+        {one.issuer !== null && ' A user who can still sign in at the issuer is created again: disable the user instead.'}
       </ConfirmDialog>
     );
   }

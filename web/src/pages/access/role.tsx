@@ -25,7 +25,7 @@ export function RolePage() {
   const navigate = useNavigate();
   const [dropping, drop] = useState(false);
   if (data === undefined) return <AccessFrame>{error ? <ProblemNote error={error} /> : <Panel>…</Panel>}</AccessFrame>;
-  const why = data.builtin ? 'It came with the server and stays as it is.' : admin ? null : 'Only administrators drop roles.';
+  const why = data.builtin ? 'Built-in roles cannot be changed.' : admin ? null : 'Only administrators drop roles.';
   return (
     <AccessFrame
       actions={
@@ -62,15 +62,15 @@ export function RolePage() {
 }
 
 function takenFrom(members: string[] | null): string {
-  if (members === null) return 'everybody who has it';
-  return members.length === 0 ? 'nobody: the role has no members' : members.join(', ');
+  if (members === null) return 'all members';
+  return members.length === 0 ? 'none: the role has no members' : members.join(', ');
 }
 
 function Members({ role, members }: { role: string; members: string[] | null }) {
   if (members === null) {
     return (
       <Panel title="Members">
-        <span className="dim">Only those who may give this role see who has it.</span>
+        <span className="dim">Only users who may grant this role see its members.</span>
       </Panel>
     );
   }

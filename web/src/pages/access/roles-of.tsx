@@ -44,7 +44,7 @@ export function RolesOf({ one, close }: { one: Principal; close: () => void }) {
               key={role.name}
               size="xs"
               label={<span className="mono">{role.name}</span>}
-              description={byClaim ? 'The issuer gives it: change their group there.' : role.description || role.grants.map(grantText).join('; ') || 'gives nothing yet'}
+              description={byClaim ? 'The issuer assigns this role: change the user’s group there.' : role.description || role.grants.map(grantText).join('; ') || 'gives nothing yet'}
               checked={chosen.has(role.name)}
               disabled={byClaim}
               onChange={(event) => toggle(role.name, event.currentTarget.checked)}

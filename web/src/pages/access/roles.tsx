@@ -20,7 +20,7 @@ import { AccessFrame } from './frame';
 const COLUMNS: Column<Role>[] = [
   { key: 'name', title: 'Role', cell: (one) => <span className="mono">{one.name}</span> },
   { key: 'description', title: 'For', cell: (one) => <span className="dim">{one.builtin ? `${one.description} (built in)` : one.description}</span> },
-  { key: 'grants', title: 'Grants', cell: (one) => <Grants role={one} />, wide: true, help: 'as far as you may see what they are on' },
+  { key: 'grants', title: 'Grants', cell: (one) => <Grants role={one} />, wide: true, help: 'only grants whose scope you may see' },
   { key: 'created', title: 'Created', cell: (one) => <When at={one.created_at} />, right: true },
 ];
 
@@ -49,7 +49,7 @@ export function RolesPage() {
         </ActionButton>
       }
     >
-      {!mayGrant && <span className="dim">These are your own roles. Those who may grant something see all of them.</span>}
+      {!mayGrant && <span className="dim">These are your own roles. Users who may grant privileges see all roles.</span>}
       <DataTable
         name="roles"
         columns={COLUMNS}
@@ -57,7 +57,7 @@ export function RolesPage() {
         error={error}
         id={(one) => one.name}
         link={(one) => paths.role(one.name)}
-        empty={<Empty title="No role that you may see">What you may do comes from roles; ask an administrator for one.</Empty>}
+        empty={<Empty title="No visible roles">Roles decide what you can do; ask an administrator for one.</Empty>}
       />
       {creating && <CreateRole close={close} />}
     </AccessFrame>
@@ -84,10 +84,10 @@ function CreateRole({ close }: { close: () => void }) {
     <Modal opened onClose={close} title="Create a role" closeButtonProps={{ 'aria-label': 'close' }}>
       <form onSubmit={submit} className="stack">
         <TextInput label="Name" placeholder="analysts" value={name} onChange={(event) => setName(event.currentTarget.value)} classNames={{ input: 'mono' }} data-autofocus />
-        <TextInput label="For" description="Optional: what it is meant to allow" value={description} onChange={(event) => setDescription(event.currentTarget.value)} />
+        <TextInput label="For" description="Optional: what the role is for" value={description} onChange={(event) => setDescription(event.currentTarget.value)} />
         {create.error && <ProblemNote error={create.error} />}
         <div className="row" style={{ justifyContent: 'flex-end' }}>
-          <ActionButton type="submit" loading={create.isPending} disabledReason={name.trim() === '' ? 'Give it a name.' : null}>
+          <ActionButton type="submit" loading={create.isPending} disabledReason={name.trim() === '' ? 'Enter a name.' : null}>
             Create
           </ActionButton>
         </div>

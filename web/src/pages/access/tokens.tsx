@@ -66,7 +66,7 @@ export function TokensPage() {
         error={found.error}
         id={(one) => one.id}
         more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
-        empty={<Empty title="No token is like that">Programs that cannot sign in by themselves use one: a job, a notebook, the command line.</Empty>}
+        empty={<Empty title="No matching tokens">Jobs, notebooks and the command line sign in with a token.</Empty>}
       />
       {creating && <CreateToken close={close} made={show} />}
       <ShowOnce shown={shown} close={() => show(undefined)} />
@@ -113,7 +113,7 @@ function Revoke({ token, revoke }: { token: Token; revoke: (token: Token) => voi
   const { token_id } = useMe();
   const state = tokenState(token, useNow());
   const over = state === 'revoked' ? 'It was revoked.' : state === 'expired' ? 'It has expired.' : null;
-  const own = token.id === token_id ? 'You are signed in with it: sign out, and revoke it with another one.' : null;
+  const own = token.id === token_id ? 'You are signed in with this token: sign in with another one to revoke it.' : null;
   return (
     <ActionButton size="compact-xs" variant="default" aria-label={`Revoke ${token.name}`} disabledReason={over ?? own} onClick={() => revoke(token)}>
       Revoke

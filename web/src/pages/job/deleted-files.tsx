@@ -20,7 +20,7 @@ const COLUMNS: Column<TakenFile>[] = [
   { key: 'state', title: 'Now', cell: ({ file }) => SAYS[file.state] ?? file.state },
   { key: 'bytes', title: 'Size', cell: ({ file }) => <Bytes value={file.bytes} />, right: true },
   { key: 'modified', title: 'Last written', cell: ({ file }) => <When at={file.modified} />, right: true },
-  { key: 'until', title: 'Kept until', cell: ({ batch }) => <When at={batch.deleted_after} />, right: true, help: 'after that it may be deleted for good' },
+  { key: 'until', title: 'Kept until', cell: ({ batch }) => <When at={batch.deleted_after} />, right: true, help: 'Firn may delete it after this date' },
 ];
 
 const SAYS: Record<string, string> = {
@@ -55,7 +55,7 @@ export function Deleted({ job }: { job: Job }) {
           size="compact-xs"
           needs={need(onTable(job.catalog, job.table), 'maintain')}
           loading={restore.isPending}
-          disabledReason={aside > 0 || found.hasNextPage ? null : 'Nothing of it is set aside: there is nothing to put back.'}
+          disabledReason={aside > 0 || found.hasNextPage ? null : 'No file is in quarantine: there is nothing to restore.'}
           onClick={() => restore.mutate()}
         >
           Put back
@@ -66,7 +66,7 @@ export function Deleted({ job }: { job: Job }) {
       error={found.error}
       id={({ file }) => file.path}
       more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
-      empty={<p style={{ margin: 0, padding: 14, fontSize: 13 }} className="dim">It has taken no file.</p>}
+      empty={<p style={{ margin: 0, padding: 14, fontSize: 13 }} className="dim">The job took no file.</p>}
     />
   );
 }

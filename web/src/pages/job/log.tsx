@@ -28,7 +28,7 @@ export function Log({ job }: { job: Job }) {
       {error && <ProblemNote error={error} />}
       {lines === 0 && data !== undefined && (
         <span className="dim">
-          {job.leased_at === null ? 'No optimizer has taken it yet; it writes here as soon as one does.' : 'Its optimizer has written nothing.'}
+          {job.leased_at === null ? 'No optimizer has taken the job yet. Its log will appear here.' : 'The optimizer wrote no log.'}
         </span>
       )}
       {data !== undefined && lines > 0 && (

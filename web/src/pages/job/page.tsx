@@ -19,9 +19,9 @@ import { Log } from './log';
 import { Stages } from './stages';
 
 const FATES: Partial<Record<JobStatus, string>> = {
-  failed: 'What it had not committed is gone. The planner tries again with growing pauses, or press Retry.',
-  unknown: 'It was committing when its optimizer fell silent. The server looks into its own record and settles it; nothing is lost meanwhile.',
-  pending: 'That was the attempt before: it waits to be taken again.',
+  failed: 'Uncommitted work is lost. The planner retries with growing pauses; or press Retry.',
+  unknown: 'The optimizer fell silent during the commit. The server checks its commit record and settles the outcome; nothing is lost.',
+  pending: 'The last attempt failed; the job waits for an optimizer.',
 };
 
 export function JobPage() {
@@ -84,7 +84,7 @@ function Actions({ job }: { job: Job }) {
         variant="default"
         needs={needs}
         loading={retry.isPending}
-        disabledReason={job.allowed_actions.includes('retry') ? null : `Only a failed or canceled job can be tried again; this one is ${job.status}.`}
+        disabledReason={job.allowed_actions.includes('retry') ? null : `Only a failed or canceled job can be retried; this one is ${job.status}.`}
         onClick={() => retry.mutate()}
       >
         Retry
@@ -99,12 +99,12 @@ function Actions({ job }: { job: Job }) {
         Cancel
       </ActionButton>
       <ConfirmDialog title={`Cancel the ${job.kind} of ${job.table}`} opened={asking} close={() => ask(false)} yes="Give it up" danger act={giveUp}>
-        An optimizer works on it: what it has not committed by now is lost. The table stays as it is.
+        An optimizer is running it. Uncommitted work is lost; the table stays as it is.
       </ConfirmDialog>
     </>
   );
 }
 
 function whyNoCancel(job: Job): string {
-  return ACTIVE.includes(job.status) ? 'Its commit is in the table already: it can no longer be taken back.' : `It has ended: ${job.status}.`;
+  return ACTIVE.includes(job.status) ? 'It has committed already: it cannot be canceled.' : `It has ended: ${job.status}.`;
 }

@@ -55,11 +55,11 @@ function Fields({ group, close }: { group: Group | undefined; close: () => void 
           data-autofocus
         />
       )}
-      <TextInput label="For" placeholder="what it is there for" value={description} onChange={(event) => setDescription(event.currentTarget.value)} />
+      <TextInput label="For" placeholder="what the group is for" value={description} onChange={(event) => setDescription(event.currentTarget.value)} />
       <NumberInput
         size="xs"
         label="Slots kept for short jobs"
-        description="Long jobs leave so many slots free, so that a small merge need not wait for a big rewrite"
+        description="Long jobs leave these slots free, so that small merges do not wait for big rewrites"
         min={0}
         allowDecimal={false}
         value={reserved}
@@ -68,7 +68,7 @@ function Fields({ group, close }: { group: Group | undefined; close: () => void 
       <NumberInput
         size="xs"
         label="Quota of a catalog"
-        description="From this share of the group's time within an hour on a catalog's jobs stand back; 100 % means never"
+        description="Above this share of the group’s time per hour, other catalogs’ jobs go first; 100 % means no limit"
         min={1}
         max={100}
         suffix=" %"
@@ -80,7 +80,7 @@ function Fields({ group, close }: { group: Group | undefined; close: () => void 
         <Button variant="default" onClick={close}>
           Cancel
         </Button>
-        <ActionButton type="submit" loading={save.isPending} disabledReason={name.trim() === '' ? 'Give it a name.' : null}>
+        <ActionButton type="submit" loading={save.isPending} disabledReason={name.trim() === '' ? 'Enter a name.' : null}>
           {group === undefined ? 'Create' : 'Save'}
         </ActionButton>
       </div>

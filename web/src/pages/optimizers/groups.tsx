@@ -30,7 +30,7 @@ const COLUMNS: Column<GroupLoad>[] = [
     title: 'Wanted',
     cell: ({ group }) => (group.wanted === null ? <span className="dim">–</span> : <Count value={group.wanted} />),
     right: true,
-    help: 'optimizers that the server keeps there; – where people start them',
+    help: 'optimizers that the server keeps running; – if people start them',
   },
   {
     key: 'reserved',
@@ -44,7 +44,7 @@ const COLUMNS: Column<GroupLoad>[] = [
     title: 'Quota of a catalog',
     cell: ({ group }) => (group.catalog_quota >= 1 ? <span className="dim">none</span> : `${Math.round(group.catalog_quota * 100)} %`),
     right: true,
-    help: "share of the group's time within an hour from which on a catalog's jobs stand back",
+    help: "share of the group’s time per hour above which other catalogs’ jobs go first",
   },
   { key: 'act', title: '', cell: (one) => <GroupActions load={one} />, right: true },
 ];
@@ -105,7 +105,7 @@ function GroupActions({ load }: { load: GroupLoad }) {
         danger
         act={() => answered(api.DELETE('/groups/{group}', { params: { path: { group: group.name } } }))}
       >
-        Its settings are forgotten. Tables whose policy names it wait until an optimizer of that group comes.
+        Its settings are lost. Jobs of tables whose policy names it wait for an optimizer of that group.
       </ConfirmDialog>
     </>
   );

@@ -25,7 +25,7 @@ const COLUMNS: Column<Launched>[] = [
   { key: 'working', title: 'Working', cell: ({ launch }) => <Count value={launch.working} />, right: true },
   { key: 'starting', title: 'Starting', cell: ({ launch }) => <Count value={launch.starting} />, right: true },
   { key: 'draining', title: 'Draining', cell: ({ launch }) => <Count value={launch.draining} />, right: true },
-  { key: 'trouble', title: 'What keeps more away', cell: ({ launch }) => <Trouble launch={launch} />, wide: true },
+  { key: 'trouble', title: 'Why no more start', cell: ({ launch }) => <Trouble launch={launch} />, wide: true },
   { key: 'act', title: '', cell: (one) => <Scale {...one} />, right: true },
 ];
 
@@ -83,7 +83,7 @@ function ScaleForm({ group, launch, close }: Launched & { close: () => void }) {
   };
   return (
     <form onSubmit={submit} className="stack">
-      <div>More are started when jobs wait too long, and fewer are drained when there is nothing to do; they finish what they hold.</div>
+      <div>The server starts more when jobs wait too long and drains idle ones, which finish their jobs first.</div>
       <NumberInput size="xs" label="At least" min={0} allowDecimal={false} value={minimum} onChange={(value) => setMinimum(Number(value))} data-autofocus />
       <NumberInput size="xs" label="At most" min={0} allowDecimal={false} value={maximum} onChange={(value) => setMaximum(Number(value))} />
       {scale.error && <ProblemNote error={scale.error} />}

@@ -19,7 +19,7 @@ export function OptimizersPage() {
     return (
       <Page title="Optimizers">
         <Panel>
-          <Empty title="You may not see the optimizers">They work on every table: it takes the privilege “list” on the server.</Empty>
+          <Empty title="You may not see the optimizers">Seeing them needs the privilege “list” on the server.</Empty>
         </Panel>
       </Page>
     );

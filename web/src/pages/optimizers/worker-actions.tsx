@@ -13,16 +13,16 @@ import { MAINTAIN } from './groups';
 type Wish = 'drain' | 'stop';
 
 const SAYS: Record<Wish, string> = {
-  drain: 'It takes no more jobs and finishes what it holds. It stays, and can be let work again.',
-  stop: 'It takes no more jobs, finishes what it holds, and then ends. One that is started by the server may be replaced.',
+  drain: 'It finishes its jobs and takes no new ones. It keeps running, and can be resumed.',
+  stop: 'It finishes its jobs, takes no new ones, and exits. The server may replace one that it started.',
 };
 
 /** Drain, stop, and back; each asked once. */
 export function WorkerActions({ optimizer }: { optimizer: Optimizer }) {
   const [wish, want] = useState<Wish | undefined>();
   const at = { params: { path: { optimizer_id: optimizer.id } } };
-  const undrain = useDo('cannot let it work', () => answered(api.POST('/optimizers/{optimizer_id}/undrain', at)));
-  const gone = optimizer.silent ? 'It is silent: nothing reaches it.' : null;
+  const undrain = useDo('cannot resume it', () => answered(api.POST('/optimizers/{optimizer_id}/undrain', at)));
+  const gone = optimizer.silent ? 'It is silent: the server cannot reach it.' : null;
   const name = `${optimizer.host}:${optimizer.pid}`;
   return (
     <span className="row" style={{ gap: 4, justifyContent: 'flex-end' }}>
@@ -39,7 +39,7 @@ export function WorkerActions({ optimizer }: { optimizer: Optimizer }) {
         variant="default"
         size="compact-xs"
         needs={MAINTAIN}
-        disabledReason={gone ?? (optimizer.stopping ? 'It has been asked to stop already.' : null)}
+        disabledReason={gone ?? (optimizer.stopping ? 'It is stopping already.' : null)}
         onClick={() => want('stop')}
         aria-label={`stop ${name}`}
       >

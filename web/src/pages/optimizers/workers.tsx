@@ -37,16 +37,16 @@ export function Workers({ workers, error }: { workers: Optimizer[] | undefined; 
       rows={workers}
       error={error}
       id={(one) => one.id}
-      empty={<Empty title="No optimizer runs">Tables stay readable and writable; merges and rewrites wait until one comes. Start one as shown below.</Empty>}
+      empty={<Empty title="No optimizer runs">Tables stay readable and writable; merges and rewrites wait for an optimizer. Start one as shown below.</Empty>}
     />
   );
 }
 
 function State({ optimizer }: { optimizer: Optimizer }) {
   const { silent, stopping, draining, reason, jobs } = optimizer;
-  if (silent) return <Mark look={{ ...WARNING, says: 'silent: its jobs have gone back' }} />;
+  if (silent) return <Mark look={{ ...WARNING, says: 'silent: its jobs are back in the queue' }} />;
   if (draining) {
-    const says = stopping ? 'ends when it has finished' : 'takes no more jobs';
+    const says = stopping ? 'exits after its jobs' : 'takes no more jobs';
     return (
       <Mark look={{ ...NEVER_RAN, says }}>
         <span className="wrap-anywhere">

@@ -52,7 +52,7 @@ export function PolicyEditor({ place, settings, error }: EditorProps) {
         <TextInput
           ref={search}
           aria-label="search the settings"
-          placeholder="Part of a name, a meaning or a value"
+          placeholder="Search settings"
           leftSection={<IconSearch size={14} />}
           defaultValue={get('find') ?? ''}
           onChange={(event) => find(event.currentTarget.value)}
@@ -71,8 +71,8 @@ export function PolicyEditor({ place, settings, error }: EditorProps) {
         <span className="dim">{own === 0 ? `Nothing is set on ${place.called} itself.` : `${many(own, 'value')} set on ${place.called} itself.`}</span>
       </div>
       {areas.length === 0 ? (
-        <Empty title="No setting is like that" action={<Button variant="default" onClick={reset}>Show all</Button>}>
-          Take other words, or look at all settings.
+        <Empty title="No matching settings" action={<Button variant="default" onClick={reset}>Show all</Button>}>
+          Try other words, or show all settings.
         </Empty>
       ) : (
         <table className={styles.table} aria-label="policy">

@@ -97,7 +97,7 @@ function Ignored({ setting, place }: { setting: Setting; place: Place }) {
 function Remove({ setting, place }: { setting: Setting; place: Place }) {
   const why = useWhyNot()(...place.needs(setting));
   const remove = useDo(`cannot remove ${setting.key}`, () => place.save(setting.key, null));
-  const says = why ?? 'remove this value: what is inherited holds again';
+  const says = why ?? 'remove this value and use the inherited one';
   return (
     <Tooltip label={says} events={{ hover: true, focus: true, touch: true }}>
       <ActionIcon

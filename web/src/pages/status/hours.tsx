@@ -12,8 +12,8 @@ export function Hours({ hours }: { hours: Status['hours'] }) {
   return (
     <figure className={styles.hours} aria-label="jobs that ended, by hour">
       <figcaption className={styles.most}>
-        <span>jobs ended an hour, last day</span>
-        <span>at most {count(Math.max(...hours.map(ended)))}</span>
+        <span>ended jobs per hour, last day</span>
+        <span>max {count(Math.max(...hours.map(ended)))}</span>
       </figcaption>
       <div className={styles.bars}>
         {bars.map((bar) => (

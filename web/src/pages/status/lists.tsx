@@ -19,7 +19,7 @@ function queueColumns(work: Status): Column<GroupLoad>[] {
     { key: 'name', title: 'Group', cell: (one) => <span className="mono">{one.name}</span> },
     { key: 'slots', title: 'Slots in use', cell: (one) => <Load used={one.running} of={one.slots} label={`slots of group ${one.name}`} /> },
     { key: 'waiting', title: 'Waiting', cell: (one) => <Count value={one.waiting} />, right: true },
-    { key: 'oldest', title: 'Oldest waits', cell: (one) => <Span seconds={one.oldest_seconds} />, right: true },
+    { key: 'oldest', title: 'Oldest waiting', cell: (one) => <Span seconds={one.oldest_seconds} />, right: true },
     { key: 'kinds', title: 'For', cell: (one) => <Kinds work={work} group={one.name} />, wide: true },
   ];
 }
@@ -37,7 +37,7 @@ export function Queue({ work }: { work: Status }) {
     <DataTable
       name="queue"
       title="Queue"
-      aside={<Link to={`${paths.jobs()}?show=queue`}>its jobs</Link>}
+      aside={<Link to={`${paths.jobs()}?show=queue`}>queued jobs</Link>}
       columns={queueColumns(work)}
       rows={work.groups}
       id={(one) => one.name}
@@ -53,7 +53,7 @@ const WORST: Column<Standing>[] = [
   { key: 'parts', title: 'Points lost', cell: (one) => <Parts parts={one.parts} /> },
   { key: 'why', title: 'What comes next', cell: (one) => <div className="wrap-anywhere" style={{ minWidth: 200 }}>{one.reason}</div>, wide: true },
   { key: 'catalog', title: 'Catalog', cell: (one) => <span className="mono">{one.catalog}</span>, extra: true },
-  { key: 'looked', title: 'Looked at', cell: (one) => <When at={one.looked_at} />, right: true },
+  { key: 'looked', title: 'Assessed', cell: (one) => <When at={one.looked_at} />, right: true },
 ];
 
 /** The parts that take points, the largest loss first. */
@@ -78,12 +78,12 @@ export function Worst({ work }: { work: Status }) {
   return (
     <DataTable
       name="worst tables"
-      title="Tables that need it most"
+      title="Least healthy tables"
       columns={WORST}
       rows={ill}
       id={(one) => `${one.catalog}.${one.table}`}
       link={(one) => paths.table(one.catalog, one.table)}
-      empty={<p className={`dim ${styles.quiet}`}>Every table that was looked at is in full health.</p>}
+      empty={<p className={`dim ${styles.quiet}`}>All tables are healthy.</p>}
     />
   );
 }

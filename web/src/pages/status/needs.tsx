@@ -49,9 +49,9 @@ function Unknown({ job }: { job: Job }) {
           {job.kind} of <span className="mono">{job.table}</span> has an unknown outcome, since <When at={job.ended_at ?? job.created_at} />
         </>
       }
-      action={<Open to={paths.job(job.id)} label="Look at it" />}
+      action={<Open to={paths.job(job.id)} label="View" />}
     >
-      {job.error ?? 'The server settles it from its own record.'}
+      {job.error ?? 'The server checks its commit record and settles the outcome.'}
     </Note>
   );
 }

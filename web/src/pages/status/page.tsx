@@ -24,7 +24,7 @@ export function StatusPage() {
     return (
       <Page title="Status">
         <Panel>
-          <Empty title="You may not see the work on all tables">
+          <Empty title="You may not see jobs of all tables">
             That takes the privilege “list” on the server. What is done to your tables is on their pages and under <Link to={paths.jobs()}>Jobs</Link>.
           </Empty>
         </Panel>
@@ -36,18 +36,18 @@ export function StatusPage() {
   const running = data.groups.reduce((sum, one) => sum + one.running, 0);
   const slots = data.groups.reduce((sum, one) => sum + one.slots, 0);
   return (
-    <Page title="Status" sub="What keeps tables fast: planned from stored statistics, run by optimizers.">
+    <Page title="Status" sub="Queue, running jobs and results of table maintenance.">
       <NeedsYou work={data} />
       <Panel>
         <Facts
           facts={[
             { name: 'waiting', value: <Count value={waiting} /> },
             { name: 'running', value: <Count value={running} />, note: `of ${slots} slots` },
-            { name: 'tables still to be looked at', value: <Count value={data.due_tables} /> },
+            { name: 'tables to assess', value: <Count value={data.due_tables} /> },
             { name: 'tables per minute, last hour', value: perMinute(data.last_hour.tables_per_minute) },
-            { name: 'freed in the last hour', value: <Bytes value={data.last_hour.bytes_freed} /> },
-            { name: 'freed in the last day', value: <Bytes value={data.last_day.bytes_freed} /> },
-            { name: 'rewritten in the last day', value: <Bytes value={data.last_day.bytes_rewritten} /> },
+            { name: 'freed in the last hour', value: <Bytes value={data.last_hour.bytes_freed || null} /> },
+            { name: 'freed in the last day', value: <Bytes value={data.last_day.bytes_freed || null} /> },
+            { name: 'rewritten in the last day', value: <Bytes value={data.last_day.bytes_rewritten || null} /> },
           ]}
         />
         <Hours hours={data.hours} />
@@ -74,7 +74,7 @@ function Running() {
       id={(job) => job.id}
       link={(job) => paths.job(job.id)}
       more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
-      empty={<p className={`dim ${styles.quiet}`}>Nothing runs now.</p>}
+      empty={<p className={`dim ${styles.quiet}`}>No running jobs.</p>}
     />
   );
 }

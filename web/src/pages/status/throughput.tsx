@@ -14,8 +14,8 @@ const COLUMNS: Column<Done>[] = [
   { key: 'status', title: 'Ended', cell: (one) => <JobMark status={one.status} />, wide: true },
   { key: 'jobs', title: 'Jobs', cell: (one) => <Count value={one.jobs} />, right: true },
   { key: 'tables', title: 'Tables', cell: (one) => <Count value={one.tables} />, right: true },
-  { key: 'rewritten', title: 'Rewritten', cell: (one) => <Bytes value={one.bytes_rewritten} />, right: true },
-  { key: 'freed', title: 'Freed', cell: (one) => <Bytes value={one.bytes_freed} />, right: true },
+  { key: 'rewritten', title: 'Rewritten', cell: (one) => <Bytes value={one.bytes_rewritten || null} />, right: true },
+  { key: 'freed', title: 'Freed', cell: (one) => <Bytes value={one.bytes_freed || null} />, right: true },
 ];
 
 /** What was done within the last hour or day, by kind of job. */
@@ -25,8 +25,8 @@ export function Throughput({ work }: { work: Status }) {
   const done = within === 'day' ? work.last_day : work.last_hour;
   return (
     <DataTable
-      name="what was done"
-      title="What was done"
+      name="completed jobs"
+      title="Completed jobs"
       aside={
         <Choice
           label="within"

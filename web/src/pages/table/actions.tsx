@@ -19,7 +19,7 @@ import { DropTable } from './drop';
 import { DryRun } from './dry-run';
 
 const needsOf = (table: Table) => need(onTable(table.catalog, fullName(table)), 'maintain');
-const whyNot = (table: Table, kind: JobKind): string | null => (table.allowed_actions.includes(kind) ? null : (table.unavailable_actions[kind] ?? 'This table does not take it.'));
+const whyNot = (table: Table, kind: JobKind): string | null => (table.allowed_actions.includes(kind) ? null : (table.unavailable_actions[kind] ?? 'Not available for this table.'));
 
 /** What can be asked for now; what cannot says why. */
 export function TableActions({ table }: { table: Table }) {
@@ -84,8 +84,8 @@ function Sync({ table, hive }: { table: Table; hive: string }) {
     );
     notifications.show(
       outcome.conflict
-        ? { color: 'yellow', title: `${hive} differs, and somebody has to decide`, message: outcome.message, autoClose: 10_000 }
-        : { title: outcome.job === null ? `Synced with ${hive}` : `Syncing with ${hive}, by a job`, message: outcome.message },
+        ? { color: 'yellow', title: `${hive} is out of sync and needs a decision`, message: outcome.message, autoClose: 10_000 }
+        : { title: outcome.job === null ? `Synced with ${hive}` : `A job syncs with ${hive}`, message: outcome.message },
     );
   });
   return (
@@ -100,7 +100,7 @@ function Publish({ table, hive }: { table: Table; hive: string }) {
   const { data: known } = useQuery(hiveTable(table.catalog, hive));
   const queries = useQueryClient();
   const asked = known?.publish_request;
-  const under = asked && isOpen(asked) && asked.job_id !== null ? 'It is being published, as somebody has asked: see below.' : null;
+  const under = asked && isOpen(asked) && asked.job_id !== null ? 'A publish is running: see below.' : null;
   const publish = useDo('cannot publish', async () => {
     const outcome = await answered(
       api.POST('/catalogs/{catalog}/hive/{full_name}/publish', {
@@ -112,7 +112,7 @@ function Publish({ table, hive }: { table: Table; hive: string }) {
     const waits = outcome.job === null && outcome.waiting;
     notifications.show({
       title: merges ? 'Merging first' : waits ? 'To be published' : outcome.job === null ? 'Nothing is published now' : `Publishing to ${hive}`,
-      message: merges ? 'Only merged changes can be given to Hive: they are published as soon as the merge is done.' : outcome.message,
+      message: merges ? 'Only merged changes can be published. The publish starts when the merge ends.' : outcome.message,
     });
   });
   return (

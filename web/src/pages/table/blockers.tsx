@@ -21,7 +21,7 @@ const at = (table: Table) => ({ catalog: table.catalog, table: fullName(table) }
 /** What keeps jobs from the table now, each with a way to lift it. */
 export function Blockers({ table }: { table: Table }) {
   const { data, error } = useQuery(tableBlockers(table.catalog, fullName(table)));
-  if (error && data === undefined) return <ProblemNote error={error} what="what keeps jobs from it is not known" />;
+  if (error && data === undefined) return <ProblemNote error={error} what="cannot load what pauses optimization" />;
   return data?.map((blocker) => <Held key={blocker.id} table={table} blocker={blocker} />);
 }
 
@@ -114,7 +114,7 @@ function PauseForm({ table, close }: { table: Table; close: () => void }) {
         <Button variant="default" onClick={close}>
           Cancel
         </Button>
-        <ActionButton type="submit" loading={lock.isPending} disabledReason={reason.trim() === '' ? 'Give a reason: others will ask.' : null}>
+        <ActionButton type="submit" loading={lock.isPending} disabledReason={reason.trim() === '' ? 'Enter a reason.' : null}>
           Pause
         </ActionButton>
       </div>

@@ -63,8 +63,8 @@ export function DowngradeDialog({ table, hive, opened, close }: DowngradeDialogP
     >
       <div className="stack">
         <div>
-          Hive gets everything that was changed here; then the table leaves this catalog. Until it does it can be read, and takes no changes but Hive's. No
-          file of Hive's is touched, and it can be canceled.
+          Firn publishes all changes to Hive; then the table leaves this catalog. Until then it stays readable, and only Hive can change it. No
+          Hive file is touched, and you can cancel.
         </div>
         {error && <ProblemNote error={error} />}
         {data && <div>{describeRemaining(data)}</div>}
@@ -80,11 +80,11 @@ export function DowngradeDialog({ table, hive, opened, close }: DowngradeDialogP
 }
 
 function describeRemaining(left: DowngradePreview): string {
-  if (left.blocked !== null) return `Hive cannot be given everything: ${left.blocked}`;
-  if (left.drift !== null) return `Mend this first: ${left.drift}`;
+  if (left.blocked !== null) return `Some changes cannot be published: ${left.blocked}`;
+  if (left.drift !== null) return `Fix this first: ${left.drift}`;
   const todo = [
-    left.pending_rows > 0 && `${count(left.pending_rows)} changed rows are merged`,
-    left.differing > 0 && `${many(left.differing, 'partition')} published`,
+    left.pending_rows > 0 && `merge ${count(left.pending_rows)} changed rows`,
+    left.differing > 0 && `publish ${many(left.differing, 'partition')}`,
   ].filter((one) => one !== false);
-  return todo.length > 0 ? `To be done first: ${todo.join(', ')}.` : 'Hive is up to date.';
+  return todo.length > 0 ? `Firn will first ${todo.join(' and ')}.` : 'Hive is up to date.';
 }

@@ -64,14 +64,14 @@ export function DropTable({ table }: { table: Table }) {
         <div className="stack">
           <div>
             {keeps === '0'
-              ? `${table.catalog} keeps nothing that is dropped: the table${stores} is gone at once.`
-              : `The table${stores} leaves the catalog. For ${keeps} it can be brought back as it is now, under Tables, Dropped.`}
+              ? `${table.catalog} keeps no dropped tables: the table${stores} is gone at once.`
+              : `The table${stores} leaves the catalog. For ${keeps} you can undrop it under Tables, Dropped.`}
             {table.hive_name !== null &&
-              ` Hive's ${table.hive_name} goes on with the files it has: what was changed here and not published, it has not. Give the table back instead to keep that.`}
+              ` Hive's ${table.hive_name} keeps its files, without the changes that are not published. Downgrade the table instead to keep them.`}
           </div>
           <Checkbox
             label={keeps === '0' ? 'Delete its files' : 'Delete its files after that time'}
-            description="Otherwise they stay where they are. Files outside of its own place stay in any case."
+            description="Otherwise they stay. Files outside its own location stay in any case."
             checked={purge}
             onChange={(event) => setPurge(event.currentTarget.checked)}
           />

@@ -55,8 +55,8 @@ export function DryRun({ table, kind, close }: DryRunProps) {
   return (
     <div className="stack">
       <div>{KINDS[kind].says}</div>
-      {isLong && <div className="dim">What it would take is not known before every file is listed: “Only look” starts a job that does so and moves nothing.</div>}
-      {dry.isLoading && <div className="dim">Looking at what it would do…</div>}
+      {isLong && <div className="dim">Firn must list every file to know. “Dry run” starts a job that lists them and moves nothing.</div>}
+      {dry.isLoading && <div className="dim">Running the dry run…</div>}
       {dry.data && <Told planned={dry.data} />}
       {problem && <ProblemNote error={problem} />}
       <div className="row" style={{ justifyContent: 'flex-end' }}>
@@ -65,10 +65,10 @@ export function DryRun({ table, kind, close }: DryRunProps) {
         </ActionButton>
         {isLong && (
           <ActionButton variant="default" loading={start.isPending && start.variables} onClick={() => start.mutate(true)}>
-            Only look
+            Dry run
           </ActionButton>
         )}
-        <ActionButton loading={start.isPending && !start.variables} disabledReason={isRefused ? 'It would be refused, see above.' : null} onClick={() => start.mutate(false)}>
+        <ActionButton loading={start.isPending && !start.variables} disabledReason={isRefused ? 'The server would refuse it, see above.' : null} onClick={() => start.mutate(false)}>
           {KINDS[kind].label}
         </ActionButton>
       </div>
@@ -77,13 +77,14 @@ export function DryRun({ table, kind, close }: DryRunProps) {
 }
 
 function Told({ planned }: { planned: DryRunResult }) {
+  if (planned.affected.length > 0 && planned.affected.every(({ count }) => count === 0)) return <div>There is nothing to do now.</div>;
   return (
     <>
       <div>
         It would <b className="wrap-anywhere">{planned.action}</b>.
       </div>
       {planned.affected.length > 0 && (
-        <table className={styles.touches} aria-label="what it would touch">
+        <table className={styles.touches} aria-label="affected items">
           <tbody>
             {planned.affected.map(({ items: what, count, bytes }) => (
               <tr key={what}>

@@ -15,11 +15,11 @@ type Loss = TableHealth['parts'][number];
 /** The score of a table and what takes its points. */
 export function HealthPanel({ table }: { table: Table }) {
   const { data, error } = useQuery(tableHealth(table.catalog, fullName(table), table.last_commit_at));
-  if (data === undefined) return error ? <ProblemNote error={error} what="its health is not known" /> : null;
+  if (data === undefined) return error ? <ProblemNote error={error} what="cannot load the health" /> : null;
   return (
     <Panel>
       <div className={styles.health}>
-        <div className={styles.score} title="100: there is nothing to do">
+        <div className={styles.score} title="100: healthy">
           <div className={styles.label}>health</div>
           <span className={`${styles.number} ${toneOf(data.score) === 'ok' ? '' : toneOf(data.score)}`}>{data.score}</span>
           <span className="dim"> of 100</span>

@@ -91,7 +91,7 @@ export function HistoryTab({ catalog, name, table }: HistoryProps) {
         id={(one) => String(one.id)}
         link={link}
         more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
-        empty={<Empty title="Nothing of this kind has happened">Choose another kind of change above.</Empty>}
+        empty={<Empty title="No matching changes">Choose another kind of change above.</Empty>}
       />
       <Drawer
         opened={open !== undefined}

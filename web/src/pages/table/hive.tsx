@@ -41,24 +41,24 @@ function Standing({ catalog, data }: { catalog: string; data: HiveTableDetail })
           }
         >
           {data.drift_kind === 'columns' ? whatToDo(data) : <Words>{data.drift}</Words>}
-          {data.likely_author !== null && <div className="dim">Who may know of it: {data.likely_author}.</div>}
+          {data.likely_author !== null && <div className="dim">Likely author: {data.likely_author}.</div>}
         </Note>
       )}
       <Columns data={data} />
       <Facts
         facts={[
           { name: 'Hive table', value: <span className="mono">{`${data.database}.${data.name}`}</span> },
-          { name: 'from Hive: synced', value: <When at={data.synced_at} /> },
+          { name: 'last sync from Hive', value: <When at={data.synced_at} /> },
           {
-            name: 'to Hive: published',
+            name: 'last publish to Hive',
             value: data.published_at === null ? <span className="dim">never</span> : <When at={data.published_at} />,
           },
-          ...(data.lock_warning === null ? [] : [{ name: 'published without a lock', value: <Unlocked why={data.lock_warning} /> }]),
+          ...(data.lock_warning === null ? [] : [{ name: 'published without a Hive lock', value: <Unlocked why={data.lock_warning} /> }]),
           ...(left === null
-            ? [{ name: 'not in Hive yet', value: <Behind catalog={catalog} data={data} /> }]
+            ? [{ name: 'unpublished changes', value: <Behind catalog={catalog} data={data} /> }]
             : [
-                { name: 'not in Hive yet', value: notYet(left) },
-                ...(left.commits === 0 ? [] : [{ name: 'the oldest of it', value: <When at={left.since} /> }, { name: 'its size', value: <Bytes value={left.bytes} /> }]),
+                { name: 'unpublished changes', value: notYet(left) },
+                ...(left.commits === 0 ? [] : [{ name: 'oldest change', value: <When at={left.since} /> }, { name: 'size', value: <Bytes value={left.bytes} /> }]),
               ]),
         ]}
       />
@@ -69,10 +69,10 @@ function Standing({ catalog, data }: { catalog: string; data: HiveTableDetail })
 /** Of a table without a key nobody counts changed rows: files tell which partitions differ. */
 function Behind({ catalog, data: of }: { catalog: string; data: HiveTableDetail }) {
   const { data, error } = useQuery(publishPreview(catalog, `${of.database}.${of.name}`, of.published_at));
-  if (data === undefined) return <span className="dim">{error ? `not known: ${asProblem(error).message}` : '…'}</span>;
-  if (data.differing === 0) return <span className="dim">nothing: Hive lists the table’s own files</span>;
+  if (data === undefined) return <span className="dim">{error ? `unknown: ${asProblem(error).message}` : '…'}</span>;
+  if (data.differing === 0) return <span className="dim">none: Hive lists the table’s own files</span>;
   return (
-    <span className="accent" title="What engines write to a plain table is in Hive once it is published">
+    <span className="accent" title="Hive sees writes to a plain table after a publish">
       {data.differing === 1 ? '1 partition differs' : `${count(data.differing)} partitions differ`}
       {data.since !== null && (
         <>
@@ -85,13 +85,13 @@ function Behind({ catalog, data: of }: { catalog: string; data: HiveTableDetail 
 
 function whatToDo({ column_differences: columns }: HiveTableDetail): string {
   const conflicts = columns.filter((one) => one.is_conflict).length;
-  return `${many(conflicts, 'column')} below ${conflicts === 1 ? 'waits' : 'wait'} for somebody: change one side as it says, or set the policy that decides. Rows are taken over meanwhile, except of partitions whose new files do not fit.`;
+  return `${many(conflicts, 'column')} below ${conflicts === 1 ? 'needs' : 'need'} a decision: change one side, or set the policy that decides. Meanwhile rows are synced, except in partitions whose new files do not fit.`;
 }
 
 function Unlocked({ why }: { why: string }) {
   return (
     <span>
-      <Words>{why}</Words> <span className="dim">– it is published all the same; writers that do not lock could not be kept away while Hive was switched</span>
+      <Words>{why}</Words> <span className="dim">– the publish went on; a Hive job could have written while the server repointed the metastore</span>
     </span>
   );
 }
@@ -122,7 +122,7 @@ const DIFFERENCES: Column<HiveColumnDifference>[] = [
     key: 'decided',
     title: 'Decided by',
     cell: (one) => <span className={one.is_conflict ? 'mono accent' : 'mono'}>{one.decided_by}</span>,
-    help: 'The policy that says what becomes of it; by “ask” somebody has to change one side',
+    help: 'The policy that decides; with “ask”, you have to change one side',
   },
   { key: 'since', title: 'Since', cell: (one) => <When at={one.since} /> },
 ];
@@ -132,7 +132,7 @@ function Side({ column }: { column: string | null }) {
 }
 
 function notYet({ rows, commits }: { rows: number; commits: number }): ReactNode {
-  if (commits === 0) return <span className="dim">nothing: Hive has every change</span>;
+  if (commits === 0) return <span className="dim">none: Hive is up to date</span>;
   return (
     <span className="accent">
       {many(rows, 'change')} in {many(commits, 'commit')}
@@ -142,10 +142,10 @@ function notYet({ rows, commits }: { rows: number; commits: number }): ReactNode
 
 const SAYS: Record<HiveEvent['kind'], string> = {
   added: 'Hive added files',
-  new: 'Hive made it',
+  new: 'Hive created it',
   rebuilt: 'Hive replaced files',
   dropped: 'Hive dropped it',
-  late: 'a late writer added files where it was before',
+  late: 'late write to a retired directory',
   published: 'published to Hive',
 };
 
@@ -154,7 +154,7 @@ const COLUMNS = (catalog: string, table: string, only: (partition: string) => vo
   { key: 'kind', title: 'What', cell: (one) => <span className={one.kind === 'published' ? 'accent' : ''}>{SAYS[one.kind]}</span> },
   { key: 'partition', title: 'Partition', cell: (one) => <Partition one={one} only={only} />, wide: true },
   { key: 'files', title: 'Files', cell: (one) => <Count value={one.files} />, right: true },
-  { key: 'rows', title: 'Rows', cell: (one) => <Count value={one.rows} />, right: true, help: 'Known of what was published; a sync reads no rows' },
+  { key: 'rows', title: 'Rows', cell: (one) => <Count value={one.rows} />, right: true, help: 'Known for publishes; a sync reads no rows' },
   {
     key: 'snapshot',
     title: 'Snapshot',
@@ -208,8 +208,8 @@ function Events({ catalog, hive, table }: { catalog: string; hive: string; table
         id={(one) => String(one.id)}
         more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
         empty={
-          <Empty title="Nothing has been synced or published since the upgrade">
-            What Hive’s writers do is looked at by each table’s sync interval, or now with the button above.
+          <Empty title="No syncs or publishes since the upgrade">
+            Firn syncs at the table’s interval, or now with the button above.
           </Empty>
         }
       />

@@ -29,7 +29,7 @@ export function keysFact({ keys }: Table) {
     name: 'keys',
     value: <span className={keys === null ? 'dim' : warns ? 'warn' : ''}>{says}</span>,
     ...(keys === null
-      ? { note: '“Check keys” reads all of them' }
+      ? { note: '“Check keys” reads all rows' }
       : {
           note: (
             <>
@@ -94,7 +94,7 @@ export function DuplicateKeys({ table }: { table: Table }) {
         columns={COLUMNS}
         rows={keys.sample}
         id={(one) => keyText(one.key)}
-        empty={<div className="dim">Which keys they are is not known.</div>}
+        empty={<div className="dim">The duplicate keys are not listed.</div>}
       />
       <RemoveDuplicates table={table} found={keys} opened={asking} close={() => ask(false)} />
     </Panel>
@@ -129,14 +129,14 @@ function RemoveDuplicates({ table, found, opened, close }: { table: Table; found
         </div>
         {isDecided ? (
           <div>
-            Of each key the row with the highest <span className="mono">{table.sequence_field}</span> stays, and of equal ones the one that was written last.
+            Of each key the row with the highest <span className="mono">{table.sequence_field}</span> stays, and of equal ones the row written last.
           </div>
         ) : (
           <Select
-            label="Which row of a key stays"
+            label="Row to keep for each key"
             value={highest}
             onChange={(value) => choose(value ?? '')}
-            data={[{ value: '', label: 'the one that was written last' }, ...others]}
+            data={[{ value: '', label: 'the row written last' }, ...others]}
           />
         )}
       </div>

@@ -53,7 +53,7 @@ export function LayoutTab({ table }: { table: Table }) {
   const shown = store ?? (stores.includes('base') ? 'base' : stores[0]);
   const partitions = data?.filter((one) => one.store === shown) ?? [];
   if (error && data === undefined) return <div style={{ padding: 14 }}><ProblemNote error={error} what="cannot read the layout" /></div>;
-  if (data?.length === 0) return <Empty title="No files yet">The first write brings some.</Empty>;
+  if (data?.length === 0) return <Empty title="No files yet">The first write adds files.</Empty>;
   const due = partitions.filter(wantsRewrite).length;
   return (
     <>

@@ -29,11 +29,11 @@ export function NextJob({ table }: { table: Table }) {
   return (
     <div className={styles.next}>
       <span>
-        <b>next:</b> {next.due ? `${next.kind ?? 'a job'} is due now, ${next.reason}` : next.reason}
+        <b>Next job:</b> {next.due ? `${next.kind ?? 'a job'} is due now, ${next.reason}` : next.reason}
         {next.next_at !== null && (
           <>
             {' '}
-            – looked at again <When at={next.next_at} />
+            – next check <When at={next.next_at} />
           </>
         )}
         {next.predicted !== null && <Gain figures={{ ...next.predicted }} />}

@@ -59,7 +59,7 @@ function PublishRequestJob({ id }: { id: string }) {
         <JobBar job={data} />
       ) : (
         <span className="dim">
-          {data.status === 'pending' ? `the ${data.kind} job waits for an optimizer` : `the ${data.kind} job has ended; what comes next is being looked for`}
+          {data.status === 'pending' ? `the ${data.kind} job waits for an optimizer` : `the ${data.kind} job has ended; the next step starts soon`}
         </span>
       )}
       <Link to={paths.job(id)}>{data.kind} job</Link>

@@ -59,7 +59,7 @@ export function RefsTab({ table }: { table: Table }) {
     <>
       <div className={styles.head}>
         <span className="dim">
-          {table.kind === 'keyed' ? 'Tags name states of the base store: rows that are merged already.' : 'A tag keeps a snapshot from expiring; a branch is written to by its name.'}
+          {table.kind === 'keyed' ? 'Tags name snapshots of the base store, whose rows are merged.' : 'A tag keeps a snapshot from expiring; engines write to a branch by its name.'}
         </span>
         <ActionButton variant="default" needs={need(onTable(table.catalog, name), 'write')} disabledReason={reason ?? (data?.length === 0 ? 'The table has no snapshot yet.' : null)} onClick={() => set({ new: 'main' })}>
           {table.allowed_actions.includes('branch') ? 'New tag or branch' : 'New tag'}
@@ -118,7 +118,7 @@ function RefActions({ table, one, drop }: { table: Table; one: Ref; drop: (one: 
           variant="default"
           needs={needs}
           loading={publish.isPending}
-          disabledReason={one.behind > 0 ? `Main has ${many(one.behind, 'snapshot')} that ${one.name} does not stand on: it would lose them.` : null}
+          disabledReason={one.behind > 0 ? `Main has ${many(one.behind, 'snapshot')} that ${one.name} is not based on: it would lose them.` : null}
           onClick={() => publish.mutate()}
         >
           Forward main to it
@@ -133,7 +133,7 @@ function RefActions({ table, one, drop }: { table: Table; one: Ref; drop: (one: 
 
 function NewRef({ table, at, close }: { table: Table; at: string | undefined; close: () => void }) {
   return (
-    <Modal opened={at !== undefined} onClose={close} title={`New name for a state of ${fullName(table)}`} closeButtonProps={{ 'aria-label': 'close' }}>
+    <Modal opened={at !== undefined} onClose={close} title={`New tag or branch of ${fullName(table)}`} closeButtonProps={{ 'aria-label': 'close' }}>
       {at !== undefined && <NewRefForm table={table} at={at} close={close} />}
     </Modal>
   );
@@ -185,13 +185,13 @@ function NewRefForm({ table, at, close }: { table: Table; at: string; close: () 
         onChange={(event) => setSnapshot(event.currentTarget.value)}
         classNames={{ input: 'mono' }}
       />
-      <NumberInput label="Kept for days" description="Empty: until somebody drops it" min={0.01} value={days} onChange={setDays} hideControls />
+      <NumberInput label="Kept for days" description="Empty: until dropped" min={0.01} value={days} onChange={setDays} hideControls />
       {make.error && <ProblemNote error={make.error} />}
       <div className="row" style={{ justifyContent: 'flex-end' }}>
         <ActionButton variant="default" onClick={close}>
           Cancel
         </ActionButton>
-        <ActionButton type="submit" loading={make.isPending} disabledReason={name.trim() === '' ? 'Give it a name.' : null}>
+        <ActionButton type="submit" loading={make.isPending} disabledReason={name.trim() === '' ? 'Enter a name.' : null}>
           Make the {type}
         </ActionButton>
       </div>

@@ -10,17 +10,17 @@ import { bytes, many } from '../../lib/format';
 const COLUMNS: Column<RetiredDirectory>[] = [
   { key: 'partition', title: 'Partition', cell: (one) => (one.partition === '' ? <span className="dim">the whole table</span> : <span className="mono">{one.partition}</span>) },
   { key: 'location', title: 'Former location', cell: (one) => <span className="mono dim wrap-anywhere">{one.location}</span>, wide: true },
-  { key: 'whose', title: 'Made by', cell: (one) => (one.owned_by_hive ? 'Hive' : 'a publish'), help: 'What Hive made is never deleted from here' },
+  { key: 'whose', title: 'Made by', cell: (one) => (one.owned_by_hive ? 'Hive' : 'a publish'), help: 'Firn never deletes directories that Hive made' },
   { key: 'files', title: 'Files', cell: (one) => <Count value={one.files} />, right: true },
   { key: 'bytes', title: 'Size', cell: (one) => <Bytes value={one.bytes} />, right: true },
   { key: 'left', title: 'Retired', cell: (one) => <When at={one.retired_at} />, right: true },
-  { key: 'until', title: 'Grace period ends', cell: (one) => <When at={one.grace_until} />, right: true, help: 'Until then writers may know it: what they still put there is taken over' },
+  { key: 'until', title: 'Grace period ends', cell: (one) => <When at={one.grace_until} />, right: true, help: 'Until then Firn syncs files that late writers add there' },
 ];
 
 /** Directories that partitions were at before they were published: what lies there still, and what becomes of it. */
 export function RetiredDirectories({ catalog, hive }: { catalog: string; hive: string }) {
   const { data, error } = useQuery(retiredDirectories(catalog, hive));
-  if (data === undefined) return error ? <ProblemNote error={error} what="the retired directories are not known" /> : null;
+  if (data === undefined) return error ? <ProblemNote error={error} what="cannot list the retired directories" /> : null;
   if (data.directories === 0 && data.kept_directories === 0) return null;
   const unnamed = data.directories - data.largest.length;
   return (
@@ -28,8 +28,8 @@ export function RetiredDirectories({ catalog, hive }: { catalog: string; hive: s
       <div>
         <b>Retired directories: {bytes(data.bytes + data.kept_bytes)}</b>
         <div className="dim">
-          Hive does not read it any more. What Hive made stays until its owner deletes it, which ends time travel to before the publish; what a publish made is removed as orphans once nobody needs it.
-          {data.kept_directories > 0 && ` Of it ${bytes(data.kept_bytes)} in ${many(data.kept_directories, 'directory', 'directories')} of Hive’s are watched no longer.`}
+          Hive reads these directories no longer. Firn never deletes those that Hive made; deleting them ends time travel to before the publish. Orphan removal deletes those that a publish made, once no snapshot needs them.
+          {data.kept_directories > 0 && ` Of these, ${bytes(data.kept_bytes)} in ${many(data.kept_directories, 'directory', 'directories')} of Hive are past their grace period.`}
         </div>
       </div>
       {data.directories > 0 && (

@@ -14,7 +14,7 @@ const numberOf = (snapshot: Snapshot, key: string): number => Number(snapshot.su
 
 const COLUMNS: Column<Snapshot>[] = [
   { key: 'id', title: 'Snapshot', cell: (one) => <span className="mono">{one.snapshot_id}</span> },
-  { key: 'did', title: 'Did', cell: (one) => one.operation },
+  { key: 'did', title: 'Operation', cell: (one) => one.operation },
   { key: 'added', title: 'Rows added', cell: (one) => <Count value={numberOf(one, 'added-records')} />, right: true },
   { key: 'removed', title: 'Rows removed', cell: (one) => <Count value={numberOf(one, 'deleted-records')} />, right: true },
   { key: 'at', title: 'When', cell: (one) => <When at={one.committed_at} />, right: true },
@@ -85,8 +85,8 @@ function Choose({ catalog, table, close }: PartProps) {
           }}
           data-autofocus
         />
-        <ActionButton type="submit" variant="default" disabledReason={typed.trim() === '' ? 'Say where to first.' : null}>
-          See what would happen
+        <ActionButton type="submit" variant="default" disabledReason={typed.trim() === '' ? 'Choose a target first.' : null}>
+          Preview
         </ActionButton>
       </form>
       {body !== undefined && <DryRun catalog={catalog} table={table} body={body} close={close} />}
@@ -123,12 +123,12 @@ function DryRun({ catalog, table, body, close }: PartProps & { body: RollbackIn 
         </ActionButton>
         {doing.error !== null && (
           <ActionButton variant="default" onClick={() => void again()}>
-            Look again
+            Preview again
           </ActionButton>
         )}
         <ActionButton
           loading={doing.isPending || dry.isFetching}
-          disabledReason={plan === undefined ? 'It is not known yet what would happen.' : plan.changes ? null : 'main is there already.'}
+          disabledReason={plan === undefined ? 'Preview the rollback first.' : plan.changes ? null : 'main is at this snapshot already.'}
           onClick={() => plan && doing.mutate(plan)}
         >
           Roll back
@@ -145,15 +145,15 @@ function Plan({ plan }: { plan: Rollback }) {
       <div>
         It would <b>{plan.description}</b>. The snapshot was written <When at={plan.target_at} />.
       </div>
-      <Moved title="Leaves main" part={plan.leaving} />
-      <Moved title="Comes back to main" part={plan.returning} />
+      <Moved title="Removed from main" part={plan.leaving} />
+      <Moved title="Restored to main" part={plan.returning} />
       {Object.entries(plan.held).map(([snapshot, names]) => (
         <div key={snapshot}>
           Snapshot <span className="mono">{snapshot}</span> stays for as long as <span className="mono">{names.join(', ')}</span> holds it.
         </div>
       ))}
       <div className="dim">
-        No file is deleted: what leaves main stays in the table until its snapshots expire, and until then another rollback brings it back. Columns and
+        No file is deleted. Removed snapshots stay in the table until they expire; until then another rollback restores them. Columns and
         properties stay as they are.
       </div>
     </>

@@ -15,7 +15,7 @@ const COLUMNS: Column<TableColumn>[] = [
     ),
   },
   { key: 'type', title: 'Type', cell: (one) => <span className="mono">{one.type}</span> },
-  { key: 'required', title: 'Null', cell: (one) => (one.required ? <span className="dim">never</span> : 'allowed') },
+  { key: 'required', title: 'Nullable', cell: (one) => (one.required ? <span className="dim">no</span> : 'yes') },
   { key: 'comment', title: 'Comment', cell: (one) => <span className="dim">{one.comment}</span>, wide: true },
   { key: 'id', title: 'Field id', cell: (one) => <span className="dim">{one.id}</span>, right: true },
 ];

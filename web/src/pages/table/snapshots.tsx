@@ -24,7 +24,7 @@ const engineOf = (snapshot: Snapshot): string => {
 const COLUMNS: Column<Snapshot>[] = [
   { key: 'id', title: 'Snapshot', cell: (one) => <span className="mono">{one.snapshot_id}</span> },
   { key: 'store', title: 'Store', cell: (one) => one.store },
-  { key: 'operation', title: 'Did', cell: (one) => one.operation },
+  { key: 'operation', title: 'Operation', cell: (one) => one.operation },
   { key: 'refs', title: 'Refs', cell: (one) => <span className="mono">{one.refs.join(', ')}</span>, wide: true },
   { key: 'added', title: 'Rows added', cell: (one) => <Count value={numberOf(one, 'added-records')} />, right: true },
   { key: 'deleted', title: 'Rows removed', cell: (one) => <Count value={numberOf(one, 'deleted-records')} />, right: true },

@@ -19,7 +19,7 @@ export function StoresStrip({ table }: { table: Table }) {
     <section className={styles.strip} aria-label="stores">
       <StoreBox
         title="change"
-        note="upserts and deletes, newest first to be read"
+        note="recent upserts and deletes"
         store={change}
         lag={
           table.pending_rows === 0 && table.pending_commits === 0 ? (
