@@ -52,7 +52,6 @@ export function Shell() {
         <Button
           variant="default"
           className={styles.search}
-          aria-label="Search tables"
           onClick={openSearch}
           leftSection={<IconSearch size={14} />}
           rightSection={

@@ -38,11 +38,11 @@ const SPANS = [
 
 const COLUMNS: Column<AuditEntry>[] = [
   { key: 'at', title: 'When', cell: (one) => <When at={one.at} /> },
-  { key: 'who', title: 'Who', cell: (one) => (one.principal === null ? <span className="dim">nobody known</span> : <span className="mono">{one.principal}</span>) },
+  { key: 'who', title: 'Who', cell: (one) => (one.principal === null ? <span className="dim">unknown</span> : <span className="mono">{one.principal}</span>) },
   { key: 'what', title: 'What', cell: (one) => <What entry={one} /> },
   { key: 'target', title: 'On', cell: (one) => <Target entry={one} /> },
   { key: 'decision', title: 'Decision', cell: (one) => <VerdictMark verdict={one.verdict} /> },
-  { key: 'status', title: 'Answer', cell: (one) => <Status entry={one} />, right: true, help: 'the HTTP status of the answer' },
+  { key: 'status', title: 'Status', cell: (one) => <Status entry={one} />, right: true, help: 'HTTP status' },
   { key: 'address', title: 'From', cell: (one) => <span className="mono dim">{one.address}</span>, extra: true },
   { key: 'token', title: 'Token', cell: (one) => <span className="mono dim">{one.token_id ?? '–'}</span>, extra: true },
   { key: 'request', title: 'Request', cell: (one) => <span className="mono dim">{one.request_id}</span>, extra: true },

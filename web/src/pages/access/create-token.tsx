@@ -63,7 +63,7 @@ export function CreateToken({ close, made }: { close: () => void; made: (shown: 
           <TextInput label="For" description="Another user or a service; empty means you" value={owner} onChange={(event) => setOwner(event.currentTarget.value)} classNames={{ input: 'mono' }} />
         )}
         <Select label="Expires in" value={lasts} onChange={(value) => setLasts(value ?? '')} data={LASTS} />
-        <MultiSelect label="Only these roles" placeholder={onlyRoles.length === 0 ? 'all that the owner has' : ''} data={ownRoles} value={onlyRoles} onChange={setRoles} />
+        <MultiSelect label="Only these roles" placeholder={onlyRoles.length === 0 ? 'all of the owner' : ''} data={ownRoles} value={onlyRoles} onChange={setRoles} />
         <MultiSelect
           label="Only in these catalogs"
           placeholder={onlyCatalogs.length === 0 ? 'all' : ''}

@@ -27,7 +27,7 @@ const MEANS: Record<Privilege, string> = {
 /** What the role gives, as a matrix: a row for each thing, a column for each privilege. */
 export function Grants({ role }: { role: Role }) {
   return (
-    <Panel flush title="Privileges" aside={<span className="dim">a grant holds for all that lies in it</span>}>
+    <Panel flush title="Privileges" aside={<span className="dim">a grant includes everything in its scope</span>}>
       {role.grants.length === 0 ? (
         <Empty title="No privileges yet">Choose privileges and their scope below.</Empty>
       ) : (

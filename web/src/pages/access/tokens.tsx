@@ -78,8 +78,8 @@ export function TokensPage() {
         danger
         act={() => answered(api.DELETE('/tokens/{token_id}', { params: { path: { token_id: revoking?.id ?? '' } } }))}
       >
-        Whatever uses the token <span className="mono">{revoking?.id}</span> is refused from now on, on other servers within seconds, and so
-        is every token that it was exchanged for. This cannot be undone.
+        Firn refuses the token <span className="mono">{revoking?.id}</span> from now on, on other servers within seconds, and with it
+        every token that it was exchanged for. This cannot be undone.
       </ConfirmDialog>
     </AccessFrame>
   );
@@ -91,10 +91,10 @@ function columns(withOwner: boolean, revoke: (token: Token) => void): Column<Tok
     { key: 'name', title: 'Token', cell: (one) => <span className="wrap-anywhere">{one.name}</span>, wide: true },
     { key: 'state', title: 'State', cell: (one) => <State token={one} /> },
     ...(withOwner ? [owner] : []),
-    { key: 'roles', title: 'Roles', cell: (one) => <Limits names={one.roles} all="all of its owner" />, help: 'what it is limited to' },
+    { key: 'roles', title: 'Roles', cell: (one) => <Limits names={one.roles} all="all of the owner" />, help: 'what it is limited to' },
     { key: 'catalogs', title: 'Catalogs', cell: (one) => <Limits names={one.catalogs} all="all" />, help: 'what it is limited to' },
     { key: 'used', title: 'Last used', cell: (one) => (one.last_used_at === null ? <span className="dim">never</span> : <When at={one.last_used_at} />), right: true },
-    { key: 'ends', title: 'Ends', cell: (one) => (one.expires_at === null ? <span className="dim">never</span> : <When at={one.expires_at} />), right: true },
+    { key: 'ends', title: 'Expires', cell: (one) => (one.expires_at === null ? <span className="dim">never</span> : <When at={one.expires_at} />), right: true },
     { key: 'created', title: 'Created', cell: (one) => <When at={one.created_at} />, right: true, extra: true },
     { key: 'id', title: 'Id', cell: (one) => <span className="mono dim">{one.id}</span>, extra: true },
     { key: 'act', title: '', cell: (one) => <Revoke token={one} revoke={revoke} />, right: true },
