@@ -35,7 +35,7 @@ def test_a_table_is_dropped_and_brought_back(server: ServerProcess, open_page: O
     page = open_page(f"{server.url}/c/lake/tables/web.visits")
     page.get_by_role("button", name="more actions").click()
     page.get_by_role("menuitem", name="Drop table").click()
-    expect(page.get_by_role("dialog")).to_contain_text("For 7 d it can be brought back")
+    expect(page.get_by_role("dialog")).to_contain_text("For 7 d you can undrop it")
     assert violations(page) == []
     page.get_by_role("button", name="Drop it").click()
     expect(page.get_by_role("table", name="dropped tables")).to_contain_text("web.visits")

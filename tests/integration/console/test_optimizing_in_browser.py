@@ -187,7 +187,7 @@ def test_a_dry_run_says_what_it_would_touch_before_a_job_is_asked_for(
     page.get_by_role("button", name="Rewrite", exact=True).click()
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_text("It would")).to_be_visible()
-    expect(dialog.get_by_role("table", name="what it would touch")).to_be_visible()
+    expect(dialog.get_by_role("table", name="affected items")).to_be_visible()
     assert violations(page) == []
     before = len(server.get("catalogs/lake/tables/shop.prices/jobs")["items"])
     dialog.get_by_role("button", name="Cancel").click()

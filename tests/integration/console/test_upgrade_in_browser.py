@@ -86,10 +86,10 @@ def test_many_with_subdirectories_and_one_that_fails(linked_server: ServerProces
     assert violations(page) == []
 
     page.goto(f"{linked_server.url}/c/lake/tables/{NESTED[0]}?tab=hive")
-    expect(fact(page, "not in Hive yet")).to_have_text("none: Hive lists the table’s own files")
+    expect(fact(page, "unpublished changes")).to_have_text("none: Hive lists the table’s own files")
     session(linked_server).sql(f"INSERT INTO lake.{NESTED[0]} VALUES (0, 'here only', 1.0)")
     page.reload()
-    expect(fact(page, "not in Hive yet")).to_contain_text("1 partition differs, the oldest change")
+    expect(fact(page, "unpublished changes")).to_contain_text("1 partition differs, the oldest change")
     assert violations(page) == []
 
     page.goto(f"{linked_server.url}/c/lake/hive/{CUT_OFF}/upgrade")
@@ -111,7 +111,7 @@ def test_a_metastore_that_is_away_is_what_needs_somebody(linked_server: ServerPr
         note = page.get_by_role("alert").filter(has_text="etastore stopped answering")
         expect(note).to_contain_text("127.0.0.1")
         assert violations(page) == []
-    page.get_by_role("link", name="View").click()
+    page.get_by_role("link", name="View", exact=True).click()
     expect(page).to_have_url(re.compile("/c/gone/hive$"))
     said = Command(linked_server.url)("hive", "list", "--catalog", "gone")
     assert "the metastore of gone has not answered since" in said.err
@@ -143,7 +143,7 @@ def what_is_blocked_leads_on(page: Page) -> None:
     expect(page.get_by_label(f"select {FULL_NAME}")).to_be_visible()
     expect(page.get_by_label(f"select {DATABASE}.raw")).to_have_count(0)
     page.get_by_role("link", name=f"See why {DATABASE}.raw").click()
-    expect(page.get_by_text("1 thing stands in the way")).to_be_visible()
+    expect(page.get_by_text("1 problem blocks the upgrade")).to_be_visible()
     expect(page.locator("code", has_text=f"firn hive convert {DATABASE}.raw")).to_be_visible()
     expect(page.get_by_role("button", name=f"Rewrite into {DATABASE}.raw")).to_be_visible()
     assert violations(page) == []
