@@ -30,7 +30,7 @@ from tests.command_line import Command
         (["job", "show", "00000000-0000-0000-0000-000000000000"], 1, "00000000-0000-0000-0000-000000000000"),
         (["job", "show", "seven"], 2, "valid UUID"),
         (["job", "list", "--table", "db.t", "--status", "nonsense"], 2, "nonsense"),
-        (["catalog", "create", "c", "--warehouse", "nonsense"], 2, "'nonsense' is no place"),
+        (["catalog", "create", "c", "--warehouse", "nonsense"], 2, "'nonsense' is no location of a warehouse"),
         (["catalog", "create", "c", "--warehouse", "file://elsewhere/x"], 2, "no directory of this machine"),
         (["catalog", "create", "c", "--warehouse", "/w", "--metastore", "localhost:9083"], 2, "thrift://HOST:PORT"),
         (["policy", "set", "firn.merge.max-pending-cows=7"], 2, "firn.merge.max-pending-rows"),

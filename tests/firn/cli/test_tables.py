@@ -253,7 +253,7 @@ def test_whoever_stops_waiting_is_told_that_the_job_goes_on(
     run: Command, keyed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = run("table", "rewrite-manifests", keyed, "--timeout", "0")
-    assert (said.code, "it goes on" in said.err) == (3, True)
+    assert (said.code, "it continues" in said.err) == (3, True)
     job = run("job", "list", "--table", keyed, "--json").json[0]
     assert job["status"] == "pending"
     run("job", "cancel", job["id"])
