@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from tests.models import deletion, hive, hive_steps, jobs, keyed
+from tests.models import deletion, hive, hive_steps, image_scopes, image_steps, images, jobs, keyed
 from tests.models.explore import Exploration, exhaust, walk
 from tests.models.keyed_scopes import LONG_SCOPES, SCOPES
 
@@ -40,9 +40,18 @@ def explore_hive(states: int) -> Iterator[tuple[str, Exploration]]:
     yield "hive, random", walk(hive.World(left=left), steps, check, histories=states // 4, length=40)
 
 
+def explore_images(states: int) -> Iterator[tuple[str, Exploration]]:
+    for name, scope in image_scopes.SCOPES.items():
+        steps = image_steps.ImageModel(images.Rules(), scope).steps
+        yield f"image, {name}", exhaust(scope.start(), steps, images.check, states)
+    everything = image_scopes.EVERYTHING
+    steps = image_steps.ImageModel(images.Rules(), everything).steps
+    yield "image, random", walk(everything.start(), steps, images.check, histories=states // 4, length=60)
+
+
 def main(states: int) -> int:
     violations = 0
-    for explore in (explore_keyed, explore_jobs, explore_hive):
+    for explore in (explore_keyed, explore_images, explore_jobs, explore_hive):
         for name, seen in explore(states):
             sys.stdout.write(f"{name}: {seen}\n")
             sys.stdout.flush()

@@ -1,0 +1,189 @@
+"""Model of images: a keyed table served as one ordinary table (docs/protocols.md#images).
+
+An image is base's files, the positions hidden in them, and packs. The oracle replays the acknowledged changes, as the
+keyed model's does. Files have numbers, and a reader fails when a file that it needs is gone.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Rules(NamedTuple):
+    """The rules, each with the number that docs/protocols.md gives it."""
+
+    compares_all_rows: bool = True
+    """5.1: the newest pending row of a key is found over all pending rows by row id, not commit by commit."""
+    names_the_pair: bool = True
+    """5.2: an image belongs to one base snapshot and one change snapshot, and is served for this pair alone."""
+    metadata_last: bool = True
+    """5.3: the builder writes metadata after all other files of the image."""
+    grows_on_unchanged_files: bool = True
+    """5.4: a builder adds a layer to an image only if base is the same and the change files only became more."""
+    hides_in_packs: bool = True
+    """5.4: a layer hides its keys in the packs of earlier layers, too."""
+    keeps_served_images: bool = True
+    """5.5: an image and the snapshots of its pair stay for as long as a reader may hold it."""
+    keeps_named_files: bool = True
+    """5.5: the removal of an image leaves the files that another image or a snapshot of base names."""
+    adopts_on_head: bool = True
+    """5.6: base adopts an image only if the image's base snapshot is the head."""
+    records_writes: bool = True
+    """5.7: a translated write is recorded under its client's snapshot id, and a retry gets the recorded answer."""
+    deletes_what_was_read: bool = True
+    """5.8: a translated delete commits only if the change store's head is the one of the image it read."""
+
+
+class Row(NamedTuple):
+    key: str
+    part: str
+    value: str
+
+
+class Change(NamedTuple):
+    key: str
+    part: str
+    value: str
+    op: str
+    row_id: int = 0
+    sequence: int = 0
+
+
+class ChangeFile(NamedTuple):
+    sequence: int  # a compacted file has that of the snapshot it was planned on
+    rows: tuple[Change, ...]
+
+
+class DataFile(NamedTuple):
+    number: int
+    rows: tuple[Row, ...]
+
+
+Positions = frozenset[tuple[int, int]]  # file number, position
+
+
+class BaseSnapshot(NamedTuple):
+    files: tuple[DataFile, ...]
+    hidden: Positions
+    through: int  # the watermark
+    positions: frozenset[int] = frozenset()  # the files that hold `hidden`
+
+    @property
+    def named(self) -> frozenset[int]:
+        """All files that the snapshot names."""
+        return frozenset(file.number for file in self.files) | self.positions
+
+
+class ChangeSnapshot(NamedTuple):
+    sequence: int
+    files: tuple[ChangeFile, ...]
+
+
+class Image(NamedTuple):
+    """One complete image. `own` numbers its files that are not base's: packs, positions."""
+
+    b: int
+    c: int
+    packs: tuple[DataFile, ...]
+    hidden: Positions
+    own: frozenset[int]
+
+
+class Build(NamedTuple):
+    """A running build: the image it makes, and how many of its own files are written."""
+
+    image: Image
+    new: tuple[int, ...]
+    written: int = 0
+
+
+class Reader(NamedTuple):
+    """A reader that holds an image, and the rows that the table had when the image was loaded."""
+
+    image: Image
+    expected: frozenset[Row]
+
+
+class Write(NamedTuple):
+    """A statement on the image whose answer the client does not have: its number, and the change snapshot it read."""
+
+    number: int
+    c: int
+    changes: tuple[Change, ...]
+
+
+class World(NamedTuple):
+    bases: tuple[BaseSnapshot, ...] = (BaseSnapshot((), frozenset(), 0),)
+    changes: tuple[ChangeSnapshot, ...] = (ChangeSnapshot(0, ()),)
+    b: int = 0
+    c: int = 0
+    kept_bases: frozenset[int] = frozenset({0})
+    images: tuple[Image, ...] = ()
+    disk: frozenset[int] = frozenset()
+    next_file: int = 1
+    next_row_id: int = 1
+    log: tuple[tuple[int, tuple[Change, ...] | tuple[Row, ...]], ...] = ()
+    build: Build | None = None
+    merge: tuple[str, int, int, int] | None = None  # kind, base, change and image that it read
+    reader: Reader | None = None
+    write: Write | None = None
+    recorded: frozenset[int] = frozenset()
+    done: frozenset[int] = frozenset()  # batches
+    left: tuple[tuple[str, int], ...] = ()
+    error: str | None = None
+
+    @property
+    def pair(self) -> tuple[BaseSnapshot, ChangeSnapshot]:
+        return self.bases[self.b], self.changes[self.c]
+
+
+def replay_log(world: World) -> frozenset[Row]:
+    """The rows of base after all acknowledged changes; a row appended to base lies under the changes not yet merged."""
+    rows: dict[str, Row] = {}
+    for _, entries in sorted(world.log, key=lambda entry: (entry[0], isinstance(entry[1][0], Row))):
+        for entry in entries:
+            if isinstance(entry, Row):
+                rows[entry.key] = entry
+            elif entry.op == "D":
+                rows.pop(entry.key, None)
+            else:
+                rows[entry.key] = Row(entry.key, entry.part, entry.value)
+    return frozenset(rows.values())
+
+
+def find_pending(base: BaseSnapshot, files: tuple[ChangeFile, ...]) -> list[Change]:
+    return [row for file in files for row in file.rows if row.sequence > base.through]
+
+
+def choose_newest(base: BaseSnapshot, files: tuple[ChangeFile, ...], rules: Rules) -> dict[str, Change]:
+    """The newest pending change of each key."""
+    pending = find_pending(base, files)
+    if not rules.compares_all_rows:  # the later file wins
+        of_file = {row.row_id: file.sequence for file in files for row in file.rows}
+        pending.sort(key=lambda row: (of_file[row.row_id], row.row_id))
+    else:
+        pending.sort(key=lambda row: row.row_id)
+    return {row.key: row for row in pending}
+
+
+def read_image(world: World, image: Image) -> list[Row] | None:
+    """The rows that a client finds; None when a file is gone."""
+    base = world.bases[image.b]
+    files = (*base.files, *image.packs)
+    if not base.named | image.own <= world.disk:
+        return None
+    hidden = base.hidden | image.hidden
+    return [row for file in files for i, row in enumerate(file.rows) if (file.number, i) not in hidden]
+
+
+def check(world: World) -> str | None:
+    """The invariant that the world breaks."""
+    if world.error:
+        return world.error
+    base = world.bases[world.b]
+    if not base.named <= world.disk:
+        return "base has lost a file"
+    live = [r.key for f in base.files for i, r in enumerate(f.rows) if (f.number, i) not in base.hidden]
+    if len(live) != len(set(live)):
+        return "base has two live rows of one key"
+    return None
