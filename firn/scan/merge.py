@@ -63,10 +63,14 @@ def _highest(table: pa.Table, keys: Sequence[str], sequence: str, name: str) -> 
     return pa.table([*columns, grouped["s_max"], here], names=[*_names(keys), name, f"{name}_here"])
 
 
+def key_columns(table: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """The key columns as k0, k1 …"""
+    return pa.table([_storage(table[key]) for key in keys], names=_names(keys))
+
+
 def _positions(table: pa.Table, keys: Sequence[str]) -> pa.Table:
     """The key columns as k0, k1 … and each row's position as i."""
-    columns = [_storage(table[key]) for key in keys]
-    return pa.table([*columns, counted(len(table))], names=[*_names(keys), "i"])
+    return key_columns(table, keys).append_column("i", counted(len(table)))
 
 
 def _names(keys: Sequence[str]) -> list[str]:

@@ -1,0 +1,84 @@
+"""Where base holds the keys of pending changes: file by file, the positions of their rows.
+
+Only the key columns of base are read, a bounded number of rows at a time. The pending keys are hashed once a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.manifest import DataFile
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyroaring import BitMap64
+
+from firn.scan.lineage import counted
+from firn.scan.merge import key_columns
+from optimizer.images.changes import KeyColumns
+from optimizer.images.reading import batch_by_rows, map_files, read_columns
+
+BATCH_ROWS = 4_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hits:
+    """The rows of one file that hold pending keys: key columns, sequence field, and positions in the same order."""
+
+    file: DataFile
+    rows: pa.Table
+    positions: pa.Array
+
+
+def find_keys(
+    base: Table, files: Sequence[DataFile], keys: pa.Table, columns: KeyColumns, *, batch_rows: int = BATCH_ROWS
+) -> Iterator[Hits]:
+    """The files of base that hold some of `keys`, with the rows that do. Rows that base has deleted are among them."""
+    wanted = Schema(*(base.schema().find_field(name) for name in columns.names))
+    search = _Search(keys, columns.primary_key)
+    for batch in batch_by_rows(files, lambda file: file.record_count, batch_rows):
+        tables = map_files(lambda file: read_columns(base, file, wanted), batch)
+        yield from _hits_of(batch, tables, search)
+
+
+def find_live(hits: Hits, deleted: Mapping[str, BitMap64]) -> pa.Table:
+    """The rows of `hits` that base's own delete files leave."""
+    gone = deleted.get(hits.file.file_path)
+    if gone is None:
+        return hits.rows
+    mask = pa.array([position not in gone for position in hits.positions.to_pylist()], pa.bool_())
+    return hits.rows.filter(mask)
+
+
+class _Search:
+    """Finds the rows whose key is one of these."""
+
+    def __init__(self, keys: pa.Table, primary_key: Sequence[str]) -> None:
+        self._names = tuple(primary_key)
+        self._keys = key_columns(keys, primary_key)
+        self._single = self._keys["k0"].combine_chunks() if len(primary_key) == 1 else None
+
+    def find(self, rows: pa.Table) -> np.ndarray:
+        """The row numbers, ascending."""
+        mine = key_columns(rows, self._names)
+        if self._single is not None:
+            return np.flatnonzero(pc.is_in(mine["k0"], value_set=self._single).to_numpy())
+        numbered = mine.append_column("i", counted(len(mine)))
+        joined = numbered.join(self._keys, mine.column_names, join_type="left semi")
+        return np.sort(joined["i"].to_numpy())
+
+
+def _hits_of(files: Sequence[DataFile], tables: Sequence[pa.Table], search: _Search) -> Iterator[Hits]:
+    rows = pa.concat_tables(tables)
+    found = search.find(rows)
+    ends = np.cumsum([len(table) for table in tables])
+    cuts = np.searchsorted(found, ends)
+    first = 0
+    for file, table, end, cut in zip(files, tables, ends, cuts, strict=True):
+        positions, first = found[first:cut] - (end - len(table)), cut
+        if len(positions):
+            at = pa.array(positions, pa.int64())
+            yield Hits(file=file, rows=table.take(at), positions=at)

@@ -1,0 +1,149 @@
+"""The files of a layer give the rows that the rule gives: docs/protocols.md, rules 1.2 and 5.1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optimizer.images.changes import KeyColumns
+from tests.optimizer.images.stores import Change, Row, Stores, read_image
+
+BY_ID = KeyColumns(primary_key=("id",))
+EXAMPLE = [Row(1, "eu", "d1", 1, "10"), Row(2, "eu", "d1", 1, "20"), Row(3, "eu", "d1", 1, "30")]
+
+
+def example(directory: Path) -> Stores:
+    """The example of the design: an update that another supersedes, a delete, an insert, a moved key."""
+    stores = Stores(directory)
+    stores.write_base(EXAMPLE)
+    stores.write_base([Row(4, "eu", "d2", 1, "40"), Row(5, "eu", "d2", 1, "50")])
+    stores.write_changes(
+        [Change(Row(2, "eu", "d1", 2, "21")), Change(Row(3, "eu", "d1", 2, None), "D")], sequence=8, first_row_id=100
+    )
+    stores.write_changes([Change(Row(6, "eu", "d2", 2, "60"), "I")], sequence=8, first_row_id=102)
+    stores.write_changes(
+        [Change(Row(2, "eu", "d2", 3, "22")), Change(Row(5, "eu", "d2", 3, "51"))], sequence=9, first_row_id=103
+    )
+    return stores
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_the_example(tmp_path: Path, version: int) -> None:
+    stores = example(tmp_path)
+    layer = stores.build(BY_ID, 7, version=version)
+    assert [(row.id, row.day, row.value) for row in read_image(stores.base, layer)] == [
+        (1, "d1", "10"),
+        (2, "d2", "22"),
+        (4, "d2", "40"),
+        (5, "d2", "51"),
+        (6, "d2", "60"),
+    ]
+    assert (layer.keys, layer.hidden_rows, len(layer.packs)) == (4, 3, 1)
+    assert len({hidden.location for hidden in layer.hidden}) == (2 if version == 2 else 1)
+    assert {path for hidden in layer.hidden for path in hidden.data_files} == {
+        task.file.file_path for task in stores.base.scan().plan_files()
+    }
+
+
+def test_rows_that_are_merged_already_do_not_count_in_a_compacted_file(tmp_path: Path) -> None:
+    stores = Stores(tmp_path)
+    stores.write_base(EXAMPLE)
+    compacted = [
+        Change(Row(1, "eu", "d1", 1, "merged"), row_id=1, sequence=7),
+        Change(Row(2, "eu", "d1", 1, "pending"), row_id=2, sequence=9),
+    ]
+    stores.write_changes(compacted, sequence=9, first_row_id=None)
+    assert [row.value for row in read_image(stores.base, stores.build(BY_ID, 7))] == ["10", "pending", "30"]
+
+
+def test_a_newer_row_in_a_file_with_a_lower_number_wins(tmp_path: Path) -> None:
+    stores = Stores(tmp_path)
+    stores.write_changes([Change(Row(1, "eu", "d1", 1, "old"), row_id=1, sequence=1)], sequence=9, first_row_id=None)
+    stores.write_changes([Change(Row(1, "eu", "d1", 1, "new"))], sequence=5, first_row_id=2)
+    assert [row.value for row in read_image(stores.base, stores.build(BY_ID, 0))] == ["new"]
+
+
+def test_a_row_without_an_id_is_refused(tmp_path: Path) -> None:
+    stores = Stores(tmp_path)
+    stores.write_changes([Change(Row(1, "eu", "d1", 1, "old"))], sequence=9, first_row_id=None)
+    with pytest.raises(ValueError, match="rows without an id"):
+        stores.build(BY_ID, 0)
+
+
+class Step(NamedTuple):
+    id: int
+    region: str
+    day: str
+    at: int
+    op: str
+
+
+steps = st.builds(
+    Step,
+    id=st.integers(1, 4),
+    region=st.sampled_from("ab"),
+    day=st.sampled_from(["d1", "d2"]),
+    at=st.integers(0, 3),
+    op=st.sampled_from("IUUD"),
+)
+base_rows = st.lists(st.builds(Row, st.integers(1, 4), st.sampled_from("ab"), st.sampled_from(["d1", "d2"]),
+                               st.integers(0, 3), st.just("base")), max_size=8)  # fmt: skip
+
+
+def replay(base: Sequence[Row], commits: Sequence[Sequence[Step]], columns: KeyColumns) -> list[Row]:
+    """The rule, change by change: the later one wins; with a sequence field only against a value not above its own."""
+    key = lambda row: tuple(getattr(row, name) for name in columns.primary_key)  # noqa: E731
+    rows = {key(row): row for row in base}
+    newest: dict[object, tuple[tuple[int, int], Step, str]] = {}
+    number = 0
+    for commit in commits:
+        for step in commit:
+            order = (step.at if columns.sequence_field else 0, number)
+            if key(step) not in newest or newest[key(step)][0] <= order:
+                newest[key(step)] = (order, step, str(number))
+            number += 1
+    for name, (_, step, value) in newest.items():
+        held = rows.get(name)
+        if columns.sequence_field and held is not None and held.at is not None and step.at < held.at:
+            continue
+        rows.pop(name, None)
+        if step.op != "D":
+            rows[name] = Row(step.id, step.region, step.day, step.at, value)
+    return sorted(rows.values(), key=repr)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    base=base_rows,
+    commits=st.lists(st.lists(steps, min_size=1, max_size=5), min_size=1, max_size=4),
+    columns=st.sampled_from(
+        [BY_ID, KeyColumns(primary_key=("id", "region")), KeyColumns(primary_key=("id",), sequence_field="at")]
+    ),
+    version=st.sampled_from([2, 3]),
+    deletes=st.booleans(),
+)
+def test_any_history(
+    base: list[Row], commits: list[list[Step]], columns: KeyColumns, version: int, *, deletes: bool
+) -> None:
+    unique = list({tuple(getattr(row, name) for name in columns.primary_key): row for row in base}.values())
+    with TemporaryDirectory() as directory:
+        stores = Stores(Path(directory))
+        for row in unique:
+            stores.write_base([row])
+        number = 0
+        for sequence, commit in enumerate(commits, 1):
+            for step in commit:
+                row = Row(step.id, step.region, step.day, step.at, str(number))
+                stores.write_changes([Change(row, step.op)], sequence=sequence, first_row_id=number)
+                number += 1
+        if deletes and unique:
+            stores.delete_from_base(f"id = {unique[0].id}")
+            unique = [row for row in unique if row.id != unique[0].id]
+        layer = stores.build(columns, 0, version=version)
+        assert read_image(stores.base, layer) == replay(unique, commits, columns)
