@@ -98,9 +98,12 @@ base_rows = st.lists(st.builds(Row, st.integers(1, 4), st.sampled_from("ab"), st
 
 def replay(base: Sequence[Row], commits: Sequence[Sequence[Step]], columns: KeyColumns) -> list[Row]:
     """The rule, change by change: the later one wins; with a sequence field only against a value not above its own."""
-    key = lambda row: tuple(getattr(row, name) for name in columns.primary_key)  # noqa: E731
+
+    def key(row: Row | Step) -> tuple[object, ...]:
+        return tuple(getattr(row, name) for name in columns.primary_key)
+
     rows = {key(row): row for row in base}
-    newest: dict[object, tuple[tuple[int, int], Step, str]] = {}
+    newest: dict[tuple[object, ...], tuple[tuple[int, int], Step, str]] = {}
     number = 0
     for commit in commits:
         for step in commit:
