@@ -1,0 +1,277 @@
+"""Writes the manifests and the metadata of an image, whose data files the builder has written.
+
+Base's data manifests are listed as they are. A delete manifest of base is written anew only if the image replaces one
+of its vectors. The metadata comes last (docs/protocols.md, rule 5.3).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from catalog.errors import Unavailable
+from catalog.iceberg.json import Json
+from catalog.iceberg.reading import current_schema, current_snapshot
+from catalog.keyed.image import (
+    FIRST_WITH_VECTORS,
+    IMAGE_BASE,
+    IMAGE_CHANGE,
+    ImageKey,
+    build_image_metadata,
+    find_same_spec,
+)
+from firn.protocol.tasks.image import HiddenPositions, Layer, Pack
+from server.files.footers import Footers
+from server.files.manifest_records import Entry
+from server.files.manifests import Content, ManifestFile, Manifests, Status, give_row_ids
+from server.files.partitions import Spec
+from server.files.storage import Storage
+
+_PATH = 2147483546
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageFiles:
+    """What an image is made of: the pair's metadata, each at the image's snapshot, and the builder's files."""
+
+    key: ImageKey
+    base: Json
+    change: Json
+    layer: Layer
+    directory: str
+    """Where the manifests go: the packs' directory."""
+    build: str
+    """The beginning of the names of this build's files: another build of the same image has another."""
+    table_location: str
+
+
+def write_image(storage: Storage, files: ImageFiles) -> tuple[str, Json]:
+    """Write manifests, manifest list and metadata; the metadata's location and the metadata.
+
+    NotFound for a file that is gone, Unavailable when storage fails or the pair does not fit the layer. What was
+    written then belongs to nobody. AlreadyExists when somebody has written the same image meanwhile.
+    """
+    writer = _ImageWriter(storage, files)
+    snapshot = writer.write_snapshot()
+    metadata = build_image_metadata(files.base, files.key, snapshot)
+    location = files.key.metadata_location(files.table_location)
+    storage.write_new(location, orjson.dumps(metadata))
+    return location, metadata
+
+
+@dataclass(slots=True)
+class _Entries:
+    """New manifest entries by partition spec."""
+
+    by_spec: dict[int, list[Entry]] = field(default_factory=lambda: defaultdict(list))
+    count: int = 0
+    rows: int = 0
+    size: int = 0
+
+    def add(self, spec: Spec, entry: Entry) -> None:
+        file = entry["data_file"]
+        self.by_spec[spec.spec_id].append(entry)
+        self.count += 1
+        self.rows += file["record_count"]
+        self.size += file.get("content_size_in_bytes") or file["file_size_in_bytes"]
+
+
+class _ImageWriter:
+    def __init__(self, storage: Storage, files: ImageFiles) -> None:
+        self._storage = storage
+        self._files = files
+        self._key = files.key
+        self._metadata = {**files.base, "format-version": files.key.format_version}
+        self._manifests = Manifests(storage, self._metadata)
+        self._change = Manifests(storage, files.change)
+        self._base_snapshot = current_snapshot(files.base)
+        self._sequence = files.base["last-sequence-number"] + 1
+        self._has_vectors = files.key.format_version >= FIRST_WITH_VECTORS
+
+    def write_snapshot(self) -> Json:
+        """Write everything but the metadata; returns the snapshot."""
+        inherited = self._manifests.of_snapshot(self._base_snapshot) if self._base_snapshot else []
+        packs, hidden = self._pack_entries(), self._hidden_entries(inherited)
+        inherited = self._without_vectors(inherited, frozenset(self._files.layer.replaced_vectors))
+        lines = [*self._write(packs, Content.DATA), *self._write(hidden, Content.POSITION_DELETES), *inherited]
+        first_row_id = self._files.base.get("next-row-id", 0)
+        row_ids = give_row_ids(lines, first_row_id) if self._has_vectors else 0
+        if not self._has_vectors:
+            for line in lines:
+                line.pop("first_row_id", None)
+        location = f"{self._files.directory}/{self._files.build}-list.avro"
+        header = {"snapshot-id": str(self._key.snapshot_id), "sequence-number": str(self._sequence)}
+        if self._has_vectors:
+            header["first-row-id"] = str(first_row_id)
+        self._manifests.write_list(location, lines, header)
+        snapshot = self._describe(location, packs, hidden)
+        return snapshot | ({"first-row-id": first_row_id, "added-rows": row_ids} if self._has_vectors else {})
+
+    def _pack_entries(self) -> _Entries:
+        entries = _Entries()
+        packs = self._files.layer.packs
+        partitions = self._find_partitions(self._change, current_snapshot(self._files.change), {p.like for p in packs})
+        footers = Footers(self._storage, current_schema(self._files.base))
+        for pack, stats in zip(packs, footers.read_all([pack.location for pack in packs]), strict=True):
+            spec, values = self._partition_of(partitions, pack)
+            entries.add(
+                spec,
+                self._entry(
+                    {
+                        "content": Content.DATA,
+                        "file_path": stats.location,
+                        "file_format": str(stats.format),
+                        "partition": spec.record(values),
+                        "record_count": stats.record_count,
+                        "file_size_in_bytes": stats.size,
+                        "column_sizes": stats.column_sizes,
+                        "value_counts": stats.value_counts,
+                        "null_value_counts": stats.null_counts,
+                        "lower_bounds": stats.lower_bounds,
+                        "upper_bounds": stats.upper_bounds,
+                        "split_offsets": stats.split_offsets or None,
+                    }
+                ),
+            )
+        return entries
+
+    def _partition_of(self, partitions: Mapping[str, tuple[Spec, Any]], pack: Pack) -> tuple[Spec, Any]:
+        spec, values = _get(partitions, pack.like)
+        same = find_same_spec(self._files.base, {"spec-id": spec.spec_id, "fields": spec.json_fields})
+        return self._manifests.spec(same), values
+
+    def _hidden_entries(self, inherited: Sequence[ManifestFile]) -> _Entries:
+        entries = _Entries()
+        wanted = {hidden.data_files[0] for hidden in self._files.layer.hidden}
+        partitions = self._partitions_in(self._manifests, inherited, wanted)
+        for hidden in self._files.layer.hidden:
+            spec, values = _get(partitions, hidden.data_files[0])
+            entries.add(spec, self._entry(_describe_hidden(hidden, spec.record(values))))
+        return entries
+
+    def _find_partitions(
+        self, manifests: Manifests, snapshot: Json | None, wanted: set[str]
+    ) -> dict[str, tuple[Spec, Any]]:
+        lines = manifests.of_snapshot(snapshot) if snapshot and wanted else []
+        return self._partitions_in(manifests, lines, wanted)
+
+    @staticmethod
+    def _partitions_in(
+        manifests: Manifests, lines: Iterable[ManifestFile], wanted: set[str]
+    ) -> dict[str, tuple[Spec, Any]]:
+        """Spec and partition of these data files; the search ends when all are found."""
+        found: dict[str, tuple[Spec, Any]] = {}
+        for line in lines:
+            if line["content"] or len(found) == len(wanted):
+                continue
+            spec = manifests.spec(line["partition_spec_id"])
+            for entry in manifests.entries(line, whole=False):
+                path = entry["data_file"]["file_path"]
+                if path in wanted:
+                    found[path] = spec, spec.values(entry["data_file"]["partition"], entry["names"])
+        return found
+
+    def _without_vectors(self, lines: Sequence[ManifestFile], replaced: frozenset[str]) -> list[ManifestFile]:
+        """Base's manifests; those that list a replaced vector are written anew without it."""
+        kept: list[ManifestFile] = []
+        for number, line in enumerate(lines):
+            if not line["content"] or not replaced:
+                kept.append(line)
+                continue
+            entries = list(self._manifests.entries(line))
+            staying = [entry for entry in entries if not _is_vector_of(entry, replaced)]
+            if len(staying) == len(entries):
+                kept.append(line)
+            elif staying:
+                kept.append(self._write_again(line, staying, number))
+        return kept
+
+    def _write_again(self, line: ManifestFile, entries: Sequence[Entry], number: int) -> ManifestFile:
+        spec = self._manifests.spec(line["partition_spec_id"])
+        for entry in entries:
+            file = entry["data_file"]
+            file["partition"] = spec.record(spec.values(file["partition"], entry["names"]))
+            entry["status"] = Status.EXISTING
+        location = f"{self._files.directory}/{self._files.build}-k{number}.avro"
+        made = self._manifests.write(location, entries, spec, Content.POSITION_DELETES, self._key.snapshot_id)
+        return {**made, "sequence_number": line["sequence_number"]}
+
+    def _write(self, entries: _Entries, content: Content) -> list[ManifestFile]:
+        lines = []
+        for spec_id, of_spec in entries.by_spec.items():
+            location = f"{self._files.directory}/{self._files.build}-m{int(content)}-{spec_id}.avro"
+            line = self._manifests.write(
+                location, of_spec, self._manifests.spec(spec_id), content, self._key.snapshot_id
+            )
+            lines.append({**line, "sequence_number": self._sequence})
+        return lines
+
+    def _entry(self, file: dict[str, Any]) -> Entry:
+        """Entries that state their sequence number are EXISTING ones: ADDED ones inherit it."""
+        return {
+            "status": Status.EXISTING,
+            "snapshot_id": self._key.snapshot_id,
+            "sequence_number": self._sequence,
+            "file_sequence_number": self._sequence,
+            "data_file": file,
+        }
+
+    def _describe(self, manifest_list: str, packs: _Entries, hidden: _Entries) -> dict[str, Any]:
+        base = (self._base_snapshot or {}).get("summary") or {}
+        change = current_snapshot(self._files.change)
+        if change is None:
+            raise Unavailable("an image needs a snapshot of the change store", hint="Nothing is pending: read base.")
+        more = {
+            "total-records": packs.rows,
+            "total-data-files": packs.count,
+            "total-files-size": packs.size + hidden.size,
+            "total-delete-files": hidden.count,
+            "total-position-deletes": hidden.rows,
+            "total-equality-deletes": 0,
+        }
+        summary = {name: str(int(base.get(name, 0)) + count) for name, count in more.items()}
+        snapshots = [change, *([self._base_snapshot] if self._base_snapshot else [])]
+        return {
+            "snapshot-id": self._key.snapshot_id,
+            "sequence-number": self._sequence,
+            "timestamp-ms": max(snapshot["timestamp-ms"] for snapshot in snapshots),
+            "manifest-list": manifest_list,
+            "schema-id": self._key.schema_id,
+            "summary": {
+                "operation": "overwrite",
+                **summary,
+                IMAGE_BASE: str(self._key.base_snapshot_id),
+                IMAGE_CHANGE: str(self._key.change_snapshot_id),
+            },
+        }
+
+
+def _describe_hidden(hidden: HiddenPositions, partition: dict[str, Any]) -> dict[str, Any]:
+    file: dict[str, Any] = {
+        "content": Content.POSITION_DELETES,
+        "file_path": hidden.location,
+        "file_format": "PARQUET" if hidden.offset is None else "PUFFIN",
+        "partition": partition,
+        "record_count": hidden.rows,
+        "file_size_in_bytes": hidden.size,
+        "referenced_data_file": hidden.data_files[0] if len(hidden.data_files) == 1 else None,
+    }
+    if hidden.offset is not None:
+        return file | {"content_offset": hidden.offset, "content_size_in_bytes": hidden.length}
+    paths = sorted(hidden.data_files)
+    return file | {"lower_bounds": {_PATH: paths[0].encode()}, "upper_bounds": {_PATH: paths[-1].encode()}}
+
+
+def _is_vector_of(entry: Entry, data_files: frozenset[str]) -> bool:
+    file = entry["data_file"]
+    return file["file_format"].upper() == "PUFFIN" and file.get("referenced_data_file") in data_files
+
+
+def _get(partitions: Mapping[str, tuple[Spec, Any]], path: str) -> tuple[Spec, Any]:
+    if path not in partitions:
+        raise Unavailable(f"{path} is not in the snapshot that the image is built from", hint="Build the image again.")
+    return partitions[path]
