@@ -67,9 +67,13 @@ class KeyedStores:
         )
         self.change = apply_updates(self.change, made.updates(), now_ms=1_700_000_002_000, previous_location=None)
 
-    def write_image(self) -> tuple[str, Json]:
-        """Build the image of both heads: the location of its metadata, and the metadata."""
-        base, change = StaticTable.from_metadata(self._write_base()), StaticTable.from_metadata(self._write_change())
+    def write_image(self, below: tuple[str, Json] | None = None, *, since: int = 0) -> tuple[str, Json]:
+        """Build the image of both heads: the location of its metadata, and the metadata.
+
+        With `below`, an image of the same base, a layer is added to it: the changes above sequence number `since`.
+        """
+        location, metadata = (self._write_base(), self.base.metadata) if below is None else below
+        base, change = StaticTable.from_metadata(location), StaticTable.from_metadata(self._write_change())
         version = choose_format_version(self.base.metadata)
         key = ImageKey(
             table_uuid=self.uuid,
@@ -85,7 +89,7 @@ class KeyedStores:
             LayerPlan(
                 base=base,
                 change=change,
-                files=[file for file in lineage_files(change) if file.sequence_number > self.watermark],
+                files=[file for file in lineage_files(change) if file.sequence_number > max(self.watermark, since)],
                 columns=self.columns,
                 watermark=self.watermark,
                 directory=directory,
@@ -97,7 +101,7 @@ class KeyedStores:
             self.storage,
             ImageFiles(
                 key=key,
-                base=self.base.metadata,
+                base=metadata,
                 change=self.change,
                 layer=layer,
                 directory=directory,

@@ -91,3 +91,24 @@ def test_merged_changes_do_not_count(stores: KeyedStores) -> None:
     stores.watermark = 1
     location, _ = stores.write_image()
     assert {r["id"]: r["qty"] for r in read_rows(location)} == {1: 10, 2: 22, 3: 30, 4: 40, 5: 51}
+
+
+def test_an_image_grows_by_layers(stores: KeyedStores) -> None:
+    image = stores.write_image()
+    stores.write_changes([change(1, 11, "d1"), change(6, None, "d2", "D"), change(7, 70, "d3", "I")])
+    image = stores.write_image(image, since=2)  # hides a row of base, one of the first pack, and adds a partition
+    stores.write_changes([change(7, 71, "d1"), change(2, 23, "d1"), change(6, 61, "d2", "I")])
+    location, metadata = stores.write_image(image, since=3)
+    grown = read_rows(location)
+    assert {r["id"]: (r["qty"], r["day"]) for r in grown} == {
+        1: (11, "d1"),
+        2: (23, "d1"),
+        4: (40, "d2"),
+        5: (51, "d2"),
+        6: (61, "d2"),
+        7: (71, "d1"),
+    }
+    Path(location.removeprefix("file:")).unlink()  # the built one has the same name: it is the image of the same pair
+    built, other = stores.write_image()
+    assert read_rows(built) == grown
+    assert (built, other["current-snapshot-id"]) == (location, metadata["current-snapshot-id"])
