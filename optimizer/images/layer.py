@@ -32,6 +32,7 @@ class LayerPlan:
     """
 
     base: Table
+    base_files: Sequence[FileScanTask]
     change: Table
     files: Sequence[LineageFile]
     columns: KeyColumns
@@ -49,14 +50,15 @@ def build_layer(plan: LayerPlan) -> Layer:
     """
     changes = read_changes(plan.change, plan.files, plan.columns, plan.watermark)
     newest = find_newest(changes, plan.columns)
-    tasks = list(plan.base.scan().plan_files()) if plan.base.current_snapshot() else []
-    hits = list(find_keys(plan.base, [task.file for task in tasks], newest, plan.columns, batch_rows=plan.batch_rows))
-    deletes = _deletes_to_read(plan, tasks, {hit.file.file_path for hit in hits})
+    hits = list(
+        find_keys(plan.base, [task.file for task in plan.base_files], newest, plan.columns, batch_rows=plan.batch_rows)
+    )
+    deletes = _deletes_to_read(plan, {hit.file.file_path for hit in hits})
     deleted = read_hidden(plan.base.io, deletes)
     effective = _find_effective(plan.columns, changes, newest, hits, deleted)
     hidden = {hit.file.file_path: to_bitmap(_hidden_by(hit, newest, plan.columns).to_numpy()) for hit in hits}
     hidden_rows = sum(len(positions) for positions in hidden.values())
-    written, replaced = _write_hidden(plan, tasks, {path: bits for path, bits in hidden.items() if bits}, deleted)
+    written, replaced = _write_hidden(plan, {path: bits for path, bits in hidden.items() if bits}, deleted)
     shown = effective.filter(pc.not_equal(effective[OP], "D"))
     packs = write_packs(
         plan.change, plan.base.schema(), changes.files, shown, directory=plan.directory, name=f"{plan.name}-p"
@@ -64,7 +66,7 @@ def build_layer(plan: LayerPlan) -> Layer:
     return Layer(packs=packs, hidden=written, replaced_vectors=replaced, keys=len(newest), hidden_rows=hidden_rows)
 
 
-def _deletes_to_read(plan: LayerPlan, tasks: Sequence[FileScanTask], hit: set[str]) -> set[DataFile]:
+def _deletes_to_read(plan: LayerPlan, hit: set[str]) -> set[DataFile]:
     """The delete files of base whose positions the layer needs.
 
     Under v2 every vector becomes position deletes. Under v3 the new vector of a file has all of its old positions. A
@@ -73,7 +75,7 @@ def _deletes_to_read(plan: LayerPlan, tasks: Sequence[FileScanTask], hit: set[st
     is_v3 = plan.format_version >= _FIRST_WITH_VECTORS
     return {
         delete
-        for task in tasks
+        for task in plan.base_files
         for delete in task.delete_files
         if (task.file.file_path in hit and (is_v3 or plan.columns.sequence_field))
         or (not is_v3 and delete.file_format is FileFormat.PUFFIN)
@@ -107,11 +109,14 @@ def _hidden_by(hit: Hits, newest: pa.Table, columns: KeyColumns) -> pa.Array:
 
 
 def _write_hidden(
-    plan: LayerPlan, tasks: Sequence[FileScanTask], hidden: dict[str, BitMap64], deleted: Mapping[str, BitMap64]
+    plan: LayerPlan, hidden: dict[str, BitMap64], deleted: Mapping[str, BitMap64]
 ) -> tuple[list[HiddenPositions], list[str]]:
     """The written delete files, and the data files whose vectors they replace."""
     vectors = {
-        task.file.file_path for task in tasks for delete in task.delete_files if delete.file_format is FileFormat.PUFFIN
+        task.file.file_path
+        for task in plan.base_files
+        for delete in task.delete_files
+        if delete.file_format is FileFormat.PUFFIN
     }
     if plan.format_version >= _FIRST_WITH_VECTORS:
         whole = {path: bits | deleted.get(path, BitMap64()) for path, bits in hidden.items()}
@@ -119,7 +124,7 @@ def _write_hidden(
         written = write_vectors(plan.base.io, plan.directory, f"{plan.name}-b", whole) if whole else []
         return written, replaced
     whole = hidden | {path: hidden.get(path, BitMap64()) | deleted[path] for path in vectors if path in deleted}
-    groups = _group_by_partition([task.file for task in tasks if task.file.file_path in whole])
+    groups = _group_by_partition([task.file for task in plan.base_files if task.file.file_path in whole])
     return write_position_files(plan.base.io, plan.directory, f"{plan.name}-b", groups, whole), sorted(vectors)
 
 

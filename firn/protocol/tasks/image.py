@@ -1,8 +1,28 @@
-"""The files of an image's layer, as the builder tells the server of them (docs/protocols.md#images)."""
+"""The task of a builder of images, and the files that it tells the server of (docs/protocols.md#images)."""
 
 from __future__ import annotations
 
-from firn.protocol.base import Message
+from firn.protocol.base import Message, Task
+
+
+class LayerTask(Task):
+    """One layer to build: on base, or on an image that stands for it.
+
+    `base_metadata` and `change_metadata` are locations of metadata files, read at their current snapshots. Change files
+    count whose sequence number is above `watermark` and, on an image that has the older ones, above `since`. The
+    layer's files get names that begin with `name`, in `directory`. `file_io` are PyIceberg's properties.
+    """
+
+    base_metadata: str
+    change_metadata: str
+    primary_key: list[str]
+    sequence_field: str | None = None
+    watermark: int
+    since: int = 0
+    directory: str
+    name: str
+    format_version: int
+    file_io: dict[str, str] = {}
 
 
 class HiddenPositions(Message):
@@ -39,3 +59,15 @@ class Layer(Message):
     replaced_vectors: list[str]
     keys: int
     hidden_rows: int
+
+
+class BuilderMessage(Message):
+    """One line that the builder writes: files that it asks to open, the finished layer, or why there is none.
+
+    The server answers a question with a line `true` or `false`. `gone` names a file that is not there any more.
+    """
+
+    open: list[str] | None = None
+    layer: Layer | None = None
+    error: str | None = None
+    gone: str | None = None

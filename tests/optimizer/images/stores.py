@@ -106,8 +106,10 @@ class Stores:
         return file
 
     def build(self, columns: KeyColumns, watermark: int, *, version: int = 2, batch_rows: int = 4) -> Layer:
+        base = self.base.refresh()
         plan = LayerPlan(
-            base=self.base.refresh(),
+            base=base,
+            base_files=list(base.scan().plan_files()),
             change=self.change,
             files=self.files,
             columns=columns,

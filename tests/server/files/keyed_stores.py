@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -19,9 +19,8 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema, current_snapshot_id
 from catalog.iceberg.table import apply_updates
 from catalog.keyed.image import ImageKey, choose_format_version
-from firn.scan.lineage import lineage_files
-from optimizer.images.changes import KeyColumns
-from optimizer.images.layer import LayerPlan, build_layer
+from firn.protocol.tasks.image import Layer, LayerTask
+from optimizer.images.pair import build_from_task
 from server.files.footers import Footers
 from server.files.images import ImageFiles, write_image
 from server.files.snapshots import write_snapshot
@@ -38,14 +37,14 @@ class KeyedStores:
     def __init__(self, root: Path, *, version: int = 2, key: Sequence[str] = ("id",)) -> None:
         self.root = root
         self.base = Registered(root / "base", "id bigint; qty int; name string", "day string", version=version)
-        self.columns = KeyColumns(primary_key=tuple(key))
+        self.key = list(key)
         self.uuid = UUID(int=7)
         self.storage = Storage()
         location = (root / "change").as_posix()
         self.change: Json = new_change(self.base.metadata, location=location, now_ms=1_700_000_000_000)
         self.commits = 0
         self.watermark = 0
-        (root / "merged").mkdir()
+        self.build: Callable[[LayerTask], Layer] = lambda task: build_from_task(task, lambda _: None)
 
     def write_base(self, day: str, rows: Sequence[Row], *, name: str = "000000_0") -> None:
         columns = {field: [row[field] for row in rows] for field in ("id", "qty", "name")}
@@ -73,30 +72,9 @@ class KeyedStores:
         With `below`, an image of the same base, a layer is added to it: the changes above sequence number `since`.
         """
         location, metadata = (self._write_base(), self.base.metadata) if below is None else below
-        base, change = StaticTable.from_metadata(location), StaticTable.from_metadata(self._write_change())
-        version = choose_format_version(self.base.metadata)
-        key = ImageKey(
-            table_uuid=self.uuid,
-            base_snapshot_id=current_snapshot_id(self.base.metadata),
-            change_snapshot_id=current_snapshot_id(self.change) or 0,
-            watermark=self.watermark,
-            schema_id=self.base.metadata["current-schema-id"],
-            format_version=version,
-            base_metadata=self.base.metadata_file,
-        )
-        directory, build = f"{self.root}/merged", key.name_build(uuid4().hex[:8])
-        layer = build_layer(
-            LayerPlan(
-                base=base,
-                change=change,
-                files=[file for file in lineage_files(change) if file.sequence_number > max(self.watermark, since)],
-                columns=self.columns,
-                watermark=self.watermark,
-                directory=directory,
-                name=build,
-                format_version=version,
-            )
-        )
+        key = self.image_key()
+        task = self.layer_task(key, location, since=since)
+        layer = self.build(task)
         return write_image(
             self.storage,
             ImageFiles(
@@ -104,10 +82,35 @@ class KeyedStores:
                 base=metadata,
                 change=self.change,
                 layer=layer,
-                directory=directory,
-                build=build,
+                directory=task.directory,
+                build=task.name,
                 table_location=str(self.root),
             ),
+        )
+
+    def image_key(self) -> ImageKey:
+        """The key of the image of both heads."""
+        return ImageKey(
+            table_uuid=self.uuid,
+            base_snapshot_id=current_snapshot_id(self.base.metadata),
+            change_snapshot_id=current_snapshot_id(self.change) or 0,
+            watermark=self.watermark,
+            schema_id=self.base.metadata["current-schema-id"],
+            format_version=choose_format_version(self.base.metadata),
+            base_metadata=self.base.metadata_file,
+        )
+
+    def layer_task(self, key: ImageKey, base: str | None = None, *, since: int = 0) -> LayerTask:
+        """What the builder is asked for."""
+        return LayerTask(
+            base_metadata=self._write_base() if base is None else base,
+            change_metadata=self._write_change(),
+            primary_key=self.key,
+            watermark=self.watermark,
+            since=since,
+            directory=f"{self.root}/merged",
+            name=key.name_build(uuid4().hex[:8]),
+            format_version=key.format_version,
         )
 
     def set_property(self, name: str, value: str) -> None:

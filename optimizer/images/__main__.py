@@ -1,0 +1,46 @@
+"""`python -m optimizer.images`: builds layers of images, one task at a time, until its input ends.
+
+Each line of the input is a task, or the answer to a question; each line of the output is a BuilderMessage. The server
+starts the process when it needs an image first, and keeps it: importing PyArrow takes longer than most builds.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TextIO
+
+from firn.protocol.tasks.image import BuilderMessage, LayerTask
+from optimizer.images.pair import build_from_task
+
+
+class Refused(Exception):
+    """The server does not let the builder open a file; it knows which and why."""
+
+
+def serve(lines: TextIO, out: TextIO) -> None:
+    """Answer tasks until the input ends. A failed build ends with a message, and the next task is taken."""
+
+    def say(message: BuilderMessage) -> None:
+        out.write(message.model_dump_json(exclude_none=True) + "\n")
+        out.flush()
+
+    def check(files: Sequence[str]) -> None:
+        if files:
+            say(BuilderMessage(open=list(files)))
+            if lines.readline().strip() != "true":
+                raise Refused
+
+    for line in lines:
+        try:
+            say(BuilderMessage(layer=build_from_task(LayerTask.model_validate_json(line), check)))
+        except FileNotFoundError as error:
+            say(BuilderMessage(error=str(error), gone=str(error.filename or error)))
+        except Refused:
+            say(BuilderMessage(error="refused"))
+        except Exception as error:  # noqa: BLE001 -- whatever a file holds, the next task is another's
+            say(BuilderMessage(error=f"{type(error).__name__}: {error}"))
+
+
+if __name__ == "__main__":
+    serve(sys.stdin, sys.stdout)

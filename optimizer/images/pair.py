@@ -1,0 +1,67 @@
+"""The files of a pair of snapshots, opened only after somebody who knows the location rule has agreed.
+
+Whoever writes to a table chooses the paths that its metadata names. So the builder asks before it opens a manifest
+list, the manifests, and the files that these name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pyiceberg.table import StaticTable, Table
+
+from firn.protocol.tasks.image import Layer, LayerTask
+from firn.scan.lineage import LineageFile, lineage_files
+from optimizer.images.changes import KeyColumns
+from optimizer.images.layer import LayerPlan, build_layer
+
+Check = Callable[[Sequence[str]], None]
+"""Raises when one of the files may not be opened."""
+
+
+def build_from_task(task: LayerTask, check: Check) -> Layer:
+    """Build the layer. See `build_layer` for failures; what `check` raises ends the build."""
+    base = StaticTable.from_metadata(task.base_metadata, task.file_io)
+    change = StaticTable.from_metadata(task.change_metadata, task.file_io)
+    check_metadata(base, check)
+    check_metadata(change, check)
+    files = find_change_files(change, task)
+    check([file.file.file_path for file in files])
+    tasks = list(base.scan().plan_files()) if base.current_snapshot() else []
+    check([part.file.file_path for part in tasks] + [d.file_path for part in tasks for d in part.delete_files])
+    make_directory(task.directory)
+    return build_layer(
+        LayerPlan(
+            base=base,
+            base_files=tasks,
+            change=change,
+            files=files,
+            columns=KeyColumns(primary_key=tuple(task.primary_key), sequence_field=task.sequence_field),
+            watermark=task.watermark,
+            directory=task.directory,
+            name=task.name,
+            format_version=task.format_version,
+        )
+    )
+
+
+def check_metadata(table: Table, check: Check) -> None:
+    """Ask for the manifest list, and then for the manifests that it names."""
+    snapshot = table.current_snapshot()
+    if snapshot is not None:
+        check([snapshot.manifest_list])
+        check([manifest.manifest_path for manifest in snapshot.manifests(table.io)])
+
+
+def find_change_files(change: Table, task: LayerTask) -> list[LineageFile]:
+    """The files with pending changes; with a sequence field all, because merged deletes count, too."""
+    above = max(task.watermark, task.since)
+    return [file for file in lineage_files(change) if task.sequence_field or file.sequence_number > above]
+
+
+def make_directory(location: str) -> None:
+    """Make a directory of this machine; elsewhere files need none."""
+    path = location.removeprefix("file://").removeprefix("file:")
+    if path.startswith("/"):
+        Path(path).mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,112 @@
+"""Runs the builder of images as a child process, so that its memory and its CPU are not the server's.
+
+The process starts with the first build and ends with the server: it reads its tasks from a pipe. One build runs at a
+time. A process that dies or takes too long is replaced with the next build.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from pydantic import ValidationError
+
+from catalog.errors import NotFound, Unavailable
+from firn.protocol.tasks.image import BuilderMessage, Layer, LayerTask
+
+COMMAND = (sys.executable, "-m", "optimizer.images")
+TIMEOUT_SECONDS = 120.0
+
+
+@dataclass
+class LayerBuilderProcess:
+    """Implements `catalog.ports.images.LayerBuilder`."""
+
+    command: Sequence[str] = COMMAND
+    timeout_seconds: float = TIMEOUT_SECONDS
+    _process: subprocess.Popen[bytes] | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def build(self, task: LayerTask, check: Callable[[Sequence[str]], None]) -> Layer:
+        """See the port."""
+        with self._lock:
+            process = self._running()
+            deadline = time.monotonic() + self.timeout_seconds
+            try:
+                _write(process, task.model_dump_json())
+                while (files := (message := _read(process, deadline)).open) is not None:
+                    self._ask(process, check, files)
+            except (OSError, ValidationError, TimeoutError) as error:
+                self._end()
+                raise Unavailable(
+                    f"the builder of images stopped: {error}",
+                    hint="The next read starts it again; its messages are in the server's log.",
+                ) from error
+        return _result(message)
+
+    def stop(self) -> None:
+        """End the process; a running build ends with it."""
+        if self._process is not None:
+            self._process.kill()
+        with self._lock:
+            self._end()
+
+    def _ask(
+        self, process: subprocess.Popen[bytes], check: Callable[[Sequence[str]], None], files: Sequence[str]
+    ) -> None:
+        """Answer a question; a refusal ends the build, and the builder waits for the next task."""
+        try:
+            check(files)
+        except BaseException:
+            _write(process, "false")
+            _read(process, time.monotonic() + self.timeout_seconds)
+            raise
+        _write(process, "true")
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None or self._process.poll() is not None:
+            inherited = {name: value for name, value in os.environ.items() if not name.startswith("FIRN_")}
+            self._process = subprocess.Popen(
+                list(self.command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=inherited, start_new_session=True
+            )
+        return self._process
+
+    def _end(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+
+def _write(process: subprocess.Popen[bytes], line: str) -> None:
+    if process.stdin is None:
+        raise BrokenPipeError("it has no input")
+    process.stdin.write(line.encode() + b"\n")
+    process.stdin.flush()
+
+
+def _read(process: subprocess.Popen[bytes], deadline: float) -> BuilderMessage:
+    """The next message; TimeoutError after the deadline, OSError when the process has ended."""
+    if process.stdout is None:
+        raise BrokenPipeError("it has no output")
+    ready, _, _ = select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))
+    if not ready:
+        raise TimeoutError("it took too long")
+    line = process.stdout.readline()
+    if not line.endswith(b"\n"):
+        raise BrokenPipeError(f"it ended with exit code {process.wait()}")
+    return BuilderMessage.model_validate_json(line)
+
+
+def _result(message: BuilderMessage) -> Layer:
+    if message.layer is not None:
+        return message.layer
+    if message.gone is not None:
+        raise NotFound(f"a file of the table is gone: {message.gone}", hint="Read the table again.")
+    raise Unavailable(f"the image cannot be built: {message.error}")
