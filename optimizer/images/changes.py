@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import LongType, NestedField
 
-from firn.scan.lineage import ROW_ID, SEQUENCE, LineageFile, counted
+from firn.scan.lineage import ROW_ID, SEQUENCE, LineageFile
 from firn.scan.merge import OP, newest
-from optimizer.images.reading import map_files, read_columns
+from optimizer.images.reading import ColumnReader, map_files
 
 FILE = "_file_number"
 POSITION = "_position"
@@ -55,15 +56,10 @@ def read_changes(change: Table, files: Sequence[LineageFile], columns: KeyColumn
     them are pending.
     """
     schema = change.schema()
-    wanted = Schema(*(schema.find_field(name) for name in [*columns.names, OP]), *_LINEAGE)
-
-    def read(numbered: tuple[int, LineageFile]) -> pa.Table:
-        number, file = numbered
-        return _with_places(read_columns(change, file.file, wanted), file, number)
-
     if not files:
         raise ValueError("there are no change files to read")
-    rows = pa.concat_tables(map_files(read, list(enumerate(files))))
+    reader = ColumnReader(change, Schema(*(schema.find_field(name) for name in [*columns.names, OP]), *_LINEAGE))
+    rows = _with_places(map_files(lambda file: reader.read(file.file), files), files)
     above = pc.greater(rows[SEQUENCE], watermark)
     if pc.all(above).as_py():
         return Changes(files=tuple(files), pending=rows, merged=rows.slice(0, 0))
@@ -75,15 +71,20 @@ def find_newest(changes: Changes, columns: KeyColumns) -> pa.Table:
     return newest(changes.pending, columns.primary_key, columns.sequence_field)
 
 
-def _with_places(rows: pa.Table, file: LineageFile, number: int) -> pa.Table:
-    count = len(rows)
-    ids, sequences = rows[ROW_ID], rows[SEQUENCE]
-    if file.first_row_id is not None:
-        ids = pc.coalesce(ids, counted(count, start=file.first_row_id))
+def _with_places(tables: Sequence[pa.Table], files: Sequence[LineageFile]) -> pa.Table:
+    """The rows of all files, with their lineage where a file leaves it to be derived, and with their places."""
+    rows = pa.concat_tables(tables)
+    counts = [len(table) for table in tables]
+    numbers = np.repeat(np.arange(len(files), dtype=np.int32), counts)
+    starts = np.cumsum([0, *counts[:-1]])
+    positions = np.arange(len(rows), dtype=np.int64) - starts[numbers]
+    first = np.array([-1 if file.first_row_id is None else file.first_row_id for file in files], np.int64)
+    derived = pa.array(first[numbers] + positions, mask=first[numbers] < 0)
+    ids = pc.coalesce(rows[ROW_ID], derived)
     if ids.null_count:
-        raise ValueError(f"{file.file.file_path} has rows without an id, which no writer of format v3 leaves")
-    sequences = pc.coalesce(sequences, pa.scalar(file.sequence_number, pa.int64()))
+        raise ValueError("a change file has rows without an id, which no writer of format v3 leaves")
+    number_of = np.array([file.sequence_number for file in files], np.int64)
+    sequences = pc.coalesce(rows[SEQUENCE], pa.array(number_of[numbers]))
     rows = rows.set_column(rows.schema.get_field_index(ROW_ID), ROW_ID, ids)
     rows = rows.set_column(rows.schema.get_field_index(SEQUENCE), SEQUENCE, sequences)
-    rows = rows.append_column(FILE, pa.repeat(pa.scalar(number, pa.int32()), count))
-    return rows.append_column(POSITION, counted(count, start=0))
+    return rows.append_column(FILE, pa.array(numbers)).append_column(POSITION, pa.array(positions))

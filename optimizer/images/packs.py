@@ -15,7 +15,7 @@ from pyiceberg.table import Table
 from firn.protocol.tasks.image import Pack
 from firn.scan.lineage import LineageFile
 from optimizer.images.changes import FILE, POSITION
-from optimizer.images.reading import map_files, read_columns
+from optimizer.images.reading import ColumnReader, map_files
 
 Picked = tuple[LineageFile, np.ndarray]
 """A change file, and the positions of its rows that the image shows."""
@@ -29,11 +29,13 @@ def write_packs(
     One file at a time is in memory for each partition that is being written.
     """
     groups = list(_group_by_partition(files, shown))
+    reader = ColumnReader(change, schema)
+    target = schema_to_pyarrow(schema, include_field_ids=True)
 
     def write(numbered: tuple[int, list[Picked]]) -> Pack:
         number, picked = numbered
         location = f"{directory}/{name}-{number}.parquet"
-        rows = _write_pack(change, schema, picked, location)
+        rows = _write_pack(reader, target, picked, location)
         return Pack(location=location, rows=rows, like=picked[0][0].file.file_path)
 
     return map_files(write, list(enumerate(groups)))
@@ -52,15 +54,14 @@ def _group_by_partition(files: Sequence[LineageFile], shown: pa.Table) -> Iterat
     yield from groups.values()
 
 
-def _write_pack(change: Table, schema: Schema, picked: Sequence[Picked], location: str) -> int:
-    target = schema_to_pyarrow(schema, include_field_ids=True)
+def _write_pack(reader: ColumnReader, target: pa.Schema, picked: Sequence[Picked], location: str) -> int:
     count = 0
     with (
-        change.io.new_output(location).create() as sink,
+        reader.table.io.new_output(location).create() as sink,
         pq.ParquetWriter(sink, target, compression="zstd", store_schema=False) as writer,
     ):
         for file, positions in picked:
-            rows = read_columns(change, file.file, schema)
+            rows = reader.read(file.file)
             if len(positions) < len(rows):
                 rows = rows.take(pa.array(positions))
             writer.write_table(rows.cast(target))

@@ -19,7 +19,7 @@ from pyroaring import BitMap64
 from firn.scan.lineage import counted
 from firn.scan.merge import key_columns
 from optimizer.images.changes import KeyColumns
-from optimizer.images.reading import batch_by_rows, map_files, read_columns
+from optimizer.images.reading import ColumnReader, batch_by_rows, map_files
 
 BATCH_ROWS = 4_000_000
 
@@ -37,10 +37,10 @@ def find_keys(
     base: Table, files: Sequence[DataFile], keys: pa.Table, columns: KeyColumns, *, batch_rows: int = BATCH_ROWS
 ) -> Iterator[Hits]:
     """The files of base that hold some of `keys`, with the rows that do. Rows that base has deleted are among them."""
-    wanted = Schema(*(base.schema().find_field(name) for name in columns.names))
+    reader = ColumnReader(base, Schema(*(base.schema().find_field(name) for name in columns.names)))
     search = _Search(keys, columns.primary_key)
     for batch in batch_by_rows(files, lambda file: file.record_count, batch_rows):
-        tables = map_files(lambda file: read_columns(base, file, wanted), batch)
+        tables = map_files(reader.read, batch)
         yield from _hits_of(batch, tables, search)
 
 

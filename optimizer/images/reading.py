@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.expressions import AlwaysTrue
-from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
 from pyiceberg.manifest import DataFile, FileFormat
 from pyiceberg.schema import Schema
@@ -20,6 +21,8 @@ from firn.scan.projection import correct_projection
 THREADS = 4
 """Files read at a time: reading waits for storage and decompresses outside of Python's lock."""
 _FIELD_ID = b"PARQUET:field_id"
+_RESERVED = 2_147_483_447
+"""From here on, field ids belong to metadata columns: a file without them leaves them to be derived."""
 _SMALLER = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -27,36 +30,47 @@ _R = TypeVar("_R")
 correct_projection()
 
 
-def read_columns(table: Table, file: DataFile, columns: Schema) -> pa.Table:
-    """The columns of a file, under the table's types; no delete file applies.
+@dataclass(frozen=True)
+class ColumnReader:
+    """Reads the same columns of many files of a table, under the table's types; no delete file applies."""
 
-    A Parquet file that names the fields by id and has their types is read as it stands. PyIceberg's projection reads
-    all others: it knows name mappings, promoted types, partition values, Avro and ORC.
-    """
-    target = arrow_schema(columns)
-    if file.file_format is FileFormat.PARQUET and (rows := _read_parquet(table.io, file, columns, target)) is not None:
-        return rows
-    rows = ArrowScan(table.metadata, table.io, columns, AlwaysTrue()).to_table([FileScanTask(file)])
-    return pa.table([rows[field.name].cast(field.type) for field in target], schema=target)
+    table: Table
+    columns: Schema
 
+    @cached_property
+    def target(self) -> pa.Schema:
+        """The columns' Arrow types, without those whose offsets take 64 bits: no file's column needs them."""
+        fields = schema_to_pyarrow(self.columns, include_field_ids=False)
+        return pa.schema([pa.field(field.name, _SMALLER.get(field.type, field.type)) for field in fields])
 
-def arrow_schema(columns: Schema) -> pa.Schema:
-    """The columns' Arrow types, without those whose offsets take 64 bits: no file's column needs them."""
-    fields = schema_to_pyarrow(columns, include_field_ids=False)
-    return pa.schema([pa.field(field.name, _SMALLER.get(field.type, field.type)) for field in fields])
+    def read(self, file: DataFile) -> pa.Table:
+        """All rows of a file, in their order.
 
+        A Parquet file that names the fields by id and has their types is read as it stands. PyIceberg's projection
+        reads all others: it knows name mappings, promoted types, partition values, Avro and ORC.
+        """
+        if file.file_format is FileFormat.PARQUET and (rows := self._read_parquet(file)) is not None:
+            return rows
+        rows = ArrowScan(self.table.metadata, self.table.io, self.columns, AlwaysTrue()).to_table([FileScanTask(file)])
+        return pa.table([rows[field.name].cast(field.type) for field in self.target], schema=self.target)
 
-def _read_parquet(io: FileIO, file: DataFile, columns: Schema, target: pa.Schema) -> pa.Table | None:
-    """The columns as the file has them; None where one is missing or has another type."""
-    with io.new_input(file.file_path).open() as stream:
-        reader = pq.ParquetFile(stream)
-        by_id = {int(f.metadata[_FIELD_ID]): f for f in reader.schema_arrow if _FIELD_ID in (f.metadata or {})}
-        found = [by_id.get(field.field_id) for field in columns.fields]
-        if any(there is None or there.type != field.type for there, field in zip(found, target, strict=True)):
-            return None
-        names = [there.name for there in found if there is not None]
-        rows = reader.read(columns=names, use_threads=False)
-        return pa.table([rows[name] for name in names], schema=target)
+    def _read_parquet(self, file: DataFile) -> pa.Table | None:
+        """The columns as the file has them; None where one is missing or has another type."""
+        with self.table.io.new_input(file.file_path).open() as stream:
+            reader = pq.ParquetFile(stream)
+            by_id = {int(f.metadata[_FIELD_ID]): f for f in reader.schema_arrow if _FIELD_ID in (f.metadata or {})}
+            found = [by_id.get(field.field_id) for field in self.columns.fields]
+            for field, there, target in zip(self.columns.fields, found, self.target, strict=True):
+                if field.field_id < _RESERVED and there is None:
+                    return None
+                if there is not None and there.type != target.type:
+                    return None
+            rows = reader.read(columns=[there.name for there in found if there is not None], use_threads=False)
+            arrays = [
+                pa.nulls(len(rows), target.type) if there is None else rows[there.name]
+                for there, target in zip(found, self.target, strict=True)
+            ]
+            return pa.table(arrays, schema=self.target)
 
 
 def map_files(read: Callable[[_T], _R], files: Sequence[_T]) -> list[_R]:
