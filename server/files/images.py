@@ -27,7 +27,7 @@ from catalog.keyed.image import (
 from firn.protocol.tasks.image import HiddenPositions, Layer, Pack
 from server.files.footers import Footers
 from server.files.manifest_records import Entry
-from server.files.manifests import Content, ManifestFile, Manifests, Status, give_row_ids
+from server.files.manifests import Content, ManifestFile, Manifests, Status, assign_row_ids
 from server.files.partitions import Spec
 from server.files.storage import Storage
 
@@ -99,7 +99,7 @@ class _ImageWriter:
         inherited = self._without_vectors(inherited, frozenset(self._files.layer.replaced_vectors))
         lines = [*self._write(packs, Content.DATA), *self._write(hidden, Content.POSITION_DELETES), *inherited]
         first_row_id = self._files.base.get("next-row-id", 0)
-        row_ids = give_row_ids(lines, first_row_id) if self._has_vectors else 0
+        row_ids = assign_row_ids(lines, first_row_id) if self._has_vectors else 0
         if not self._has_vectors:
             for line in lines:
                 line.pop("first_row_id", None)
@@ -169,7 +169,7 @@ class _ImageWriter:
             if line["content"] or len(found) == len(wanted):
                 continue
             spec = manifests.spec(line["partition_spec_id"])
-            for entry in manifests.entries(line, whole=False):
+            for entry in manifests.entries(line, with_maps=False):
                 path = entry["data_file"]["file_path"]
                 if path in wanted:
                     found[path] = spec, spec.values(entry["data_file"]["partition"], entry["names"])
