@@ -66,9 +66,9 @@ def test_warehouses_that_climb_or_are_none_are_refused(place: str) -> None:
 
 
 def test_options_go_with_their_kind_of_source() -> None:
-    with pytest.raises(Invalid, match="REST catalog alone"):
+    with pytest.raises(Invalid, match="only for a REST catalog"):
         check_spec_request(WAREHOUSE, Secrets(token="t"))
-    with pytest.raises(Invalid, match="warehouse alone"):
+    with pytest.raises(Invalid, match="only for a warehouse"):
         check_spec_request(replace(REST, namespace_depth=1), Secrets())
     with pytest.raises(Invalid, match="one of them"):
         Secrets(token="t", credential="a:b")

@@ -67,7 +67,7 @@ def test_no_row_gives_way_to_itself_where_its_file_is_listed_twice() -> None:
     [
         ("nowhere", None, "no column nowhere"),
         ("tags", None, "no values of which one is the highest"),
-        ("at `once`", "version", "decided by the sequence field, version"),
+        ("at `once`", "version", "the sequence field decides which row of a key is newer: version"),
     ],
 )
 def test_a_rule_that_cannot_be_followed_is_refused(column: str, sequence_field: str | None, reason: str) -> None:

@@ -139,13 +139,13 @@ def test_old_rows_stay_where_a_late_change_has_come_that_they_beat() -> None:
     ):
         updates = snapshot(BASE, 1, "delete", **facts)
         made = commit(RelationKind.BASE, updates, job_kind=JobKind.TTL)
-        refused(replace(made, change=later), "changes have come since")
+        refused(replace(made, change=later), "new changes arrived while")
         guard_commit(made)
         guard_commit(replace(made, change=packed))
         guard_commit(replace(made, change=later, keyed=unordered))
     for unknown in ({}, {LOOKED_AT_CHANGE: "none"}, {LOOKED_AT_CHANGE: "9"}):
         updates = snapshot(BASE, 1, "delete", **unknown)
-        refused(commit(RelationKind.BASE, updates, job_kind=JobKind.TTL), "changes have come since")
+        refused(commit(RelationKind.BASE, updates, job_kind=JobKind.TTL), "new changes arrived while")
     empty = snapshot(BASE, 1, "delete", **{LOOKED_AT_CHANGE: "none"})
     guard_commit(commit(RelationKind.BASE, empty, job_kind=JobKind.TTL, change=a_store(COLUMNS)))
 
@@ -163,7 +163,7 @@ def test_a_merge_that_names_what_it_read_passes() -> None:
 @pytest.mark.parametrize(
     ("wrong", "match"),
     [
-        ({MERGED_BASE: "9"}, "has moved since"),
+        ({MERGED_BASE: "9"}, "has changed since"),
         ({MERGED_FROM: "1"}, "stands at 0"),
         ({MERGED_CHANGE: "9"}, "not the sequence number"),
         ({MERGED_THROUGH: "2"}, "not the sequence number"),
@@ -192,7 +192,7 @@ def test_only_a_merge_job_may_move_the_watermark() -> None:
         ({"action": "upgrade-format-version", "format-version": 2}, "not allowed"),
         ({"action": "set-properties", "updates": {"gc.enabled": "true"}}, "fixed"),
         ({"action": "remove-properties", "removals": ["firn.primary-key"]}, "fixed"),
-        ({"action": "remove-snapshots", "snapshot-ids": [70]}, "by Firn alone"),
+        ({"action": "remove-snapshots", "snapshot-ids": [70]}, "only Firn expires"),
     ],
 )
 def test_what_would_move_a_store_alone_is_refused(role: RelationKind, update: Json, match: str) -> None:

@@ -124,7 +124,7 @@ class Aging:
         api.report(lease, result, [])
         job: dict[str, Any] = self.table.server.get(f"jobs/{job_id}")
         if result.outcome == "refused":
-            assert (job["status"], "changes have come since" in job["error"]) == ("failed", True), job
+            assert (job["status"], "new changes arrived while" in job["error"]) == ("failed", True), job
             self.met["refused"] += 1
             return
         assert job["status"] == "succeeded", job

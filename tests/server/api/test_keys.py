@@ -153,7 +153,7 @@ def test_a_base_that_has_moved_since_its_keys_were_counted_refuses_the_commit(or
     mine = lease(lake, committing=True)
     lake.append(BASE)
     for signed in (resolved(lake, first), resolved(lake, 1)):
-        with pytest.raises(CommitRefused, match="has moved since its keys were counted"):
+        with pytest.raises(CommitRefused, match="has changed since its keys were counted"):
             lake.commit(signed, lease=mine)
 
 

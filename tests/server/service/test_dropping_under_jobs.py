@@ -302,7 +302,7 @@ def test_an_optimizer_that_is_given_a_job_while_its_table_is_dropped_gets_none(
         drop(lake, PLAIN)
         raise error
 
-    monkeypatch.setattr("server.service.jobs.tasks.Tasks.leased", dropped_meanwhile)
+    monkeypatch.setattr("server.service.jobs.tasks.Tasks.build_for_lease", dropped_meanwhile)
     body = {"optimizer_id": lake.optimizer(), "kinds": ["rewrite"], "wait_seconds": 0}
     assert lake.client.post("/api/v1/leases", json=body).status_code == 204
     assert active(lake) == []

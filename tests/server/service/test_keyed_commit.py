@@ -91,7 +91,7 @@ def test_a_merge_over_a_base_that_has_moved_is_refused(orders: Lake) -> None:
         ({"firn.merged-through": "9"}, "not the sequence number"),
         ({"firn.merged-through": "x"}, "is not a sequence number"),
         ({"firn.merged-change": "42"}, "not the sequence number"),
-        ({"firn.merged-base": "42"}, "has moved"),
+        ({"firn.merged-base": "42"}, "has changed"),
     ],
 )
 def test_a_merge_that_says_something_untrue_is_refused(orders: Lake, summary: dict[str, str], reason: str) -> None:

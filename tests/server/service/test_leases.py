@@ -117,7 +117,7 @@ def test_a_failed_job_is_retried_as_a_new_one(orders: Lake) -> None:
 
 def test_a_sync_is_not_asked_for_as_a_job(orders: Lake) -> None:
     """Without the look that stages what Hive has, its optimizer would find nothing to do and its commit no books."""
-    with pytest.raises(Invalid, match="look at Hive") as refused:
+    with pytest.raises(Invalid, match="scan of Hive") as refused:
         orders.services.planner.run_now(LAKE, ORDERS, JobKind.SYNC, {})
     assert "firn hive sync" in (refused.value.hint or "")
     with orders.services.database.reading() as uow:
