@@ -89,10 +89,10 @@ def first_look(fleet: Fleet, report: Report) -> None:
     took, looked, began = [], 0, time.perf_counter()
     while True:
         seconds, status = timed(fleet.services.planner_loop.run_once)
-        if not status.looked_at:
+        if not status.assessed:
             break
         took.append(seconds)
-        looked += status.looked_at
+        looked += status.assessed
     per_second = round(looked / (time.perf_counter() - began))
     report.line("looks", database=fleet.name, tables=looked, per_second=per_second, round_ms=quantiles(took))
 

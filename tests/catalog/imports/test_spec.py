@@ -70,7 +70,7 @@ def test_options_go_with_their_kind_of_source() -> None:
         check_spec_request(WAREHOUSE, Secrets(token="t"))
     with pytest.raises(Invalid, match="only for a warehouse"):
         check_spec_request(replace(REST, namespace_depth=1), Secrets())
-    with pytest.raises(Invalid, match="one of them"):
+    with pytest.raises(Invalid, match="not both"):
         Secrets(token="t", credential="a:b")
 
 
