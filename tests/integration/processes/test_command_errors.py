@@ -76,7 +76,7 @@ def test_a_data_directory_that_cannot_be(run: Command, tmp_path: Path) -> None:
     [
         ("FIRN_LEASE__SECONDS", "soon", "lease.seconds"),
         ("FIRN_LOG_LEVEL", "banana", "log_level: 'banana' is none of DEBUG"),
-        ("FIRN_WAREHOUSE", "nonsense", "warehouse: 'nonsense' is no place"),
+        ("FIRN_WAREHOUSE", "nonsense", "warehouse: 'nonsense' is no location of a warehouse"),
         ("FIRN_METASTORE", "localhost:9083", "metastore: 'localhost:9083' is not the address"),
         ("FIRN_DATABASE_URL", "nonsense", "the database URL cannot be used"),
         ("FIRN_DATABASE_URL", "mysql://h/d", "names mysql"),
