@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from catalog.errors import Unavailable
+from catalog.files.data_file import DataFileEntry
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema, current_snapshot
 from catalog.keyed.image import (
@@ -27,7 +28,7 @@ from catalog.keyed.image import (
 from firn.protocol.tasks.image import HiddenPositions, Layer, Pack
 from server.files.footers import Footers
 from server.files.manifest_records import Entry
-from server.files.manifests import Content, ManifestFile, Manifests, Status, assign_row_ids
+from server.files.manifests import Content, ManifestFile, Manifests, Status, assign_row_ids, build_entry
 from server.files.partitions import Spec
 from server.files.storage import Storage
 
@@ -118,25 +119,8 @@ class _ImageWriter:
         footers = Footers(self._storage, current_schema(self._files.base))
         for pack, stats in zip(packs, footers.read_all([pack.location for pack in packs]), strict=True):
             spec, values = self._partition_of(partitions, pack)
-            entries.add(
-                spec,
-                self._entry(
-                    {
-                        "content": Content.DATA,
-                        "file_path": stats.location,
-                        "file_format": str(stats.format),
-                        "partition": spec.record(values),
-                        "record_count": stats.record_count,
-                        "file_size_in_bytes": stats.size,
-                        "column_sizes": stats.column_sizes,
-                        "value_counts": stats.value_counts,
-                        "null_value_counts": stats.null_counts,
-                        "lower_bounds": stats.lower_bounds,
-                        "upper_bounds": stats.upper_bounds,
-                        "split_offsets": stats.split_offsets or None,
-                    }
-                ),
-            )
+            added = build_entry(DataFileEntry(stats=stats, partition=values), spec, self._key.snapshot_id)
+            entries.add(spec, self._entry(added["data_file"]))
         return entries
 
     def _partition_of(self, partitions: Mapping[str, tuple[Spec, Any]], pack: Pack) -> tuple[Spec, Any]:

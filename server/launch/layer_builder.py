@@ -36,18 +36,17 @@ class LayerBuilderProcess:
     def build(self, task: LayerTask, check: Callable[[Sequence[str]], None]) -> Layer:
         """See the port."""
         with self._lock:
-            process = self._running()
-            deadline = time.monotonic() + self.timeout_seconds
             try:
-                _write(process, task.model_dump_json())
-                while (files := (message := _read(process, deadline)).open) is not None:
-                    self._ask(process, check, files)
-            except (OSError, ValidationError, TimeoutError) as error:
+                message = self._converse(task, check)
+            except (OSError, ValidationError) as error:
                 self._end()
                 raise Unavailable(
                     f"the builder of images stopped: {error}",
                     hint="The next read starts it again; its messages are in the server's log.",
                 ) from error
+            except BaseException:  # a builder that still works would give its layer to the next task
+                self._end()
+                raise
         return _result(message)
 
     def stop(self) -> None:
@@ -57,17 +56,14 @@ class LayerBuilderProcess:
         with self._lock:
             self._end()
 
-    def _ask(
-        self, process: subprocess.Popen[bytes], check: Callable[[Sequence[str]], None], files: Sequence[str]
-    ) -> None:
-        """Answer a question; a refusal ends the build, and the builder waits for the next task."""
-        try:
+    def _converse(self, task: LayerTask, check: Callable[[Sequence[str]], None]) -> BuilderMessage:
+        """Give the task, answer the builder's questions, and return its last message."""
+        process, deadline = self._running(), time.monotonic() + self.timeout_seconds
+        _write(process, task.model_dump_json())
+        while (files := (message := _read(process, deadline)).open) is not None:
             check(files)
-        except BaseException:
-            _write(process, "false")
-            _read(process, time.monotonic() + self.timeout_seconds)
-            raise
-        _write(process, "true")
+            _write(process, "true")
+        return message
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:

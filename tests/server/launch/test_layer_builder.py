@@ -51,7 +51,7 @@ def test_a_file_that_may_not_be_opened_ends_the_build(stores: KeyedStores, build
     with pytest.raises(LocationRefused, match="another table's"):
         builder.build(stores.layer_task(stores.image_key()), refuse)
     assert not list(stores.root.glob("merged/*"))
-    assert builder.build(stores.layer_task(stores.image_key()), accept).keys == 2  # the process goes on
+    assert builder.build(stores.layer_task(stores.image_key()), accept).keys == 2  # the next task gets its own layer
 
 
 def test_a_missing_file_is_named(stores: KeyedStores, builder: LayerBuilderProcess) -> None:
