@@ -64,7 +64,7 @@ class Layer(Message):
 class BuilderMessage(Message):
     """One line that the builder writes: files that it asks to open, the finished layer, or why there is none.
 
-    The server answers a question with a line `true`, or ends the builder. `gone` names a file that is not there any more.
+    The server answers a question with a line `true`, or ends the builder. `gone` names a file that no longer exists.
     """
 
     open: list[str] | None = None
