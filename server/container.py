@@ -2,45 +2,46 @@
 
 from __future__ import annotations
 
-import sys
 import threading
+from dataclasses import dataclass
 from datetime import timedelta
 from importlib.metadata import version
-from importlib.util import find_spec
+from pathlib import Path
 
-from pydantic import SecretStr
-
-from catalog.access.privileges import RoleName
 from catalog.jobs.job import JobKind
 from catalog.names import CatalogName
-from catalog.ports.credentials import Keys
 from catalog.ports.store import Database
-from catalog.scan.plan import ScanLimits
+from server.component_settings import (
+    make_launch_environment,
+    make_lease_times,
+    make_metastore_ways,
+    make_oidc_settings,
+    make_read_limits,
+    make_scan_limits,
+    make_static_keys,
+    make_token_times,
+)
 from server.files.aws import Aws
 from server.files.listing import Listings
 from server.files.manifest_reading import StoredManifests
 from server.files.quarantine import QuarantineFiles
 from server.files.reachable import Reachable
-from server.files.read_limits import ReadLimits
 from server.files.rebased_manifest_list import ManifestLists
 from server.files.scans import ManifestScans
 from server.files.storage import Storage
 from server.files.table_files import TableFiles
-from server.identity.oidc import OidcIssuer, OidcSettings
+from server.identity.oidc import OidcIssuer
 from server.identity.sealing import Sealer
 from server.launch.processes import Processes
-from server.metastore.locks import Locking, LockSettings
-from server.metastore.registry import MetastoreRegistry, MetastoreWays
-from server.metastore.security import Authentication, MetastoreSecurity
+from server.metastore.registry import MetastoreRegistry
 from server.rest_catalog.client import RestCatalogs
 from server.service.access.access_control import Access
 from server.service.access.audit_log import AuditLog
-from server.service.access.credential_vending import StaticKeys, Vending
+from server.service.access.credential_vending import Vending
 from server.service.access.principals import PrincipalDirectory
 from server.service.access.roles import Roles
 from server.service.access.token_check import TokenChecker
 from server.service.access.tokens import Tokens as AccessTokens
-from server.service.access.tokens import TokenTimes
 from server.service.commit.commit_path import Committer
 from server.service.drop.purge import Purges
 from server.service.drop.recursive_drop import RecursiveDrops
@@ -68,11 +69,11 @@ from server.service.imports.register import Registrar
 from server.service.imports.sources import Sources
 from server.service.jobs.blockers import Blockers
 from server.service.jobs.leased_files import LeasedFiles
-from server.service.jobs.leases import Jobs, LeaseTimes
+from server.service.jobs.leases import Jobs
 from server.service.jobs.tasks import MoreFacts, Tasks
 from server.service.locations.misplaced_tables import MisplacedTables
 from server.service.metrics import Reports
-from server.service.optimizers.fleet import Fleet, LaunchEnvironment
+from server.service.optimizers.fleet import Fleet
 from server.service.optimizers.groups import Groups
 from server.service.optimizers.optimizers import Optimizers
 from server.service.orphans.orphan_removal import Orphans
@@ -86,7 +87,7 @@ from server.service.planning.planner import Planner
 from server.service.planning.planner_loop import PlannerLoop
 from server.service.planning.policies import Policies
 from server.service.retention.owned_locations import TableLocations
-from server.service.services import Services
+from server.service.services import JobServices, PlanningServices, RemovalServices, Services, TableServices
 from server.service.tables.comparison import Comparisons
 from server.service.tables.keyed_tables import KeyedTables
 from server.service.tables.metadata_files import MetadataFiles
@@ -98,12 +99,7 @@ from server.service.tables.view_versions import ViewVersions
 from server.service.tables.views import Views
 from server.settings import (
     AccessSettings,
-    HiveSettings,
-    LeaseSettings,
-    ReadingSettings,
-    ScanSettings,
     Settings,
-    StorageSettings,
 )
 from server.store.schema import upgrade_schema
 from server.store.session import Sessions, open_engine
@@ -127,191 +123,195 @@ def connect_database(settings: Settings) -> Database:
     return SqlDatabase(Sessions(open_engine(settings.resolved_database_url)))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Adapters:
+    """The database, the files and the metastores that the services of all areas share."""
+
+    settings: Settings
+    database: Database
+    storage: Storage
+    metadata: MetadataFiles
+    manifests: StoredManifests
+    manifest_lists: ManifestLists
+    reachable: Reachable
+    table_files: TableFiles
+    metastores: MetastoreRegistry
+
+
 def build_services(settings: Settings, database: Database) -> Services:
     """Build all services over one database."""
-    storage = Storage(settings.file_io, _read_limits(settings.reading))
-    metadata = MetadataFiles(storage, settings.reading.metadata_bytes)
-    manifest_lists = ManifestLists(storage)
-    tables = Tables(database, metadata, manifest_lists)
-    views = Views(database, metadata)
-    keyed = KeyedTables(database, metadata, tables)
-    committer = Committer(database, metadata, manifest_lists, {JobKind.SYNC: advance_with_job})
-    listings = Listings(dict(settings.file_io), deadlines=storage.deadlines)
-    files = TableFiles(storage, listings, footer_threads=settings.hive.footer_threads)
-    metastores = _metastores(settings.hive)
-    reachable = Reachable(storage)
-    movable = QuarantineFiles(storage, dict(settings.file_io))
-    index = HiveIndex(database, metastores)
-    quarantine = Quarantine(database, movable, storage)
-    orphans = Orphans(database, metadata, movable, reachable, quarantine, HiveReaders(database, index))
+    adapters = _build_adapters(settings, database)
     access = build_access(settings.access, database)
-    times = _lease_times(settings.lease)
-    hive = _hive(keyed, committer, index, files, settings.hive)
-    more: dict[JobKind, MoreFacts] = {
-        JobKind.SYNC: load_staged_task,
-        JobKind.PUBLISH: load_staged_task,
-        JobKind.REMOVE_ORPHANS: orphans.task,
-    }
-    tasks = Tasks(database, metadata, more, {JobKind.CONVERT: hive.conversions.task})
-    table_locations = TableLocations(database, metadata)
-    optimizers = Optimizers(database, version("firn"), times.lasts)
-    planner = Planner(database)
-    partition_layouts = PartitionLayouts(database, metadata, StoredManifests(storage))
+    index = HiveIndex(database, adapters.metastores)
+    tables = _build_tables(adapters)
+    removal = _build_removal(adapters, index)
+    hive = _build_hive(adapters, tables, index)
     return Services(
+        **vars(tables),
+        **vars(_build_planning(adapters)),
+        **vars(_build_jobs(adapters, hive, removal)),
+        **vars(removal),
         database=database,
-        metadata=metadata,
-        namespaces=Namespaces(database),
-        tables=tables,
-        views=views,
-        keyed=keyed,
-        committer=committer,
-        groups=Groups(database),
-        fleet=_fleet(settings, database, optimizers),
-        jobs=Jobs(database, times),
-        optimizers=optimizers,
-        planner=planner,
-        policies=Policies(database, storage),
-        blockers=Blockers(database),
-        planner_loop=PlannerLoop(database, times.lasts),
-        overview=MaintenanceOverview(database, times.lasts),
-        tasks=tasks,
         hive=hive,
-        imports=Imports(
-            database,
-            Sources(files, metadata, metastores, RestCatalogs()),
-            Registrar(database, metadata),
-            _sealer(settings),
-        ),
-        file_layouts=FileLayouts(database, metadata, StoredManifests(storage)),
-        partition_layouts=partition_layouts,
-        health=HealthScores(planner, partition_layouts),
-        misplaced=MisplacedTables(database, metadata),
-        table_locations=table_locations,
-        leased_files=LeasedFiles(database, metadata),
-        dry_runs=DryRuns(tasks, StoredManifests(storage), table_locations),
-        scans=Scans(database, metadata, tables, keyed, ManifestScans(storage), _scan_limits(settings.scan)),
+        imports=_build_imports(adapters),
         reports=Reports(database, timedelta(days=settings.metrics_retention_days)),
-        undrops=Undrops(database, metadata, reachable),
-        purges=Purges(database, metadata, reachable),
-        orphans=orphans,
-        recursive_drops=RecursiveDrops(database, metadata),
-        refs=Refs(database, metadata, committer),
-        comparisons=Comparisons(database, metadata),
-        view_versions=ViewVersions(views),
         access=access,
-        vending=_vending(settings, database, metadata, access),
+        vending=_build_vending(adapters, access),
     )
 
 
-def _hive(
-    keyed: KeyedTables, committer: Committer, index: HiveIndex, files: TableFiles, settings: HiveSettings
-) -> HiveServices:
-    database, metadata = committer.database, committer.metadata
+def _build_adapters(settings: Settings, database: Database) -> _Adapters:
+    storage = Storage(settings.file_io, make_read_limits(settings.reading))
+    listings = Listings(dict(settings.file_io), deadlines=storage.deadlines)
+    return _Adapters(
+        settings=settings,
+        database=database,
+        storage=storage,
+        metadata=MetadataFiles(storage, settings.reading.metadata_bytes),
+        manifests=StoredManifests(storage),
+        manifest_lists=ManifestLists(storage),
+        reachable=Reachable(storage),
+        table_files=TableFiles(storage, listings, footer_threads=settings.hive.footer_threads),
+        metastores=MetastoreRegistry(make_metastore_ways(settings.hive)),
+    )
+
+
+def _build_tables(adapters: _Adapters) -> TableServices:
+    database, metadata, manifest_lists = adapters.database, adapters.metadata, adapters.manifest_lists
+    tables = Tables(database, metadata, manifest_lists)
+    keyed = KeyedTables(database, metadata, tables)
+    views = Views(database, metadata)
+    committer = Committer(database, metadata, manifest_lists, {JobKind.SYNC: advance_with_job})
+    manifest_scans = ManifestScans(adapters.storage)
+    return TableServices(
+        metadata=metadata,
+        namespaces=Namespaces(database),
+        tables=tables,
+        keyed=keyed,
+        views=views,
+        view_versions=ViewVersions(views),
+        committer=committer,
+        refs=Refs(database, metadata, committer),
+        comparisons=Comparisons(database, metadata),
+        scans=Scans(database, metadata, tables, keyed, manifest_scans, make_scan_limits(adapters.settings.scan)),
+    )
+
+
+def _build_planning(adapters: _Adapters) -> PlanningServices:
+    database, metadata, manifests = adapters.database, adapters.metadata, adapters.manifests
+    lease = make_lease_times(adapters.settings.lease).lasts
+    planner = Planner(database)
+    partition_layouts = PartitionLayouts(database, metadata, manifests)
+    return PlanningServices(
+        planner=planner,
+        planner_loop=PlannerLoop(database, lease),
+        policies=Policies(database, adapters.storage),
+        overview=MaintenanceOverview(database, lease),
+        health=HealthScores(planner, partition_layouts),
+        file_layouts=FileLayouts(database, metadata, manifests),
+        partition_layouts=partition_layouts,
+    )
+
+
+def _build_jobs(adapters: _Adapters, hive: HiveServices, removal: RemovalServices) -> JobServices:
+    database, metadata, settings = adapters.database, adapters.metadata, adapters.settings
+    times = make_lease_times(settings.lease)
+    more: dict[JobKind, MoreFacts] = {
+        JobKind.SYNC: load_staged_task,
+        JobKind.PUBLISH: load_staged_task,
+        JobKind.REMOVE_ORPHANS: removal.orphans.task,
+    }
+    tasks = Tasks(database, metadata, more, {JobKind.CONVERT: hive.conversions.task})
+    optimizers = Optimizers(database, version("firn"), times.lasts)
+    return JobServices(
+        jobs=Jobs(database, times),
+        tasks=tasks,
+        dry_runs=DryRuns(tasks, adapters.manifests, removal.table_locations),
+        blockers=Blockers(database),
+        leased_files=LeasedFiles(database, metadata),
+        groups=Groups(database),
+        optimizers=optimizers,
+        fleet=_build_fleet(settings, database, optimizers),
+    )
+
+
+def _build_removal(adapters: _Adapters, index: HiveIndex) -> RemovalServices:
+    database, metadata, reachable = adapters.database, adapters.metadata, adapters.reachable
+    movable = QuarantineFiles(adapters.storage, dict(adapters.settings.file_io))
+    quarantine = Quarantine(database, movable, adapters.storage)
+    return RemovalServices(
+        undrops=Undrops(database, metadata, reachable),
+        purges=Purges(database, metadata, reachable),
+        recursive_drops=RecursiveDrops(database, metadata),
+        orphans=Orphans(database, metadata, movable, reachable, quarantine, HiveReaders(database, index)),
+        table_locations=TableLocations(database, metadata),
+        misplaced=MisplacedTables(database, metadata),
+    )
+
+
+def _build_hive(adapters: _Adapters, tables: TableServices, index: HiveIndex) -> HiveServices:
+    database, metadata, files = adapters.database, adapters.metadata, adapters.table_files
     checks = Checks(database, index, files)
     repointer = Repointer(database, index, files)
     upgrades = Upgrades(
         database,
-        Namespaces(database),
-        keyed.tables,
-        keyed,
+        tables.namespaces,
+        tables.tables,
+        tables.keyed,
         index,
         checks,
         files,
-        at_once=settings.max_concurrent_upgrades,
+        at_once=adapters.settings.hive.max_concurrent_upgrades,
         halted=threading.Event(),
     )
-    syncs = Syncs(database, metadata, committer, index, files, repointer)
+    syncs = Syncs(database, metadata, tables.committer, index, files, repointer)
     planner = PublishPlanner(database, metadata, index, files, repointer, syncs.planner.columns)
     requests = PublishRequests(database, planner)
     return HiveServices(
         index=index,
         checks=checks,
-        operations=Operations(database, checks, keyed.metadata.files),
+        operations=Operations(database, checks, metadata.files),
         upgrades=upgrades,
         syncs=syncs,
         notification_listener=NotificationListener(database, index, syncs.hints),
         publish_requests=requests,
         publishes=Publishes(database, planner, requests),
         freshness=Freshness(database, metadata, index, files),
-        published=PublishedFiles(database, metadata, committer, index, files, repointer),
+        published=PublishedFiles(database, metadata, tables.committer, index, files, repointer),
         downgrades=Downgrades(database, metadata, index, files, syncs, requests, repointer.owners),
-        conversions=Conversions(database, metadata, upgrades.namespaces, keyed, index, files),
+        conversions=Conversions(database, metadata, tables.namespaces, tables.keyed, index, files),
         marks=PublisherMarks(database, repointer.owners),
     )
 
 
-def _fleet(settings: Settings, database: Database, optimizers: Optimizers) -> Fleet:
-    directory = settings.data_dir.absolute() / "optimizers"
-    token = settings.optimizers.token
-    # Located without an import, because the server starts no JVM and runs no job.
-    spec = find_spec("optimizer")
-    locations = [] if spec is None else list(spec.submodule_search_locations or ())
-    environment = LaunchEnvironment(
-        server=settings.own_address,
-        python=sys.executable,
-        spark_submit=settings.optimizers.spark_submit,
-        application=f"{locations[0]}/__main__.py" if locations else "optimizer",
-        directory=str(directory),
-        token=None if token is None else token.get_secret_value(),
-        needs_token=settings.access.enabled,
-        local=settings.optimizers.local,
-    )
+def _build_imports(adapters: _Adapters) -> Imports:
+    database, metadata = adapters.database, adapters.metadata
+    sources = Sources(adapters.table_files, metadata, adapters.metastores, RestCatalogs())
+    return Imports(database, sources, Registrar(database, metadata), _sealer(adapters.settings))
+
+
+def _build_fleet(settings: Settings, database: Database, optimizers: Optimizers) -> Fleet:
+    environment = make_launch_environment(settings)
     with database.reading() as uow:
         began = uow.now()
-    return Fleet(database, optimizers, Processes(directory), environment, began=began)
+    return Fleet(database, optimizers, Processes(Path(environment.directory)), environment, began=began)
 
 
-def _vending(settings: Settings, database: Database, metadata: MetadataFiles, access: Access) -> Vending:
+def _build_vending(adapters: _Adapters, access: Access) -> Vending:
     return Vending(
-        database=database,
-        metadata=metadata,
+        database=adapters.database,
+        metadata=adapters.metadata,
         access=access,
-        cloud=Aws(settings.file_io),
-        static=_static_keys(settings.storage),
-    )
-
-
-def _metastores(hive: HiveSettings) -> MetastoreRegistry:
-    security = MetastoreSecurity(
-        tls=hive.tls,
-        ca_file=hive.ca_file,
-        authentication=Authentication(hive.authentication),
-        user=hive.user,
-        password=None if hive.password is None else hive.password.get_secret_value(),
-        service=hive.kerberos_service,
-    )
-    ways = MetastoreWays(
-        connect_timeout_seconds=hive.connect_timeout_seconds,
-        read_timeout_seconds=hive.read_timeout_seconds,
-        connections=hive.pool_size,
-        security=security,
-        locks=LockSettings(locking=Locking(hive.locks), wait_seconds=hive.lock_timeout_seconds, user=hive.user),
-    )
-    return MetastoreRegistry(ways)
-
-
-def _static_keys(storage: StorageSettings) -> StaticKeys:
-    def keys(key_id: str | None, secret: SecretStr | None) -> Keys | None:
-        if key_id is None or secret is None:
-            return None
-        return Keys(access_key_id=key_id, secret_access_key=secret.get_secret_value())
-
-    return StaticKeys(
-        read=keys(storage.read_key_id, storage.read_key_secret),
-        write=keys(storage.write_key_id, storage.write_key_secret),
+        cloud=Aws(adapters.settings.file_io),
+        static=make_static_keys(adapters.settings.storage),
     )
 
 
 def build_access(settings: AccessSettings, database: Database) -> Access:
     """Build access control over one database."""
-    issuer = None if settings.oidc_issuer is None else OidcIssuer(_oidc(settings, settings.oidc_issuer))
+    issuer = None if settings.oidc_issuer is None else OidcIssuer(make_oidc_settings(settings, settings.oidc_issuer))
     token_checker = TokenChecker(database, issuer, settings.cache_seconds)
-    times = TokenTimes(
-        access=timedelta(seconds=settings.access_token_seconds),
-        default=timedelta(days=settings.token_days),
-        longest=timedelta(days=settings.max_token_days),
-        exchanges=timedelta(seconds=settings.exchange_seconds),
-    )
+    times = make_token_times(settings)
     return Access(
         enabled=settings.enabled,
         database=database,
@@ -323,48 +323,12 @@ def build_access(settings: AccessSettings, database: Database) -> Access:
     )
 
 
-def _oidc(settings: AccessSettings, issuer: str) -> OidcSettings:
-    return OidcSettings(
-        issuer=issuer,
-        audience=settings.oidc_audience or "",
-        name_claim=settings.oidc_name_claim,
-        roles_claim=settings.oidc_roles_claim,
-        roles={group: RoleName(role) for group, role in settings.oidc_roles.items()},
-    )
-
-
 def _sealer(settings: Settings) -> Sealer:
     secret = settings.secret_key
     return Sealer(None if secret is None else secret.get_secret_value(), settings.data_dir.absolute())
-
-
-def _lease_times(lease: LeaseSettings) -> LeaseTimes:
-    return LeaseTimes(
-        lasts=timedelta(seconds=lease.seconds),
-        beat=timedelta(seconds=lease.heartbeat_seconds),
-        max_attempts=lease.max_attempts,
-    )
 
 
 def ensure_default_catalog(services: Services, settings: Settings) -> None:
     """Create the default catalog of a new server."""
     if not services.namespaces.catalogs():
         services.namespaces.create_catalog(DEFAULT_CATALOG, settings.resolved_warehouse, settings.metastore, {})
-
-
-def _read_limits(reading: ReadingSettings) -> ReadLimits:
-    return ReadLimits(
-        metadata_bytes=reading.metadata_bytes,
-        manifest_bytes=reading.manifest_bytes,
-        footer_bytes=reading.footer_bytes,
-        seconds=reading.seconds,
-    )
-
-
-def _scan_limits(scan: ScanSettings) -> ScanLimits:
-    return ScanLimits(
-        inline_files=scan.inline_files,
-        task_files=scan.task_files,
-        manifests=scan.manifests,
-        plan_seconds=scan.plan_seconds,
-    )

@@ -51,45 +51,69 @@ from server.service.tables.view_versions import ViewVersions
 from server.service.tables.views import Views
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Services:
-    """What the routes may call."""
+@dataclass(frozen=True, kw_only=True)
+class TableServices:
+    """Catalogs, namespaces, tables and views: their definitions, commits, history and scans."""
 
-    database: Database
     metadata: MetadataFiles
     namespaces: Namespaces
     tables: Tables
-    views: Views
     keyed: KeyedTables
+    views: Views
+    view_versions: ViewVersions
     committer: Committer
-    jobs: Jobs
-    groups: Groups
-    fleet: Fleet
-    optimizers: Optimizers
-    planner: Planner
-    policies: Policies
-    blockers: Blockers
-    planner_loop: PlannerLoop
-    health: HealthScores
-    overview: MaintenanceOverview
-    tasks: Tasks
-    hive: HiveServices
-    imports: Imports
-    partition_layouts: PartitionLayouts
-    misplaced: MisplacedTables
-    file_layouts: FileLayouts
-    table_locations: TableLocations
-    leased_files: LeasedFiles
-    dry_runs: DryRuns
-    scans: Scans
-    reports: Reports
-    undrops: Undrops
-    purges: Purges
-    orphans: Orphans
-    recursive_drops: RecursiveDrops
     refs: Refs
     comparisons: Comparisons
-    view_versions: ViewVersions
+    scans: Scans
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanningServices:
+    """Decisions about maintenance: what a table needs, and how well it is."""
+
+    planner: Planner
+    planner_loop: PlannerLoop
+    policies: Policies
+    overview: MaintenanceOverview
+    health: HealthScores
+    file_layouts: FileLayouts
+    partition_layouts: PartitionLayouts
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobServices:
+    """Jobs and the optimizers that run them."""
+
+    jobs: Jobs
+    tasks: Tasks
+    dry_runs: DryRuns
+    blockers: Blockers
+    leased_files: LeasedFiles
+    groups: Groups
+    optimizers: Optimizers
+    fleet: Fleet
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemovalServices:
+    """Dropped tables, and files that belong to no table."""
+
+    undrops: Undrops
+    purges: Purges
+    recursive_drops: RecursiveDrops
+    orphans: Orphans
+    table_locations: TableLocations
+    misplaced: MisplacedTables
+
+
+@dataclass(frozen=True, kw_only=True)
+class Services(TableServices, PlanningServices, JobServices, RemovalServices):
+    """The services that routes and background tasks may call."""
+
+    database: Database
+    hive: HiveServices
+    imports: Imports
+    reports: Reports
     access: Access
     vending: Vending
 

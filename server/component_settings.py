@@ -1,0 +1,132 @@
+"""Translates the server's settings into the options of single adapters and services."""
+
+from __future__ import annotations
+
+import sys
+from datetime import timedelta
+from importlib.util import find_spec
+
+from pydantic import SecretStr
+
+from catalog.access.privileges import RoleName
+from catalog.ports.credentials import Keys
+from catalog.scan.plan import ScanLimits
+from server.files.read_limits import ReadLimits
+from server.identity.oidc import OidcSettings
+from server.metastore.locks import Locking, LockSettings
+from server.metastore.registry import MetastoreWays
+from server.metastore.security import Authentication, MetastoreSecurity
+from server.service.access.credential_vending import StaticKeys
+from server.service.access.tokens import TokenTimes
+from server.service.jobs.leases import LeaseTimes
+from server.service.optimizers.fleet import LaunchEnvironment
+from server.settings import (
+    AccessSettings,
+    HiveSettings,
+    LeaseSettings,
+    ReadingSettings,
+    ScanSettings,
+    Settings,
+    StorageSettings,
+)
+
+
+def make_read_limits(reading: ReadingSettings) -> ReadLimits:
+    """Make the limits of reads from storage."""
+    return ReadLimits(
+        metadata_bytes=reading.metadata_bytes,
+        manifest_bytes=reading.manifest_bytes,
+        footer_bytes=reading.footer_bytes,
+        seconds=reading.seconds,
+    )
+
+
+def make_scan_limits(scan: ScanSettings) -> ScanLimits:
+    """Make the limits of server-side scan planning."""
+    return ScanLimits(
+        inline_files=scan.inline_files,
+        task_files=scan.task_files,
+        manifests=scan.manifests,
+        plan_seconds=scan.plan_seconds,
+    )
+
+
+def make_lease_times(lease: LeaseSettings) -> LeaseTimes:
+    """Make the durations of jobs' leases and the number of attempts."""
+    return LeaseTimes(
+        lasts=timedelta(seconds=lease.seconds),
+        beat=timedelta(seconds=lease.heartbeat_seconds),
+        max_attempts=lease.max_attempts,
+    )
+
+
+def make_metastore_ways(hive: HiveSettings) -> MetastoreWays:
+    """Make the security, time-outs and locks of connections to metastores."""
+    security = MetastoreSecurity(
+        tls=hive.tls,
+        ca_file=hive.ca_file,
+        authentication=Authentication(hive.authentication),
+        user=hive.user,
+        password=None if hive.password is None else hive.password.get_secret_value(),
+        service=hive.kerberos_service,
+    )
+    return MetastoreWays(
+        connect_timeout_seconds=hive.connect_timeout_seconds,
+        read_timeout_seconds=hive.read_timeout_seconds,
+        connections=hive.pool_size,
+        security=security,
+        locks=LockSettings(locking=Locking(hive.locks), wait_seconds=hive.lock_timeout_seconds, user=hive.user),
+    )
+
+
+def make_static_keys(storage: StorageSettings) -> StaticKeys:
+    """Make the static keys that the server vends; None for a key that is not set."""
+
+    def keys(key_id: str | None, secret: SecretStr | None) -> Keys | None:
+        if key_id is None or secret is None:
+            return None
+        return Keys(access_key_id=key_id, secret_access_key=secret.get_secret_value())
+
+    return StaticKeys(
+        read=keys(storage.read_key_id, storage.read_key_secret),
+        write=keys(storage.write_key_id, storage.write_key_secret),
+    )
+
+
+def make_oidc_settings(settings: AccessSettings, issuer: str) -> OidcSettings:
+    """Make the settings of the OpenID Connect issuer."""
+    return OidcSettings(
+        issuer=issuer,
+        audience=settings.oidc_audience or "",
+        name_claim=settings.oidc_name_claim,
+        roles_claim=settings.oidc_roles_claim,
+        roles={group: RoleName(role) for group, role in settings.oidc_roles.items()},
+    )
+
+
+def make_token_times(settings: AccessSettings) -> TokenTimes:
+    """Make the lifetimes of tokens."""
+    return TokenTimes(
+        access=timedelta(seconds=settings.access_token_seconds),
+        default=timedelta(days=settings.token_days),
+        longest=timedelta(days=settings.max_token_days),
+        exchanges=timedelta(seconds=settings.exchange_seconds),
+    )
+
+
+def make_launch_environment(settings: Settings) -> LaunchEnvironment:
+    """Make the programs and addresses with which the server launches optimizers."""
+    token = settings.optimizers.token
+    # Located without an import, because the server starts no JVM and runs no job.
+    spec = find_spec("optimizer")
+    locations = [] if spec is None else list(spec.submodule_search_locations or ())
+    return LaunchEnvironment(
+        server=settings.own_address,
+        python=sys.executable,
+        spark_submit=settings.optimizers.spark_submit,
+        application=f"{locations[0]}/__main__.py" if locations else "optimizer",
+        directory=str(settings.data_dir.absolute() / "optimizers"),
+        token=None if token is None else token.get_secret_value(),
+        needs_token=settings.access.enabled,
+        local=settings.optimizers.local,
+    )
