@@ -78,7 +78,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def large_table(report: Report, scratch: Path, given: argparse.Namespace) -> None:
     """Both ways on tables alike, the other first in every other round; the first round only warms up."""
-    found: dict[str, list[Packed]] = {way: [] for way in (FIRN, BY_HAND)}
+    packed_by_way: dict[str, list[Packed]] = {way: [] for way in (FIRN, BY_HAND)}
     with stage(scratch, given.memory) as running:
         optimizer = working(running)
         orders = generate(scratch / "orders", rows=given.rows, changes=0, skew=Skew.UNIFORM, batches=0)
@@ -87,11 +87,11 @@ def large_table(report: Report, scratch: Path, given: argparse.Namespace) -> Non
                 packed = _packed_large(running, optimizer if way == FIRN else None, orders, given.pieces)
                 report.line("round", number=number, way=way, **packed.to_json())
                 if number:
-                    found[way].append(packed)
-    by_hand = median_cost([one.packing for one in found[BY_HAND]])
-    for way, rounds in found.items():
-        packing = median_cost([one.packing for one in rounds])
-        before, after = (median_cost([getattr(one, when) for one in rounds]) for when in ("before", "after"))
+                    packed_by_way[way].append(packed)
+    by_hand = median_cost([packed.packing for packed in packed_by_way[BY_HAND]])
+    for way, rounds in packed_by_way.items():
+        packing = median_cost([packed.packing for packed in rounds])
+        before, after = (median_cost([getattr(packed, when) for packed in rounds]) for when in ("before", "after"))
         report.line(
             "large table",
             way=way,
@@ -194,14 +194,14 @@ def _optimizer(server: RunningServer, scratch: Path, slots: int, memory: str) ->
 
 
 def _session(leader: int) -> list[int]:
-    found = []
+    pids = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             if os.getsid(int(entry.name)) == leader:
-                found.append(int(entry.name))
+                pids.append(int(entry.name))
         except ProcessLookupError:
             continue
-    return found
+    return pids
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:

@@ -63,12 +63,12 @@ class Fleet:
 @contextmanager
 def database_urls(wanted: Sequence[str], directory: Path) -> Iterator[list[tuple[str, str]]]:
     """An empty database of each kind."""
-    found = [("sqlite", f"sqlite:///{directory / 'firn.db'}")] if "sqlite" in wanted else []
+    databases = [("sqlite", f"sqlite:///{directory / 'firn.db'}")] if "sqlite" in wanted else []
     if "postgresql" not in wanted:
-        yield found
+        yield databases
         return
     with postgres_server(durable=True) as server:
-        yield [*found, ("postgresql", server.url(server.new_database()))]
+        yield [*databases, ("postgresql", server.url(server.new_database()))]
 
 
 @contextmanager
@@ -120,7 +120,7 @@ def committed(fleet: Fleet, clients: int, seconds: float, *, counted: bool) -> l
                 pool.submit(commits_on, database, fleet.ids, seconds, number, counted=counted)
                 for number in range(clients)
             ]
-            return [one for each in running for one in each.result()]
+            return [result for each in running for result in each.result()]
     with ProcessPoolExecutor(clients, mp_context=get_context("spawn")) as pool:
         asked = [pool.submit(commits, fleet.url, fleet.ids, 0.1, number, counted=True) for number in range(clients)]
         for each in asked:  # every process has started
@@ -128,7 +128,7 @@ def committed(fleet: Fleet, clients: int, seconds: float, *, counted: bool) -> l
         running = [
             pool.submit(commits, fleet.url, fleet.ids, seconds, number, counted=counted) for number in range(clients)
         ]
-        return [one for each in running for one in each.result()]
+        return [result for each in running for result in each.result()]
 
 
 def commit_costs(fleet: Fleet, clients: int, seconds: float, report: Report) -> None:
@@ -175,9 +175,9 @@ def _rounds(fleet: Fleet, stop: threading.Event, took: list[float], due: list[in
 
 def _work(fleet: Fleet, stop: threading.Event) -> None:
     coming = Registration(group="default", host="bench", pid=1, version="0", protocol=PROTOCOL, slots=_SLOTS)
-    one = fleet.services.optimizers.register(coming)
+    optimizer = fleet.services.optimizers.register(coming)
     while not stop.is_set():
-        taken = fleet.services.jobs.take(one.id, list(JobKind))
+        taken = fleet.services.jobs.take(optimizer.id, list(JobKind))
         if taken is None:
             stop.wait(0.05)
         else:
@@ -208,9 +208,9 @@ def pages(fleet: Fleet, how_many: int, report: Report) -> None:
         for _ in range(how_many):
             asked = TableFilter(sort=sort, health_below=None if sort is Sort.NAME else 101)
             page = Paging(cursor=cursor, limit=100)
-            seconds, found = timed(lambda: load_table_rows(fleet.services, _EVERYBODY, CATALOG, page, asked))  # noqa: B023
+            seconds, rows = timed(lambda: load_table_rows(fleet.services, _EVERYBODY, CATALOG, page, asked))  # noqa: B023
             took.append(seconds)
-            cursor = found.next_cursor
+            cursor = rows.next_cursor
         report.line("page", database=fleet.name, sort=str(sort), page_ms=quantiles(took))
     took = [timed(fleet.services.overview.load)[0] for _ in range(how_many)]
     report.line("overview", database=fleet.name, ms=quantiles(took))
@@ -219,8 +219,9 @@ def pages(fleet: Fleet, how_many: int, report: Report) -> None:
 def size(fleet: Fleet, report: Report) -> None:
     """What the database takes on disk."""
     if fleet.name == "sqlite":
-        file = Path(fleet.url.removeprefix("sqlite:///"))
-        total = sum(one.stat().st_size for one in (file, Path(f"{file}-wal")) if one.exists())
+        database_file = Path(fleet.url.removeprefix("sqlite:///"))
+        files = (database_file, Path(f"{database_file}-wal"))
+        total = sum(file.stat().st_size for file in files if file.exists())
     else:
         engine = open_engine(fleet.url)
         with engine.connect() as connection:

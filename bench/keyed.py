@@ -72,9 +72,9 @@ class Stage:
     def check(self, table: str, expected: Totals) -> None:
         """Refuse to report on wrong answers."""
         _, days = self.read("aggregate", table)
-        found = Totals(*(int(sum(part)) for part in _summed(days)))
-        if found != expected:
-            raise AssertionError(f"{table} holds {found}, but the batches add up to {expected}")
+        totals = Totals(*(int(sum(part)) for part in _summed(days)))
+        if totals != expected:
+            raise AssertionError(f"{table} holds {totals}, but the batches add up to {expected}")
 
     def _create(self, name: str, properties: dict[str, str]) -> None:
         listed = ", ".join(f"'{key}'='{value}'" for key, value in properties.items())

@@ -58,9 +58,9 @@ def median(costs: Sequence[Cost]) -> Cost:
     return Cost(statistics.median(cost.wall for cost in costs), statistics.median(cost.cpu for cost in costs))
 
 
-def ratio(one: Cost, other: Cost) -> dict[str, float]:
+def ratio(cost: Cost, other: Cost) -> dict[str, float]:
     """How many times the other's cost the one's is, by both clocks."""
-    return {"wall": round(one.wall / other.wall, 2), "cpu": round(one.cpu / max(other.cpu, 0.01), 2)}
+    return {"wall": round(cost.wall / other.wall, 2), "cpu": round(cost.cpu / max(other.cpu, 0.01), 2)}
 
 
 def forget_peak(pid: int) -> None:

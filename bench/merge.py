@@ -100,28 +100,30 @@ def main(argv: list[str] | None = None) -> int:
 
 def measure(contest: Contest, report: Report, orders: Orders, skew: Skew, given: argparse.Namespace) -> None:
     """One workload: rounds in which every way merges once, each beginning with another."""
-    found: dict[str, list[Merged]] = defaultdict(list)
+    merges_by_way: dict[str, list[Merged]] = defaultdict(list)
     ways = [*given.modes, BY_HAND]
     for number in range(given.rounds):
         start = number % len(ways)
         for way in ways[start:] + ways[:start]:
             merged = contest.by_hand(orders) if way == BY_HAND else contest.firn(orders, way)
-            found[way].append(merged)
+            merges_by_way[way].append(merged)
             report.line("round", skew=skew, number=number, way=way, chosen=merged.chosen, **merged.merge.to_json())
-    by_hand = median([one.merge for one in found[BY_HAND]])
-    compacted = by_hand + median([one.compacting for one in found[BY_HAND] if one.compacting is not None])
+    by_hand = median([merged.merge for merged in merges_by_way[BY_HAND]])
+    compacted = by_hand + median(
+        [merged.compacting for merged in merges_by_way[BY_HAND] if merged.compacting is not None]
+    )
     report.line("compacted", skew=skew, **compacted.to_json())
-    for way, merges in found.items():
-        merge = median([one.merge for one in merges])
+    for way, merges in merges_by_way.items():
+        merge = median([merged.merge for merged in merges])
         report.line(
             "way",
             skew=skew,
             way=way,
-            chosen=sorted({one.chosen for one in merges}),
+            chosen=sorted({merged.chosen for merged in merges}),
             times_by_hand=ratio(merge, by_hand),
             times_compacted=ratio(merge, compacted),
             merge=merge.to_json(),
-            read=median([one.read for one in merges]).to_json(),
+            read=median([merged.read for merged in merges]).to_json(),
             batch=_batch(merges),
         )
 

@@ -45,7 +45,7 @@ def main(argv: list[str] | None = None) -> int:
     report = Report("peers", **sizes, skews=given.skews, engines=given.engines)
     failed = False
     for skew in given.skews:
-        found: dict[str, list[Summary]] = {engine: [] for engine in given.engines}
+        summaries: dict[str, list[Summary]] = {engine: [] for engine in given.engines}
         for number in range(given.rounds):
             for engine in given.engines:
                 summary = _run(engine, skew, given)
@@ -53,8 +53,8 @@ def main(argv: list[str] | None = None) -> int:
                     "run", **{"failed": True} | (summary or {}) | {"skew": skew, "engine": engine, "round": number}
                 )
                 failed |= summary is None
-                found[engine] += [summary] if summary is not None else []
-        _compare(report, skew, {engine: runs for engine, runs in found.items() if runs})
+                summaries[engine] += [summary] if summary is not None else []
+        _compare(report, skew, {engine: runs for engine, runs in summaries.items() if runs})
     report.save(given.out)
     return 1 if failed else 0
 
@@ -88,15 +88,15 @@ def _events(printed: str) -> Iterator[dict[str, Any]]:
 def _python(line: str) -> str:
     if line == OWN_LINE:
         return sys.executable
-    found = Path(os.environ.get("PEERSBENCH_VENVS", "~/peersbench-venvs")).expanduser() / f"spark-{line}/bin/python"
-    if not found.is_file():
-        raise FileNotFoundError(f"no Python with PySpark {line} at {found}: set PEERSBENCH_VENVS")
-    return str(found)
+    python = Path(os.environ.get("PEERSBENCH_VENVS", "~/peersbench-venvs")).expanduser() / f"spark-{line}/bin/python"
+    if not python.is_file():
+        raise FileNotFoundError(f"no Python with PySpark {line} at {python}: set PEERSBENCH_VENVS")
+    return str(python)
 
 
-def _compare(report: Report, skew: str, found: Mapping[str, Sequence[Summary]]) -> None:
+def _compare(report: Report, skew: str, summaries: Mapping[str, Sequence[Summary]]) -> None:
     """Medians of each engine's rounds."""
-    for engine, runs in found.items():
+    for engine, runs in summaries.items():
         written = [sum(run["batch_cpu_s"]) for run in runs]
         compacted = [run["compact_cpu_s"] or 0.0 for run in runs]
         report.line(

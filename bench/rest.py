@@ -238,13 +238,13 @@ def _await(port: int) -> None:
 
 def _family(pid: int) -> list[int]:
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
-    return [pid, *(one for child in children for one in _family(int(child)))]
+    return [pid, *(member for child in children for member in _family(int(child)))]
 
 
 def _resident(pid: int) -> int:
     status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-    found = re.search(r"VmRSS:\s+(\d+) kB", status)
-    return 0 if found is None else int(found[1]) * 1024
+    resident = re.search(r"VmRSS:\s+(\d+) kB", status)
+    return 0 if resident is None else int(resident[1]) * 1024
 
 
 # --- the run ---------------------------------------------------------------------------------------------------------

@@ -55,8 +55,8 @@ def running_server(data_dir: Path, environment: Mapping[str, str] | None = None)
 def _address(process: subprocess.Popen[str], log: Path) -> str:
     assert process.stdout is not None
     for line in process.stdout:
-        if found := re.search(r"http://\S+", line):
-            return found.group()
+        if address := re.search(r"http://\S+", line):
+            return address.group()
     raise RuntimeError(f"the server did not start: {log.read_text(encoding='utf-8')[-2000:]}")
 
 

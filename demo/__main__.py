@@ -68,7 +68,7 @@ def _run(steps: Steps, data_dir: Path, port: int | None, *, stay: bool) -> int:
     local = LocalFirn(data_dir, port=port, memory=MEMORY)
     with steps.step("Start metastore, server and optimizer") as step:
         local.start()
-        step.found = f"{local.url}, {local.metastore.uri}"
+        step.result = f"{local.url}, {local.metastore.uri}"
     with local, firn.connect(local.url) as client:
         with steps.step("Start Spark as Hive and Firn users have it"):
             spark = _spark(local, client)
@@ -117,8 +117,8 @@ def _next_steps(local: LocalFirn, *, stays: bool) -> list[tuple[str, str]]:
 
 def _stay(steps: Steps, local: LocalFirn) -> None:
     stopping = threading.Event()
-    for one in (SIGINT, SIGTERM):
-        signal(one, lambda *_: stopping.set())
+    for signal_number in (SIGINT, SIGTERM):
+        signal(signal_number, lambda *_: stopping.set())
     steps.say(f"The console is at {local.url} until Ctrl-C.")
     while not stopping.is_set():
         local.tend()

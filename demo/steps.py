@@ -14,9 +14,9 @@ from rich.text import Text
 
 @dataclass
 class Step:
-    """What a step wants to be told about it."""
+    """The result of a step, which the caller sets for the printed line."""
 
-    found: str = ""
+    result: str = ""
 
 
 @dataclass
@@ -28,7 +28,7 @@ class Steps:
 
     @contextmanager
     def step(self, does: str) -> Iterator[Step]:
-        """One step; set `found` to what came of it."""
+        """Run one step; the caller sets `result` of the yielded step."""
         step, began = Step(), time.monotonic()
         if not self.console.is_terminal:
             self.console.print(f"  {does} …")
@@ -38,7 +38,7 @@ class Steps:
             yield step
         seconds = time.monotonic() - began
         self.took.append((does, seconds))
-        line = Text.assemble(("✓ ", "green"), f"{does:<58}", (f"{seconds:6.1f} s", "dim"), "  ", step.found)
+        line = Text.assemble(("✓ ", "green"), f"{does:<58}", (f"{seconds:6.1f} s", "dim"), "  ", step.result)
         self.console.print(line, soft_wrap=True)
 
     def say(self, text: str) -> None:

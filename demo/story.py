@@ -62,19 +62,21 @@ class Story:
     def _load(self) -> None:
         with self.steps.step("Load flights into Hive (Parquet, by month, day)") as step:
             if is_loaded(self.spark, "flights"):
-                step.found = "there from an earlier run"
+                step.result = "there from an earlier run"
             else:
                 rows = load_table(self.spark, "flights", partitioned_by=("month", "day"))
-                step.found = f"{rows:,} rows"
+                step.result = f"{rows:,} rows"
         with self.steps.step("Load airlines, airports, planes, weather") as step:
-            loaded = {one: load_table(self.spark, one) for one in OTHERS if not is_loaded(self.spark, one)}
-            step.found = ", ".join(f"{one} {rows:,}" for one, rows in loaded.items()) or "there from an earlier run"
+            loaded = {table: load_table(self.spark, table) for table in OTHERS if not is_loaded(self.spark, table)}
+            step.result = (
+                ", ".join(f"{table} {rows:,}" for table, rows in loaded.items()) or "there from an earlier run"
+            )
 
     def _look_at_hive(self) -> None:
         with self.steps.step("Note what Hive says, and all of its files") as step:
             self.hive_answer = _answer(self.spark.table(FLIGHTS))
             self.files = fingerprint(self.hive_dir)
-            step.found = (
+            step.result = (
                 f"{self.hive_answer[0]:,} flights; {len(self.files.files):,} files, {self.files.bytes / 2**20:.1f} MiB"
             )
 
@@ -82,7 +84,7 @@ class Story:
         with self.steps.step(f"Upgrade {TABLE} in place, key {', '.join(KEY)}") as step:
             self.client.hive.refresh()
             if self.client.hive.show(TABLE)["state"] == "upgraded":
-                step.found = "upgraded by an earlier run"
+                step.result = "upgraded by an earlier run"
                 return
             report = self.client.hive.check(TABLE, primary_key=KEY)
             blocked = [check["message"] for check in report["checks"] if check["status"] == "blocked"]
@@ -92,7 +94,7 @@ class Story:
             require(operation.status is OperationStatus.SUCCEEDED, f"the upgrade did not succeed: {reason}")
             same = _answer(self.spark.table(KEYED)) == self.hive_answer
             require(same, "the upgraded table does not say what the Hive table says")
-            step.found = f"{report['files']:,} files registered, none read beyond its footer, none copied"
+            step.result = f"{report['files']:,} files registered, none read beyond its footer, none copied"
 
     def _change(self) -> int:
         """Correct, add and delete flights; the number that the table must have after it."""
@@ -108,13 +110,13 @@ class Story:
             added = of_day.limit(NEW_FLIGHTS).withColumn("flight", F.col("flight") + run * 10_000)
             batch = corrected.unionByName(added).localCheckpoint()
             firn_spark.upsert(batch, KEYED, batch=f"corrections of run {run}", writer="demo")
-            step.found = f"{batch.count():,} rows in one commit, {NEW_FLIGHTS:,} of them new"
+            step.result = f"{batch.count():,} rows in one commit, {NEW_FLIGHTS:,} of them new"
         with self.steps.step("Delete flights that never left (PySpark)") as step:
             never_left = F.col("dep_time").isNull() & (F.col("carrier") != "UA") & (F.col("flight") < 10_000)
             canceled = flights.where((F.col("month") == month) & never_left).select(*KEY).localCheckpoint()
             firn_spark.delete(canceled, KEYED, batch=f"canceled of run {run}", writer="demo")
             deleted = canceled.count()
-            step.found = f"{deleted:,} rows in one commit"
+            step.result = f"{deleted:,} rows in one commit"
         return before + NEW_FLIGHTS - deleted
 
     def _read_pending(self, expected: int) -> tuple[int, ...]:
@@ -123,11 +125,11 @@ class Story:
             pending = self.client.tables[KEYED].show().pending_rows
             require(pending > 0, "the changes are not pending any more, so reading them merged shows nothing")
             require(merged[0] == expected, f"the table has {merged[0]:,} flights, not {expected:,}")
-            step.found = f"{merged[0]:,} flights with {pending:,} changes pending"
+            step.result = f"{merged[0]:,} flights with {pending:,} changes pending"
         with self.steps.step("The same from Python, without Spark") as step:
             arrow = self.client.scan(KEYED, columns=list(KEY)).to_arrow()
             require(arrow.num_rows == expected, f"the Arrow scan has {arrow.num_rows:,} flights, not {expected:,}")
-            step.found = f"{arrow.num_rows:,} rows as Arrow"
+            step.result = f"{arrow.num_rows:,} rows as Arrow"
         return merged
 
     def _merge(self, merged: tuple[int, ...]) -> None:
@@ -139,13 +141,13 @@ class Story:
             ended = self.client.jobs.wait(job.id, seconds=MERGE_SECONDS)
             require(ended.status is JobStatus.SUCCEEDED, f"the merge {ended.status}: {ended.error}")
             mode = ended.result.get("mode", "")
-            step.found = f"{ended.kind} {mode} because {ended.reason}; nothing is pending now"
+            step.result = f"{ended.kind} {mode} because {ended.reason}; nothing is pending now"
         with self.steps.step("Read again after the merge") as step:
             pending = table.show().pending_rows
             require(pending == 0, f"{pending:,} changes are still pending after the merge")
             again = _answer(firn_spark.read(KEYED, self.spark))
             require(again == merged, "the merge changed what the table says")
-            step.found = f"{again[0]:,} flights, the same answer"
+            step.result = f"{again[0]:,} flights, the same answer"
 
     def _merge_job(self, known: set[UUID]) -> JobOut:
         """The merge that the server plans by itself."""
@@ -160,11 +162,11 @@ class Story:
     def _prove(self) -> None:
         with self.steps.step("Hive still answers on its own data") as step:
             require(self._hive() == self.hive_answer, "Hive's answer has changed")
-            step.found = f"{self.hive_answer[0]:,} flights, the same answer"
+            step.result = f"{self.hive_answer[0]:,} flights, the same answer"
         with self.steps.step("No Hive file has changed") as step:
             changed = self.files.differences(fingerprint(self.hive_dir))
             require(not changed, f"{len(changed)} Hive files have changed, for example {changed[:1]}")
-            step.found = f"{len(self.files.files):,} files: same names, sizes, times and SHA-256"
+            step.result = f"{len(self.files.files):,} files: same names, sizes, times and SHA-256"
 
     def _publish(self, merged: tuple[int, ...]) -> None:
         with self.steps.step("Publish to Hive, only partitions that differ") as step:
@@ -172,12 +174,12 @@ class Story:
             require(told["job"] is not None, f"nothing was published: {told['message']}")
             ended = self.client.jobs.wait(UUID(told["job"]["id"]), seconds=MERGE_SECONDS)
             require(ended.status is JobStatus.SUCCEEDED, f"the publish {ended.status}: {ended.error}")
-            step.found = f"{ended.result['switched']} partitions, {ended.result['rows']:,} rows"
+            step.result = f"{ended.result['switched']} partitions, {ended.result['rows']:,} rows"
         with self.steps.step("Read with Hive's own catalog") as step:
             require(self._hive() == merged, "Hive does not say what the merged table says")
             changed = self.files.differences(fingerprint(self.hive_dir))
             require(not changed, f"{len(changed)} Hive files have changed, for example {changed[:1]}")
-            step.found = f"{merged[0]:,} flights: Hive sees the merge, its own files are as they were"
+            step.result = f"{merged[0]:,} flights: Hive sees the merge, its own files are as they were"
 
     def _hive(self) -> tuple[int, ...]:
         self.spark.catalog.refreshTable(FLIGHTS)

@@ -59,9 +59,9 @@ def converter(kind: DataType) -> Convert:
             return struct
         case ArrayType():
             element = converter(kind.elementType)
-            return lambda value: None if value is None else [element(one) for one in value]
+            return lambda value: None if value is None else [element(item) for item in value]
         case MapType():
             of_value = converter(kind.valueType)
-            return lambda value: None if value is None else [(key, of_value(one)) for key, one in value.items()]
+            return lambda value: None if value is None else [(key, of_value(item)) for key, item in value.items()]
         case _:
             return lambda value: value

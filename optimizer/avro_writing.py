@@ -92,12 +92,12 @@ def write_avro(
 
 def find_lost_values(columns: Sequence[AvroColumn]) -> Iterator[tuple[AvroColumn, str, Column]]:
     """Columns that can hold what Hive's Avro cannot: what that is, in words, and whether a row does."""
-    for one in columns:
-        limits = list(_limits(one.kind))
+    for column in columns:
+        limits = list(_limits(column.kind))
         if limits:
             words = " or ".join(dict.fromkeys(words for words, _ in limits))
-            found = reduce(or_, (rule(F.col(quote_name(one.name))) for _, rule in limits))
-            yield one, words, F.coalesce(found, F.lit(False))
+            is_lost = reduce(or_, (rule(F.col(quote_name(column.name))) for _, rule in limits))
+            yield column, words, F.coalesce(is_lost, F.lit(False))
 
 
 def _limits(kind: DataType) -> Iterator[tuple[str, Rule]]:
@@ -135,7 +135,7 @@ def _of_field(rule: Rule, name: str) -> Rule:
 
 def _of_any(rule: Rule) -> Rule:
     # A null among the elements must not make a null of the whole, where another one is beyond the limit.
-    return lambda values: F.exists(values, lambda one: F.coalesce(rule(one), F.lit(False)))
+    return lambda values: F.exists(values, lambda element: F.coalesce(rule(element), F.lit(False)))
 
 
 def _of_parts(rule: Rule, parts: Rule) -> Rule:

@@ -145,7 +145,7 @@ class ServerApi:
         """Where the job's tables have their files now, and whether these are theirs alone; LeaseLost when it ended."""
         answer = self.http.get(f"{self._lease(lease)}/table-locations")
         _check_lease(answer)
-        return [TableLocation.model_validate(one) for one in answer.json()]
+        return [TableLocation.model_validate(location) for location in answer.json()]
 
     def load_table(self, lease: Lease, parts: Sequence[str]) -> dict[str, Any]:
         """An Iceberg table: its metadata and where that lies."""

@@ -49,19 +49,19 @@ def delete_unneeded(work: JobRun, parts: Sequence[str], before: dict[str, Any], 
         # Metadata files that have left the log are the server's to keep or to delete.
         gone = list_needed_files(work, io, before, metadata_files=False).join(needed, "path", "left_anti")
         spared = _differently_spelled(gone, needed)
-        found = (
+        files_and_sizes = (
             (str(row.path), int(row.bytes))
             for row in gone.groupBy("path").agg(F.max("bytes").alias("bytes")).toLocalIterator()
             if row.path not in spared
         )
-        return _delete(work, parts, io, found)
+        return _delete(work, parts, io, files_and_sizes)
     finally:
         needed.unpersist()
 
 
-def _delete(work: JobRun, parts: Sequence[str], io: Any, found: Iterator[tuple[str, int]]) -> Freed:
+def _delete(work: JobRun, parts: Sequence[str], io: Any, files_and_sizes: Iterator[tuple[str, int]]) -> Freed:
     files = size = outside = 0
-    while batch := list(islice(found, BATCH)):
+    while batch := list(islice(files_and_sizes, BATCH)):
         place = _place(work, parts)
         if place.keep_reason is not None:
             return Freed(files=files, bytes=size, outside=outside, keep_reason=place.keep_reason)

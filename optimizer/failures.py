@@ -108,7 +108,7 @@ def _explain_lost_file(failure: _Failure) -> str | None:
 
 def _partitions_of(file: str) -> Iterator[str]:
     """`a=1`, `b=2` out of Hive's directories, as people know them."""
-    return (unquote(found) for found in _PARTITION.findall(file))
+    return (unquote(directory) for directory in _PARTITION.findall(file))
 
 
 def _explain_denial(failure: _Failure) -> str | None:

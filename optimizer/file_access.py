@@ -67,8 +67,8 @@ class FileAccess:
         listed = list(files)
         places = {*map(_directory, listed), *(f"{directory.rstrip('/')}/" for directory in directories)}
         links = {link for place in places for link in _links_in(place)}
-        found = links if not listed else links & {normalize_location(file) for file in listed}
-        targets = {os.path.realpath(link) for link in found}
+        named_links = links if not listed else links & {normalize_location(file) for file in listed}
+        targets = {os.path.realpath(link) for link in named_links}
         for place in filter(_IS_LOCAL.match, places):
             plain = normalize_location(place)
             if (real := os.path.realpath(plain)) != plain:
@@ -80,16 +80,16 @@ class FileAccess:
         path = F.col(column)
         place = F.when(path.rlike(_ODD), path).otherwise(F.regexp_replace(path, "[^/]+$", ""))
         places = files.select(place.alias("place")).where(self._is_to_be_looked_at(F.col("place"))).distinct()
-        found = {str(row.place) for row in places.collect()}
-        links = {link for one in found for link in _links_in(one)}
+        locations = {str(row.place) for row in places.collect()}
+        links = {link for location in locations for link in _links_in(location)}
         if links:  # rare. Which of them are files of the table?
             named = files.select(path.alias("path")).where(F.substring_index("path", "/", -1).isin(_names(links)))
-            found |= {normalize_location(str(row.path)) for row in named.distinct().collect()} & links
-        self.check_places(found)
+            locations |= {normalize_location(str(row.path)) for row in named.distinct().collect()} & links
+        self.check_places(locations)
 
     def check_places(self, places: Iterable[str]) -> None:
         """Refused for the first place whose files may not be opened."""
-        left = iter(sorted({one for place in places for one in self._elsewhere(place)} - self.allowed))
+        left = iter(sorted({target for place in places for target in self._elsewhere(place)} - self.allowed))
         while batch := list(islice(left, ASKED)):
             self.api.check_locations(self.lease, batch)
             self.allowed.update(batch)

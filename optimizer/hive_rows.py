@@ -74,7 +74,9 @@ class HiveRows:
             return self._none()
         known = self._known(files)
         formats = {file.location: unit.format for unit in self.task.units for file in unit.files}
-        by_format = {form: [one for one, of in formats.items() if of == form] for form in set(formats.values())}
+        by_format = {
+            form: [location for location, of in formats.items() if of == form] for form in set(formats.values())
+        }
         rows = reduce(DataFrame.unionByName, [self._read(form, by_format[form]) for form in sorted(by_format)])
         joined = rows.join(F.broadcast(known), _PATH, "left")
         # A path that is spelled otherwise than expected must not pass for a row without a source.
@@ -98,7 +100,7 @@ class HiveRows:
 
     def _ordered(self) -> Iterator[tuple[HiveFile, HiveUnit]]:
         files = [(file, unit) for unit in self.task.units for file in unit.files]
-        return iter(sorted(files, key=lambda one: (one[0].mtime_ns, one[0].location)))
+        return iter(sorted(files, key=lambda pair: (pair[0].mtime_ns, pair[0].location)))
 
     def _known(self, files: Sequence[tuple[HiveFile, HiveUnit]]) -> DataFrame:
         """What is known of each file, by the path that Spark will name it by."""

@@ -41,9 +41,9 @@ class HivePartitions:
     def to(self) -> Column:
         """The changes that the partition of a row was given."""
         through = F.lit(self.through)
-        for one in self.behind:
-            partitions = {tuple(values) for values in one.partitions}
-            through = F.when(F.expr(self.inside(partitions)), F.lit(one.through)).otherwise(through)
+        for behind in self.behind:
+            partitions = {tuple(values) for values in behind.partitions}
+            through = F.when(F.expr(self.inside(partitions)), F.lit(behind.through)).otherwise(through)
         return through.cast("bigint")
 
 

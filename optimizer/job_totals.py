@@ -51,13 +51,13 @@ class JobTotals:
 
     def changes(self) -> Changes:
         """What the job's commits have changed so far; the tables are refreshed."""
-        found = Changes()
+        changes = Changes()
         for page in self.pages:
             page.table.refresh()
             for summary in since(page.table, page.head):
                 if summary.get("firn.job-id") == self.job_id:
-                    found += _changes(summary)
-        return found
+                    changes += _changes(summary)
+        return changes
 
     def gained(self) -> dict[str, int]:
         """Files, bytes and delete files that a full scan reads, before and after the job's own commits."""

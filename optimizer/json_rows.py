@@ -69,7 +69,9 @@ def parse_lines(lines: DataFrame, line: str, number: str, columns: Sequence[Stru
             texts, numbers = batch.column(0).to_pylist(), batch.column(1).to_pylist()
             for at in range(0, len(texts), ROWS_PER_BATCH):
                 some = zip(texts[at : at + ROWS_PER_BATCH], numbers[at : at + ROWS_PER_BATCH], strict=True)
-                yield pa.RecordBatch.from_pylist([read(text) | {number: one} for text, one in some], schema=arrow)
+                yield pa.RecordBatch.from_pylist(
+                    [read(text) | {number: line_number} for text, line_number in some], schema=arrow
+                )
 
     return lines.select(line, number).mapInArrow(parsed, whole)
 
@@ -80,10 +82,10 @@ def row_reader(columns: Sequence[StructField]) -> Callable[[str | None], dict[st
 
     def read(text: str | None) -> dict[str, Any]:
         try:
-            found = json.loads(text or "", object_pairs_hook=_Object, parse_int=_Number, parse_float=_Number)
+            value = json.loads(text or "", object_pairs_hook=_Object, parse_int=_Number, parse_float=_Number)
         except ValueError as error:
             raise Unfit(f"a line is no JSON: {error}") from error
-        members = _members(found)
+        members = _members(value)
         row = {}
         for name, lower, convert in parts:
             try:
@@ -108,10 +110,10 @@ def _converter(kind: DataType) -> Convert:
             return lambda value: _struct(_members(value), parts)
         case ArrayType():
             element = converter(kind.elementType)
-            return lambda value: [element(one) for one in _listed(value)]
+            return lambda value: [element(element_value) for element_value in _listed(value)]
         case MapType():
             of_key, of_value = converter(kind.keyType), converter(kind.valueType)
-            return lambda value: [(of_key(key), of_value(one)) for key, one in dict(_object(value)).items()]
+            return lambda value: [(of_key(key), of_value(item)) for key, item in dict(_object(value)).items()]
         case DecimalType():
             return lambda value: _decimal(value, kind.precision, kind.scale)
         case ByteType() | ShortType() | IntegerType() | LongType():
@@ -127,7 +129,7 @@ def _struct(members: dict[str, Any], parts: Sequence[tuple[str, str, Convert]]) 
 
 def _members(value: Any) -> dict[str, Any]:
     """By name in lower case; of several the last counts."""
-    return {name.lower(): one for name, one in _object(value)}
+    return {name.lower(): member for name, member in _object(value)}
 
 
 def _object(value: Any) -> _Object:
@@ -161,21 +163,21 @@ def _exact(value: Any) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, str):
         raise Unfit(f"{_shown(value)} is no number")
     try:
-        found = Decimal(value.strip())
+        number = Decimal(value.strip())
     except InvalidOperation as error:
         raise Unfit(f"{_shown(value)} is no number") from error
-    if not found.is_finite():
+    if not number.is_finite():
         raise Unfit(f"{_shown(value)} is no number")
-    return found
+    return number
 
 
 def _integer(value: Any, bits: int) -> int:
     if isinstance(value, bool) or not isinstance(value, str) or not _INTEGER.fullmatch(value.strip()):
         raise Unfit(f"{_shown(value)} is no integer")
-    found = int(value)
-    if not -(1 << bits - 1) <= found < 1 << bits - 1:
+    number = int(value)
+    if not -(1 << bits - 1) <= number < 1 << bits - 1:
         raise Unfit(f"{_shown(value)} has more than {bits} bits")
-    return found
+    return number
 
 
 def _floating(value: Any) -> float:

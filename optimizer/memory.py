@@ -35,9 +35,9 @@ class Memory:
     def _read(self) -> dict[str, int]:
         java: Any = self.spark._jvm
         heap = java.java.lang.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage()
-        found = {"heap_used": int(heap.getUsed()), "heap_max": int(heap.getMax())}
+        usage = {"heap_used": int(heap.getUsed()), "heap_max": int(heap.getMax())}
         resident = [_resident(pid) for pid in (os.getpid(), int(java.java.lang.ProcessHandle.current().pid()))]
-        return found | ({"rss": sum(resident)} if all(resident) else {})
+        return usage | ({"rss": sum(resident)} if all(resident) else {})
 
 
 def _resident(pid: int) -> int:

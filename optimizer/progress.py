@@ -36,5 +36,5 @@ def _active_stages(tracker: StatusTracker, job: int) -> list[tuple[int, int]]:
     info = tracker.getJobInfo(job)
     if info is None or info.status != "RUNNING":
         return []
-    found = (tracker.getStageInfo(stage) for stage in info.stageIds)
-    return [(stage.numTasks, stage.numCompletedTasks) for stage in found if stage is not None and stage.numActiveTasks]
+    stages = (tracker.getStageInfo(stage) for stage in info.stageIds)
+    return [(stage.numTasks, stage.numCompletedTasks) for stage in stages if stage is not None and stage.numActiveTasks]

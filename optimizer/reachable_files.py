@@ -45,7 +45,9 @@ def _rows(work: JobRun, io: Any, loaded: Mapping[str, Any], kind: str) -> DataFr
 
 
 def _listed_in_metadata(metadata: Mapping[str, Any]) -> list[tuple[str, int]]:
-    lists = [(one["manifest-list"], 0) for one in metadata.get("snapshots") or [] if "manifest-list" in one]
+    lists = [
+        (snapshot["manifest-list"], 0) for snapshot in metadata.get("snapshots") or [] if "manifest-list" in snapshot
+    ]
     statistics = [*(metadata.get("statistics") or []), *(metadata.get("partition-statistics") or [])]
     return lists + [
         (statistic["statistics-path"], int(statistic.get("file-size-in-bytes") or 0)) for statistic in statistics

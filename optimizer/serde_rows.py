@@ -64,7 +64,7 @@ class SerdeRows:
         reader = jvm.org.apache.spark.sql.hive.HadoopTableReader(
             attributes, attributes.drop(len(columns)), described, java, self._settings()
         )
-        partitions = [self._partition(table, one) for one in there]
+        partitions = [self._partition(table, directory) for directory in there]
         listed = jvm.scala.jdk.javaapi.CollectionConverters.asScala(self._list(partitions)).toSeq()
         rows = java.internalCreateDataFrame(reader.makeRDDForPartitionedTable(listed), kind, False)
         return self._without_headers(DataFrame(rows, self.session.spark))
@@ -89,12 +89,16 @@ class SerdeRows:
     def _there(self, directories: Sequence[Directory]) -> list[Directory]:
         path, settings = self.session.jvm.org.apache.hadoop.fs.Path, self._settings()
 
-        def exists(one: Directory) -> bool:
-            place = path(one.location)
+        def exists(directory: Directory) -> bool:
+            place = path(directory.location)
             return bool(place.getFileSystem(settings).exists(place))
 
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            return [one for one, found in zip(directories, pool.map(exists, directories), strict=True) if found]
+            return [
+                directory
+                for directory, is_there in zip(directories, pool.map(exists, directories), strict=True)
+                if is_there
+            ]
 
     def _table(self) -> Any:
         """Rows are handed on in the form that Hive's serializer for text has, which has all types."""

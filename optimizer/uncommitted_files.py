@@ -33,7 +33,7 @@ class UncommittedRows:
     def write(self, rows: DataFrame) -> None:
         """Write rows that have the table's columns; what ends before its end leaves no file that is listed here."""
         if self.session.jvm.org.apache.iceberg.TableUtil.supportsRowLineage(self.table):
-            rows = rows.withColumns({one: F.lit(None).cast("bigint") for one in _LINEAGE})
+            rows = rows.withColumns({column: F.lit(None).cast("bigint") for column in _LINEAGE})
         rows.write.format("iceberg").mode("append").save(self.name)
 
     def read(self) -> DataFrame:

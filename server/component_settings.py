@@ -19,7 +19,7 @@ from server.metastore.security import Authentication, MetastoreSecurity
 from server.service.access.credential_vending import StaticKeys
 from server.service.access.tokens import TokenTimes
 from server.service.jobs.leases import LeaseTimes
-from server.service.optimizers.fleet import LaunchEnvironment
+from server.service.optimizers.fleet_values import LaunchEnvironment
 from server.settings import (
     AccessSettings,
     HiveSettings,

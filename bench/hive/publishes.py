@@ -64,9 +64,9 @@ class Contest:
         for table in tables[1:]:
             self.spark.sql(f"REFRESH TABLE {table}")
         expected, *others = (tuple(self.spark.sql(_CHECK.format(table=table)).collect()[0]) for table in tables)
-        for table, found in zip(tables[1:], others, strict=True):
-            if found != expected:
-                raise AssertionError(f"{table} reads as {found}, not as {expected}")
+        for table, totals in zip(tables[1:], others, strict=True):
+            if totals != expected:
+                raise AssertionError(f"{table} reads as {totals}, not as {expected}")
 
 
 def run(ends: ExitStack, scratch: Path, given: argparse.Namespace) -> Report:
@@ -91,8 +91,8 @@ def run(ends: ExitStack, scratch: Path, given: argparse.Namespace) -> Report:
         costs["firn"].append(firn)
         costs["insert overwrite"].append(by_hand)
         report.line("round", number=number, firn=firn.to_json(), by_hand=by_hand.to_json(), mib=mib)
-    for way, found in costs.items():
-        cost = median(found)
+    for way, costs_of_way in costs.items():
+        cost = median(costs_of_way)
         report.line("way", way=way, times_by_hand=ratio(cost, median(costs["insert overwrite"])), **cost.to_json())
     return report
 

@@ -42,9 +42,11 @@ def _quiet(beside: Stage, name: str, count: int, rounds: int, report: Report) ->
     clock = Stopwatch([beside.server.pid])
     costs: dict[str, list[Cost]] = {"listing": [], "sync": []}
     for number in range(-1, rounds):
-        listing, found = Stopwatch([os.getpid()]).cost(lambda: connection.client.get_partitions(DATABASE, TABLE, _ALL))
-        if len(found) != count:
-            raise AssertionError(f"the metastore lists {len(found)} partitions of {count}")
+        listing, partitions = Stopwatch([os.getpid()]).cost(
+            lambda: connection.client.get_partitions(DATABASE, TABLE, _ALL)
+        )
+        if len(partitions) != count:
+            raise AssertionError(f"the metastore lists {len(partitions)} partitions of {count}")
         forget_peak(beside.server.pid)
         sync, result = clock.cost(lambda: beside.server.client.hive.sync(name))
         if result["outcome"] != "unchanged":

@@ -121,8 +121,8 @@ def run(ends: ExitStack, scratch: Path, given: argparse.Namespace) -> Report:
             costs[way].append(cost)
             held = {} if mib is None else {"mib": mib}
             report.line("round", number=number, way=way, **cost.to_json(), **held)
-    for way, found in costs.items():
-        cost = median(found)
+    for way, costs_of_way in costs.items():
+        cost = median(costs_of_way)
         times = {"times_firn": ratio(cost, median(costs["firn"]))} if "firn" in costs else {}
         report.line("way", way=way, ms_per_file=round(cost.wall * 1000 / count, 3), **times, **cost.to_json())
     return report

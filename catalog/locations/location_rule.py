@@ -40,7 +40,7 @@ _ABSOLUTE = re.compile(r"/|file:/(?!/)|file://(localhost)?/|(?!file:)[a-z][a-z0-
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _CUT = re.compile(r"[?#]")
 _DEFAULT_TABLE_DIRECTORY = re.compile(r"/[\w.-]+-[0-9a-f]{12}(?=/|$)", re.ASCII)
-"""The default directory of a table; see server.service.tables.tables.default_location."""
+"""The default directory of a table; see server.service.tables.default_locations."""
 _SLASH = re.compile(r"%2f", re.IGNORECASE)
 _MAX_DECODINGS = 8
 _MAX_NAMED = 64

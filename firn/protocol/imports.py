@@ -23,7 +23,7 @@ class EntryState(StrEnum):
     THERE = "there"  # it was there already
     CONFLICT = "conflict"  # the catalog has something else in its place
     AMBIGUOUS = "ambiguous"  # nobody can say which of its metadata files is the newest
-    SKIPPED = "skipped"  # what was found is no table: a write that never ended
+    SKIPPED = "skipped"  # the metadata is unreadable, probably because a write was cut off
     FAILED = "failed"
 
     @property

@@ -73,12 +73,12 @@ class _Search:
 
 def _hits_of(files: Sequence[DataFile], tables: Sequence[pa.Table], search: _Search) -> Iterator[Hits]:
     rows = pa.concat_tables(tables)
-    found = search.find(rows)
+    hits = search.find(rows)
     ends = np.cumsum([len(table) for table in tables])
-    cuts = np.searchsorted(found, ends)
+    cuts = np.searchsorted(hits, ends)
     first = 0
     for file, table, end, cut in zip(files, tables, ends, cuts, strict=True):
-        positions, first = found[first:cut] - (end - len(table)), cut
+        positions, first = hits[first:cut] - (end - len(table)), cut
         if len(positions):
             at = pa.array(positions, pa.int64())
             yield Hits(file=file, rows=table.take(at), positions=at)

@@ -59,16 +59,18 @@ class ColumnReader:
         with self.table.io.new_input(file.file_path).open() as stream:
             reader = pq.ParquetFile(stream)
             by_id = {int(f.metadata[_FIELD_ID]): f for f in reader.schema_arrow if _FIELD_ID in (f.metadata or {})}
-            found = [by_id.get(field.field_id) for field in self.columns.fields]
-            for field, there, target in zip(self.columns.fields, found, self.target, strict=True):
-                if field.field_id < _RESERVED and there is None:
+            file_fields = [by_id.get(field.field_id) for field in self.columns.fields]
+            for field, file_field, target in zip(self.columns.fields, file_fields, self.target, strict=True):
+                if field.field_id < _RESERVED and file_field is None:
                     return None
-                if there is not None and there.type != target.type:
+                if file_field is not None and file_field.type != target.type:
                     return None
-            rows = reader.read(columns=[there.name for there in found if there is not None], use_threads=False)
+            rows = reader.read(
+                columns=[file_field.name for file_field in file_fields if file_field is not None], use_threads=False
+            )
             arrays = [
-                pa.nulls(len(rows), target.type) if there is None else rows[there.name]
-                for there, target in zip(found, self.target, strict=True)
+                pa.nulls(len(rows), target.type) if file_field is None else rows[file_field.name]
+                for file_field, target in zip(file_fields, self.target, strict=True)
             ]
             return pa.table(arrays, schema=self.target)
 

@@ -54,12 +54,12 @@ def run(work: JobRun) -> Result:
 @contextmanager
 def _repeated(work: JobRun, task: KeysTask) -> Iterator[DataFrame]:
     """The repeated keys, counted once for all that is asked of them."""
-    found = work.session.spark.sql(task.sql["repeated"]).persist()
+    repeated = work.session.spark.sql(task.sql["repeated"]).persist()
     try:
-        found.createOrReplaceTempView(REPEATED)
-        yield found
+        repeated.createOrReplaceTempView(REPEATED)
+        yield repeated
     finally:
-        found.unpersist()
+        repeated.unpersist()
 
 
 def _sample(work: JobRun, task: KeysTask, repeated: DataFrame) -> list[dict[str, Any]]:
@@ -88,15 +88,17 @@ def _resolve(work: JobRun, task: KeysTask, too_many: int) -> None:
     _name_written(work, task)
     surplus = work.session.spark.sql(task.sql["surplus"]).persist()
     try:
-        found = surplus.count()
-        if found != too_many:  # more would take all rows of a key away, fewer leave some
-            raise Refused(f"{found} rows are to go where {too_many} are too many: a file of base is listed twice")
+        surplus_rows = surplus.count()
+        if surplus_rows != too_many:  # more would take all rows of a key away, fewer leave some
+            raise Refused(
+                f"{surplus_rows} rows are to go where {too_many} are too many: a file of base is listed twice"
+            )
         surplus.createOrReplaceTempView(SURPLUS)
         work.keeper.stage("taking the others away")
-        work.commit(lambda: run_signed(work, task.sql["resolve"], _signature(work, task, found)))
+        work.commit(lambda: run_signed(work, task.sql["resolve"], _signature(work, task, surplus_rows)))
     finally:
         surplus.unpersist()
-    work.keeper.say(f"{found} rows were taken away")
+    work.keeper.say(f"{surplus_rows} rows were taken away")
 
 
 def _signature(work: JobRun, task: KeysTask, rows: int) -> dict[str, str]:

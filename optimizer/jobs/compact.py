@@ -28,9 +28,9 @@ def run(work: JobRun) -> Result:
     work.keeper.stage("planning")
     chosen = [] if table.currentSnapshot() is None else choose_packs(work, task, table)
     for is_pending in (False, True):
-        side = [one for one in chosen if one.pack.is_pending is is_pending]
+        side = [packed for packed in chosen if packed.pack.is_pending is is_pending]
         if side:
-            work.keeper.stage(f"packing {sum(len(one.pack.files) for one in side)} files into {len(side)}")
+            work.keeper.stage(f"packing {sum(len(packed.pack.files) for packed in side)} files into {len(side)}")
             _pack(work, task, table, side)
     changes = totals.changes()
     said = {
@@ -54,7 +54,7 @@ def _pack(work: JobRun, task: CompactTask, table: Any, side: Sequence[ChosenPack
     action.option("target-file-size-bytes", str(task.target_file_size))
     action.snapshotProperty("firn.job-id", work.lease.job_id)
     action.init(table.currentSnapshot().snapshotId())
-    manager = action.commitManager(_numbered(table, max(one.pack.number for one in side)))
+    manager = action.commitManager(_numbered(table, max(packed.pack.number for packed in side)))
     plan = plan_file_groups(work, task, table)
     written = jvm.java.util.HashSet()
 
@@ -64,15 +64,15 @@ def _pack(work: JobRun, task: CompactTask, table: Any, side: Sequence[ChosenPack
 
     with ExitStack() as unwritten:
         unwritten.callback(abort)
-        for one in side:
-            written.add(action.rewriteFiles(plan, build_file_group(work, task, one)))
+        for packed in side:
+            written.add(action.rewriteFiles(plan, build_file_group(work, task, packed)))
         unwritten.pop_all()
     work.commit(lambda: manager.commitOrClean(written), unless_asked=abort)
 
 
 def _numbered(table: Any, number: int) -> int:
     """The snapshot whose sequence number the packed files get: the first on main from this number on."""
-    return min(one for one in _main(table) if one[0] >= number)[1]
+    return min(snapshot for snapshot in _main(table) if snapshot[0] >= number)[1]
 
 
 def _main(table: Any) -> Iterator[tuple[int, int]]:

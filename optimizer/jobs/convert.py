@@ -116,8 +116,12 @@ class _Source:
     def __init__(self, work: JobRun, task: ConvertTask) -> None:
         self._session, self._task = work.session, task
         every = [Directory(at, unit.location, task.layouts[unit.layout]) for at, unit in enumerate(task.units)]
-        self._by_serde = [one for one in every if one.layout.reader == "serde"]
-        self._by_line = [replace(one, layout=_lines_of(one.layout)) for one in every if one.layout.reader == "json"]
+        self._by_serde = [directory for directory in every if directory.layout.reader == "serde"]
+        self._by_line = [
+            replace(directory, layout=_lines_of(directory.layout))
+            for directory in every
+            if directory.layout.reader == "json"
+        ]
 
     def count(self) -> int:
         """Rows, none of whose columns is looked into."""

@@ -43,11 +43,11 @@ def run(work: JobRun) -> Result:
 
 
 def _told(freed: list[Freed]) -> dict[str, Any]:
-    reasons = [one.keep_reason for one in freed if one.keep_reason is not None]
+    reasons = [result.keep_reason for result in freed if result.keep_reason is not None]
     told: dict[str, Any] = {
-        "deleted_files": sum(one.files for one in freed),
-        "freed_bytes": sum(one.bytes for one in freed),
-        "files_outside": sum(one.outside for one in freed),
+        "deleted_files": sum(result.files for result in freed),
+        "freed_bytes": sum(result.bytes for result in freed),
+        "files_outside": sum(result.outside for result in freed),
     }
     return told | ({"keep_reason": reasons[0]} if reasons else {})
 

@@ -139,9 +139,9 @@ def _partitions(work: JobRun, task: MergeTask, which: str) -> tuple[str | None, 
     if not fields:
         return EVERYTHING, EVERYTHING
     by_files = task.change.partition_names if which == "led_to" or task.scope == "partition" else None
-    found = work.session.spark.sql(task.sql[which]) if by_files is None else _of_files(work, task, by_files)
-    types = [field.dataType.simpleString() for field in found.schema.fields]
-    rows = [tuple(row) for row in format_partitions(found).collect()]
+    partitions = work.session.spark.sql(task.sql[which]) if by_files is None else _of_files(work, task, by_files)
+    types = [field.dataType.simpleString() for field in partitions.schema.fields]
+    rows = [tuple(row) for row in format_partitions(partitions).collect()]
     work.keeper.say(f"{len(rows)} partitions are {'touched' if which == 'touched' else 'written to'}")
     return predicate(fields, types, rows), predicate(fields, types, rows, alias="t")
 

@@ -52,9 +52,9 @@ def run(work: JobRun) -> Result:
     work.keeper.say(f"{len(task.partitions)} partitions that Hive does not have as they are")
     formats = sorted({partition.format for partition in task.partitions})
     written = [_write(work, task, form, location) for form in formats]
-    rows = sum(one.rows for one in written)
-    unrepresentable = [name for one in written for name in one.unrepresentable]
-    reason = ", ".join(one.reason for one in written if one.unrepresentable)
+    rows = sum(part.rows for part in written)
+    unrepresentable = [name for part in written for name in part.unrepresentable]
+    reason = ", ".join(part.reason for part in written if part.unrepresentable)
     waits = {"waits": _waits(sorted(unrepresentable), reason)} if unrepresentable else {}
     for said in waits.values():
         work.keeper.say(said)
@@ -135,7 +135,7 @@ def _write_avro(
     work: JobRun, task: PublishTask, partitions: Sequence[Partition], rows: DataFrame, location: str
 ) -> _Written:
     """As Hive's own serializer does; partitions are left out whose values it would have changed."""
-    kinds = {one.hive: DataType.fromDDL(one.type) for one in task.columns}
+    kinds = {column.hive: DataType.fromDDL(column.type) for column in task.columns}
     kinds |= {name: rows.schema[name].dataType for name in task.own_columns}
     columns = [AvroColumn.of(name, kind) for name, kind in kinds.items()]
     lost = list(find_lost_values(columns))
@@ -149,16 +149,16 @@ def _write_avro(
         [partition_column.hive for partition_column in task.partition_columns],
         location,
     )
-    found = counted.get
+    counts_by_name = counted.get
     told = [
-        f"{found[f'lost {at}']} rows have a value in {column.name} that is {what}"
+        f"{counts_by_name[f'lost {at}']} rows have a value in {column.name} that is {what}"
         for at, (column, what, _) in enumerate(lost)
-        if found[f"lost {at}"]
+        if counts_by_name[f"lost {at}"]
     ]
     if not told:
-        return _Written(int(found["rows"]))
+        return _Written(int(counts_by_name["rows"]))
     by_partition = _rows_losing(work, task, partitions, rows, reduce(or_, (rule for _, _, rule in lost)))
-    return _Written(int(found["rows"]) - sum(by_partition.values()), sorted(by_partition), ", ".join(told))
+    return _Written(int(counts_by_name["rows"]) - sum(by_partition.values()), sorted(by_partition), ", ".join(told))
 
 
 def _waits(names: Sequence[str], reason: str) -> str:
@@ -180,10 +180,10 @@ def _rows_losing(
         F.col(quote_name(name)).eqNullSafe(_typed(F.col(f"_firn.value{at}"), rows.schema[name].dataType))
         for at, name in enumerate(columns)
     ]
-    found = rows.select(is_lost.alias("_firn_lost"), *[F.col(quote_name(name)) for name in columns])
-    joined = found.join(F.broadcast(asked.alias("_firn")), reduce(and_, same, F.lit(True)))
+    marked = rows.select(is_lost.alias("_firn_lost"), *[F.col(quote_name(name)) for name in columns])
+    joined = marked.join(F.broadcast(asked.alias("_firn")), reduce(and_, same, F.lit(True)))
     counted = joined.groupBy("_firn.name").agg(F.count(F.lit(1)).alias("rows"), F.count_if("_firn_lost").alias("lost"))
-    return {str(one["name"]): int(one["rows"]) for one in counted.where("lost > 0").collect()}
+    return {str(partition["name"]): int(partition["rows"]) for partition in counted.where("lost > 0").collect()}
 
 
 def _typed(text: Column, kind: DataType) -> Column:
@@ -200,9 +200,9 @@ def _make_empty(work: JobRun, task: PublishTask, location: str) -> None:
     files = work.session.jvm.org.apache.hadoop.fs
     conf = work.session.spark._jsc.hadoopConfiguration()
     filesystem = files.Path(location).getFileSystem(conf)
-    for one in task.partitions:
-        if one.name and not filesystem.exists(files.Path(f"{location}/{one.name}")):
-            filesystem.mkdirs(files.Path(f"{task.root}/empty/{one.name}"))
+    for partition in task.partitions:
+        if partition.name and not filesystem.exists(files.Path(f"{location}/{partition.name}")):
+            filesystem.mkdirs(files.Path(f"{task.root}/empty/{partition.name}"))
     if not task.partition_columns:
         filesystem.mkdirs(files.Path(f"{task.root}/empty"))
 

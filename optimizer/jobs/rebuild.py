@@ -126,7 +126,7 @@ class _Rebuild:
         lost a change with its file, whose change before that counts again.
         """
         every = self._changes().where(self._counts)
-        dead = self.work.session.spark.createDataFrame([(one,) for one in self.task.dead], "_source string")
+        dead = self.work.session.spark.createDataFrame([(source,) for source in self.task.dead], "_source string")
         alive = every.join(F.broadcast(dead), "_source", "left_anti")
         pending = alive.where(F.col("_last_updated_sequence_number") > self.task.merge.watermark)
         inside = alive.where(self._inside)
@@ -177,10 +177,10 @@ class _Rebuild:
         """SQL that is true for the rows of these partitions alone."""
         if not self._listed_partition:
             return "true"
-        found = predicate(self._fields, self._types, partitions, limit=None)
-        if found is None:
+        condition = predicate(self._fields, self._types, partitions, limit=None)
+        if condition is None:
             raise Refused("a touched partition has a value that no predicate can name")
-        return found
+        return condition
 
     @property
     def _inside(self) -> str:

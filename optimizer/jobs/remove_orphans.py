@@ -45,7 +45,7 @@ class OrphanTally:
     def add(self, answer: QuarantinedFiles) -> None:
         """Count one answer."""
         self.files += len(answer.taken)
-        self.bytes += sum(one.bytes for one in answer.taken)
+        self.bytes += sum(file.bytes for file in answer.taken)
         self.kept.update(answer.kept)
         self.first += answer.taken[: SHOWN - len(self.first)]
 
@@ -170,7 +170,7 @@ def _told(task: OrphansTask, tally: OrphanTally, deleted: Counter[str], seen: in
         "deleted_files": deleted["deleted_files"],
         "deleted_bytes": deleted["deleted_bytes"],
     }
-    return done | {"dry_run": True, "orphans": [one.path for one in tally.first]} if task.dry_run else done
+    return done | {"dry_run": True, "orphans": [file.path for file in tally.first]} if task.dry_run else done
 
 
 # It reads metadata by `list_needed_files`, which checks each state that it is given.

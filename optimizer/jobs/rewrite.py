@@ -193,7 +193,7 @@ class _Rewrite:
     def was_overtaken(self, plan: Plan) -> bool:
         """Whether somebody else has committed since this was planned."""
         self.table.refresh()
-        return any(one.get("firn.job-id") != self.work.lease.job_id for one in since(self.table, plan.head))
+        return any(summary.get("firn.job-id") != self.work.lease.job_id for summary in since(self.table, plan.head))
 
     def execute(self, plan: Plan) -> int:
         """Have the action do it; how many groups were committed."""

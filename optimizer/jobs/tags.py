@@ -19,7 +19,7 @@ def run(work: JobRun) -> Result:
     task = TagsTask.model_validate(work.lease.task)
     for name, reason in task.missed.items():
         work.keeper.say(f"no tag {name}: {reason}")
-    made, dropped = [one.name for one in task.make], sorted(task.drop)
+    made, dropped = [tag.name for tag in task.make], sorted(task.drop)
     told = {"made": made, "dropped": dropped, "missed": task.missed}
     if not made and not dropped:
         return Result(outcome=Outcome.NOTHING, result=told)
@@ -31,7 +31,7 @@ def run(work: JobRun) -> Result:
 
 def _requirements(task: TagsTask) -> list[dict[str, Any]]:
     """Somebody else's tag of that name is not taken over, and one that was moved is not dropped."""
-    new = [{"type": "assert-ref-snapshot-id", "ref": one.name, "snapshot-id": None} for one in task.make]
+    new = [{"type": "assert-ref-snapshot-id", "ref": tag.name, "snapshot-id": None} for tag in task.make]
     old = [{"type": "assert-ref-snapshot-id", "ref": name, "snapshot-id": at} for name, at in task.drop.items()]
     return [{"type": "assert-table-uuid", "uuid": task.table_uuid}, *new, *old]
 
@@ -40,12 +40,12 @@ def _updates(task: TagsTask) -> list[dict[str, Any]]:
     made = [
         {
             "action": "set-snapshot-ref",
-            "ref-name": one.name,
+            "ref-name": tag.name,
             "type": "tag",
-            "snapshot-id": one.snapshot_id,
-            "max-ref-age-ms": one.max_ref_age_ms,
+            "snapshot-id": tag.snapshot_id,
+            "max-ref-age-ms": tag.max_ref_age_ms,
         }
-        for one in task.make
+        for tag in task.make
     ]
     return [*made, *({"action": "remove-snapshot-ref", "ref-name": name} for name in task.drop)]
 

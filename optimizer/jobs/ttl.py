@@ -123,8 +123,8 @@ def _counted(work: JobRun, task: TtlTask, seen: set[int]) -> dict[str, Any]:
     """
     application = work.session.spark.sparkContext.applicationId
     snapshots = {snapshot.snapshotId(): snapshot for snapshot in work.session.table(task.parts).snapshots()}
-    new = [one for snapshot_id, one in snapshots.items() if snapshot_id not in seen]
-    mine = [one for one in new if dict(one.summary()).get("spark.app.id") == application]
+    new = [snapshot for snapshot_id, snapshot in snapshots.items() if snapshot_id not in seen]
+    mine = [snapshot for snapshot in new if dict(snapshot.summary()).get("spark.app.id") == application]
     if not mine:
         return {}
     parent = snapshots.get(mine[0].parentId())

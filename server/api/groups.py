@@ -12,7 +12,7 @@ from firn.protocol.base import Out
 from firn.protocol.base import Request as In
 from server.api.deps import ServicesDep
 from server.api.errors import refusals
-from server.service.optimizers.fleet import GroupFleet
+from server.service.optimizers.fleet_values import GroupFleet
 
 router = APIRouter(prefix="/groups", tags=["optimizers"])
 

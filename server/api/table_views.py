@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -80,15 +80,14 @@ def load_table_rows(
     page: Paging,
     table_filter: TableFilter,
 ) -> PageOut[TableRow]:
-    """Load one page of the list; NoSuchNamespace. The number of queries does not depend on the number of tables."""
-    kinds = list(_KINDS.values()) if table_filter.kind is None else [_KINDS[table_filter.kind]]
-    within = None if table_filter.namespace is None else parse_namespace(table_filter.namespace)
-    if within is not None:
-        _check_namespace(services, visible, catalog, within)
+    """Load one page of the list; raises NoSuchNamespace. A page of any size takes the same number of queries."""
+    namespace = None if table_filter.namespace is None else parse_namespace(table_filter.namespace)
+    if namespace is not None:
+        _check_namespace(services, visible, catalog, namespace)
     listing = Listing(
         sort=table_filter.sort,
-        kinds=kinds,
-        namespace=within,
+        kinds=list(_KINDS.values()) if table_filter.kind is None else [_KINDS[table_filter.kind]],
+        namespace=namespace,
         search=table_filter.search,
         health_below=table_filter.health_below,
     )
@@ -97,23 +96,29 @@ def load_table_rows(
         relations = visible.page(
             lambda size, start: _list_relations(uow, catalog, listing, size, start),
             visible.relation,
-            within=Securable(catalog, within or ()),
+            within=Securable(catalog, namespace or ()),
             limit=page.size,
             cursor=page.cursor,
         )
-        keyed = uow.keyed.get_many([relation.id for relation in relations.items])
-        ids = [keyed[relation.id].base_id if relation.id in keyed else relation.id for relation in relations.items]
-        stats = uow.stats.get_many(ids)
-        layouts = uow.layouts.get_many(ids)
-        table_statuses = uow.table_statuses.get_many([relation.id for relation in relations.items])
-    rows = [
-        TableRow(
-            **describe_relation(relation, keyed.get(relation.id), stats, table_statuses.get(relation.id)),
-            **describe_layout(layouts.get(keyed[relation.id].base_id if relation.id in keyed else relation.id)),
-        )
-        for relation in relations.items
-    ]
+        rows = _load_rows(uow, relations.items)
     return PageOut(items=rows, next_cursor=relations.next_cursor)
+
+
+def _load_rows(uow: UnitOfWork, relations: Sequence[Relation]) -> list[TableRow]:
+    """Load the counters of relations; those of a keyed table are its base store's."""
+    relation_ids = [relation.id for relation in relations]
+    keyed = uow.keyed.get_many(relation_ids)
+    store_ids = {key: keyed[key].base_id if key in keyed else key for key in relation_ids}
+    stats = uow.stats.get_many(list(store_ids.values()))
+    layouts = uow.layouts.get_many(list(store_ids.values()))
+    statuses = uow.table_statuses.get_many(relation_ids)
+    return [
+        TableRow(
+            **describe_relation(relation, keyed.get(relation.id), stats, statuses.get(relation.id)),
+            **describe_layout(layouts.get(store_ids[relation.id])),
+        )
+        for relation in relations
+    ]
 
 
 def _list_relations(

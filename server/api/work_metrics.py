@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from catalog.jobs.optimizer_group import GroupName
 from catalog.launch.fleet import LaunchStatus
 from server.prometheus import Figures
-from server.service.optimizers.fleet import GroupFleet
+from server.service.optimizers.fleet_values import GroupFleet
 from server.service.planning.overview import Overview
 
 

@@ -148,16 +148,16 @@ class _ImageWriter:
         manifests: Manifests, lines: Iterable[ManifestFile], wanted: set[str]
     ) -> dict[str, tuple[Spec, Any]]:
         """Spec and partition of these data files; the search ends when all are found."""
-        found: dict[str, tuple[Spec, Any]] = {}
+        by_path: dict[str, tuple[Spec, Any]] = {}
         for line in lines:
-            if line["content"] or len(found) == len(wanted):
+            if line["content"] or len(by_path) == len(wanted):
                 continue
             spec = manifests.spec(line["partition_spec_id"])
             for entry in manifests.entries(line, with_maps=False):
                 path = entry["data_file"]["file_path"]
                 if path in wanted:
-                    found[path] = spec, spec.values(entry["data_file"]["partition"], entry["names"])
-        return found
+                    by_path[path] = spec, spec.values(entry["data_file"]["partition"], entry["names"])
+        return by_path
 
     def _without_vectors(self, lines: Sequence[ManifestFile], replaced: frozenset[str]) -> list[ManifestFile]:
         """Base's manifests; those that list a replaced vector are written anew without it."""

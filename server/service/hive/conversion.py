@@ -36,11 +36,12 @@ from server.service.hive.table_index import HiveIndex, format_name
 from server.service.hive.upgrade import hive_schema, make_definition
 from server.service.hive.upgrade_check import CheckResult, blocked, check_eligible, target_name
 from server.service.planning.planner import create_requested_job, load_facts
+from server.service.tables.default_locations import make_default_location
 from server.service.tables.keyed_tables import KeyedTables, new_base
 from server.service.tables.metadata_files import MetadataFiles
 from server.service.tables.namespaces import Namespaces
 from server.service.tables.relations import NewTable
-from server.service.tables.tables import TableDefinition, Tables, default_location
+from server.service.tables.tables import TableDefinition, Tables
 
 _IDS = frozenset({"id", "element-id", "key-id", "value-id"})
 _FOLLOWS_NOT = (
@@ -160,11 +161,11 @@ class Conversions:
             jobs.append(_asked(uow, uow.relations.get(made_id), table, unique=unique))
 
         if spec is None:
-            metadata = self.tables.defined(catalog, replace(made, name=target), now_ms=now_ms)
+            metadata = self.tables.build_metadata(catalog, replace(made, name=target), now_ms=now_ms)
             new = NewTable(name=target, kind=RelationKind.TABLE, metadata=metadata)
             self.tables.add(catalog, [new], also=lambda uow: ask(uow, new.id))
         else:
-            root = default_location(warehouse, target)
+            root = make_default_location(warehouse, target)
             base = new_base(_as_keyed(made), spec, location=f"{root}/base", now_ms=now_ms)
             self.keyed.add(catalog, target, spec, base, root=root, also=ask)
         return jobs[0]

@@ -42,10 +42,11 @@ from server.service.hive.operation_runner import OperationRunner, UpgradeStatus
 from server.service.hive.table_index import HiveIndex
 from server.service.hive.upgrade_attempt import LISTING, Canceled, Halted, Overtaken, Paused, UpgradeAttempt
 from server.service.hive.upgrade_check import Checks, all_columns, check_eligible, of_subdirectories, target_name
+from server.service.tables.default_locations import make_default_location
 from server.service.tables.keyed_tables import KeyedTables, new_base
 from server.service.tables.namespaces import Namespaces
 from server.service.tables.relations import NewTable
-from server.service.tables.tables import TableDefinition, Tables, default_location
+from server.service.tables.tables import TableDefinition, Tables
 
 T = TypeVar("T")
 
@@ -118,7 +119,7 @@ class Upgrades:
         with self.database.reading() as uow:
             warehouse = uow.catalogs.get(operation.catalog).warehouse
         database, name = split_name(operation.target)
-        return default_location(warehouse, TableName((database,), name))
+        return make_default_location(warehouse, TableName((database,), name))
 
     def _carried_out(self, attempt: UpgradeAttempt) -> bool:
         """Whether it has succeeded. What cannot be known now, the operation's row tells the next activation."""

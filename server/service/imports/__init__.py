@@ -1,1 +1,1 @@
-"""Importing tables: `register` takes one over, `sources` list what there is, `imports` carries whole imports out."""
+"""Imports of tables: `sources` list tables, `register` registers a table, `imports` runs whole imports."""

@@ -1,4 +1,4 @@
-"""One attempt at an import: its right to go on, and the books it keeps.
+"""One attempt at an import: its right to continue, and the records that it writes.
 
 What becomes of an entry, the operation's counters and the table itself change in one transaction, which also asks
 whether this attempt may still go on: a server that has lost its lead finds out before it registers anything twice.
@@ -27,23 +27,23 @@ OWNERSHIP = (
 
 
 class Canceled(Exception):
-    """Somebody has asked for the import to stop."""
+    """A user has canceled the import."""
 
 
 class Overtaken(Exception):
-    """The import has ended, or another attempt has begun: this one must touch nothing more."""
+    """The import has ended, or another attempt has begun: this attempt may change nothing more."""
 
 
 @dataclass(frozen=True)
 class ImportAttempt:
-    """The right to carry out one import, as long as its journal names this attempt."""
+    """The right to run an import, as long as its operation names this attempt."""
 
     database: Database
     operation_id: OperationId
     token: str
 
     def begin(self) -> Operation:
-        """Take the import over; Canceled or Overtaken when there is nothing more to do."""
+        """Begin an attempt; raises Canceled or Overtaken if nothing is left to do."""
         with self.database.writing() as uow:
             current = uow.operations.lock(self.operation_id)
             if current.status.is_final:
@@ -55,7 +55,7 @@ class ImportAttempt:
         return taken
 
     def clear(self, phase: str) -> None:
-        """Begin to list the source, from its beginning."""
+        """Start the listing of the source from its beginning."""
         with self.database.writing() as uow:
             current = self._current(uow)
             uow.imports.clear(self.operation_id)
@@ -63,7 +63,7 @@ class ImportAttempt:
             uow.operations.put(replace(current, phase=phase, done=0, total=0, result=result, updated_at=uow.now()))
 
     def listed(self, entries: Sequence[Entry], notes: Sequence[str] | None = None) -> None:
-        """Keep what was found; with notes, the list is whole."""
+        """Save listed entries; notes end the list."""
         with self.database.writing() as uow:
             current = self._current(uow)
             uow.imports.add(entries)
@@ -79,7 +79,7 @@ class ImportAttempt:
             uow.operations.put(current)
 
     def settle(self, uow: UnitOfWork, entry: Entry) -> None:
-        """Note what has become of an entry, in the transaction that makes it so."""
+        """Record the result of an entry, in the transaction that produces it."""
         current = self._current(uow)
         uow.imports.put(entry)
         if current.journal.get("tries"):
@@ -87,7 +87,7 @@ class ImportAttempt:
         uow.operations.put(replace(_counted(current, entry), phase="registering", updated_at=uow.now()))
 
     def wait(self, message: str, hint: str | None) -> bool:
-        """Go on later, each time later; False when that was tried often enough."""
+        """Schedule a retry with growing delays; returns False after the last one."""
         with self.database.writing() as uow:
             current = self._current(uow)
             tries = int(current.journal.get("tries", 0)) + 1
@@ -98,13 +98,13 @@ class ImportAttempt:
             journal = {**current.journal, "tries": tries, "retry_at": due.isoformat()}
             waiting = replace(current, journal=journal, phase="waiting for the source", error=message)
             said = (
-                f"it goes on by itself at {due:%H:%M:%S} UTC; {hint}" if hint else f"it goes on at {due:%H:%M:%S} UTC"
+                f"the import continues at {due:%H:%M:%S} UTC; {hint}" if hint else f"it goes on at {due:%H:%M:%S} UTC"
             )
             uow.operations.put(replace(waiting, hint=said, updated_at=now))
         return True
 
     def end(self, status: OperationStatus, error: str | None = None, hint: str | None = None) -> None:
-        """End it, and forget its secrets. Overtaken when it is not this attempt's to end."""
+        """End the import and delete its secrets; raises Overtaken if another attempt has begun."""
         with self.database.writing() as uow:
             current = uow.operations.lock(self.operation_id)
             if current.status.is_final or current.journal.get("attempt") != self.token:
@@ -123,7 +123,7 @@ class ImportAttempt:
 
 
 def is_due(operation: Operation, now: datetime) -> bool:
-    """Whether it is to be carried on now: it does not wait, has waited, or is to be canceled."""
+    """Whether the import should run now: it waits for nothing, its delay is over, or a user has canceled it."""
     retry_at = operation.journal.get("retry_at")
     return operation.cancel_requested or retry_at is None or datetime.fromisoformat(retry_at) <= now
 

@@ -1,4 +1,4 @@
-"""Imports: started by people, carried out by a background task, so a crash only delays them."""
+"""Imports: a user starts one, and a background task runs it, so that a crash of the server only delays it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from server.service.imports.runner import Halted, ImportRunner, SourceAway
 from server.service.imports.sources import Sources
 from server.service.locations.allowed_locations import allow_locations, load_allowed_locations
 
-AGAIN = "start the same import again later: what is registered stays and is not registered twice"
+AGAIN = "start the same import again later: registered tables stay and are not registered twice"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class Imports:
         return operation
 
     def _check_source(self, uow: UnitOfWork, catalog: CatalogName, spec: ImportSpec) -> None:
-        """LocationRefused for a directory that the server may not read for this catalog."""
+        """Raise LocationRefused for a directory that the server may not read for this catalog."""
         allow_locations(uow, catalog, spec.allow)
         if spec.kind is SourceKind.WAREHOUSE:
             links = self.registrar.metadata.files
@@ -99,7 +99,7 @@ class Imports:
                 raise LocationRefused(error.message, hint=hint) from error
 
     def resume(self, catalog: CatalogName, operation_id: OperationId) -> Operation:
-        """Let one that waits for its source go on now; Conflict when it has ended."""
+        """Continue an import that waits for its source now; raises Conflict after its end."""
         with self.database.writing() as uow:
             operation = _import(uow, catalog, operation_id, lock=True)
             if operation.status.is_final:
@@ -119,13 +119,13 @@ class Imports:
         limit: int,
         cursor: str | None,
     ) -> Page[Entry]:
-        """What it has found, in that order; NotFound when the operation is no import of this catalog."""
+        """List the entries of an import in their order; raises NotFound if the catalog has no such import."""
         with self.database.reading() as uow:
             _import(uow, catalog, operation_id)
             return uow.imports.list(operation_id, states=states, limit=limit, cursor=cursor)
 
     def activate(self) -> ImportStatus:
-        """Carry out what has been started, also by a server that died."""
+        """Run all started imports, also those of a server that died."""
         status = ImportStatus()
         with self.database.reading() as uow:
             now = uow.now()
@@ -150,7 +150,7 @@ class Imports:
             self.signals.leaves_traces = not self.database.truncate_log()
 
     def _carried_on(self, operation: Operation) -> bool | None:
-        """Whether it has succeeded; None when it goes on later, here or elsewhere."""
+        """Whether the import has succeeded; None if it continues later, on this server or another."""
         attempt = ImportAttempt(self.database, operation.id, random.token_hex(8))
         try:
             try:
@@ -164,7 +164,7 @@ class Imports:
                 attempt.end(OperationStatus.FAILED, away.message, AGAIN)
                 return False
             except Unavailable:
-                raise  # our own database: the next activation goes on where this one stopped
+                raise  # The server's own database is away: the next activation continues here.
             except CatalogError as error:
                 attempt.end(OperationStatus.FAILED, error.message, error.hint)
                 return False

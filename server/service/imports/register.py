@@ -1,4 +1,4 @@
-"""Registering one table or view by its metadata: looked at outside of any transaction, decided and done in one."""
+"""Registers a table or view by its metadata: reads files outside of transactions, then decides and writes in one."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _Target:
 
 @dataclass(frozen=True)
 class Registrar:
-    """Takes over tables and views by metadata that others have written."""
+    """Registers tables and views by metadata that others have written."""
 
     database: Database
     metadata: MetadataFiles
@@ -118,7 +118,7 @@ class Registrar:
             return
         check_namespace(uow, catalog, name.namespace)
         if verdict.act is ImportAction.REFRESH:
-            assert present is not None  # what is refreshed is there
+            assert present is not None  # a refreshed table exists
             _follow(uow, present, candidate)
             return
         if present is not None:
@@ -143,7 +143,7 @@ class Registrar:
     def judged(
         self, catalog: CatalogName, name: TableName, candidate: Candidate, rules: ImportOptions
     ) -> tuple[_Target, Verdict]:
-        """What would be done now, and what that rests on; nothing is done."""
+        """Decide without a change, and return the facts on which the decision rests."""
         with self.database.reading() as uow:
             seen = self._seen(uow, catalog, name, candidate)
         present = (
@@ -183,7 +183,7 @@ class Registrar:
 
 
 def _follow(uow: UnitOfWork, present: Relation, candidate: Candidate) -> None:
-    """Move the pointer to where the source's is."""
+    """Set the table to the source's current metadata."""
     refuse_worked_on(uow, present.id)
     now = uow.now()
     to = Pointer(candidate.metadata_location, candidate.header.location)
@@ -191,5 +191,5 @@ def _follow(uow: UnitOfWork, present: Relation, candidate: Candidate) -> None:
         raise Conflict(f"{present.name} has just been committed to", hint="try again")
     event = make_event(present, "refresh", now)
     uow.events.add(event)
-    epoch = uow.stats.get(present.id).epoch + 1  # what was counted of the files until now holds no more
+    epoch = uow.stats.get(present.id).epoch + 1  # the counts of the old files are no longer valid
     uow.stats.put(first_stats(present, candidate.metadata, event, epoch=epoch), plan_after=now)

@@ -1,4 +1,4 @@
-"""Carrying one import out: the source is listed once, then each entry is looked at and settled by itself."""
+"""Runs one import: lists the source once, then loads and settles each entry."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOOK_THREADS = 8
 
 
 class SourceAway(Exception):
-    """The source does not answer: what is left is done later."""
+    """The source does not answer; the import continues later."""
 
     def __init__(self, error: Unavailable) -> None:
         super().__init__(error.message)
@@ -101,7 +101,7 @@ class ImportRunner:
             location = entry.metadata_location or self.source.locate(entry.kind, entry.namespace, entry.name)
         except Unavailable as error:
             self._check_source()
-            return error  # it answers, only not for this one
+            return error  # the source answers, but not for this table
         except CatalogError as error:
             return error
         try:
@@ -133,7 +133,7 @@ class ImportRunner:
             else:
                 self._register(_described(entry, looked, self.catalog), looked)
         except Unavailable:
-            raise  # our own database: nothing was changed, the next activation goes on
+            raise  # The server's own database is away: nothing has changed, and the next activation continues.
         except CatalogError as error:
             self._refused(entry, _state_of(error), error)
 
@@ -157,7 +157,7 @@ class ImportRunner:
         self.registrar.register(self.catalog.name, entry.table, candidate, self._rules, noted)
 
     def _settle_dry(self, entry: Entry, candidate: Candidate) -> None:
-        """As `_register`, with what the entries before it would have changed."""
+        """Decide as `_register` does, with the results that earlier entries would have had."""
         _, verdict = self.registrar.judged(self.catalog.name, entry.table, candidate, self._rules)
         with self.attempt.database.writing() as uow:
             before = uow.imports.earlier(entry)
@@ -200,7 +200,7 @@ def _apply_verdict(entry: Entry, verdict: Verdict) -> Entry:
 
 
 def _raise_source_away(entries: Iterator[FoundEntry]) -> Iterator[FoundEntry]:
-    """The same entries; Unavailable here means that the source does not answer, so raise SourceAway."""
+    """Yield the entries; raises SourceAway if the source does not answer."""
     while True:
         try:
             entry = next(entries)

@@ -1,4 +1,4 @@
-"""Where tables come from, each as one stream of what was found: namespaces first, then what they hold."""
+"""The sources of imports. Each yields namespaces first, and then the tables and views in them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from server.service.tables.metadata_files import MetadataFiles
 DEEPEST_NAMESPACE = 64
 TABLES_PER_CALL = 200
 OTHERS_NAMED = 20
-"""Hive tables that the note on an import names; of more it gives the number."""
+"""Hive tables that the note of an import names; it counts the others."""
 
 
 class Source(Protocol):
-    """One source of one import. Raises Unavailable when it does not answer: asking again later is right."""
+    """The source of one import. Methods raise Unavailable if it does not answer; a later try may succeed."""
 
     notes: list[str]
-    """What people should know besides the list, once it has been listed."""
+    """Notes for the user after the listing."""
 
     def found(self) -> Iterator[FoundEntry]:
         """Everything that the import asks for, from the beginning each time."""
@@ -53,7 +53,7 @@ class Sources:
     foreign: ForeignCatalogs
 
     def of(self, spec: ImportSpec, secrets: Secrets) -> Source:
-        """To be closed after use; nothing is asked before the first call."""
+        """Open the source; the caller closes it. It sends no request before the first call."""
         match spec.kind:
             case SourceKind.WAREHOUSE:
                 return WarehouseSource(spec, self.files, self.metadata)
@@ -87,7 +87,7 @@ class RestSource:
         taken = [(kind, name) for kind, name in inside if self.spec.takes(".".join((*namespace, name)))]
         here = (*self.spec.into, *namespace)
         if taken or self.spec.takes_all:
-            # Where the other catalog puts new tables is no place for this one's.
+            # The default location of the other catalog is not taken over.
             properties = {key: value for key, value in self.catalog.properties(namespace).items() if key != "location"}
             yield FoundEntry(
                 kind=EntryKind.NAMESPACE, namespace=here, properties=properties, source=".".join(namespace)
@@ -146,7 +146,7 @@ class HiveSource:
             name=table.name,
             source=table.full_name,
             state=EntryState.FOUND if location else EntryState.FAILED,
-            reason=None if location else "the metastore does not say where its metadata lies",
+            reason=None if location else "the metastore has no metadata_location for it",
         )
 
     def locate(self, kind: EntryKind, namespace: Namespace, name: str) -> str:
@@ -154,14 +154,14 @@ class HiveSource:
         table = self.metastore.table(namespace[-1], name)
         location = table.parameters.get("metadata_location")
         if not location:
-            raise Invalid(f"the metastore does not say where the metadata of {kind} {table.full_name} lies")
+            raise Invalid(f"the metastore has no metadata_location for {kind} {table.full_name} lies")
         return location
 
     def check(self) -> None:
         self.metastore.databases()
 
     def close(self) -> None:
-        """The metastore's connections are shared."""
+        """Do nothing: other users share the connections of the metastore."""
 
 
 def _describe_others(others: Sequence[str]) -> str:

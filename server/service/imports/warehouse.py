@@ -117,7 +117,7 @@ class WarehouseSource:
             return None
 
     def _hint(self, directory: str, listing: Listing) -> int | None:
-        """What a Hadoop catalog has noted as the last version; None where it says nothing that can be read."""
+        """Read the last version in a Hadoop catalog's version hint; None without a readable hint."""
         if all(file.path != HINT for file in listing.files):
             return None
         try:
@@ -134,7 +134,7 @@ class WarehouseSource:
         list(self.files.listings([self.spec.address]))
 
     def close(self) -> None:
-        """Files are opened and closed one by one."""
+        """Do nothing: every file is closed after its read."""
 
 
 def _below(root: str, parts: tuple[str, ...]) -> str:
@@ -149,11 +149,11 @@ def _metadata_files(listing: Listing) -> list[MetadataFile]:
 def _describe_newest(picked: NewestMetadata | Ambiguous | None) -> tuple[EntryState, str | None, tuple[str, ...]]:
     match picked:
         case None:
-            return EntryState.SKIPPED, "none of its metadata files can be read: a write that never ended", ()
+            return EntryState.SKIPPED, "none of its metadata files can be read; the write was probably cut off", ()
         case Ambiguous(reason=reason, names=names):
             advice = "register the right one with `firn table register`"
             return EntryState.AMBIGUOUS, f"{reason} ({', '.join(names)}); {advice}", ()
         case NewestMetadata(unreadable=()):
             return EntryState.FOUND, None, ()
         case NewestMetadata(unreadable=unreadable):
-            return EntryState.FOUND, None, (f"{', '.join(unreadable)} cannot be read and was passed over",)
+            return EntryState.FOUND, None, (f"{', '.join(unreadable)} cannot be read and was skipped",)

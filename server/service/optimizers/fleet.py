@@ -15,11 +15,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from catalog.errors import NotFound, Unavailable
-from catalog.jobs.optimizer import Optimizer
 from catalog.jobs.optimizer_group import DEFAULT_GROUP, GroupName
 from catalog.launch.command import Command, LaunchPaths, build_command
 from catalog.launch.fleet import (
-    FleetDecision,
     FleetMember,
     LaunchEnd,
     LaunchStatus,
@@ -31,6 +29,14 @@ from catalog.launch.record import GroupLaunch, LaunchRecord, summarize_launches
 from catalog.launch.settings import Launch, LaunchId, LaunchKind, Scaling, check_launch
 from catalog.ports.launch import Launcher
 from catalog.ports.store import Database, UnitOfWork
+from server.service.optimizers.fleet_values import (
+    FleetStatus,
+    GroupFleet,
+    LaunchEnvironment,
+    apply_optimizer,
+    get_last_seen,
+    load_demand,
+)
 from server.service.optimizers.liveness import Liveness
 from server.service.optimizers.optimizers import Optimizers, OptimizerStatus
 
@@ -39,45 +45,6 @@ LOOKED_BACK = 100
 KEPT = timedelta(days=7)
 """How long the server keeps the records of ended launches."""
 _EVER = datetime.min.replace(tzinfo=UTC)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetStatus:
-    """Numbers of optimizers that one run has started, asked to end, and found ended."""
-
-    started: int = 0
-    ended: int = 0
-    over: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupFleet:
-    """The launches of one group, for users."""
-
-    settings: GroupLaunch
-    decision: FleetDecision
-    launches: Sequence[LaunchRecord]
-    failures: int
-    """Number of starts that have failed in a row."""
-
-    def count(self, status: LaunchStatus) -> int:
-        """The number of launches with this status."""
-        return sum(launch.status is status for launch in self.launches)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchEnvironment:
-    """The programs of this machine, and the server's settings for launches."""
-
-    server: str
-    python: str
-    spark_submit: str
-    application: str
-    directory: str
-    token: str | None = None
-    needs_token: bool = False
-    local: int = 0
-    """Number of local optimizers of the default group, unless a user has configured the group."""
 
 
 @dataclass(frozen=True)
@@ -127,13 +94,13 @@ class Fleet:
         """The fleet of one group; raises NotFound."""
         statuses = self._load_statuses()
         with self.database.reading() as uow:
-            return self._build_group_fleet(uow, self._load_group_settings(uow, group), _load_demand(uow), statuses)
+            return self._build_group_fleet(uow, self._load_group_settings(uow, group), load_demand(uow), statuses)
 
     def show_all(self) -> Mapping[GroupName, GroupFleet]:
         """The fleets of all groups whose optimizers the server starts."""
         statuses = self._load_statuses()
         with self.database.reading() as uow:
-            groups, demand = self._index_settings(uow.launches.settings()), _load_demand(uow)
+            groups, demand = self._index_settings(uow.launches.settings()), load_demand(uow)
             return {
                 group: self._build_group_fleet(uow, settings, demand, statuses)
                 for group, settings in groups.items()
@@ -165,10 +132,10 @@ class Fleet:
         total = FleetStatus()
         statuses = self._load_statuses()
         with self.database.reading() as uow:
-            unfinished, demand = [*uow.launches.unfinished()], _load_demand(uow)
+            unfinished, demand = [*uow.launches.unfinished()], load_demand(uow)
             settings = self._index_settings(uow.launches.settings())
         unfinished += self._revive_launches(statuses, {launch.id for launch in unfinished})
-        self.liveness.observe({launch.id: _get_last_seen(statuses.get(launch.id)) for launch in unfinished})
+        self.liveness.observe({launch.id: get_last_seen(statuses.get(launch.id)) for launch in unfinished})
         living: defaultdict[GroupName, list[LaunchRecord]] = defaultdict(list)
         for launch in unfinished:
             current = self._update_launch(launch, statuses.get(launch.id))
@@ -321,7 +288,7 @@ class Fleet:
             return self._record_end(launch, LaunchStatus.ENDED, launch.reason or "it has left") if has_left else launch
         with self.database.writing() as uow:
             now = uow.now()
-            updated = _apply_optimizer(launch, status.optimizer, now)
+            updated = apply_optimizer(launch, status.optimizer, now)
             if status.jobs or launch.status is LaunchStatus.STARTING:
                 updated = replace(updated, busy_at=now)
             if updated != launch:
@@ -377,25 +344,3 @@ class Fleet:
             launch = Launch(kind=LaunchKind.LOCAL, scaling=Scaling(maximum=self.environment.local))
             by_group[DEFAULT_GROUP] = GroupLaunch(group=DEFAULT_GROUP, launch=launch, changed_at=self.began)
         return by_group
-
-
-def _load_demand(uow: UnitOfWork) -> dict[GroupName, QueueDemand]:
-    """The waiting jobs of each group: how many, and since when."""
-    demand: dict[GroupName, QueueDemand] = {}
-    for queued in uow.queue.waiting():
-        total = demand.get(queued.group, QueueDemand(since=queued.oldest))
-        since = min(total.since or queued.oldest, queued.oldest)
-        demand[queued.group] = QueueDemand(jobs=total.jobs + queued.jobs, since=since)
-    return demand
-
-
-def _get_last_seen(status: OptimizerStatus | None) -> datetime | None:
-    return None if status is None else status.optimizer.last_seen_at
-
-
-def _apply_optimizer(launch: LaunchRecord, optimizer: Optimizer, now: datetime) -> LaunchRecord:
-    """The record of a launch with a registered optimizer: working, or draining when a user has stopped it."""
-    if optimizer.stopping:
-        reason = launch.reason or optimizer.reason
-        return replace(launch, status=LaunchStatus.DRAINING, asked_at=launch.asked_at or now, reason=reason)
-    return replace(launch, status=LaunchStatus.WORKING, asked_at=None, reason=None)

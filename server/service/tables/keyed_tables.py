@@ -30,13 +30,14 @@ from server.service.commit.commit_target import check_namespace, get_table, load
 from server.service.commit.idempotency import Idempotency, remember
 from server.service.drop.drop import DropOptions, describe_drop_reason, drop_relation
 from server.service.jobs.fencing import end_jobs, rename_jobs
+from server.service.tables.default_locations import make_default_location
 from server.service.tables.metadata_files import MetadataFiles
 from server.service.tables.relations import NewTable, make_rename_event, refuse_worked_on
-from server.service.tables.tables import TableDefinition, Tables, default_location
+from server.service.tables.tables import TableDefinition, Tables
 
 _PINNED = re.compile(r"(base|change)_at_(none|\d{1,19})_(\d{1,10})", re.ASCII)
 _STORE_PROPERTIES = {
-    # Firn alone deletes files: a plain expiry or purge by an engine would take what older versions and Hive still need.
+    # Only Firn deletes files: an engine's expiry or purge would delete files that old versions and Hive still need.
     "gc.enabled": "false",
     "write.delete.mode": "merge-on-read",
     "write.update.mode": "merge-on-read",
@@ -58,7 +59,7 @@ AlsoOnKeyed = Callable[[UnitOfWork, RelationId], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """Both stores of a keyed table at one moment, for one reader."""
+    """The snapshots of both stores of a keyed table that one reader reads."""
 
     relation: Relation
     keyed: KeyedTable
@@ -140,7 +141,7 @@ class KeyedTables:
         with self.database.reading() as uow:
             warehouse = uow.catalogs.get(catalog).warehouse
             now_ms = int(uow.now().timestamp() * 1000)
-        root = (definition.location or default_location(warehouse, definition.name)).rstrip("/")
+        root = (definition.location or make_default_location(warehouse, definition.name)).rstrip("/")
         base = new_base(definition, spec, location=f"{root}/base", now_ms=now_ms)
         name = TableName(definition.name.as_namespace, BASE)
 
@@ -197,7 +198,7 @@ class KeyedTables:
     def rename(
         self, catalog: CatalogName, source: TableName, to: TableName, *, idempotency: Idempotency | None = None
     ) -> None:
-        """Give the keyed table and its stores another name; their locations stay."""
+        """Rename the keyed table and its stores; their locations stay."""
         with self.database.writing() as uow:
             relation = find_keyed(uow, catalog, source)
             rename_jobs(uow, relation.id, to)
@@ -326,7 +327,7 @@ def new_change(base: Json, *, location: str, now_ms: int) -> Json:
 
 
 def _build_view_metadata(pin: Pin) -> Json:
-    """Iceberg view metadata, version 1; the view's version is the pair's."""
+    """Build Iceberg view metadata, version 1; the version of the view follows from both stores."""
     version = max(pin.keyed.version, 1)
     now_ms = int(pin.relation.updated_at.timestamp() * 1000)
     schema = current_schema(pin.base)

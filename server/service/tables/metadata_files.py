@@ -21,7 +21,7 @@ MOST_BYTES = 128 * 1024 * 1024
 CACHE_BYTES = 256 * 1024 * 1024
 SMALL_CACHE_BYTES = 32 * 1024 * 1024
 _PARSED_WEIGHT = 8
-"""A parsed document takes about this many times the memory of its text."""
+"""Memory of a parsed document, as a multiple of its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class MetadataFiles:
         return location
 
     def discard(self, location: str) -> None:
-        """Delete a file whose commit was refused; a file that cannot be deleted now is only left over."""
+        """Delete a file whose commit was refused; a file that cannot be deleted stays behind."""
         with self._lock:
             self._cache.pop(location, None)
         try:
@@ -122,7 +122,7 @@ class MetadataFiles:
 
 
 def _gone(location: str) -> NotFound:
-    """In the words of Iceberg's own catalogs, which its clients' tests know."""
+    """Make the error with the message of Iceberg's own catalogs, for which its clients look."""
     return NotFound(
         f"Failed to open input stream for file: {location}",
         hint="the table's metadata has been deleted: restore the file, or register the table from an older one",

@@ -16,7 +16,7 @@ from catalog.removal.drop import check_catalog_properties, is_protected
 from catalog.tables.relation import CASE_INSENSITIVE, Catalog, RelationKind, check_case_setting
 from firn.protocol.names import join_name
 from server.service.commit.idempotency import Idempotency, remember
-from server.service.tables.tables import default_directory
+from server.service.tables.default_locations import make_default_directory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class PropertyChanges:
 class Namespaces:
     """Catalogs and the namespaces in them.
 
-    A keyed table `db.orders` is also a namespace, of its stores; that one is neither created nor listed nor dropped.
+    A keyed table `db.orders` is also a namespace, of its stores; users neither create nor list nor drop that one.
     """
 
     database: Database
@@ -81,7 +81,7 @@ class Namespaces:
         check_catalog_properties(updates)
         with self.database.writing() as uow:
             changed = uow.catalogs.change_properties(name, updates=updates, removals=removals)
-            StorageConfig.of(changed.properties)  # as a whole: one may need another
+            StorageConfig.of(changed.properties)  # all together, because one setting may need another
         return changed
 
     def drop_catalog(self, name: CatalogName, *, forget_dropped: bool = False) -> None:
@@ -145,7 +145,7 @@ class Namespaces:
         """
         with self.database.reading() as uow:
             warehouse = uow.catalogs.get(catalog).warehouse
-            return {"location": default_directory(warehouse, namespace)} | _properties(uow, catalog, namespace)
+            return {"location": make_default_directory(warehouse, namespace)} | _properties(uow, catalog, namespace)
 
     def children(
         self, catalog: CatalogName, parent: Namespace, *, limit: int, cursor: str | None = None
@@ -206,7 +206,9 @@ def _add_if_missing(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace,
     try:
         _add(uow, catalog, namespace, properties)
     except AlreadyExists:
-        if not uow.namespaces.exists(catalog, namespace):  # no request was faster: another name is in the way
+        if not uow.namespaces.exists(
+            catalog, namespace
+        ):  # No concurrent request has created it: the name is taken by something else.
             raise
 
 

@@ -52,14 +52,14 @@ class Seen:
 
 @dataclass(frozen=True)
 class Refs:
-    """The branches and tags of plain tables and of keyed tables' base stores."""
+    """Branches and tags of plain tables and of the base stores of keyed tables."""
 
     database: Database
     metadata: MetadataFiles
     committer: Committer
 
     def look(self, catalog: CatalogName, name: TableName) -> Seen:
-        """The table whose refs are meant; NoSuchTable when there is none."""
+        """Load the table that has the refs; raises NoSuchTable."""
         with self.database.reading() as uow:
             owner = find_planned_relation(uow, catalog, name)
             relation = owner
@@ -68,7 +68,7 @@ class Refs:
         return Seen(relation=relation, owner=owner, metadata=load_metadata(self.metadata, relation))
 
     def set(self, catalog: CatalogName, name: TableName, wanted: WantedRef) -> None:
-        """Make a branch or tag, or change it; Conflict when it exists elsewhere and is not to be replaced."""
+        """Create or change a branch or tag; raises Conflict if it exists and may not be replaced."""
         seen = self.look(catalog, name)
         self._commit(seen, build_set_ref(seen.relation.name, seen.metadata, wanted))
 
@@ -114,7 +114,7 @@ class Refs:
             raise RequirementFailed(error.message, hint=_LOOK_AGAIN) from error
 
 
-_LOOK_AGAIN = "somebody has committed since: look at the table again, nothing was changed"
+_LOOK_AGAIN = "somebody has committed since, and nothing was changed: look at the table again"
 _INSTEAD = {
     RelationKind.KEYED: "read an older state through a tag or a version of it, and undo changes with "
     "firn.spark.upsert and firn.spark.delete",
@@ -123,7 +123,7 @@ _INSTEAD = {
 
 
 def explain_no_rollback(relation: Relation) -> str | None:
-    """Why a table cannot be rolled back; None when it can."""
+    """Explain why a table cannot be rolled back; None if it can."""
     if relation.kind is RelationKind.KEYED:
         return (
             f"{relation.name} is a keyed table: its stores and the watermark between them only move together, "

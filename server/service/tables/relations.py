@@ -44,26 +44,25 @@ class NewTable:
     owner_id: RelationId | None = None
     hive_name: str | None = None
     is_placed: bool = False
-    """Whether Firn has chosen its location: nobody else can lie in or around a directory that nobody has ever used."""
+    """Whether the server has chosen the location, which no other table has ever had; then it is not checked."""
     is_foreign: bool = False
-    """Whether somebody else has written its metadata: then no location in it is believed."""
+    """Whether somebody else has written the metadata; then the server checks every location in it."""
     version: int = 0
-    """Above 0 for one that has a history elsewhere: its metadata files' numbers go on from it."""
+    """The number of the last metadata file; above 0 for a table that another catalog has written."""
     id: RelationId = field(default_factory=lambda: RelationId(uuid4()))
 
     @property
-    def named(self) -> tuple[str, ...]:
-        """The directories that a client has named."""
+    def named_directories(self) -> tuple[str, ...]:
+        """The directories that the client has named."""
         return list_own_locations(self.metadata)[self.is_placed :]
 
-    @property
-    def find_kin(self) -> list[UUID]:
-        """See server.service.locations.location_rule.kin."""
+    def list_kin(self) -> list[UUID]:
+        """The relations that may share directories with this one: itself and its keyed table."""
         return [self.id] if self.owner_id is None else [self.id, self.owner_id]
 
 
 def make_event(relation: Relation, operation: str, now: datetime, changes: Sequence[Changed] = ()) -> CommitEvent:
-    """An event without a snapshot."""
+    """Make an event without a snapshot."""
     return CommitEvent(
         relation_id=relation.id,
         catalog=relation.catalog,
@@ -77,13 +76,13 @@ def make_event(relation: Relation, operation: str, now: datetime, changes: Seque
 
 
 def make_rename_event(relation: Relation, to: TableName, now: datetime) -> CommitEvent:
-    """The event of a relation's new name, told under that name."""
+    """Make the event of a rename, under the new name."""
     changes = [Changed(ChangeKind.RENAMED, "", str(relation.name), str(to))]
     return make_event(replace(relation, name=to), "rename", now, changes)
 
 
 def make_relation(catalog: CatalogName, new: NewTable, metadata_location: str | None, now: datetime) -> Relation:
-    """The row of a table that is being added."""
+    """Make the relation of a new table."""
     return Relation(
         id=new.id,
         catalog=catalog,
@@ -110,51 +109,57 @@ def add_relation(
     registered: bool = False,
     is_checked: bool = False,
 ) -> Relation:
-    """Add a table whose metadata is written, with its first event and its counters.
+    """Add a table whose metadata file is written, with its first event and its counters.
 
-    LocationRefused when it or, of metadata that somebody else has written, a file that it names lies where it may not;
-    `is_checked` says that this was looked at in the same transaction.
+    Raises LocationRefused for a table in a directory where it may not lie, and for metadata of somebody else that names
+    files elsewhere. `is_checked` says that the caller has checked this in the same transaction.
     """
     now = uow.now()
     relation = make_relation(catalog, new, metadata_location, now)
     uow.catalogs.hold(catalog)
     check_not_being_purged(uow, [relation.location, metadata_location, *relation.former_locations])
-    if is_checked:
-        pass
-    elif new.is_foreign:
-        check_registered(
-            uow, links, relation, new.metadata, metadata_location, find_dropped_around(uow, catalog, metadata_location)
-        )
-    else:
-        check_directories(uow, links, catalog, new.named, new.find_kin)
+    if not is_checked:
+        _check_locations(uow, links, relation, new, metadata_location)
     check_published(uow, links, catalog, new.metadata.get("properties") or {})
     uow.relations.add(relation)
+    event = _make_create_event(relation, new, now, registered_from=metadata_location if registered else None)
+    uow.events.add(event)
+    uow.stats.put(first_stats(relation, new.metadata, event), plan_after=now)
+    return relation
+
+
+def _check_locations(uow: UnitOfWork, links: Links, relation: Relation, new: NewTable, metadata_location: str) -> None:
+    if new.is_foreign:
+        dropped = find_dropped_around(uow, relation.catalog, metadata_location)
+        check_registered(uow, links, relation, new.metadata, metadata_location, dropped)
+    else:
+        check_directories(uow, links, relation.catalog, new.named_directories, new.list_kin())
+
+
+def _make_create_event(relation: Relation, new: NewTable, now: datetime, *, registered_from: str | None) -> CommitEvent:
+    """Make the event of a new table; `registered_from` is the metadata file of a table that existed before."""
     schema_id, head_id = read_table_state(new.metadata)
-    source = [Changed(ChangeKind.REGISTERED, after=metadata_location)] if registered else []
+    source = [] if registered_from is None else [Changed(ChangeKind.REGISTERED, after=registered_from)]
     event = replace(
         make_event(relation, "create", now, [*source, *describe_created_table(new.metadata)]),
         schema_id=schema_id,
         head_id=head_id,
     )
     snapshots = new.metadata.get("snapshots") or ()
-    if snapshots and registered:  # its snapshots were written by somebody else, long ago
-        event = replace(describe_snapshots(event, snapshots[-1:]), engine=event.engine)
-    elif snapshots:
-        event = describe_snapshots(event, snapshots)
-    uow.events.add(event)
-    uow.stats.put(first_stats(relation, new.metadata, event), plan_after=now)
-    return relation
+    if snapshots and registered_from is not None:  # engines of the past wrote its snapshots, not this one
+        return replace(describe_snapshots(event, snapshots[-1:]), engine=event.engine)
+    return describe_snapshots(event, snapshots) if snapshots else event
 
 
 def first_stats(relation: Relation, metadata: Json, event: CommitEvent, *, epoch: int = 0) -> TableStats:
-    """The counters of a table of whose past nothing is counted; `epoch` is higher than any that it had before."""
+    """Make the counters of a table without counted past; `epoch` is higher than any that the table had before."""
     return advance_stats(TableStats(relation_id=relation.id, epoch=epoch), metadata, event)
 
 
 def forget_relation(uow: UnitOfWork, metadata: MetadataFiles, relation: Relation, done: str) -> Relation:
-    """Remove a plain table for good; what it was at that moment. Conflict while it is linked to Hive.
+    """Remove a plain table for good, end its job, and return its last state.
 
-    Its job ends: see `end_jobs`.
+    `done` completes the sentence "the table was …". Raises Conflict while the table is linked to Hive.
     """
     refuse_store(relation, done)
     end_jobs(uow, [relation.id], f"{relation.name} was {done}")
@@ -164,7 +169,7 @@ def forget_relation(uow: UnitOfWork, metadata: MetadataFiles, relation: Relation
             hint="drop it, which ends the link and leaves the Hive table as it is",
         )
     relation = uow.dropped.take(relation.id)
-    end_jobs(uow, [relation.id], f"{relation.name} was {done}")  # one may have been planned until now
+    end_jobs(uow, [relation.id], f"{relation.name} was {done}")  # the planner may have added a job since
     check_unprotected(uow, metadata, [relation])
     uow.dropped.forget_books(relation.id)
     uow.events.add(make_event(relation, "drop", uow.now(), [Changed(ChangeKind.DROPPED, after=done)]))
@@ -182,7 +187,7 @@ def refuse_store(relation: Relation, verb: str) -> None:
 
 
 def refuse_worked_on(uow: UnitOfWork, relation_id: RelationId) -> None:
-    """Raise Conflict while an optimizer works on the table or may have; a waiting job continues with the table."""
+    """Raise Conflict while a job of the table is leased or has an unknown outcome; a queued job goes on afterwards."""
     job = uow.jobs.active_of(relation_id)
     if job is not None and job.status is not JobStatus.PENDING:
         raise Conflict(

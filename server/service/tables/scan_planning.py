@@ -41,7 +41,7 @@ _KEPT = ("start-snapshot-id", "end-snapshot-id", "filter", "case-sensitive", "st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """The files of a scan, or the tasks that list them."""
+    """The files of a small scan, or the tasks of a large one."""
 
     plan_id: str
     files: Sequence[FileTask] = ()
@@ -122,11 +122,11 @@ class Scans:
         if pinned is not None:
             return pinned
         location = self.tables.load(catalog, name).metadata_location
-        assert location is not None  # only staged tables have none, and these have no name yet
+        assert location is not None  # only staged tables have no location, and they have no name yet
         return location, self.metadata.load(location).parsed
 
     def _found(self, catalog: CatalogName, name: TableName, plan_id: PlanId) -> ScanPlan | None:
-        """The plan, if it is one of this table's and not over."""
+        """Load a plan that belongs to this table and has not ended."""
         _, metadata = self._table(catalog, name)
         with self.database.reading() as uow:
             plan = uow.plans.find(plan_id)
@@ -175,6 +175,6 @@ def _enough(files: Iterator[FileTask], rows: int | None) -> Iterator[FileTask]:
 
 
 def _pinned(body: Json, scan: Scan) -> Json:
-    """The request as it will still mean the same when the table has moved on."""
+    """Pin the request to a snapshot, so that it means the same after later commits."""
     kept = {key: body[key] for key in _KEPT if key in body}
     return kept if scan.incremental else {**kept, "snapshot-id": scan.snapshots[0]["snapshot-id"]}

@@ -1,8 +1,7 @@
-"""Tables: create, load, register, rename, drop. Commits have a module of their own."""
+"""Creates, loads, registers, renames and drops tables. Commits are in server.service.commit."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -25,7 +24,7 @@ from catalog.iceberg.table import apply_updates, build_empty_table, build_table,
 from catalog.imports.newest_metadata import read_version_number
 from catalog.keyed.spec import KeySpec
 from catalog.locations.location_rule import list_own_locations
-from catalog.names import CatalogName, Namespace, TableName, find_name_in_other_case
+from catalog.names import CatalogName, TableName, find_name_in_other_case
 from catalog.ports.manifests import ManifestLists
 from catalog.ports.store import Database, UnitOfWork
 from catalog.removal.undrop import Dropped
@@ -43,6 +42,7 @@ from server.service.locations.location_rule import (
     check_readable,
     find_dropped_around,
 )
+from server.service.tables.default_locations import make_default_location
 from server.service.tables.metadata_files import MetadataFiles
 from server.service.tables.relations import (
     NewTable,
@@ -56,7 +56,7 @@ from server.service.tables.relations import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDefinition:
-    """What a table is to be made of, in the terms of the Iceberg REST specification."""
+    """The definition of a new table, in the terms of the Iceberg REST specification."""
 
     name: TableName
     schema: Json
@@ -68,16 +68,13 @@ class TableDefinition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """A table as it is served: its metadata as text, and where it is stored (None for a staged table)."""
+    """The metadata of a table as text, and the location of its file (None for a staged table)."""
 
     metadata_location: str | None
     text: bytes
     config: Mapping[str, str] = field(default_factory=dict)
-    """What clients are told about the table beside its metadata."""
+    """Settings that the server sends to clients with the metadata."""
 
-
-LONGEST_DIRECTORY = 64
-"""How many characters of a name go into a path: file systems take 255 bytes, an identifier of ours included."""
 
 AlsoOnAdd = Callable[[UnitOfWork], None]
 
@@ -95,22 +92,22 @@ class Tables:
     ) -> Loaded:
         """Create a plain table; see `add` for failures."""
         now_ms = self._now_ms()
-        metadata = self.defined(catalog, definition, now_ms=now_ms)
+        metadata = self.build_metadata(catalog, definition, now_ms=now_ms)
         is_placed = definition.location is None
         new = NewTable(name=definition.name, kind=RelationKind.TABLE, metadata=metadata, is_placed=is_placed)
         return self._loaded(self.add(catalog, [new], idempotency=idempotency)[0])
 
     def stage(self, catalog: CatalogName, definition: TableDefinition) -> Json:
-        """The metadata of a table that a later commit with assert-create will create; nothing is stored.
+        """Build the metadata of a table that a later commit with assert-create will create. The server stores nothing.
 
-        On a local disk the directory of its metadata is made: DuckDB writes manifests there, and makes none itself.
+        On a local disk it makes the directory of the metadata: DuckDB writes manifests there and makes no directory.
         """
         with self.database.reading() as uow:
             self._check_free(uow, catalog, definition.name)
-        metadata = self.defined(catalog, definition, now_ms=self._now_ms())
+        metadata = self.build_metadata(catalog, definition, now_ms=self._now_ms())
         with self.database.reading() as uow:
-            named = list_own_locations(metadata)[definition.location is None :]
-            check_directories(uow, self.metadata.files, catalog, named)
+            named_directories = list_own_locations(metadata)[definition.location is None :]
+            check_directories(uow, self.metadata.files, catalog, named_directories)
         with suppress(Unavailable, AlreadyExists):  # the client may have rights that the server lacks
             self.metadata.files.make_directory(f"{metadata['location']}/metadata")
         return metadata
@@ -123,48 +120,54 @@ class Tables:
         idempotency: Idempotency | None = None,
         may_read: Callable[[], bool] = lambda: True,
     ) -> Loaded:
-        """The end of a create transaction: the updates bring the whole table.
+        """Create a table by the last commit of a create transaction, whose updates hold all of its metadata.
 
-        The same request again is answered with the table as it is now: refused, its sender would delete live files.
-        CommitUnknown where the sender may not read it: a UUID proves nothing, and files stay after that answer too.
+        A repeated request gets the table as it is now: if the server refused it, the client would delete live files.
+        Raises CommitUnknown if the client may not read that table: its UUID is no proof that the client created it,
+        and clients keep their files after this answer, too.
         """
-        name, updates = change.name, change.updates
         with raise_unknown_if_unavailable():
-            made = self._made_by(catalog, name, updates)
-        if made is not None:
+            created = self._find_created(catalog, change.name, change.updates)
+        if created is not None:
             if not may_read():
                 raise CommitUnknown(
-                    f"{name} may have been created by an earlier try, and may not be read by its sender"
+                    f"an earlier try of this request may have created {change.name}, which you may not read"
                 )
-            return made
+            return created
         check_requirements(None, change.requirements)
-        location = next((u["location"] for u in updates if u.get("action") == "set-location"), None)
+        metadata = self._build_committed(catalog, change)
+        new = NewTable(name=change.name, kind=RelationKind.TABLE, metadata=metadata)
+        try:
+            self._check_committed(catalog, new, change.updates)
+            relation = self.add(catalog, [new], idempotency=idempotency)[0]
+        except AlreadyExists as error:
+            if not self._is_table(catalog, change.name):
+                raise
+            message = f"Requirement failed: table already exists: {change.name}"
+            raise RequirementFailed(message, hint=error.hint) from error
+        with raise_unknown_after_commit():
+            return self._loaded(relation)
+
+    def _build_committed(self, catalog: CatalogName, change: TableCommit) -> Json:
+        """Build the metadata of a create transaction; raises CommitRefused for a keyed table."""
+        location = next((u["location"] for u in change.updates if u.get("action") == "set-location"), None)
         with self.database.reading() as uow:
             warehouse = uow.catalogs.get(catalog).warehouse
-        start = build_empty_table(uuid=str(uuid4()), location=location or default_location(warehouse, name))
-        metadata = apply_updates(start, updates, now_ms=self._now_ms(), previous_location=None)
+        start = build_empty_table(uuid=str(uuid4()), location=location or make_default_location(warehouse, change.name))
+        metadata = apply_updates(start, change.updates, now_ms=self._now_ms(), previous_location=None)
         if KeySpec.from_properties(metadata.get("properties", {})) is not None:
             raise CommitRefused(
                 "a keyed table cannot be created together with its data",
                 hint="CREATE TABLE first, then INSERT INTO its base store, or upsert with firn.spark",
             )
-        try:
-            new = NewTable(name=name, kind=RelationKind.TABLE, metadata=metadata)
-            self._check_committed(catalog, new, updates)
-            relation = self.add(catalog, [new], idempotency=idempotency)[0]
-        except AlreadyExists as error:
-            if not self._is_table(catalog, name):
-                raise
-            raise RequirementFailed(f"Requirement failed: table already exists: {name}", hint=error.hint) from error
-        with raise_unknown_after_commit():
-            return self._loaded(relation)
+        return metadata
 
     def _check_committed(self, catalog: CatalogName, new: NewTable, updates: Sequence[Json]) -> None:
-        """Its directories come first: they count as the table's own then."""
+        """Check the directories of a new table, then its files, which may lie in these directories."""
         links = self.metadata.files
         with self.database.reading() as uow:
             self._check_free(uow, catalog, new.name)
-            check_directories(uow, links, catalog, list_own_locations(new.metadata), new.find_kin)
+            check_directories(uow, links, catalog, list_own_locations(new.metadata), new.list_kin())
             relation = make_relation(catalog, new, None, uow.now())
         files = CommittedFiles(self.database, links, self.manifest_lists)
         files.check(relation, None, new.metadata, updates)
@@ -174,8 +177,8 @@ class Tables:
             taken = uow.relations.holder(catalog, name)
         return taken is None or taken.kind.is_table
 
-    def _made_by(self, catalog: CatalogName, name: TableName, updates: Sequence[Json]) -> Loaded | None:
-        """The table as it is now, if these updates have created it."""
+    def _find_created(self, catalog: CatalogName, name: TableName, updates: Sequence[Json]) -> Loaded | None:
+        """Find the table that these updates have created before, as it is now."""
         uuids = [update["uuid"] for update in updates if update.get("action") == "assign-uuid"]
         with self.database.reading() as uow:
             relation = uow.relations.find(catalog, name)
@@ -194,19 +197,19 @@ class Tables:
         overwrite: bool = False,
         idempotency: Idempotency | None = None,
     ) -> Loaded:
-        """Make a table of metadata that exists; Invalid when the file is no table metadata.
+        """Make a table of an existing metadata file; raises Invalid if the file is no table metadata.
 
-        With `overwrite` a plain table of this name gives way, as if it had been dropped.
+        With `overwrite` the server first removes a plain table of this name.
         """
         with self.database.reading() as uow:
             existing = uow.relations.find(catalog, name)
             if not overwrite:
-                self._check_free(uow, catalog, name)  # a name that is taken says more than whose the file is
-            known = [
+                self._check_free(uow, catalog, name)  # the better message of two, if both checks fail
+            own_ids = [
                 *find_dropped_around(uow, catalog, metadata_location),
                 *([existing.id] if existing and overwrite else []),
             ]
-            check_readable(uow, self.metadata.files, catalog, metadata_location, known)
+            check_readable(uow, self.metadata.files, catalog, metadata_location, own_ids)
         document = self.metadata.load(metadata_location)
         try:
             metadata = checked(document.parsed)
@@ -224,20 +227,20 @@ class Tables:
         return self._loaded(relation)
 
     def unregister(self, catalog: CatalogName, name: TableName, *, idempotency: Idempotency | None = None) -> Loaded:
-        """Forget a plain table for good, so that another catalog can take it; its last metadata."""
+        """Remove a plain table for good, so that another catalog can take it. Returns its last metadata."""
         with self.database.writing() as uow:
             relation = get_table(uow, catalog, name)
             relation = forget_relation(uow, self.metadata, relation, "unregistered")
             remember(uow, idempotency, [relation.metadata_location])
         return self._loaded(relation)
 
-    def defined(self, catalog: CatalogName, definition: TableDefinition, *, now_ms: int) -> Json:
-        """The metadata of a table made by this definition."""
+    def build_metadata(self, catalog: CatalogName, definition: TableDefinition, *, now_ms: int) -> Json:
+        """Build the metadata of a table from its definition."""
         with self.database.reading() as uow:
             warehouse = uow.catalogs.get(catalog).warehouse
         return build_table(
             uuid=str(uuid4()),
-            location=(definition.location or default_location(warehouse, definition.name)).rstrip("/"),
+            location=(definition.location or make_default_location(warehouse, definition.name)).rstrip("/"),
             schema=definition.schema,
             partition_spec=definition.partition_spec,
             sort_order=definition.sort_order,
@@ -254,33 +257,24 @@ class Tables:
         also: AlsoOnAdd | None = None,
         idempotency: Idempotency | None = None,
     ) -> list[Relation]:
-        """Write the tables' metadata and add them, all or none.
+        """Write the metadata of tables and add the tables, all or none of them.
 
-        `owner` is the keyed table that they belong to, `also` what has to become true in the same transaction;
-        `idempotency` remembers where the metadata lies.
-
-        AlreadyExists when a name is taken, NoSuchNamespace when the namespace is not there; CommitUnknown when the
-        database did not answer its commit. Refused: the metadata written is deleted again.
+        `owner` is their keyed table. `also` runs in the same transaction. `idempotency` remembers the locations of the
+        metadata. Raises AlreadyExists for a name that is taken, NoSuchNamespace, and CommitUnknown if the database did
+        not answer its commit. If the tables are refused, their metadata files are deleted.
         """
         written: list[tuple[NewTable, str]] = []
-        links = self.metadata.files
         try:
-            with self.database.reading() as uow:
-                self._check_free(uow, catalog, owner.name if owner else tables[0].name)
-                for table in tables:  # before the server writes there
-                    check_directories(uow, links, catalog, table.named, table.find_kin)
-                    check_published(uow, links, catalog, table.metadata.get("properties") or {})
-                if owner is not None:
-                    check_directories(uow, links, catalog, [owner.location], [owner.id])
+            with self.database.reading() as uow:  # before the server writes there
+                self._check_directories(uow, catalog, tables, owner)
             for table in tables:
                 location = self.metadata.write(table.metadata["location"], 0, table.metadata)
                 written.append((table, location))
             with self.database.writing() as uow:
                 self._check_free(uow, catalog, owner.name if owner else tables[0].name)
                 if owner is not None:
-                    uow.catalogs.hold(catalog)
-                    check_directories(uow, links, catalog, [owner.location], [owner.id])
-                    uow.relations.add(owner)
+                    self._add_owner(uow, catalog, owner)
+                links = self.metadata.files
                 relations = [add_relation(uow, links, catalog, table, location) for table, location in written]
                 if also is not None:
                     also(uow)
@@ -291,8 +285,25 @@ class Tables:
                 self.metadata.discard(location)
             raise
 
+    def _check_directories(
+        self, uow: UnitOfWork, catalog: CatalogName, tables: Sequence[NewTable], owner: Relation | None
+    ) -> None:
+        """Check that the name is free, and that the server may write to the directories of the new tables."""
+        links = self.metadata.files
+        self._check_free(uow, catalog, owner.name if owner else tables[0].name)
+        for table in tables:
+            check_directories(uow, links, catalog, table.named_directories, table.list_kin())
+            check_published(uow, links, catalog, table.metadata.get("properties") or {})
+        if owner is not None:
+            check_directories(uow, links, catalog, [owner.location], [owner.id])
+
+    def _add_owner(self, uow: UnitOfWork, catalog: CatalogName, owner: Relation) -> None:
+        uow.catalogs.hold(catalog)
+        check_directories(uow, self.metadata.files, catalog, [owner.location], [owner.id])
+        uow.relations.add(owner)
+
     def load(self, catalog: CatalogName, name: TableName) -> Loaded:
-        """A table's metadata as stored; NoSuchTable, or NotFound when the metadata file itself is gone."""
+        """Load the stored metadata of a table. Raises NoSuchTable, or NotFound if the metadata file is gone."""
         located = self.database.locate(catalog, name)
         if located is None or not located.kind.is_table or located.metadata_location is None:
             return self._loaded(self._existing(catalog, name))
@@ -304,7 +315,7 @@ class Tables:
             return get_table(uow, catalog, name)
 
     def check_exists(self, catalog: CatalogName, name: TableName) -> None:
-        """NoSuchTable unless there is one; no file is read."""
+        """Raise NoSuchTable unless the table exists; reads no file."""
         located = self.database.locate(catalog, name)
         if located is None or not located.kind.is_table:
             self._existing(catalog, name)
@@ -312,13 +323,14 @@ class Tables:
     def rename(
         self, catalog: CatalogName, source: TableName, to: TableName, *, idempotency: Idempotency | None = None
     ) -> None:
-        """Give a plain table another name; Conflict for a keyed table's store alone."""
+        """Rename a plain table; raises Conflict for a single store of a keyed table."""
         with self.database.writing() as uow:
             relation = get_table(uow, catalog, source)
             refuse_store(relation, "renamed")
             check_namespace(uow, catalog, to.namespace)
             taken = uow.relations.holder(catalog, to)
-            if taken is not None and (taken.name == to or taken.id != relation.id):  # its own case may change
+            # A relation may take a name that differs from its own in case alone.
+            if taken is not None and (taken.name == to or taken.id != relation.id):
                 message = f"Cannot rename {source} to {to}. {_shown(taken.kind)} already exists"
                 raise AlreadyExists(message, hint=find_name_in_other_case(taken.name, to))
             rename_jobs(uow, relation.id, to)
@@ -329,7 +341,7 @@ class Tables:
     def drop(
         self, catalog: CatalogName, name: TableName, *, purge: bool = False, idempotency: Idempotency | None = None
     ) -> Dropped:
-        """Drop a plain table and end its job; see `drop_relation`. Conflict for a keyed table's store alone."""
+        """Drop a plain table and end its job; raises Conflict for a single store of a keyed table."""
         with self.database.writing() as uow:
             relation = get_table(uow, catalog, name)
             refuse_store(relation, "dropped")
@@ -350,7 +362,7 @@ class Tables:
         )
 
     def _check_free(self, uow: UnitOfWork, catalog: CatalogName, name: TableName) -> None:
-        """NoSuchNamespace or AlreadyExists, before anything is written."""
+        """Raise NoSuchNamespace or AlreadyExists unless a table of this name can be created."""
         uow.catalogs.get(catalog)
         check_namespace(uow, catalog, name.namespace)
         taken = uow.relations.holder(catalog, name)
@@ -362,25 +374,6 @@ class Tables:
     def _now_ms(self) -> int:
         with self.database.reading() as uow:
             return int(uow.now().timestamp() * 1000)
-
-
-def default_location(warehouse: str, name: TableName) -> str:
-    """A place of its own for each table ever created: one dropped and created anew never shares files with its past.
-
-    Names hold what paths and URIs read in ways of their own (`..`, `%`, `#`, spaces), letters that a Java program in
-    the C locale cannot write to a disk, and more than a directory's name may have: in the path all of that is `_` or
-    left out.
-    """
-    return f"{default_directory(warehouse, name.namespace)}/{_as_path(name.name)}-{uuid4().hex[:12]}"
-
-
-def default_directory(warehouse: str, namespace: Namespace) -> str:
-    """Where the tables of a namespace get their places unless somebody asks for another."""
-    return "/".join((warehouse.rstrip("/"), *map(_as_path, namespace)))
-
-
-def _as_path(part: str) -> str:
-    return re.sub(r"[^\w.-]|^\.+", "_", part[:LONGEST_DIRECTORY], flags=re.ASCII)
 
 
 def _shown(kind: RelationKind) -> str:

@@ -1,4 +1,4 @@
-"""The versions of a stored view: what each reads, and going back to one."""
+"""Lists the versions of a stored view and restores one of them."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ class ViewVersions:
     views: Views
 
     def look(self, catalog: CatalogName, name: TableName) -> SeenView:
-        """The view; NoSuchView when there is none, CommitRefused for a keyed table's generated one."""
+        """Load a view; raises NoSuchView, and CommitRefused for the generated view of a keyed table."""
         with self.views.database.reading() as uow:
             relation = get_view(uow, catalog, name)
         return SeenView(relation=relation, metadata=load_metadata(self.views.metadata, relation))
 
     def plan(self, catalog: CatalogName, name: TableName, version_id: int) -> ViewRollback:
-        """What would be different; NotFound for a version that the view has not kept."""
+        """Compare a version with the current one; raises NotFound for a version that the view does not keep."""
         return _plan_rollback(self.look(catalog, name).metadata, version_id)
 
     def rollback(
         self, catalog: CatalogName, name: TableName, version_id: int, *, expected_version: int | None
     ) -> ViewRollback:
-        """Make a version current again; RequirementFailed when somebody has replaced the view meanwhile."""
+        """Restore a version; raises RequirementFailed if somebody has replaced the view meanwhile."""
         metadata = self.look(catalog, name).metadata
         rollback = _plan_rollback(metadata, version_id)
         if rollback.now == rollback.then:
@@ -64,7 +64,7 @@ class ViewVersions:
             if before["current-version-id"] != expected:
                 raise RequirementFailed(
                     f"{name} reads as version {before['current-version-id']}, not as {expected}",
-                    hint="somebody has replaced it since: look at it again, nothing was changed",
+                    hint="somebody has replaced the view since, and nothing was changed: load it again",
                 )
 
         requirement = {"type": "assert-view-uuid", "uuid": metadata["view-uuid"]}

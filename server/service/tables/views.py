@@ -33,16 +33,17 @@ from server.service.locations.location_rule import (
     check_registered,
     find_dropped_around,
 )
+from server.service.tables.default_locations import make_default_location
 from server.service.tables.metadata_files import MetadataFiles
 from server.service.tables.relations import make_event, make_rename_event
-from server.service.tables.tables import Loaded, default_location
+from server.service.tables.tables import Loaded
 
 MAX_ROUNDS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewDefinition:
-    """What a view is to be made of, in the terms of the Iceberg REST specification."""
+    """The definition of a new view, in the terms of the Iceberg REST specification."""
 
     name: TableName
     schema: Json
@@ -86,7 +87,7 @@ class Views:
         links = self.metadata.files
         metadata = build_view(
             uuid=str(uuid4()),
-            location=definition.location or default_location(warehouse, name),
+            location=definition.location or make_default_location(warehouse, name),
             schema=definition.schema,
             view_version=definition.version,
             properties=definition.properties,
@@ -109,9 +110,9 @@ class Views:
         *,
         idempotency: Idempotency | None = None,
     ) -> Loaded:
-        """Make a view of metadata that exists; Invalid when the file is no view metadata."""
+        """Make a view of an existing metadata file; raises Invalid if the file is no view metadata."""
         with self.database.reading() as uow:
-            _check_free(uow, catalog, name)  # a name that is taken says more than whose the file is
+            _check_free(uow, catalog, name)  # the better message of two, if both checks fail
             known = find_dropped_around(uow, catalog, metadata_location)
             check_readable(uow, self.metadata.files, catalog, metadata_location, known)
         document = self.metadata.load(metadata_location)
@@ -264,7 +265,7 @@ def add_view(
 
 
 def _event(relation: Relation, before: Json, after: Json, now: datetime) -> CommitEvent:
-    """What a commit did: a version that was there before was gone back to."""
+    """Describe a commit that restored an earlier version."""
     version = current_version(after)
     known = {version["version-id"] for version in before["versions"]}
     if version["version-id"] == before["current-version-id"]:
@@ -276,14 +277,14 @@ def _event(relation: Relation, before: Json, after: Json, now: datetime) -> Comm
 
 
 def _versioned(event: CommitEvent, metadata: Json) -> CommitEvent:
-    """The event of a new version, by the engine that its summary names."""
+    """Make the event of a new version; its engine is the one that the summary names."""
     version = current_version(metadata)
     engine = read_engine(version.get("summary") or {}) or event.engine
     return replace(event, engine=engine, schema_id=version["schema-id"], head_id=version["version-id"])
 
 
 def refuse_keyed(relation_kind: RelationKind, name: TableName) -> None:
-    """Conflict for what can be done to a stored view only."""
+    """Make the error of a change that only stored views accept."""
     if relation_kind is RelationKind.KEYED:
         raise CommitRefused(f"{name} is a keyed table: its view is generated and cannot be replaced")
 

@@ -13,7 +13,8 @@ from catalog.launch.record import LaunchRecord, Process
 from catalog.launch.settings import Launch, LaunchId, LaunchKind, Scaling
 from catalog.ports.launch import Seen
 from firn.protocol.leases import PROTOCOL
-from server.service.optimizers.fleet import Fleet, LaunchEnvironment
+from server.service.optimizers.fleet import Fleet
+from server.service.optimizers.fleet_values import LaunchEnvironment
 from server.service.optimizers.liveness import Liveness
 from server.service.optimizers.optimizers import OptimizerStatus, Registration
 from tests.server.lake import Lake
