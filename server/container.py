@@ -49,6 +49,7 @@ from server.service.drop.undrop import Undrops
 from server.service.dry_runs.dry_runs import DryRuns
 from server.service.hive.conversion import Conversions
 from server.service.hive.downgrade import Downgrades
+from server.service.hive.downgrade_check import DowngradeCheck
 from server.service.hive.freshness import Freshness
 from server.service.hive.link_state import advance_with_job, load_staged_task
 from server.service.hive.notification_listener import NotificationListener
@@ -267,6 +268,7 @@ def _build_hive(adapters: _Adapters, tables: TableServices, index: HiveIndex) ->
     syncs = Syncs(database, metadata, tables.committer, index, files, repointer)
     planner = PublishPlanner(database, metadata, index, files, repointer, syncs.planner.columns)
     requests = PublishRequests(database, planner)
+    downgrade_check = DowngradeCheck(database, metadata, index, files)
     return HiveServices(
         index=index,
         checks=checks,
@@ -278,7 +280,7 @@ def _build_hive(adapters: _Adapters, tables: TableServices, index: HiveIndex) ->
         publishes=Publishes(database, planner, requests),
         freshness=Freshness(database, metadata, index, files),
         published=PublishedFiles(database, metadata, tables.committer, index, files, repointer),
-        downgrades=Downgrades(database, metadata, index, files, syncs, requests, repointer.owners),
+        downgrades=Downgrades(database, metadata, downgrade_check, syncs, requests, repointer.owners),
         conversions=Conversions(database, metadata, tables.namespaces, tables.keyed, index, files),
         marks=PublisherMarks(database, repointer.owners),
     )

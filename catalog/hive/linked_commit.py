@@ -39,10 +39,10 @@ def check_linked(metadata: Json, updates: Sequence[Json]) -> None:
 
 
 def check_stays(updates: Sequence[Json]) -> None:
-    """CommitRefused when the updates would change rows or columns of a table that is being given back to Hive."""
+    """CommitRefused when the updates would change rows or columns of a table that is being downgraded to Hive."""
     if any(one.get("action") in _CHANGING and one.get("ref-name", MAIN) == MAIN for one in updates):
         raise CommitRefused(
-            "the table is being given back to Hive and takes no changes any more",
+            "the table is being downgraded to Hive and takes no changes any more",
             hint="write to the Hive table once `firn hive downgrade` has ended, or cancel that operation",
         )
 

@@ -12,12 +12,15 @@ from uuid import UUID
 from catalog.jobs.job import JobId
 
 
-class Step(StrEnum):
+class PublishStep(StrEnum):
     """How far a publish request is."""
 
-    WAITS = "waits"
-    MERGES = "merges"
-    PUBLISHES = "publishes"
+    WAITING = "waiting"
+    """It waits for another job, for the metastore, or for its next step."""
+    MERGING = "merging"
+    """A job merges pending changes into base."""
+    PUBLISHING = "publishing"
+    """A job writes the partitions that differ."""
     DONE = "done"
     FAILED = "failed"
 
@@ -27,7 +30,7 @@ class PublishRequest:
     """Hive is to be given what was in the table `at` a time: changes `through` a sequence number."""
 
     at: datetime
-    step: Step
+    step: PublishStep
     message: str
     """How far it is, and at the end what Hive has, for people."""
     held_back: str = ""
@@ -40,7 +43,7 @@ class PublishRequest:
     @property
     def is_open(self) -> bool:
         """Whether there is something left to do."""
-        return self.step not in (Step.DONE, Step.FAILED)
+        return self.step not in (PublishStep.DONE, PublishStep.FAILED)
 
     def to_json(self) -> dict[str, Any]:
         """As the link keeps it."""
@@ -58,5 +61,5 @@ class PublishRequest:
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
         """As it was kept."""
         job = None if stored["job"] is None else JobId(UUID(stored["job"]))
-        at, step = datetime.fromisoformat(stored["at"]), Step(stored["step"])
+        at, step = datetime.fromisoformat(stored["at"]), PublishStep(stored["step"])
         return cls(**{**stored, "at": at, "step": step, "job": job})

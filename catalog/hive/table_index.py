@@ -28,7 +28,7 @@ class DatabaseCounts:
     upgraded: int
     blocked: int
     """Those of the others that cannot be upgraded as they are."""
-    differs: int
+    out_of_sync: int
     """Those that are upgraded and have drifted."""
 
 

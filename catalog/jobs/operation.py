@@ -39,6 +39,9 @@ class Operation:
     params: dict[str, Any] = field(default_factory=dict)
     journal: dict[str, Any] = field(default_factory=dict)
     phase: str = ""
+    """A `DowngradePhase` for a downgrade; the name of the current step for all others."""
+    message: str = ""
+    """What the phase waits for or does, for people."""
     phase_at: datetime | None = None
     """When the current phase started; `done` counts from then."""
     done: int = 0
@@ -78,6 +81,12 @@ def read_outcome(kind: OperationKind, status: OperationStatus, phase: str) -> st
         return phase
     is_upgraded = kind is OperationKind.UPGRADE and status is OperationStatus.SUCCEEDED
     return "upgraded" if is_upgraded else str(status)
+
+
+def enter_phase(operation: Operation, phase: str, now: datetime) -> Operation:
+    """The operation in this phase, since now unless it was in it already."""
+    since = operation.phase_at if operation.phase == phase else now
+    return replace(operation, phase=phase, phase_at=since, updated_at=now)
 
 
 def pause_operation(operation: Operation, now: datetime) -> Operation:

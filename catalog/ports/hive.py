@@ -36,11 +36,11 @@ class HiveTables(Protocol):
         database: str | None = None,
         search: str | None = None,
         state: HiveTableState | None = None,
-        differs: bool = False,
+        out_of_sync: bool = False,
         limit: int,
         cursor: str | None = None,
     ) -> Page[IndexedTable]:
-        """In order of databases and names; `differs` selects upgraded tables that have drifted."""
+        """In order of databases and names; `out_of_sync` selects upgraded tables that have drifted."""
 
     def databases(self, catalog: CatalogName) -> Sequence[DatabaseCounts]:
         """In order of names."""

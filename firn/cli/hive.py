@@ -252,7 +252,7 @@ def _tell_what_is_left(ctx: CliContext, names: list[str]) -> None:
         for one in left
     ]
     columns = ("table", "partitions", "rows to merge", "partitions to publish", "grace period ends", "to mend first")
-    ctx.show.emit(left, lambda: ctx.show.table(columns, rows, none="nothing to give back"))
+    ctx.show.emit(left, lambda: ctx.show.table(columns, rows, none="nothing to downgrade"))
 
 
 def _note_away(ctx: CliContext) -> None:

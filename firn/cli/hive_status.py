@@ -7,8 +7,6 @@ from firn.cli.show import moment, size
 from firn.errors import Unavailable
 from firn.transport import Json
 
-_STEPS = {"waits": "waits", "merges": "merging", "publishes": "publishing", "done": "done", "failed": "not done"}
-
 
 def describe_drift(found: Json) -> Json:
     """Describe the drift: since when, and who probably caused it. The columns have a table of their own."""
@@ -52,7 +50,7 @@ def describe_publish_request(found: Json) -> Json:
     asked = found["publish_request"]
     if asked is None:
         return {}
-    return {"publish asked for": f"{moment(asked['at'])}, {_STEPS[asked['step']]}: {asked['message']}"}
+    return {"publish asked for": f"{moment(asked['at'])}, {asked['step']}: {asked['message']}"}
 
 
 def describe_retired_directories(retired: Json | None) -> Json:

@@ -90,4 +90,9 @@ def _emit(show: Show, found: OperationOut) -> None:
 
 def _row(one: OperationOut) -> tuple[object, ...]:
     since = moment(one.created_at)
-    return (one.id, one.kind, one.target, one.outcome, one.phase, pace_of(one) or None, since, one.error)
+    return (one.id, one.kind, one.target, one.outcome, _phase(one), pace_of(one) or None, since, one.error)
+
+
+def _phase(one: OperationOut) -> str:
+    """The phase with its message; the error has a column of its own."""
+    return ": ".join(filter(None, (one.phase, one.message)))

@@ -48,7 +48,7 @@ def watch_operation(told: CliContext, operation: OperationOut) -> OperationOut:
         return told.client.operations.wait(
             operation.id,
             seconds=told.timeout,
-            seen=lambda now: seen(_phase(now), now.done, now.total, pace_of(now)),
+            seen=lambda now: seen(_describe_phase(now), now.done, now.total, pace_of(now)),
         )
 
 
@@ -85,7 +85,9 @@ def _counts(told: CliContext, batch: BatchOut) -> str:
     if not batch.outcomes.get("running") or batch.tables > _NAMED_BELOW or not told.show.has_bars:
         return counts
     running = [operation for operation in told.client.operations.list(batch=batch.id) if operation.outcome == "running"]
-    return "\n".join([counts, *(f"{one.target}: {_phase(one)}, {pace_of(one)}".rstrip(", ") for one in running)])
+    return "\n".join(
+        [counts, *(f"{one.target}: {_describe_phase(one)}, {pace_of(one)}".rstrip(", ") for one in running)]
+    )
 
 
 def pace_of(operation: OperationOut) -> str:
@@ -159,11 +161,11 @@ def _stage(job: JobOut) -> str:
     return str(job.progress.get("stage") or job.status)
 
 
-def _phase(operation: OperationOut) -> str:
-    """Where it is, and why when it waits."""
+def _describe_phase(operation: OperationOut) -> str:
+    """Describe the phase, and what it waits for or does."""
     if operation.status is OperationStatus.PAUSED:
         return f"paused: `firn operation resume {operation.id}` lets it go on"
-    return operation.phase if operation.error is None else f"{operation.phase}: {operation.error}"
+    return ": ".join(filter(None, (operation.phase, operation.message, operation.error)))
 
 
 def _count(job: JobOut, name: str) -> int:

@@ -1,4 +1,4 @@
-"""Long work that the server does itself: where it stands."""
+"""Long work that the server does itself: its kinds, states and phases."""
 
 from __future__ import annotations
 
@@ -33,3 +33,19 @@ class OperationKind(StrEnum):
     def can_pause(self) -> bool:
         """Whether it can begin anew at any time, which is how it goes on."""
         return self in (OperationKind.UPGRADE, OperationKind.CHECK)
+
+
+class DowngradePhase(StrEnum):
+    """The phase of a downgrade; the operation's message says more."""
+
+    WAITING = "waiting"
+    """It waits for another job, for the metastore, or for its next step."""
+    SYNCING = "syncing"
+    """The table takes over Hive's changes."""
+    MERGING = "merging"
+    """A job merges pending changes into base."""
+    PUBLISHING = "publishing"
+    """A job writes the partitions that differ."""
+    GRACE_PERIOD = "grace-period"
+    """Hive is up to date; Firn watches retired directories for writers that still know them."""
+    DONE = "done"

@@ -20,7 +20,7 @@ router = APIRouter()
 class DowngradeIn(In):
     """Options of a downgrade.
 
-    With `wait_for_writers` the operation waits for Hive jobs that started before the last publish.  With `purge` the
+    With `wait_for_writers` the operation waits for Hive jobs that started before the last publish. With `purge` the
     server deletes Firn's own files once the retention of the dropped table ends.
     """
 
@@ -29,7 +29,7 @@ class DowngradeIn(In):
 
 
 class DowngradePreviewOut(Out):
-    """The work of a downgrade, and what blocks it."""
+    """The work of a downgrade, and what blocks it. `grace_seconds` is how long it watches a retired directory."""
 
     table: str
     partitions: int
@@ -37,6 +37,7 @@ class DowngradePreviewOut(Out):
     differing: int
     directories_in_grace: int
     grace_until: datetime | None
+    grace_seconds: int
     drift: str | None
     blocked: str | None
 
@@ -49,7 +50,7 @@ class DowngradePreviewOut(Out):
 )
 def preview_downgrade(services: ServicesDep, catalog: CatalogDep, full_name: FullName) -> DowngradePreviewOut:
     """Show the work of a downgrade, as far as the server knows it before the start. Changes nothing."""
-    return DowngradePreviewOut.model_validate(services.hive.downgrades.left_to_do(catalog, full_name))
+    return DowngradePreviewOut.model_validate(services.hive.downgrades.preview(catalog, full_name))
 
 
 @router.post(

@@ -51,7 +51,7 @@ class HiveFilter:
     database: Annotated[str | None, Query()] = None
     search: Annotated[str | None, Query()] = None
     state: Annotated[HiveTableState | None, Query()] = None
-    differs: Annotated[bool, Query()] = False
+    out_of_sync: Annotated[bool, Query()] = False
 
 
 class ColumnOut(Out):
@@ -163,7 +163,10 @@ def list_hive(
     page: PagingDep,
     only: Annotated[HiveFilter, Depends()],
 ) -> PageOut[HiveTableOut]:
-    """List tables from Firn's index, without a call to the metastore. `differs` selects out-of-sync tables."""
+    """List tables from Firn's index, without a call to the metastore.
+
+    `out_of_sync` selects upgraded tables that differ from Hive.
+    """
     with services.database.reading() as uow:
         uow.catalogs.get(catalog)
         indexed = visible.page(
@@ -172,7 +175,7 @@ def list_hive(
                 database=only.database,
                 search=only.search,
                 state=only.state,
-                differs=only.differs,
+                out_of_sync=only.out_of_sync,
                 limit=size,
                 cursor=start,
             ),

@@ -11,7 +11,7 @@ from catalog.hive.columns import SchemaAuthority, SchemaPush, parse_deciding_sid
 from catalog.hive.decision import MOST_HELD, HeldBack
 from catalog.hive.events import HiveEvent, HiveEventKind
 from catalog.hive.link import DriftKind
-from catalog.hive.publish_request import Step
+from catalog.hive.publish_request import PublishStep
 from catalog.hive.table_index import HiveTableState, IndexedTable, LinkSummary
 from catalog.jobs.operation import Operation
 from catalog.names import CatalogName
@@ -105,7 +105,7 @@ class PublishRequestOut(Out):
     """The last request for a publish: its step, and the job that it waits for."""
 
     at: datetime
-    step: Step
+    step: PublishStep
     message: str
     job_id: UUID | None
 
@@ -178,14 +178,14 @@ class RetiredDirectoriesOut(Out):
 class DatabaseOut(Out):
     """A database of the metastore with counts of its tables.
 
-    `blocked` tables cannot be upgraded; tables that `differs` counts are upgraded and out of sync.
+    `blocked` tables cannot be upgraded; tables that `out_of_sync` counts are upgraded and differ from Hive.
     """
 
     name: str
     tables: int
     upgraded: int
     blocked: int
-    differs: int
+    out_of_sync: int
 
 
 _UNDER_WAY = {

@@ -70,7 +70,7 @@ class SqlHiveTables:
         database: str | None = None,
         search: str | None = None,
         state: HiveTableState | None = None,
-        differs: bool = False,
+        out_of_sync: bool = False,
         limit: int,
         cursor: str | None = None,
     ) -> Page[IndexedTable]:
@@ -78,8 +78,8 @@ class SqlHiveTables:
         query = select(HiveTableRow).where(HiveTableRow.catalog == catalog)
         if state is not None:
             query = query.where(*_in_state(state))
-        if differs:
-            query = query.where(_LINKED.where(HiveLinkRow.differs).exists())
+        if out_of_sync:
+            query = query.where(_LINKED.where(HiveLinkRow.out_of_sync).exists())
         if database is not None:
             query = query.where(HiveTableRow.database == database)
         if search:
@@ -100,7 +100,7 @@ class SqlHiveTables:
                 func.count(),
                 func.count(RelationRow.id),
                 func.sum(case((and_(HiveTableRow.blocked, RelationRow.id.is_(None)), 1), else_=0)),
-                func.sum(case((HiveLinkRow.differs, 1), else_=0)),
+                func.sum(case((HiveLinkRow.out_of_sync, 1), else_=0)),
             )
             .select_from(HiveTableRow)
             .outerjoin(RelationRow, and_(RelationRow.catalog == HiveTableRow.catalog, RelationRow.hive_name == _FULL))
@@ -110,8 +110,10 @@ class SqlHiveTables:
             .order_by(HiveTableRow.database)
         )
         return [
-            DatabaseCounts(name=name, tables=tables, upgraded=upgraded, blocked=int(blocked), differs=int(differs))
-            for name, tables, upgraded, blocked, differs in self.session.execute(query)
+            DatabaseCounts(
+                name=name, tables=tables, upgraded=upgraded, blocked=int(blocked), out_of_sync=int(out_of_sync)
+            )
+            for name, tables, upgraded, blocked, out_of_sync in self.session.execute(query)
         ]
 
 
@@ -229,12 +231,12 @@ class SqlBaselines:
 
     def put_link(self, relation_id: RelationId, link: HiveLink) -> None:
         """Insert or replace a link."""
-        row, differs = self.session.get(HiveLinkRow, relation_id), link.drift is not None
+        row, out_of_sync = self.session.get(HiveLinkRow, relation_id), link.drift is not None
         if row is None:
-            values = {"link": link.to_json(), "differs": differs, "synced_at": link.synced_at}
+            values = {"link": link.to_json(), "out_of_sync": out_of_sync, "synced_at": link.synced_at}
             self.session.add(HiveLinkRow(relation_id=relation_id, **values))
         else:
-            row.link, row.differs, row.synced_at = link.to_json(), differs, link.synced_at
+            row.link, row.out_of_sync, row.synced_at = link.to_json(), out_of_sync, link.synced_at
         self.session.flush()
 
     def give_back(self, relation_id: RelationId, operation_id: OperationId | None) -> None:

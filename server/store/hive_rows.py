@@ -49,7 +49,7 @@ class HiveLinkRow(Row):
     __tablename__ = "hive_link"
     relation_id: Mapped[UUID] = mapped_column(primary_key=True)
     link: Mapped[dict[str, Any]]
-    differs: Mapped[bool]
+    out_of_sync: Mapped[bool]
     """Whether the link has drift, for the counts of databases."""
     synced_at: Mapped[datetime]
     given_back_by: Mapped[UUID | None]

@@ -207,6 +207,7 @@ class OperationRow(Row):
     journal: Mapped[dict[str, Any]]
     phase: Mapped[str] = mapped_column(String(64))
     phase_at: Mapped[datetime | None]
+    message: Mapped[str] = mapped_column(Text)
     done: Mapped[int]
     total: Mapped[int]
     unit: Mapped[str] = mapped_column(String(32))

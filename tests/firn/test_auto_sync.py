@@ -177,11 +177,11 @@ def test_who_waits_for_a_publish_sees_each_step_until_it_is_over(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("firn.jobs.POLL_SECONDS", 0.0)
-    steps = iter(["waits", "merges", "publishes", "failed"])
+    steps = iter(["waiting", "merging", "publishing", "failed"])
     monkeypatch.setattr(Hive, "show", lambda *_: {"publish_request": {"step": next(steps)}})
     seen: list[str] = []
     assert client.hive.wait_for_publish("db.t", seen=lambda one: seen.append(one["step"])) == {"step": "failed"}
-    assert seen == ["waits", "merges", "publishes", "failed"]
+    assert seen == ["waiting", "merging", "publishing", "failed"]
     monkeypatch.setattr(Hive, "show", lambda *_: {"publish_request": None})
     with pytest.raises(NotFound, match=r"db\.t is no longer a table of Firn"):
         client.hive.wait_for_publish("db.t")

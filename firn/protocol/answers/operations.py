@@ -11,7 +11,10 @@ from firn.protocol.operations import OperationKind, OperationStatus
 
 
 class OperationOut(Out):
-    """A long task of the server. `allowed_actions` names the actions that are allowed now."""
+    """A long task of the server. `allowed_actions` names the actions that are allowed now.
+
+    `phase` is the current step, a `DowngradePhase` for a downgrade; `message` says what it waits for or does.
+    """
 
     id: UUID
     kind: Open[OperationKind]
@@ -22,6 +25,7 @@ class OperationOut(Out):
     batch: UUID | None
     phase: str
     phase_at: datetime | None
+    message: str
     done: int
     total: int
     unit: str

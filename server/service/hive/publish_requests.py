@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from catalog.errors import CatalogError, CommitUnknown, NotFound, Unavailable
-from catalog.hive.publish_request import PublishRequest, Step
+from catalog.hive.publish_request import PublishRequest, PublishStep
 from catalog.jobs.job import Job, JobKind, JobStatus
 from catalog.names import CatalogName, RelationId
 from catalog.planning import TableFacts
@@ -76,7 +76,7 @@ class PublishRequests:
         with self.database.writing() as uow:
             facts = load_facts(uow, relation)
             through = _through(facts) if merge else 0
-            wish = PublishRequest(at=uow.now(), step=Step.WAITS, message="", through=through)
+            wish = PublishRequest(at=uow.now(), step=PublishStep.WAITING, message="", through=through)
             before = _request(uow, relation.id)
             if before is not None and before.is_open:  # whoever asks again means that one too
                 wish = replace(wish, at=before.at, through=max(wish.through, before.through))
@@ -95,10 +95,10 @@ class PublishRequests:
         try:
             then = self._next(relation, wish)
         except (Unavailable, CommitUnknown) as error:
-            then = replace(wish, step=Step.WAITS, message=str(error), job=None)
+            then = replace(wish, step=PublishStep.WAITING, message=str(error), job=None)
         except CatalogError as error:
             hint = f"; {error.hint}" if error.hint else ""
-            then = replace(wish, step=Step.FAILED, message=f"{error.message}{hint}")
+            then = replace(wish, step=PublishStep.FAILED, message=f"{error.message}{hint}")
         if then != wish:
             self._note(relation.id, then, instead_of=wish)
         return then.job is not None and then.job != wish.job
@@ -109,15 +109,15 @@ class PublishRequests:
             if job is not None and job.status.is_active:
                 return wish
             if job is not None and job.status is not JobStatus.SUCCEEDED and not job.was_withdrawn:
-                return replace(wish, step=Step.FAILED, message=_why_not(job))
+                return replace(wish, step=PublishStep.FAILED, message=_why_not(job))
             if job is not None and job.kind is JobKind.PUBLISH and job.status is JobStatus.SUCCEEDED:
-                return replace(wish, step=Step.DONE, message=_what_hive_has(uow, relation, facts, job, wish))
+                return replace(wish, step=PublishStep.DONE, message=_what_hive_has(uow, relation, facts, job, wish))
             if uow.now() - wish.at > LASTS:
-                return replace(wish, step=Step.FAILED, message=f"not done within a day: {wish.message}")
+                return replace(wish, step=PublishStep.FAILED, message=f"not done within a day: {wish.message}")
             if facts.keyed is not None and facts.keyed.pending_commits and facts.keyed.watermark < wish.through:
                 if job is not None and facts.keyed.watermark <= wish.merged:
                     message = "its merge has ended and left the changes that it was asked for"
-                    return replace(wish, step=Step.FAILED, message=message)
+                    return replace(wish, step=PublishStep.FAILED, message=message)
                 outcome = self._merged(uow, relation, facts)
                 then = _after(wish, outcome, facts)
                 _note(uow, relation.id, then)
@@ -171,11 +171,11 @@ def _through(facts: TableFacts) -> int:
 
 
 _STEPS = {
-    PublishOutcome.UP_TO_DATE: Step.DONE,
-    PublishOutcome.HELD_BACK: Step.DONE,
-    PublishOutcome.MERGING: Step.MERGES,
-    PublishOutcome.PUBLISHING: Step.PUBLISHES,
-    PublishOutcome.WAITING: Step.WAITS,
+    PublishOutcome.UP_TO_DATE: PublishStep.DONE,
+    PublishOutcome.HELD_BACK: PublishStep.DONE,
+    PublishOutcome.MERGING: PublishStep.MERGING,
+    PublishOutcome.PUBLISHING: PublishStep.PUBLISHING,
+    PublishOutcome.WAITING: PublishStep.WAITING,
 }
 
 

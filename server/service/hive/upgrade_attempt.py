@@ -10,10 +10,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any
 
-from catalog.jobs.operation import Operation, OperationId
+from catalog.jobs.operation import Operation, OperationId, enter_phase
 from catalog.ports.files import TableFiles
 from catalog.ports.store import Database, UnitOfWork
 from firn.protocol.operations import OperationStatus
@@ -59,7 +58,7 @@ class UpgradeAttempt:
                 raise Paused
             left = _roots(current)
             taken = replace(current, done=0, total=0, journal={"root": self.root, "left": left})
-            uow.operations.put(_in_phase(taken, "checking", uow.now()))
+            uow.operations.put(enter_phase(taken, "checking", uow.now()))
         if current.cancel_requested:
             raise Canceled
         self._remove(left)
@@ -72,7 +71,7 @@ class UpgradeAttempt:
             current = self.current(uow)
             result = {**current.result, **(found or {})}
             told = replace(current, done=done, total=total, unit=_UNITS.get(phase, "files"), result=result)
-            uow.operations.put(_in_phase(told, phase, uow.now()))
+            uow.operations.put(enter_phase(told, phase, uow.now()))
 
     def current(self, uow: UnitOfWork) -> Operation:
         """The operation as it is now; Canceled, Paused or Overtaken when this attempt is not to go on."""
@@ -107,11 +106,6 @@ class UpgradeAttempt:
         """Nothing refers to these: a table and its operation's end come in one transaction."""
         for root in roots:
             self.files.delete_directory(root)
-
-
-def _in_phase(operation: Operation, phase: str, now: datetime) -> Operation:
-    since = operation.phase_at if operation.phase == phase else now
-    return replace(operation, phase=phase, phase_at=since, updated_at=now)
 
 
 def running(uow: UnitOfWork, operation_id: OperationId, *, lock: bool = True) -> Operation:

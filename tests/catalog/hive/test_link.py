@@ -21,7 +21,7 @@ from catalog.hive.link import (
     HiveLink,
     UnrepresentableNote,
 )
-from catalog.hive.publish_request import PublishRequest, Step
+from catalog.hive.publish_request import PublishRequest, PublishStep
 from catalog.hive.retired_directories import RetiredTotals
 from catalog.jobs.job import JobId
 from tests.hive_tables import a_hive_table, columns
@@ -51,7 +51,13 @@ FULL = HiveLink(
     published_snapshot_id=5,
     lock_warning="it has no locks",
     publish_request=PublishRequest(
-        at=NOW, step=Step.PUBLISHES, message="it runs", held_back="1 waits", through=6, merged=7, job=JobId(UUID(int=8))
+        at=NOW,
+        step=PublishStep.PUBLISHING,
+        message="it runs",
+        held_back="1 waits",
+        through=6,
+        merged=7,
+        job=JobId(UUID(int=8)),
     ),
     drift=DRIFT,
     drift_since=NOW,

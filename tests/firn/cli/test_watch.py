@@ -28,6 +28,7 @@ def an_operation(**told: object) -> OperationOut:
         "status": OperationStatus.RUNNING,
         "outcome": "running",
         "phase": "reading footers",
+        "message": "",
         "unit": "files",
         "done": 0,
         "total": 0,

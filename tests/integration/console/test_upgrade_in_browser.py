@@ -219,12 +219,14 @@ def given_back_and_canceled(page: Page, server: ServerProcess) -> None:
     page.get_by_role("menuitem", name="Downgrade to Hive").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("Hive is up to date")
+    expect(dialog).to_contain_text("Wait 24 h for Hive jobs started before the last publish")
     assert violations(page) == []
     dialog.get_by_role("button", name="Downgrade", exact=True).click()
     expect(page).to_have_url(re.compile("/c/lake/hive$"))
     page.get_by_role("link", name="Watch").click()
     expect(page.get_by_text(f"Downgrading to Hive as {FULL_NAME}")).to_be_visible()
     expect(page.get_by_role("progressbar", name=f"downgrade of {FULL_NAME}")).to_be_visible()
+    expect(page.get_by_text("grace period: Hive is up to date; Firn watches")).to_be_visible()
     assert violations(page) == []
     page.get_by_role("button", name=f"Cancel the downgrade of {FULL_NAME}").click()
     expect(page.get_by_text("Downgrading to Hive as")).to_have_count(0)

@@ -464,7 +464,9 @@ def test_what_an_optimizer_says_and_what_it_is_asked_do_not_undo_each_other(data
 
 def test_operations_are_journaled(database: Database) -> None:
     running = an_operation()
-    done = an_operation(id=running.id, status=OperationStatus.SUCCEEDED, journal={"step": [1]}, ended_at=LATER)
+    done = an_operation(
+        id=running.id, status=OperationStatus.SUCCEEDED, message="it waits" * 20, journal={"step": [1]}, ended_at=LATER
+    )
     with database.writing() as uow:
         uow.operations.add(running)
         uow.operations.add(an_operation(status=OperationStatus.FAILED))

@@ -64,8 +64,8 @@ def test_tables_are_counted_and_listed_by_where_they_stand(database: Database) -
         uow.operations.add(an_operation(target="a.checked", kind=OperationKind.CHECK))
     with database.reading() as uow:
         assert uow.hive.databases(LAKE) == [
-            DatabaseCounts(name="a", tables=6, upgraded=3, blocked=1, differs=1),
-            DatabaseCounts(name="b", tables=1, upgraded=0, blocked=0, differs=0),
+            DatabaseCounts(name="a", tables=6, upgraded=3, blocked=1, out_of_sync=1),
+            DatabaseCounts(name="b", tables=1, upgraded=0, blocked=0, out_of_sync=0),
         ]
         found = {
             state: [one.name for one in uow.hive.list(LAKE, database="a", state=state, limit=9).items]
@@ -78,7 +78,7 @@ def test_tables_are_counted_and_listed_by_where_they_stand(database: Database) -
             HiveTableState.UPGRADED: ["differs", "same"],
             HiveTableState.DOWNGRADING: ["leaving"],
         }
-        assert [one.name for one in uow.hive.list(LAKE, differs=True, limit=9).items] == ["differs"]
+        assert [one.name for one in uow.hive.list(LAKE, out_of_sync=True, limit=9).items] == ["differs"]
         assert uow.relations.of_hives(LAKE, ["a.same", "a.paused"]).keys() == {"a.same"}
         told = uow.baselines.summaries([same, differs])
         assert (told[same].drift, told[same].drift_since, told[same].synced_at) == (None, None, NOW)

@@ -149,7 +149,9 @@ export interface paths {
         };
         /**
          * List Hive tables
-         * @description List tables from Firn's index, without a call to the metastore. `differs` selects out-of-sync tables.
+         * @description List tables from Firn's index, without a call to the metastore.
+         *
+         *     `out_of_sync` selects upgraded tables that differ from Hive.
          */
         get: operations["list_hive_catalogs__catalog__hive_get"];
         put?: never;
@@ -2753,15 +2755,15 @@ export interface components {
          * DatabaseOut
          * @description A database of the metastore with counts of its tables.
          *
-         *     `blocked` tables cannot be upgraded; tables that `differs` counts are upgraded and out of sync.
+         *     `blocked` tables cannot be upgraded; tables that `out_of_sync` counts are upgraded and differ from Hive.
          */
         DatabaseOut: {
             /** Blocked */
             blocked: number;
-            /** Differs */
-            differs: number;
             /** Name */
             name: string;
+            /** Out Of Sync */
+            out_of_sync: number;
             /** Tables */
             tables: number;
             /** Upgraded */
@@ -2793,7 +2795,7 @@ export interface components {
          * DowngradeIn
          * @description Options of a downgrade.
          *
-         *     With `wait_for_writers` the operation waits for Hive jobs that started before the last publish.  With `purge` the
+         *     With `wait_for_writers` the operation waits for Hive jobs that started before the last publish. With `purge` the
          *     server deletes Firn's own files once the retention of the dropped table ends.
          */
         DowngradeIn: {
@@ -2810,7 +2812,7 @@ export interface components {
         };
         /**
          * DowngradePreviewOut
-         * @description The work of a downgrade, and what blocks it.
+         * @description The work of a downgrade, and what blocks it. `grace_seconds` is how long it watches a retired directory.
          */
         DowngradePreviewOut: {
             /** Blocked */
@@ -2821,6 +2823,8 @@ export interface components {
             directories_in_grace: number;
             /** Drift */
             drift: string | null;
+            /** Grace Seconds */
+            grace_seconds: number;
             /** Grace Until */
             grace_until: string | null;
             /** Partitions */
@@ -4303,6 +4307,8 @@ export interface components {
         /**
          * OperationOut
          * @description A long task of the server. `allowed_actions` names the actions that are allowed now.
+         *
+         *     `phase` is the current step, a `DowngradePhase` for a downgrade; `message` says what it waits for or does.
          */
         OperationOut: {
             /** Allowed Actions */
@@ -4330,6 +4336,8 @@ export interface components {
              */
             id: string;
             kind: components["schemas"]["OperationKind"];
+            /** Message */
+            message: string;
             /** Outcome */
             outcome: string;
             /** Phase */
@@ -4896,8 +4904,14 @@ export interface components {
             job_id: string | null;
             /** Message */
             message: string;
-            step: components["schemas"]["Step"];
+            step: components["schemas"]["PublishStep"];
         };
+        /**
+         * PublishStep
+         * @description How far a publish request is.
+         * @enum {string}
+         */
+        PublishStep: "waiting" | "merging" | "publishing" | "done" | "failed";
         /**
          * PublishedOut
          * @description The result of a publish job.
@@ -5704,12 +5718,6 @@ export interface components {
             /** Worst */
             worst: components["schemas"]["TableStatusOut"][];
         };
-        /**
-         * Step
-         * @description How far a publish request is.
-         * @enum {string}
-         */
-        Step: "waits" | "merges" | "publishes" | "done" | "failed";
         /**
          * StoreOut
          * @description One store of a keyed table, or a plain table.
@@ -6975,7 +6983,7 @@ export interface operations {
                 database?: string | null;
                 search?: string | null;
                 state?: components["schemas"]["HiveTableState"] | null;
-                differs?: boolean;
+                out_of_sync?: boolean;
             };
             header?: never;
             path: {

@@ -330,7 +330,7 @@ export interface HiveFilter {
   database?: string;
   search?: string;
   state?: HiveState;
-  differs?: boolean;
+  out_of_sync?: boolean;
 }
 
 export const hiveTables = (catalog: string, filter: HiveFilter, limit = PAGE) =>

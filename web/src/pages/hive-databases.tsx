@@ -38,7 +38,7 @@ function columns(catalog: string): Column<HiveDatabase>[] {
       ),
       wide: true,
     },
-    { key: 'differs', title: 'Out of sync', cell: (one) => <Differ one={one} to={to(one, 'differs')} />, right: true, help: 'Upgraded tables that differ from Hive' },
+    { key: 'out_of_sync', title: 'Out of sync', cell: (one) => <OutOfSync one={one} to={to(one, 'out_of_sync')} />, right: true, help: 'Upgraded tables that differ from Hive' },
     { key: 'upgraded', title: 'Upgraded', cell: (one) => <Number value={one.upgraded} to={to(one, 'upgraded')} />, right: true },
     { key: 'hive', title: 'Not upgraded', cell: (one) => <Number value={eligible(one)} to={to(one, 'hive')} />, right: true, help: 'Tables that look upgradable in the metastore' },
     { key: 'blocked', title: 'Blocked', cell: (one) => <Number value={one.blocked} to={to(one, 'blocked')} />, right: true },
@@ -51,11 +51,11 @@ function Number({ value, to }: { value: number; to: string }) {
   return value === 0 ? <span className="dim">0</span> : <Link to={to}>{exact(value)}</Link>;
 }
 
-function Differ({ one, to }: { one: HiveDatabase; to: string }) {
-  if (one.differs === 0) return <span className="dim">0</span>;
+function OutOfSync({ one, to }: { one: HiveDatabase; to: string }) {
+  if (one.out_of_sync === 0) return <span className="dim">0</span>;
   return (
     <Mark look={{ ...WARNING, says: 'Out of sync' }}>
-      <Link to={to}>{exact(one.differs)}</Link>
+      <Link to={to}>{exact(one.out_of_sync)}</Link>
     </Mark>
   );
 }

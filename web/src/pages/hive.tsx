@@ -27,7 +27,7 @@ const STATES = [
   { value: 'hive', label: 'Not upgraded' },
   { value: 'upgrading', label: 'Upgrading' },
   { value: 'upgraded', label: 'Upgraded' },
-  { value: 'differs', label: 'Out of sync' },
+  { value: 'out_of_sync', label: 'Out of sync' },
   { value: 'blocked', label: 'Blocked' },
 ];
 
@@ -67,7 +67,7 @@ function Linked({ catalog, metastore, away }: { catalog: string; metastore: stri
   const state = get('state') ?? 'all';
   const find = useDebouncedCallback((text: string) => set({ search: text.trim() }), 250);
   const filter: HiveFilter = {};
-  if (state === 'differs') filter.differs = true;
+  if (state === 'out_of_sync') filter.out_of_sync = true;
   else if (state !== 'all') filter.state = state as HiveState;
   if (get('search') !== undefined) filter.search = get('search') ?? '';
   if (get('database') !== undefined) filter.database = get('database') ?? '';

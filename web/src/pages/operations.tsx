@@ -92,14 +92,15 @@ export function OperationBar({ operation, thin = false }: { operation: Operation
   const since = operation.phase_at ?? operation.created_at;
   const stands = operation.status === 'paused' ? operation.updated_at : Math.max(now, Date.parse(operation.updated_at));
   const elapsed = secondsBetween(since, operation.ended_at ?? stands);
-  const { done, total, unit, phase } = operation;
+  const { done, total, unit, message } = operation;
+  const phase = operation.phase.replace('-', ' ');
   const pace = total > 0 ? paceText(done, total, unit, operation.status === 'paused' ? 0 : elapsed) : '';
   const where = operation.status === 'paused' ? `paused while ${phase}` : phase;
   return (
     <div>
       <Bar done={done} total={total} label={`${operation.kind} of ${operation.target}`} thin={thin} />
       <div className="dim" style={{ fontSize: 12.5, marginTop: 5 }}>
-        {[where, pace].filter((part) => part !== '').join(' · ')}
+        {[message === '' ? where : `${where}: ${message}`, pace].filter((part) => part !== '').join(' · ')}
       </div>
     </div>
   );

@@ -31,6 +31,7 @@ from server.files.storage import Storage
 from server.files.table_files import TableFiles
 from server.service.hive.conversion import Conversions
 from server.service.hive.downgrade import Downgrades
+from server.service.hive.downgrade_check import DowngradeCheck
 from server.service.hive.freshness import Freshness
 from server.service.hive.operations import Operations
 from server.service.hive.publish import Publishes
@@ -396,7 +397,9 @@ def _composed(real: Database, directory: Path, metastore: FakeMetastore, numbers
         Freshness(database, metadata, index, files),
         repointer,
         published,
-        Downgrades(database, metadata, index, files, syncs, requests, repointer.owners),
+        Downgrades(
+            database, metadata, DowngradeCheck(database, metadata, index, files), syncs, requests, repointer.owners
+        ),
         _conversions(services, database, tables, index, files),
         metastore,
         fuse,

@@ -16,7 +16,7 @@ from catalog.jobs.blocker import Blocker
 from catalog.jobs.job import JobKind
 from catalog.jobs.operation import Operation
 from catalog.keyed.spec import CHANGE
-from firn.protocol.operations import OperationStatus
+from firn.protocol.operations import DowngradePhase, OperationStatus
 from server.files.locations import local_path
 from tests.factories import LAKE
 from tests.server.faults import Killed
@@ -55,9 +55,10 @@ def test_what_differs_is_published_first(beside: BesideHive, key: tuple[str, ...
     operation = beside.downgrades.start(LAKE, table.name, wait_for_writers=False)
     beside.downgrades.activate()
     assert active(beside, relation_of(beside, table)).kind is JobKind.PUBLISH
-    assert beside.operation(operation).phase == "publishing what differs"
+    assert beside.operation(operation).phase == DowngradePhase.PUBLISHING
     beside.downgrades.activate()
-    assert beside.operation(operation).phase == "waits: a publish job is pending"
+    waiting = beside.operation(operation)
+    assert (waiting.phase, waiting.message) == (DowngradePhase.PUBLISHING, "a publish job is pending")
     beside.services.jobs.cancel(active(beside, relation_of(beside, table)).id)
     failed = ended(beside, operation)
     assert failed.status is OperationStatus.FAILED
@@ -86,10 +87,13 @@ def test_directories_that_were_left_are_watched_to_the_end(beside: BesideHive) -
     """A writer that began before the publish puts rows where Hive does not look any more."""
     table = upgraded(beside, "id")
     published(beside, table, x=(1, 7))
+    preview = beside.downgrades.preview(LAKE, table.name)
+    assert (preview.directories_in_grace, preview.grace_seconds) == (1, 86_400)
     operation = beside.downgrades.start(LAKE, table.name)
     waiting = ended(beside, operation)
     assert waiting.status is OperationStatus.RUNNING
-    assert waiting.phase.startswith("Hive has everything; former directories (1) are watched until 20")
+    assert waiting.phase == DowngradePhase.GRACE_PERIOD
+    assert waiting.message.startswith("Hive is up to date; Firn watches 1 retired directory until 20")
     table.add("x", 9)
     looked_again(beside, operation)
     assert active(beside, relation_of(beside, table)).kind is JobKind.SYNC
@@ -125,7 +129,7 @@ def test_a_table_that_is_given_back_takes_no_changes_until_that_is_canceled(
 ) -> None:
     table = upgraded(beside, *key)
     operation = beside.downgrades.start(LAKE, table.name)
-    with pytest.raises(CommitRefused, match="given back to Hive"):
+    with pytest.raises(CommitRefused, match="being downgraded to Hive"):
         appended(beside, table, store, 5)
     assert beside.blocked(table, JobKind.MERGE) is None
     assert isinstance(beside.blocked(table, JobKind.COMPACT), Blocker)
@@ -216,10 +220,10 @@ def test_a_killed_downgrade_goes_on(beside: BesideHive, key: tuple[str, ...]) ->
 
 def test_what_cannot_be_given_back_is_refused_at_once(beside: BesideHive) -> None:
     table = beside.hive_table()
-    with pytest.raises(NotFound, match="nothing to give back"):
+    with pytest.raises(NotFound, match="nothing to downgrade"):
         beside.downgrades.start(LAKE, table.name)
     beside.start(table, "id")
-    with pytest.raises(NotFound, match="nothing to give back"):
+    with pytest.raises(NotFound, match="nothing to downgrade"):
         beside.downgrades.start(LAKE, table.name)
     beside.upgrades.activate()
     set_property(beside, table, "firn.protected", "true")
@@ -251,6 +255,6 @@ def test_a_hive_table_that_is_another_one_now_gets_nothing(
     act(table)
     failed = ended(beside, operation)
     assert failed.status is OperationStatus.FAILED
-    assert "nobody has decided" in (failed.error or "")
+    assert "needs a decision" in (failed.error or "")
     assert exists(beside, table)
     appended_change(beside, table)

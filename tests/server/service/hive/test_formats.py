@@ -126,6 +126,6 @@ def test_a_downgrade_that_would_never_end_is_refused(beside: BesideHive, mixed: 
     assert ended.status is OperationStatus.FAILED
     assert words in (ended.error or "")
     assert beside.metadata(mixed) is not None, "it goes on here as before"
-    assert words in (beside.downgrades.left_to_do(LAKE, mixed.name).blocked or "")
+    assert words in (beside.downgrades.preview(LAKE, mixed.name).blocked or "")
     with pytest.raises(Conflict, match=re.escape(words)):
         beside.downgrades.start(LAKE, mixed.name)

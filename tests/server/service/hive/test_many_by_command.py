@@ -129,7 +129,7 @@ def test_databases_are_counted_and_tables_listed_by_where_they_stand(site: Site)
     site.beside.syncs.sync(LAKE, site.events.name)
 
     counts = client.transport.get("/catalogs/lake/hive/databases")
-    assert counts == [{"name": "db", "tables": 3, "upgraded": 2, "blocked": 1, "differs": 1}]
+    assert counts == [{"name": "db", "tables": 3, "upgraded": 2, "blocked": 1, "out_of_sync": 1}]
     states = {
         state: [one["name"] for one in client.transport.get("/catalogs/lake/hive", {"state": state})["items"]]
         for state in ("hive", "blocked", "upgrading", "upgraded")
@@ -140,7 +140,7 @@ def test_databases_are_counted_and_tables_listed_by_where_they_stand(site: Site)
         "upgrading": [],
         "upgraded": sorted([site.orders.short, site.events.short]),
     }
-    [gone] = client.transport.get("/catalogs/lake/hive", {"differs": "true"})["items"]
+    [gone] = client.transport.get("/catalogs/lake/hive", {"out_of_sync": "true"})["items"]
     assert (gone["name"], "is gone" in gone["drift"]) == (site.events.short, True)
     assert gone["drift_since"] is not None
 

@@ -10,7 +10,7 @@ import pytest
 
 from catalog.errors import CatalogError, Conflict, Unavailable
 from catalog.history.commit import Outcome
-from catalog.hive.publish_request import PublishRequest, Step
+from catalog.hive.publish_request import PublishRequest, PublishStep
 from catalog.jobs.job import Job, JobId, JobKind
 from catalog.jobs.leases import Lease
 from firn.protocol.leases import PROTOCOL
@@ -81,10 +81,10 @@ def test_what_is_pending_is_merged_and_then_published(beside: BesideHive) -> Non
     assert outcome.job is not None
     assert outcome.job.kind is JobKind.MERGE
     assert beside.publishes.activate().planned == 0  # the merge is under way
-    assert (wish(beside, table).step, wish(beside, table).job) == (Step.MERGES, outcome.job.id)
+    assert (wish(beside, table).step, wish(beside, table).job) == (PublishStep.MERGING, outcome.job.id)
     merges(beside, table)
     assert beside.publishes.activate().planned == 1
-    assert wish(beside, table).step is Step.PUBLISHES
+    assert wish(beside, table).step is PublishStep.PUBLISHING
     job = leased(beside, table, x=(1, 7))  # asked for again meanwhile it is the same job
     assert job.lease.job_id == wish(beside, table).job
     done = beside.published.accept(job.lease, job.location, rows=job.rows)
@@ -94,7 +94,7 @@ def test_what_is_pending_is_merged_and_then_published(beside: BesideHive) -> Non
     beside.publishes.activate()
     assert not beside.publish_requests.is_open(relation_of(beside, table).id)
     told_at_the_end = wish(beside, table)
-    assert told_at_the_end.step is Step.DONE
+    assert told_at_the_end.step is PublishStep.DONE
     assert told_at_the_end.message == "1 partition published; Hive is up to date"
 
 
@@ -145,7 +145,7 @@ def test_a_merge_that_fails_ends_the_wish_and_says_why(beside: BesideHive) -> No
     beside.services.jobs.report(begun(beside, JobKind.MERGE), Outcome.REFUSED, error="disk full", result={})
     assert beside.publishes.activate().planned == 0
     assert (wish(beside, table).step, wish(beside, table).message) == (
-        Step.FAILED,
+        PublishStep.FAILED,
         "its merge job has failed: disk full",
     )
 
@@ -168,7 +168,7 @@ def test_a_merge_that_leaves_some_is_followed_by_another(beside: BesideHive) -> 
     assert (again.kind, again.id == first) == (JobKind.MERGE, False)
     merges(beside, table, merged_to=CHANGES - 1)  # and one that merges nothing is not asked for for ever
     assert beside.publishes.activate().planned == 0
-    assert wish(beside, table).step is Step.FAILED
+    assert wish(beside, table).step is PublishStep.FAILED
 
 
 def test_changes_that_come_later_do_not_hold_it_up(beside: BesideHive) -> None:
@@ -190,7 +190,7 @@ def test_it_waits_for_a_job_that_is_at_work(beside: BesideHive) -> None:
     assert beside.publishes.activate().planned == 0
     beside.services.jobs.cancel(other.id)
     assert beside.publishes.activate().planned == 1
-    assert wish(beside, table).step is Step.MERGES
+    assert wish(beside, table).step is PublishStep.MERGING
 
 
 def test_a_merge_that_has_begun_may_not_have_read_all(beside: BesideHive) -> None:
@@ -215,12 +215,12 @@ def test_what_is_refused_is_not_remembered(beside: BesideHive) -> None:
 @pytest.mark.parametrize(
     ("error", "step", "words"),
     [
-        (Unavailable("the metastore is away"), Step.WAITS, "the metastore is away"),
-        (Conflict("it differs", hint="sync it"), Step.FAILED, "it differs; sync it"),
+        (Unavailable("the metastore is away"), PublishStep.WAITING, "the metastore is away"),
+        (Conflict("it differs", hint="sync it"), PublishStep.FAILED, "it differs; sync it"),
     ],
 )
 def test_what_keeps_it_from_being_planned_is_told(
-    beside: BesideHive, monkeypatch: pytest.MonkeyPatch, error: CatalogError, step: Step, words: str
+    beside: BesideHive, monkeypatch: pytest.MonkeyPatch, error: CatalogError, step: PublishStep, words: str
 ) -> None:
     table = changed(beside)
     asks(beside, table)
@@ -233,7 +233,7 @@ def test_what_keeps_it_from_being_planned_is_told(
         patched.setattr(PublishPlanner, "plan", fails)
         assert beside.publishes.activate().planned == 0
         assert (wish(beside, table).step, wish(beside, table).message) == (step, words)
-        if step is Step.WAITS:
+        if step is PublishStep.WAITING:
             asked_long_ago(beside, table)
             beside.publishes.activate()
             assert wish(beside, table).message == f"not done within a day: {words}"

@@ -436,7 +436,7 @@ def test_a_table_goes_back_to_hive_with_its_columns_or_not_at_all(beside: Beside
         beside.downgrades.activate()
     ended = beside.operation(operation)
     if gives == "none":
-        assert ended.error == "Hive's readers could not see everything: column 'n' string was added here"
+        assert ended.error == "Hive's readers would not see every column: column 'n' string was added here"
         assert link_of(beside, table).drift is None
     else:
         assert (ended.status, ended.error) == (OperationStatus.SUCCEEDED, None)

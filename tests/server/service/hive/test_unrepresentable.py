@@ -69,7 +69,7 @@ def test_a_job_that_has_left_out_all_is_not_made_again(beside: BesideHive, waiti
     assert request.message.startswith(WAITS)
     with pytest.raises(Conflict, match=WHY):
         beside.downgrades.start(LAKE, waiting.name)
-    assert WHY in (beside.downgrades.left_to_do(LAKE, waiting.name).blocked or "")
+    assert WHY in (beside.downgrades.preview(LAKE, waiting.name).blocked or "")
     merged(beside, waiting, "x", 1, 9)
     assert planned(beside, waiting) == {"p=x"}
 

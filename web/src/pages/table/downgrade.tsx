@@ -9,7 +9,7 @@ import type { DowngradePreview, Table } from '../../api/types';
 import { ConfirmDialog } from '../../components/confirm-dialog';
 import { ProblemNote } from '../../components/notes';
 import { Panel } from '../../components/panel';
-import { count, many } from '../../lib/format';
+import { count, many, span } from '../../lib/format';
 import { paths } from '../../lib/paths';
 import { OperationBar } from '../operations';
 import { OperationActions } from '../operation-actions';
@@ -69,7 +69,7 @@ export function DowngradeDialog({ table, hive, opened, close }: DowngradeDialogP
         {error && <ProblemNote error={error} />}
         {data && <div>{describeRemaining(data)}</div>}
         <Checkbox
-          label="Wait 24 h for Hive jobs started before the last publish"
+          label={`Wait ${data && data.grace_seconds > 0 ? `${span(data.grace_seconds)} ` : ''}for Hive jobs started before the last publish`}
           description="Such a job may still write to a directory that the publish replaced."
           checked={watch}
           onChange={(event) => setWatch(event.currentTarget.checked)}

@@ -12,9 +12,9 @@ import { paths } from '../../lib/paths';
 type Asked = NonNullable<HiveTableDetail['publish_request']>;
 
 const TITLES: Record<Asked['step'], string> = {
-  waits: 'Publish to Hive: waiting',
-  merges: 'Publish to Hive: 1 of 2, merging pending changes',
-  publishes: 'Publish to Hive: writing changed partitions',
+  waiting: 'Publish to Hive: waiting',
+  merging: 'Publish to Hive: 1 of 2, merging pending changes',
+  publishing: 'Publish to Hive: writing changed partitions',
   done: 'Published to Hive',
   failed: 'Not published to Hive',
 };
@@ -44,7 +44,7 @@ export function PublishRequestPanel({ catalog, hive }: { catalog: string; hive: 
         <span className={asked.step === 'failed' ? 'accent' : ''}>
           <Words>{asked.message}</Words>
         </span>
-        {isOpen(asked) && <span className="dim">Closing this page does not stop it: the server goes on{asked.step === 'merges' && ', and publishes after the merge by itself'}.</span>}
+        {isOpen(asked) && <span className="dim">Closing this page does not stop it: the server goes on{asked.step === 'merging' && ', and publishes after the merge by itself'}.</span>}
       </div>
     </Panel>
   );
