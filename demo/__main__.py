@@ -121,7 +121,7 @@ def _stay(steps: Steps, local: LocalFirn) -> None:
         signal(signal_number, lambda *_: stopping.set())
     steps.say(f"The console is at {local.url} until Ctrl-C.")
     while not stopping.is_set():
-        local.tend()
+        local.restart_ended()
         time.sleep(0.5)
     steps.say("stopping …")
 

@@ -125,11 +125,15 @@ class Hive:
         catalog: str | None = None,
         *,
         seconds: float | None = None,
-        seen: Callable[[BatchOut], None] = lambda _: None,
+        on_progress: Callable[[BatchOut], None] = lambda _: None,
     ) -> BatchOut:
-        """The batch once all of it has ended; `seen` is called with each state on the way."""
+        """The batch once all of it has ended; the method calls `on_progress` with each state on the way."""
         return wait_until_final(
-            lambda: self.batch(batch, catalog), lambda batch: not batch.unfinished, seconds, seen, f"batch {batch}"
+            lambda: self.batch(batch, catalog),
+            lambda batch: not batch.unfinished,
+            seconds,
+            on_progress,
+            f"batch {batch}",
         )
 
     def _turned(self, batch: UUID | str, catalog: str | None, verb: str) -> BatchOut:
@@ -148,7 +152,7 @@ class Hive:
         return self.client.transport.change("POST", self._path(table, "/publish"), params={"merge": merge})
 
     def wait_for_publish(
-        self, table: str, *, seconds: float | None = None, seen: Callable[[Json], None] = lambda _: None
+        self, table: str, *, seconds: float | None = None, on_progress: Callable[[Json], None] = lambda _: None
     ) -> Json:
         """The publish that was asked for last, once it is over: its `step` is done or failed.
 
@@ -165,15 +169,15 @@ class Hive:
             load_request,
             lambda request: request["step"] in ("done", "failed"),
             seconds,
-            seen,
+            on_progress,
             f"the publish of {table}",
         )
 
-    def behind(self, table: str) -> Json:
+    def preview_publish(self, table: str) -> Json:
         """How many partitions Hive has not as they are here, and since when; reads all manifests of the table."""
         return self.client.transport.get(self._path(table, "/publish"))
 
-    def left_to_do(self, table: str) -> Json:
+    def preview_downgrade(self, table: str) -> Json:
         """What a downgrade has to do, as far as it can be known before."""
         return self.client.transport.get(self._path(table, "/downgrade"))
 
@@ -186,7 +190,7 @@ class Hive:
         body = {"wait_for_writers": wait_for_writers, "purge": purge}
         return OperationOut.read(self.client.transport.change("POST", self._path(table, "/downgrade"), body))
 
-    def would_convert(
+    def preview_convert(
         self,
         table: str,
         *,

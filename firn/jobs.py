@@ -62,14 +62,14 @@ class Jobs:
         return JobOut.read(self.transport.change("POST", f"/jobs/{job_id}/retry"))
 
     def wait(
-        self, job_id: UUID | str, *, seconds: float | None = 600, seen: Callable[[JobOut], None] = lambda _: None
+        self, job_id: UUID | str, *, seconds: float | None = 600, on_progress: Callable[[JobOut], None] = lambda _: None
     ) -> JobOut:
-        """The job once it has ended, however it did; `seen` is called with each state on the way.
+        """The job once it has ended, however it did; the method calls `on_progress` with each state on the way.
 
         StillRunning when that takes longer than `seconds`; None waits without end.
         """
         return wait_until_final(
-            lambda: self.get(job_id), lambda job: job.status.is_final, seconds, seen, f"job {job_id}"
+            lambda: self.get(job_id), lambda job: job.status.is_final, seconds, on_progress, f"job {job_id}"
         )
 
 
@@ -111,23 +111,27 @@ class Operations:
         operation_id: UUID | str,
         *,
         seconds: float | None = 3600,
-        seen: Callable[[OperationOut], None] = lambda _: None,
+        on_progress: Callable[[OperationOut], None] = lambda _: None,
     ) -> OperationOut:
         """The operation once it has ended, as a job."""
         name = f"operation {operation_id}"
         return wait_until_final(
-            lambda: self.get(operation_id), lambda operation: operation.status.is_final, seconds, seen, name
+            lambda: self.get(operation_id), lambda operation: operation.status.is_final, seconds, on_progress, name
         )
 
 
 def wait_until_final(
-    load: Callable[[], T], is_final: Callable[[T], bool], seconds: float | None, seen: Callable[[T], None], name: str
+    load: Callable[[], T],
+    is_final: Callable[[T], bool],
+    seconds: float | None,
+    on_progress: Callable[[T], None],
+    name: str,
 ) -> T:
-    """Load a state until it is final, and call `seen` with each one. `name` names the work in StillRunning."""
+    """Load a state until it is final, and call `on_progress` with each one. `name` names the work in StillRunning."""
     deadline, pause = time.monotonic() + (math.inf if seconds is None else seconds), POLL_SECONDS
     while True:
         state = load()
-        seen(state)
+        on_progress(state)
         if is_final(state):
             return state
         if time.monotonic() > deadline:

@@ -2,7 +2,7 @@
 
     with LocalFirn(Path("firn-data"), port=8630) as firn:
         firn.url                  # http://127.0.0.1:8630
-        firn.tend()               # call now and then: starts again what has ended
+        firn.restart_ended()               # call now and then: starts again what has ended
 
 However the owner ends, even by kill -9, the children end with it (see firn.embedded.guard).
 """
@@ -34,7 +34,7 @@ CALM_SECONDS = 60.0
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
 
-Tell = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
 def _on_standard_error(line: str) -> None:
@@ -60,20 +60,22 @@ class Child:
         self.process = GuardedProcess(self.command, log=self.log, cwd=self.log.parent, environment=self.environment)
         return self.process
 
-    def tend(self, tell: Tell) -> None:
+    def restart_ended(self, notify: Notify) -> None:
         """Start it again if it has ended, after a pause that doubles with every early end."""
         now = time.monotonic()
         if self.due_at is not None:
             if now >= self.due_at:
                 self.start()
-                tell(f"{self.name} was started again")
+                notify(f"{self.name} was started again")
             return
         status = None if self.process is None else self.process.exit_status
         if status is None:
             return
         self.pause = FIRST_PAUSE_SECONDS if now - self.started_at > CALM_SECONDS else self.pause
         self.due_at = now + self.pause
-        tell(f"{self.name} ended with status {status} and is started again in {self.pause:.0f} s; its log: {self.log}")
+        notify(
+            f"{self.name} ended with status {status} and is started again in {self.pause:.0f} s; its log: {self.log}"
+        )
         self.pause = min(self.pause * 2, LONGEST_PAUSE_SECONDS)
 
     def stop(self) -> None:
@@ -92,8 +94,8 @@ class LocalFirn:
     port: int = 8630
     master: str = "local[*]"
     memory: str = "2g"
-    tell: Tell = lambda _line: None
-    tell_once: Tell = _on_standard_error
+    notify: Notify = lambda _line: None
+    show_token: Notify = _on_standard_error
     """Is told the first administrator's token, which nobody can read again."""
     url: str = field(init=False, default="")
     metastore: embedded.EmbeddedMetastore = field(init=False)
@@ -120,11 +122,11 @@ class LocalFirn:
             raise
         return self
 
-    def tend(self) -> None:
+    def restart_ended(self) -> None:
         """Start again what has ended by itself; to be called every second or so."""
         for child in self._children:
-            child.tend(self.tell)
-        self._tend_metastore()
+            child.restart_ended(self.notify)
+        self._restart_metastore()
 
     def stop(self) -> None:
         """End all in order: the optimizer hands its job back while the server still listens."""
@@ -143,27 +145,27 @@ class LocalFirn:
 
     def _start_parts(self) -> None:
         self.metastore.start()
-        self.tell(f"metastore  {self.metastore.uri} (log: {self.metastore.log})")
+        self.notify(f"metastore  {self.metastore.uri} (log: {self.metastore.log})")
         self.url = f"http://{LOOPBACK}:{self.port}"
-        self._tell_first_admin()
+        self._show_first_admin_token()
         server = self._child(
             "server",
             *("--data-dir", str(self.data_dir), "--port", str(self.port), "--metastore", self.metastore.uri),
         )
         self._wait_for_server(server)
-        self.tell(f"server     {self.url} (log: {server.log})")
+        self.notify(f"server     {self.url} (log: {server.log})")
         optimizer = self._child(
             "optimizer",
             *("--server", self.url, "--master", self.master, "--driver-memory", self.memory),
             environment=self._optimizer_environment(),
         )
-        self.tell(f"optimizer  {self.master} (log: {optimizer.log})")
+        self.notify(f"optimizer  {self.master} (log: {optimizer.log})")
 
-    def _tell_first_admin(self) -> None:
+    def _show_first_admin_token(self) -> None:
         """Before the server starts, or the token would be in its log instead of in front of its owner."""
         token = self._server_token("--first-admin-token") if access_is_on() else ""
         if token:
-            self.tell_once(f"the first administrator's token, shown this once: {token}")
+            self.show_token(f"the first administrator's token, shown this once: {token}")
 
     def _optimizer_environment(self) -> dict[str, str]:
         if not access_is_on():
@@ -215,17 +217,17 @@ class LocalFirn:
         unfinished.replace(remembered)
         return port
 
-    def _tend_metastore(self) -> None:
+    def _restart_metastore(self) -> None:
         now = time.monotonic()
         if self.metastore.running or (self._metastore_due_at is not None and now < self._metastore_due_at):
             return
         try:
             self.metastore.start()
             self._metastore_due_at = None
-            self.tell("metastore had ended and was started again")
+            self.notify("metastore had ended and was started again")
         except EmbeddedError as error:
             self._metastore_due_at = now + LONGEST_PAUSE_SECONDS
-            self.tell(f"metastore ended and cannot be started again now: {error}")
+            self.notify(f"metastore ended and cannot be started again now: {error}")
 
 
 def access_is_on() -> bool:

@@ -45,7 +45,7 @@ class TableJobs(ABC):
         """What was set aside and can be put back, oldest first."""
         return [OrphanBatchOut.read(document) for document in self.transport.items(self.path_to("/quarantine"))]
 
-    def put_back(self, *, job_id: UUID | str | None = None, paths: Sequence[str] = ()) -> list[str]:
+    def restore_files(self, *, job_id: UUID | str | None = None, paths: Sequence[str] = ()) -> list[str]:
         """Put back what one job has set aside, or these files, or all; gives those that are in place again."""
         body = {"job_id": None if job_id is None else str(job_id), "paths": [*paths]}
         restored: list[str] = self.transport.change("POST", self.path_to("/quarantine/restore"), body)["restored"]

@@ -47,16 +47,17 @@ def create_token(
     expires_in: Annotated[str | None, typer.Option(help="Lifetime: 30m, 12h, 90d.")] = None,
 ) -> None:
     """Create a token. It is printed only once."""
-    made = ctx.client.access.create_token(
-        name, owner=owner, roles=role or None, catalogs=in_catalog or None, expires_in=duration(expires_in)
+    created = ctx.client.access.create_token(
+        name, owner=owner, roles=role or None, catalogs=in_catalog or None, expires_in=parse_lifetime(expires_in)
     )
     show = ctx.show
 
     def people() -> None:
-        show.line(made["token"])
-        show.note(f"token {made['id']} of {made['owner']}, good until {moment(made['expires_at'])}; shown this once")
+        show.line(created["token"])
+        until = moment(created["expires_at"])
+        show.note(f"token {created['id']} of {created['owner']}, valid until {until}; Firn shows it only this once")
 
-    show.emit(made, people)
+    show.emit(created, people)
 
 
 @command(tokens, "list")
@@ -67,12 +68,20 @@ def list_tokens(
     ] = None,
 ) -> None:
     """List tokens."""
-    show, found = ctx.show, list(ctx.client.access.tokens(owner, kind="bearer"))
+    show, listed = ctx.show, list(ctx.client.access.tokens(owner, kind="bearer"))
     rows = [
-        (one["id"], one["name"], one["owner"], _limits(one), _state(one), moment(one["last_used_at"])) for one in found
+        (
+            token["id"],
+            token["name"],
+            token["owner"],
+            _describe_limits(token),
+            _describe_validity(token),
+            moment(token["last_used_at"]),
+        )
+        for token in listed
     ]
-    titles = ("token", "name", "owner", "limited to", "good until", "last used")
-    show.emit(found, lambda: show.table(titles, rows, none="no tokens"))
+    titles = ("token", "name", "owner", "limited to", "valid until", "last used")
+    show.emit(listed, lambda: show.table(titles, rows, none="no tokens"))
 
 
 @command(tokens, "revoke")
@@ -101,52 +110,54 @@ def create_role(
     ctx: CliContext, name: RoleArg, description: Annotated[str, typer.Option(help="Description, which users see.")] = ""
 ) -> None:
     """Create a role without privileges."""
-    show, made = ctx.show, ctx.client.access.create_role(name, description)
-    show.emit(made, lambda: show.line(f"created role {name}; grant it something with `firn role grant {name} …`"))
+    show, created = ctx.show, ctx.client.access.create_role(name, description)
+    show.emit(created, lambda: show.line(f"created role {name}; grant it privileges with `firn role grant {name} …`"))
 
 
 @command(roles, "list")
 def list_roles(ctx: CliContext) -> None:
     """List roles: all roles if you may grant privileges, else your own."""
-    show, found = ctx.show, ctx.client.access.roles()
-    rows = [(one["name"], one["description"], "; ".join(map(_granted, one["grants"]))) for one in found]
-    show.emit(found, lambda: show.table(("role", "description", "grants"), rows, none="no roles"))
+    show, listed = ctx.show, ctx.client.access.roles()
+    rows = [(role["name"], role["description"], "; ".join(map(_describe_grants, role["grants"]))) for role in listed]
+    show.emit(listed, lambda: show.table(("role", "description", "grants"), rows, none="no roles"))
 
 
 @command(roles, "show")
 def show_role(ctx: CliContext, name: RoleArg) -> None:
     """Show a role and its privileges; also its members, if you may assign it."""
-    show, found = ctx.show, ctx.client.access.role(name)
+    show, role = ctx.show, ctx.client.access.role(name)
     facts = {
-        "role": found["name"],
-        "description": found["description"] or None,
-        "members": _members(found["members"]),
+        "role": role["name"],
+        "description": role["description"] or None,
+        "members": _describe_members(role["members"]),
     }
 
     def people() -> None:
         show.facts(facts)
-        show.table(("on", "privileges"), [_row(one) for one in found["grants"]], none="it is granted nothing")
+        show.table(
+            ("on", "privileges"), [_grant_row(grants) for grants in role["grants"]], none="the role has no privileges"
+        )
 
-    show.emit(found, people)
+    show.emit(role, people)
 
 
-def _members(names: list[str] | None) -> str:
+def _describe_members(names: list[str] | None) -> str:
     if names is None:
-        return "shown to those who may give the role"
+        return "only users who may assign the role see its members"
     return ", ".join(names) or "nobody"
 
 
 @command(roles, "grant")
 def grant(ctx: CliContext, name: RoleArg, privileges: Privileges, on: Scope) -> None:
     """Grant a role privileges on the server, a catalog, a namespace or a table, and all in it."""
-    show, changed = ctx.show, ctx.client.access.grant(name, privileges.split(","), **scope(on))
+    show, changed = ctx.show, ctx.client.access.grant(name, privileges.split(","), **parse_scope(on))
     show.emit(changed, lambda: show.line(f"{name} may {privileges} on {on}"))
 
 
 @command(roles, "revoke")
 def revoke(ctx: CliContext, name: RoleArg, privileges: Privileges, on: Scope) -> None:
     """Revoke privileges that were granted on this object itself."""
-    show, changed = ctx.show, ctx.client.access.revoke(name, privileges.split(","), **scope(on))
+    show, changed = ctx.show, ctx.client.access.revoke(name, privileges.split(","), **parse_scope(on))
     show.emit(changed, lambda: show.line(f"{name} lost {privileges} on {on}"))
 
 
@@ -165,7 +176,7 @@ def unassign(
 ) -> None:
     """Remove a role from a user or service."""
     show, changed = ctx.show, ctx.client.access.unassign(name, of)
-    show.emit(changed, lambda: show.line(f"{of} has the role {name} no more"))
+    show.emit(changed, lambda: show.line(f"{of} no longer has the role {name}"))
 
 
 @command(roles, "drop")
@@ -193,16 +204,24 @@ def audit(
 ) -> None:
     """List the audit log, newest first: requests, and whether they were allowed."""
     filters = {"principal": by, "target": target, "verdict": verdict, "changes": changes}
-    show, found = ctx.show, ctx.client.access.audit(filters, limit=limit)
+    show, entries = ctx.show, ctx.client.access.audit(filters, limit=limit)
     rows = [
-        (moment(one["at"]), one["principal"], one["verdict"], one["method"], one["route"], _on(one), one["status"])
-        for one in found
+        (
+            moment(entry["at"]),
+            entry["principal"],
+            entry["verdict"],
+            entry["method"],
+            entry["route"],
+            _describe_target(entry),
+            entry["status"],
+        )
+        for entry in entries
     ]
     titles = ("at", "who", "verdict", "method", "route", "on", "status")
-    show.emit(found, lambda: show.table(titles, rows, none="no requests"))
+    show.emit(entries, lambda: show.table(titles, rows, none="no requests"))
 
 
-def _on(entry: Mapping[str, Any]) -> str:
+def _describe_target(entry: Mapping[str, Any]) -> str:
     return ": ".join(part for part in (entry["target"], entry["detail"]) if part)
 
 
@@ -212,22 +231,22 @@ def who_am_i(ctx: CliContext) -> None:
 
     def people() -> None:
         if not me["access"]:
-            show.line("access control is off: everybody may do everything")
+            show.line("access control is off: every user has all privileges")
             return
         show.facts({"name": me["name"], "kind": me["kind"], "roles": ", ".join(me["roles"]) or "none"})
-        show.table(("on", "privileges"), [_row(one) for one in me["grants"]], none="nothing is granted")
+        show.table(("on", "privileges"), [_grant_row(grants) for grants in me["grants"]], none="you have no privileges")
 
     show.emit(me, people)
 
 
 def add_to(app: typer.Typer) -> None:
-    """Add the commands that stand alone."""
+    """Add `firn audit` and `firn whoami`."""
     command(app, "audit")(audit)
     command(app, "whoami")(who_am_i)
 
 
-def scope(text: str) -> dict[str, Any]:
-    """`table:lake.sales.orders` as what to grant on; Invalid for anything else."""
+def parse_scope(text: str) -> dict[str, Any]:
+    """Parse `table:lake.sales.orders` into the arguments of a grant; raise Invalid for anything else."""
     kind, _, name = text.partition(":")
     parts = name.split(".")
     if text == "server":
@@ -240,37 +259,37 @@ def scope(text: str) -> dict[str, Any]:
         if kind == "table" and len(parts) > 2:
             return {"catalog": parts[0], "namespace": parts[1:-1], "table": parts[-1]}
     hint = "write server, catalog:lake, namespace:lake.sales or table:lake.sales.orders"
-    raise Invalid(f"{text!r} names nothing that privileges are granted on", hint=hint)
+    raise Invalid(f"{text!r} is not a scope of privileges", hint=hint)
 
 
-def duration(text: str | None) -> timedelta | None:
-    """`90d` as a time; Invalid for anything else."""
+def parse_lifetime(text: str | None) -> timedelta | None:
+    """Parse a duration such as `90d`; raise Invalid for anything else."""
     if text is None:
         return None
     match = re.fullmatch(r"([1-9][0-9]{0,5})([mhd])", text)
     if match is None:
-        raise Invalid(f"{text!r} is no duration", hint="write 30m, 12h or 90d")
+        raise Invalid(f"{text!r} is not a duration", hint="write 30m, 12h or 90d")
     return timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 
-def _row(grants: Json) -> tuple[str, str]:
+def _grant_row(grants: Json) -> tuple[str, str]:
     on = grants["on"]
     path = ".".join(filter(None, (on["catalog"], *on["namespace"], on["table"])))
     kind = "table" if on["table"] else "namespace" if on["namespace"] else "catalog"
     return (f"{kind}:{path}" if on["catalog"] else "server", ", ".join(grants["privileges"]))
 
 
-def _granted(grants: Json) -> str:
-    on, privileges = _row(grants)
+def _describe_grants(grants: Json) -> str:
+    on, privileges = _grant_row(grants)
     return f"{privileges} on {on}"
 
 
-def _limits(token: Json) -> str | None:
-    limits = [*(token["roles"] or ()), *(f"catalog {one}" for one in token["catalogs"] or ())]
+def _describe_limits(token: Json) -> str | None:
+    limits = [*(token["roles"] or ()), *(f"catalog {catalog}" for catalog in token["catalogs"] or ())]
     return ", ".join(limits) or None
 
 
-def _state(token: Json) -> str:
+def _describe_validity(token: Json) -> str:
     if token["revoked_at"] is not None:
         return f"revoked {moment(token['revoked_at'])}"
     return moment(token["expires_at"])

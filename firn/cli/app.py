@@ -1,4 +1,4 @@
-"""The command that is called `firn`: all groups, and what becomes of errors."""
+"""The command `firn`: it puts all groups of commands together, and prints errors."""
 
 from __future__ import annotations
 
@@ -69,30 +69,32 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """One command; its exit code. Errors come out as words: what, where, what to do."""
+    """Run one command and return its exit code. An error is printed with its message and the next step."""
     try:
-        ended = app(args=list(arguments), prog_name="firn", standalone_mode=True)
-    except SystemExit as ended_itself:
-        return int(ended_itself.code or 0)
+        exit_code = app(args=list(arguments), prog_name="firn", standalone_mode=True)
+    except SystemExit as exit_:
+        return int(exit_.code or 0)
     except FirnError as error:
-        _tell(error.message, error.hint, error.request_id, as_json="--json" in arguments)
+        _print_error(error.message, error.hint, error.request_id, as_json="--json" in arguments)
         return error.exit_code
     except EmbeddedError as error:
-        _tell(str(error), None, None, as_json="--json" in arguments)
+        _print_error(str(error), None, None, as_json="--json" in arguments)
         return 1
-    except BrokenPipeError:  # whoever read us has seen enough
+    except BrokenPipeError:  # the program behind the pipe has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except OSError as error:  # a full disk, a directory that may not be written: the system's own words say it
+    except (
+        OSError
+    ) as error:  # such as a full disk or a directory without write permission: the system's message is clear
         where = f"{error.filename}: " if error.filename else ""
-        _tell(f"{where}{error.strerror or error}", None, None, as_json="--json" in arguments)
+        _print_error(f"{where}{error.strerror or error}", None, None, as_json="--json" in arguments)
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED
-    return int(ended or 0)
+    return int(exit_code or 0)
 
 
-def _tell(message: str, hint: str | None, request_id: str | None, *, as_json: bool) -> None:
+def _print_error(message: str, hint: str | None, request_id: str | None, *, as_json: bool) -> None:
     if as_json:
         problem = {"error": {"message": message, "hint": hint, "request_id": request_id}}
         sys.stderr.write(orjson.dumps(problem, option=orjson.OPT_INDENT_2).decode() + "\n")

@@ -18,7 +18,7 @@ TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="NAMESPACE.TABLE 
 
 
 def add_to(app: typer.Typer) -> None:
-    """Make these commands of `firn table`."""
+    """Add these commands to `firn table`."""
     command(app, "block")(block_table)
     command(app, "unblock")(unblock_table)
     command(app, "blockers")(list_blockers)
@@ -27,14 +27,14 @@ def add_to(app: typer.Typer) -> None:
 def block_table(
     ctx: CliContext,
     table: TableArg,
-    lasts: Annotated[str, typer.Option("--for", help="Duration, such as '2 h'; 30 d at most.")],
+    duration: Annotated[str, typer.Option("--for", help="Duration, such as '2 h'; 30 d at most.")],
     reason: Annotated[str, typer.Option(help="Reason, which other users see.")],
     kind: Annotated[list[str] | None, typer.Option(help="Block only jobs of this kind; may be repeated.")] = None,
 ) -> None:
     """Pause optimization of a table for a while. A running job continues."""
-    milliseconds = duration_ms(lasts)
+    milliseconds = duration_ms(duration)
     if milliseconds is None or milliseconds > timedelta(days=365).total_seconds() * 1000:
-        raise Invalid(f"--for {lasts!r} is too long", hint="30 d is the most")
+        raise Invalid(f"--for {duration!r} is too long", hint="give at most 30 d")
     until = datetime.now(UTC) + timedelta(milliseconds=milliseconds)
     blocker = ctx.client.tables[table].block(reason, until=until, kinds=kind or ())
     ctx.show.emit(blocker.json_value(), lambda: ctx.show.line(f"{table} is blocked until {moment(blocker.until)}"))
@@ -47,7 +47,10 @@ def unblock_table(
 ) -> None:
     """Resume optimization of a table."""
     ctx.client.tables[table].unblock(id)
-    ctx.show.emit({"unblocked": table}, lambda: ctx.show.line(f"lifted what blocked {table}"))
+    ctx.show.emit(
+        {"unblocked": table},
+        lambda: ctx.show.line(f"{table} has no blocker any more" if id is None else f"removed blocker {id} of {table}"),
+    )
 
 
 def list_blockers(ctx: CliContext, table: TableArg) -> None:
@@ -55,9 +58,7 @@ def list_blockers(ctx: CliContext, table: TableArg) -> None:
     show, blockers = ctx.show, ctx.client.tables[table].blockers()
     rows = [_describe(blocker) for blocker in blockers]
     columns = ("until", "by", "kinds", "reason", "id")
-    show.emit(
-        [blocker.json_value() for blocker in blockers], lambda: show.table(columns, rows, none="nothing blocks it")
-    )
+    show.emit([blocker.json_value() for blocker in blockers], lambda: show.table(columns, rows, none="no blockers"))
 
 
 def _describe(blocker: TableBlockerOut) -> tuple[str | None, ...]:

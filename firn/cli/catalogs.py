@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from firn.catalogs import ALLOWED
-from firn.cli.columns import pairs
+from firn.cli.columns import parse_pairs
 from firn.cli.context import CliContext, command
 from firn.protocol.answers.catalogs import CatalogOut
 
@@ -30,17 +30,17 @@ def create_catalog(
 ) -> None:
     """Create a catalog."""
     client, show = ctx.client, ctx.show
-    made = client.catalogs.create(name, warehouse=warehouse, metastore=metastore, properties=pairs(property))
-    show.emit(made.json_value(), lambda: show.line(f"created catalog {made.name} over {made.warehouse}"))
+    created = client.catalogs.create(name, warehouse=warehouse, metastore=metastore, properties=parse_pairs(property))
+    show.emit(created.json_value(), lambda: show.line(f"created catalog {created.name} over {created.warehouse}"))
 
 
 @command(app, "list")
 def list_catalogs(ctx: CliContext) -> None:
     """List catalogs."""
-    show, found = ctx.show, ctx.client.catalogs.list()
-    rows = [(one.name, one.warehouse, one.metastore, one.created_at) for one in found]
+    show, listed = ctx.show, ctx.client.catalogs.list()
+    rows = [(catalog.name, catalog.warehouse, catalog.metastore, catalog.created_at) for catalog in listed]
     show.emit(
-        [one.json_value() for one in found],
+        [catalog.json_value() for catalog in listed],
         lambda: show.table(("catalog", "warehouse", "metastore", "created"), rows, none="no catalogs"),
     )
 
@@ -48,8 +48,8 @@ def list_catalogs(ctx: CliContext) -> None:
 @command(app, "show")
 def show_catalog(ctx: CliContext, name: CatalogArg) -> None:
     """Show a catalog and the settings that engines need."""
-    show, found = ctx.show, ctx.client.catalogs.get(name)
-    show.emit(found.json_value(), lambda: show.facts(_facts(found, ctx.client.url)))
+    show, catalog = ctx.show, ctx.client.catalogs.get(name)
+    show.emit(catalog.json_value(), lambda: show.facts(_facts(catalog, ctx.client.url)))
 
 
 @command(app, "set")
@@ -65,11 +65,11 @@ def set_properties(
     ],
 ) -> None:
     """Set or remove properties of a catalog."""
-    show, given = ctx.show, pairs(properties)
+    show, given = ctx.show, parse_pairs(properties)
     removed = [key for key, value in given.items() if not value]
-    changed = ctx.client.catalogs.set_properties(name, {key: one for key, one in given.items() if one}, removed)
+    changed = ctx.client.catalogs.set_properties(name, {key: value for key, value in given.items() if value}, removed)
     rows = sorted(changed.properties.items())
-    show.emit(changed.properties, lambda: show.table(("property", "value"), rows, none="nothing is set"))
+    show.emit(changed.properties, lambda: show.table(("property", "value"), rows, none="no properties"))
 
 
 @command(app, "allow")
@@ -84,11 +84,11 @@ def allow_location(
     """
     show = ctx.show
     changed = ctx.client.catalogs.allow(name, location)
-    allowed = [one for one in changed.properties.get(ALLOWED, "").split(",") if one]
-    rows = [(changed.warehouse,), *((one,) for one in allowed)]
+    allowed = [location for location in changed.properties.get(ALLOWED, "").split(",") if location]
+    rows = [(place,) for place in (changed.warehouse, *allowed)]
     show.emit(
         {"warehouse": changed.warehouse, "allowed": allowed},
-        lambda: show.table(("tables may lie in",), rows, none=""),
+        lambda: show.table(("allowed locations",), rows, none=""),
     )
 
 

@@ -1,4 +1,4 @@
-"""Columns as people type them: `id long, day date 'when it was', amount decimal(10,2)`, bare or in CREATE TABLE (…)."""
+"""Parses typed columns, bare or in CREATE TABLE (…): `id long, day date 'when it was', amount decimal(10,2)`."""
 
 from __future__ import annotations
 
@@ -15,27 +15,31 @@ _LINE_COMMENT = re.compile(r"--[^\n]*")
 
 
 def parse_columns(text: str) -> list[dict[str, str | None]]:
-    """Name, type and comment of each; Invalid names the first that is none.  Types are judged by the server."""
+    """Parse the name, type and comment of each column; raise Invalid for the first wrong one."""
     bare = _LINE_COMMENT.sub("", text).strip()
     if statement := _STATEMENT.match(bare):
         bare = _inside_brackets(bare[statement.end() :])
-    return [_column(part) for part in _parts(bare) if part.strip()]
+    return [_parse_column(part) for part in _split_columns(bare) if part.strip()]
 
 
-def pairs(given: list[str] | None) -> dict[str, str]:
-    """KEY=VALUE, as often as it was given; Invalid for what sets nothing."""
-    pairs = [one.partition("=") for one in given or []]
-    wrong = [key for key, sign, _ in pairs if not sign or not key]
-    if wrong:
-        raise Invalid(f"{wrong[0]!r} sets nothing", hint="write KEY=VALUE")
-    return {key.strip(): value.strip() for key, _, value in pairs}
+def parse_pairs(texts: list[str] | None) -> dict[str, str]:
+    """Parse each KEY=VALUE; raise Invalid for a text without a key or without `=`."""
+    pairs = {}
+    for text in texts or []:
+        key, sign, value = text.partition("=")
+        if not sign or not key:
+            raise Invalid(f"{text!r} is not of the form KEY=VALUE", hint="write KEY=VALUE")
+        pairs[key.strip()] = value.strip()
+    return pairs
 
 
-def _column(text: str) -> dict[str, str | None]:
-    found = _COLUMN.fullmatch(text.strip())
-    if found is None:
-        raise Invalid(f"{text.strip()!r} is no column", hint="write NAME TYPE, such as 'id long, amount decimal(10,2)'")
-    name, kind, comment = found.groups()
+def _parse_column(text: str) -> dict[str, str | None]:
+    match = _COLUMN.fullmatch(text.strip())
+    if match is None:
+        raise Invalid(
+            f"{text.strip()!r} is not a column", hint="write NAME TYPE, such as 'id long, amount decimal(10,2)'"
+        )
+    name, kind, comment = match.groups()
     return {"name": name.strip("`"), "type": kind.strip(), "comment": comment and comment.replace("''", "'")}
 
 
@@ -45,10 +49,10 @@ def _inside_brackets(text: str) -> str:
         depth += (letter == "(") - (letter == ")")
         if depth == 0:
             return text[1:position]
-    raise Invalid("CREATE TABLE ends before its columns do", hint="close the bracket")
+    raise Invalid("the list of columns has no closing bracket", hint="add the missing )")
 
 
-def _parts(text: str) -> list[str]:
+def _split_columns(text: str) -> list[str]:
     """Split at commas outside of brackets and quotes."""
     parts, depth, quoted = [""], 0, False
     for letter in text:

@@ -1,4 +1,4 @@
-"""What every command is told besides its own options: which server, as whom, and whether a program reads the output."""
+"""The options that all commands share: the server, the access token, the catalog, and JSON output."""
 
 from __future__ import annotations
 
@@ -62,27 +62,27 @@ class CliContext:
 
     @cached_property
     def client(self) -> Client:
-        """The server that was named."""
+        """A client of the server of `--server`."""
         return connect(self.server, token=self.token, catalog=self.catalog)
 
     @cached_property
     def show(self) -> Show:
-        """Where the command's output goes."""
+        """The output of the command."""
         return Show(json=self.json)
 
 
 def command(app: typer.Typer, name: str, *, local: bool = False, waits: bool = False) -> Callable[[F], F]:
-    """Make a function a command with the shared options; it is called with what they said, as `ctx`, and its own.
+    """Make a function a command. It gets the shared options as its argument `ctx`, before its own options.
 
-    A `local` command asks no server and takes `--json` alone; one that `waits` for its work takes `--timeout`, too.
+    A `local` command needs no server and takes only `--json`. A command that `waits` takes `--timeout` too.
     """
     shared = _LOCAL if local else _WAITING if waits else _ALL
 
-    def added(function: F) -> F:
+    def add(function: F) -> F:
         app.command(name)(_with_shared(function, shared))
         return function
 
-    return added
+    return add
 
 
 def _with_shared(function: Callable[..., None], shared: dict[str, tuple[Any, Any]]) -> Callable[..., None]:
@@ -93,10 +93,10 @@ def _with_shared(function: Callable[..., None], shared: dict[str, tuple[Any, Any
     ]
 
     @functools.wraps(function)
-    def run(**given: Any) -> None:
-        ctx = CliContext(**{name: given.pop(name) for name in shared})
-        function(ctx, **given)
+    def run(**options: Any) -> None:
+        ctx = CliContext(**{name: options.pop(name) for name in shared})
+        function(ctx, **options)
 
-    run.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]  # how inspect is told
-    run.__annotations__ = {one.name: one.annotation for one in [*own, *more]}
+    run.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]  # typer reads it by inspect
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *more]}
     return run

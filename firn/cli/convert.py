@@ -8,7 +8,7 @@ import typer
 
 from firn.cli import upgrade
 from firn.cli.context import CliContext, command
-from firn.cli.hive import names
+from firn.cli.hive import split_names
 from firn.cli.hive_report import show_checks
 from firn.cli.show import size
 from firn.cli.watch import watch_job
@@ -41,38 +41,40 @@ def convert_hive(
     ] = False,
 ) -> None:
     """Convert a text, CSV or JSON table: Spark reads all rows and writes them into a new table."""
-    show, key = ctx.show, names(primary_key)
+    show, key = ctx.show, split_names(primary_key)
     if dry_run:
-        found = ctx.client.hive.would_convert(table, name=name, primary_key=key, sequence_field=sequence_field)
-        show.emit(found, lambda: _tell(ctx, found))
-        if not found["convertible"]:
+        report = ctx.client.hive.preview_convert(table, name=name, primary_key=key, sequence_field=sequence_field)
+        show.emit(report, lambda: _show_dry_run(ctx, report))
+        if not report["convertible"]:
             raise typer.Exit(1)
         return
     job = ctx.client.hive.convert(table, name=name, primary_key=key, sequence_field=sequence_field, unique=unique)
     ended = watch_job(ctx, job)
     if ended.status is not JobStatus.SUCCEEDED:
-        reason = "was canceled" if ended.status is JobStatus.CANCELED else f"{ended.status}: {ended.error}"
+        reason = "it was canceled" if ended.status is JobStatus.CANCELED else f"{ended.status}: {ended.error}"
         raise FirnError(
-            f"the rewrite of {table} {reason}",
-            hint=f"{ended.table} stays empty; mend it and convert again, or drop it with `firn table drop`",
+            f"the conversion of {table} failed: {reason}",
+            hint=f"{ended.table} is empty; fix the cause and convert again, or drop it with `firn table drop`",
         )
-    rows = f"the {ended.result['rows']:,}" if "rows" in ended.result else "all"  # its report may have been lost
-    show.note(f"{ended.table} has {rows} rows of {table}, and does not follow it")
+    rows = (
+        f"the {ended.result['rows']:,}" if "rows" in ended.result else "all"
+    )  # the optimizer's last report may be lost
+    show.note(f"{ended.table} has {rows} rows of {table}; later changes of {table} are not copied")
     show.emit(ended.json_value(), lambda: None)
 
 
-def _tell(ctx: CliContext, found: Json) -> None:
-    show, files = ctx.show, "file" if found["files"] == 1 else "files"
+def _show_dry_run(ctx: CliContext, report: Json) -> None:
+    show, files = ctx.show, "file" if report["files"] == 1 else "files"
     show.facts(
         {
-            "rewrite of": found["table"],
-            "into": found["target"],
-            "format": found["format"],
-            "partitions": found["partitions"],
-            "to read and write anew": f"{found['files']:,} {files} ({size(found['bytes'])})",
-            "verdict": "can be converted" if found["convertible"] else "blocked",
+            "conversion of": report["table"],
+            "new table": report["target"],
+            "format": report["format"],
+            "partitions": report["partitions"],
+            "to read and rewrite": f"{report['files']:,} {files} ({size(report['bytes'])})",
+            "verdict": "can be converted" if report["convertible"] else "blocked",
         }
     )
-    for note in found["notes"]:
+    for note in report["notes"]:
         show.note(note)
-    show_checks(show, found["checks"])
+    show_checks(show, report["checks"])

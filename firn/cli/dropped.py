@@ -1,4 +1,4 @@
-"""`firn table drop`, `undrop`, `purge`, `protect`: what goes, what comes back, and what may not go."""
+"""`firn table drop`, `undrop`, `purge`, `protect` and `unprotect`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what the command w
 
 
 def add_to(app: typer.Typer) -> None:
-    """Make these commands of `firn table`."""
+    """Add these commands to `firn table`."""
     command(app, "drop")(drop_table)
     command(app, "undrop")(undrop_table)
     command(app, "purge")(purge_table)
@@ -28,16 +28,25 @@ def add_to(app: typer.Typer) -> None:
 
 
 def list_dropped(ctx: CliContext, *, namespace: str | None, search: str | None, limit: int) -> None:
-    """What `firn table list --dropped` prints."""
+    """Print the output of `firn table list --dropped`."""
     show = ctx.show
-    wanted = (one for one in ctx.client.dropped.list() if _is_wanted(one, namespace, search))
-    found = show.first(wanted, limit)
+    matching = (entry for entry in ctx.client.dropped.list() if _matches(entry, namespace, search))
+    entries = show.first(matching, limit)
     rows = [
-        (one.name, one.kind, moment(one.dropped_at), _until(one), _after(one), one.files, str(one.id)) for one in found
+        (
+            entry.name,
+            entry.kind,
+            moment(entry.dropped_at),
+            _describe_end(entry),
+            _describe_removal(entry),
+            entry.files,
+            str(entry.id),
+        )
+        for entry in entries
     ]
     columns = ("name", "kind", "dropped", "kept until", "then", "files", "id")
-    none = f"nothing that was dropped from {ctx.client.catalog} can be brought back"
-    show.emit([one.json_value() for one in found], lambda: show.table(columns, rows, none=none))
+    none = f"no dropped tables or views in {ctx.client.catalog}"
+    show.emit([entry.json_value() for entry in entries], lambda: show.table(columns, rows, none=none))
 
 
 def drop_table(
@@ -51,7 +60,9 @@ def drop_table(
     """Drop a table or view. `firn table undrop` restores it while the catalog keeps it."""
     show, handle = ctx.show, ctx.client.tables[table]
     done = handle.drop(purge=purge)
-    show.emit({"dropped": str(handle.name), **done.json_value()}, lambda: show.line(_dropped(str(handle.name), done)))
+    show.emit(
+        {"dropped": str(handle.name), **done.json_value()}, lambda: show.line(_describe_drop(str(handle.name), done))
+    )
 
 
 def undrop_table(
@@ -64,8 +75,8 @@ def undrop_table(
 ) -> None:
     """Restore a dropped table or view with its history."""
     catalog = ctx.client.name(table).catalog
-    done = ctx.client.dropped.undrop(catalog, _entry(ctx, table, id), to=to, dry_run=dry_run)
-    tell_undropped(ctx, done, dry_run=dry_run)
+    done = ctx.client.dropped.undrop(catalog, _find_entry_id(ctx, table, id), to=to, dry_run=dry_run)
+    show_undropped(ctx, done, dry_run=dry_run)
 
 
 def purge_table(
@@ -81,14 +92,18 @@ def purge_table(
 ) -> None:
     """Delete the files of a dropped table now. This cannot be undone."""
     show, name = ctx.show, ctx.client.name(table)
-    entry_id = _entry(ctx, table, id)
+    entry_id = _find_entry_id(ctx, table, id)
     if not (dry_run or yes or show.json):
-        what = "take it off the list, its files stay" if keep_files else "delete its files"
-        typer.confirm(f"{name} cannot be brought back after this: {what}?", abort=True)
+        question = "remove it from the list and keep its files" if keep_files else "delete its files"
+        typer.confirm(f"{name} cannot be restored after this: {question}?", abort=True)
     ctx.client.dropped.purge(name.catalog, entry_id, keep_files=keep_files, dry_run=dry_run)
-    did = "is off the list; its files are untouched" if keep_files else "is being purged: firn table list --dropped"
-    would = "would be taken off the list" if keep_files else "would be purged"
-    line = f"{name} {would if dry_run else did}"
+    if dry_run:
+        outcome = "would be removed from the list" if keep_files else "would be purged"
+    else:
+        outcome = (
+            "is removed from the list; its files stay" if keep_files else "is being purged: firn table list --dropped"
+        )
+    line = f"{name} {outcome}"
     show.emit({"purged": str(name), "id": str(entry_id), "dry_run": dry_run}, lambda: show.line(line))
 
 
@@ -102,22 +117,18 @@ def unprotect_table(ctx: CliContext, table: TableArg) -> None:
     _protect(ctx, table, protected=False)
 
 
-def tell_undropped(ctx: CliContext, done: UndropOut, *, dry_run: bool) -> None:
-    """What came back, what could not, and how well its files were looked for."""
+def show_undropped(ctx: CliContext, done: UndropOut, *, dry_run: bool) -> None:
+    """Show the restored entries, the others with the reason, and how many files the server checked."""
     show = ctx.show
 
     def people() -> None:
-        for one in done.restored:
-            show.line(f"{'would bring back' if dry_run else 'brought back'} {one.kind} {one.name}")
+        for entry in done.restored:
+            show.line(f"{'would restore' if dry_run else 'restored'} {entry.kind} {entry.name}")
         for name, reason in done.not_restored.items():
-            show.line(f"left {name}: {reason}")
+            show.line(f"not restored {name}: {reason}")
         if done.files_of:
-            looked = (
-                f"all {done.files_of:,}"
-                if done.files_checked == done.files_of
-                else f"{done.files_checked:,} of {done.files_of:,}"
-            )
-            show.line(f"files looked for: {looked}")
+            is_all = done.files_checked == done.files_of
+            show.line(f"files checked: {'all' if is_all else f'{done.files_checked:,} of'} {done.files_of:,}")
 
     show.emit(done.json_value(), people)
 
@@ -125,31 +136,31 @@ def tell_undropped(ctx: CliContext, done: UndropOut, *, dry_run: bool) -> None:
 def _protect(ctx: CliContext, table: str, *, protected: bool) -> None:
     show, handle = ctx.show, ctx.client.tables[table]
     done = handle.protect(protected=protected)
-    shown = "is protected against being dropped" if protected else "can be dropped again"
-    show.emit(done, lambda: show.line(f"{handle.name} {shown}"))
+    state = "is protected against being dropped" if protected else "can be dropped again"
+    show.emit(done, lambda: show.line(f"{handle.name} {state}"))
 
 
-def _entry(ctx: CliContext, table: str, entry_id: UUID | None) -> UUID:
+def _find_entry_id(ctx: CliContext, table: str, entry_id: UUID | None) -> UUID:
     return ctx.client.dropped.find(table).id if entry_id is None else entry_id
 
 
-def _dropped(name: str, done: DropOut) -> str:
-    after = "its files are deleted then" if done.purge else "its files stay"
+def _describe_drop(name: str, done: DropOut) -> str:
     if not done.kept:
-        return f"dropped {name}; {'its files are being deleted' if done.purge else 'its files are untouched'}"
-    return f"dropped {name}; until {moment(done.keep_until)} `firn table undrop` brings it back, {after}"
+        return f"dropped {name}; {'the server deletes its files now' if done.purge else 'its files stay'}"
+    after = "the server deletes its files then" if done.purge else "its files stay"
+    return f"dropped {name}; `firn table undrop` restores it until {moment(done.keep_until)}; {after}"
 
 
-def _is_wanted(one: DroppedOut, namespace: str | None, search: str | None) -> bool:
-    within = namespace is None or one.name == namespace or one.name.startswith(f"{namespace}.")
-    return within and (search is None or search.lower() in one.name.lower())
+def _matches(entry: DroppedOut, namespace: str | None, search: str | None) -> bool:
+    is_in_namespace = namespace is None or entry.name == namespace or entry.name.startswith(f"{namespace}.")
+    return is_in_namespace and (search is None or search.lower() in entry.name.lower())
 
 
-def _until(one: DroppedOut) -> str:
-    return "being purged" if one.state == "purging" else moment(one.keep_until)
+def _describe_end(entry: DroppedOut) -> str:
+    return "being purged" if entry.state == "purging" else moment(entry.keep_until)
 
 
-def _after(one: DroppedOut) -> str:
-    if one.kind == "namespace":
-        return "forgotten"
-    return "files deleted" if one.purge else "files stay"
+def _describe_removal(entry: DroppedOut) -> str:
+    if entry.kind == "namespace":
+        return "removed from the list"
+    return "files deleted" if entry.purge else "files stay"

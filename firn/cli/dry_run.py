@@ -1,23 +1,23 @@
-"""Dry runs, as people read them."""
+"""Prints the result of a dry run."""
 
 from __future__ import annotations
 
 from firn.cli.show import Show, size
 from firn.protocol.answers.jobs import DryRunOut
 
-_SHOWN = (("files", str), ("bytes", size), ("deletes", str))
+_QUANTITIES = (("files", str), ("bytes", size), ("deletes", str))
 
 
 def show_dry_run(show: Show, planned: DryRunOut) -> None:
-    """What a job would do, to what, and what would be gained."""
+    """Show the action of a job, the items that it would change, and the predicted gain."""
     show.line(f"would {planned.action}")
-    rows = [(one.items, one.count, "" if one.bytes is None else size(one.bytes)) for one in planned.affected]
+    rows = [(items.items, items.count, "" if items.bytes is None else size(items.bytes)) for items in planned.affected]
     if rows:
-        show.table(("what", "count", "size"), rows, none="")
-    for name, written in _SHOWN:
+        show.table(("items", "count", "size"), rows, none="")
+    for name, format_amount in _QUANTITIES:
         before, after = planned.gain.get(f"{name}_before"), planned.gain.get(f"{name}_after")
         if before is not None and after is not None and before != after:
-            show.line(f"{name} that a full scan reads: {written(before)} now, {written(after)} after")
+            show.line(f"{name} that a full scan reads: {format_amount(before)} now, {format_amount(after)} after")
     if not planned.exact:
         show.line("some of these numbers are estimates")
     for note in planned.notes:

@@ -26,19 +26,25 @@ Quota = Annotated[
 @command(app, "list")
 def list_groups(ctx: CliContext) -> None:
     """List groups."""
-    show, found = ctx.show, ctx.client.groups.list()
+    show, groups = ctx.show, ctx.client.groups.list()
     rows = [
-        (one["name"], _staff(one), str(one["reserved_slots"]), f"{one['catalog_quota']:.0%}", one["description"])
-        for one in found
+        (
+            group["name"],
+            _describe_optimizers(group),
+            str(group["reserved_slots"]),
+            f"{group['catalog_quota']:.0%}",
+            group["description"],
+        )
+        for group in groups
     ]
     titles = ("group", "optimizers", "reserved slots", "catalog quota", "description")
-    show.emit(found, lambda: show.table(titles, rows, none="no groups"))
+    show.emit(groups, lambda: show.table(titles, rows, none="no groups"))
 
 
 @command(app, "show")
 def show_group(ctx: CliContext, name: Name) -> None:
     """Show a group."""
-    _shown(ctx, ctx.client.groups.get(name))
+    _show_group(ctx, ctx.client.groups.get(name))
 
 
 @command(app, "create")
@@ -50,7 +56,7 @@ def create_group(
     catalog_quota: Quota = None,
 ) -> None:
     """Create a group. The policy firn.optimize.group assigns tables to it."""
-    _shown(ctx, ctx.client.groups.create(name, **_given(description, reserved_slots, catalog_quota)))
+    _show_group(ctx, ctx.client.groups.create(name, **_settings(description, reserved_slots, catalog_quota)))
 
 
 @command(app, "set")
@@ -62,7 +68,7 @@ def set_group(
     catalog_quota: Quota = None,
 ) -> None:
     """Change settings of a group. Options that are not given stay as they are."""
-    _shown(ctx, ctx.client.groups.set(name, **_given(description, reserved_slots, catalog_quota)))
+    _show_group(ctx, ctx.client.groups.set(name, **_settings(description, reserved_slots, catalog_quota)))
 
 
 @command(app, "launch")
@@ -95,7 +101,7 @@ def launch(
     if env is not None:
         changes["environment"] = _pairs(env)
     groups = ctx.client.groups
-    _shown_launch(ctx, name, groups.set_launch(name, **changes) if changes else groups.launch(name))
+    _show_launch(ctx, name, groups.set_launch(name, **changes) if changes else groups.launch(name))
 
 
 @command(app, "scale")
@@ -106,7 +112,7 @@ def scale(
     maximum: Annotated[int, typer.Option("--max", min=0, help="The largest number of optimizers.")],
 ) -> None:
     """Set the smallest and largest number of optimizers that the server keeps in a group."""
-    _shown_launch(ctx, name, ctx.client.groups.scale(name, minimum=minimum, maximum=maximum))
+    _show_launch(ctx, name, ctx.client.groups.scale(name, minimum=minimum, maximum=maximum))
 
 
 @command(app, "drop")
@@ -117,16 +123,16 @@ def drop_group(ctx: CliContext, name: Name) -> None:
     show.emit({"dropped": name}, lambda: show.line(f"dropped group {name}"))
 
 
-def _staff(group: Json) -> str:
-    return "by hand" if group["wanted"] is None else f"{group['working']} of {group['wanted']} wanted"
+def _describe_optimizers(group: Json) -> str:
+    return "started by users" if group["wanted"] is None else f"{group['working']} of {group['wanted']} wanted"
 
 
-def _given(description: str | None, reserved_slots: int | None, catalog_quota: float | None) -> dict[str, Json]:
+def _settings(description: str | None, reserved_slots: int | None, catalog_quota: float | None) -> dict[str, Json]:
     settings = {"description": description, "reserved_slots": reserved_slots, "catalog_quota": catalog_quota}
     return {key: value for key, value in settings.items() if value is not None}
 
 
-def _shown(ctx: CliContext, group: Json) -> None:
+def _show_group(ctx: CliContext, group: Json) -> None:
     facts = {
         "group": group["name"],
         "description": group["description"] or None,
@@ -142,19 +148,19 @@ def _pairs(texts: list[str]) -> dict[str, str]:
     for text in texts:
         key, separator, value = text.partition("=")
         if not separator:
-            raise typer.BadParameter(f"{text!r} should read NAME=VALUE")
+            raise typer.BadParameter(f"{text!r} is not of the form NAME=VALUE")
         pairs[key] = value
     return pairs
 
 
-def _shown_launch(ctx: CliContext, name: str, launch: Json) -> None:
+def _show_launch(ctx: CliContext, name: str, launch: Json) -> None:
     scaling = launch["scaling"]
     facts = {
         "group": name,
-        "started": "by hand" if launch["kind"] == "none" else launch["kind"],
+        "started": "by users" if launch["kind"] == "none" else launch["kind"],
         "optimizers": f"{scaling['minimum']} to {scaling['maximum']}",
         "wanted": str(launch["wanted"]),
-        "there": f"{launch['working']} working, {launch['starting']} starting, {launch['draining']} draining",
+        "now": f"{launch['working']} working, {launch['starting']} starting, {launch['draining']} draining",
         "held back": launch["held_back"],
         "last error": launch["last_error"],
         "master": launch["master"],

@@ -15,7 +15,7 @@ TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="NAMESPACE.TABLE 
 
 
 def add_to(app: typer.Typer) -> None:
-    """Make these commands of `firn table`."""
+    """Add these commands to `firn table`."""
     command(app, "explain")(explain_table)
     command(app, "health")(show_health)
 
@@ -28,7 +28,7 @@ def explain_table(ctx: CliContext, table: TableArg) -> None:
 
 def _show_decision(show: Show, decision: NextOut) -> None:
     due = f"{decision.kind} is due: " if decision.due else "nothing is due: "
-    later = f" (looked at again {moment(decision.next_at)})" if decision.next_at else ""
+    later = f" (next check {moment(decision.next_at)})" if decision.next_at else ""
     show.line(due + decision.reason + later)
     if decision.kind is not None and decision.predicted is not None:
         show.line(f"{decision.kind} would bring {describe_gain(decision.predicted)}")
@@ -64,4 +64,4 @@ def show_health(
 def _show_score(show: Show, health: TableHealthOut) -> None:
     show.line(f"{health.score} of 100")
     rows = [(loss.part, loss.points_lost, loss.max_points, loss.detail) for loss in health.parts]
-    show.table(("part", "lost", "of", "because"), rows, none="nothing was measured")
+    show.table(("part", "lost", "of", "because"), rows, none="the server has not measured this table yet")

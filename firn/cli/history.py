@@ -35,30 +35,30 @@ def show_history(
 ) -> None:
     """List the commits of a table or view, newest first: when, by whom, with which engine, and the changes."""
     show = ctx.show
-    found = show.first(ctx.client.tables[table].history(limit + 1, kinds=kind or ()), limit)
+    entries = show.first(ctx.client.tables[table].history(limit + 1, kinds=kind or ()), limit)
     if full and not show.json:
-        for one in found:
-            _tell(show, one)
+        for entry in entries:
+            _show_entry(show, entry)
         return
     rows = [
         (
-            f"@{one['id']}",
-            moment(one["committed_at"]),
-            one["principal"],
-            one["engine"] or (f"job {one['job_id'][:8]}" if one["job_id"] else None),
-            one["table"],
-            one["operation"],
-            one["headline"],
-            one["snapshot_id"],
+            f"@{entry['id']}",
+            moment(entry["committed_at"]),
+            entry["principal"],
+            entry["engine"] or (f"job {entry['job_id'][:8]}" if entry["job_id"] else None),
+            entry["table"],
+            entry["operation"],
+            entry["headline"],
+            entry["snapshot_id"],
         )
-        for one in found
+        for entry in entries
     ]
     columns = ("entry", "when", "who", "engine", "table", "operation", "what changed", "snapshot")
-    show.emit(found, lambda: show.table(columns, rows, none="nothing has happened yet"))
+    show.emit(entries, lambda: show.table(columns, rows, none="no commits yet"))
 
 
-def _tell(show: Show, entry: Any) -> None:
-    by = ", ".join(one for one in (entry["principal"], entry["engine"]) if one) or "–"
+def _show_entry(show: Show, entry: Any) -> None:
+    by = ", ".join(author for author in (entry["principal"], entry["engine"]) if author) or "–"
     show.line(f"@{entry['id']}  {moment(entry['committed_at'])}  {entry['table']}  {entry['operation']}  by {by}")
     show.line(f"    {entry['headline']}")
     for change in entry["changes"]:
@@ -71,56 +71,61 @@ def _tell(show: Show, entry: Any) -> None:
 def compare(
     ctx: CliContext,
     table: TableArg,
-    one: Annotated[
+    first: Annotated[
         str, typer.Argument(help="First state: a snapshot id, a branch or tag, or an entry of the history such as @12.")
     ],
-    other: Annotated[str, typer.Argument(help="Second state, in the same form.")] = "main",
+    second: Annotated[str, typer.Argument(help="Second state, in the same form.")] = "main",
 ) -> None:
     """Compare two states of a table: columns, properties, rows and commits."""
-    show, found = ctx.show, ctx.client.tables[table].compare(one, other)
-    show.emit(found, lambda: _show_comparison(show, found, one, other))
+    show, comparison = ctx.show, ctx.client.tables[table].compare(first, second)
+    show.emit(comparison, lambda: _show_comparison(show, comparison, first, second))
 
 
-def _show_comparison(show: Show, found: Any, one: str, other: str) -> None:
-    for change in found["changes"]:
+def _show_comparison(show: Show, comparison: Any, first: str, second: str) -> None:
+    for change in comparison["changes"]:
         show.line(f"· {change['description']}")
-    for words in found["unknown"]:
-        show.line(f"? {words}")
-    if not found["changes"] and not found["unknown"]:
+    for message in comparison["unknown"]:
+        show.line(f"? {message}")
+    if not comparison["changes"] and not comparison["unknown"]:
         show.line("columns, properties and layout are the same")
-    added = found["only_in_second"]
+    added = comparison["only_in_second"]
     sides = [
-        (figure, found["first"]["totals"][figure], found["second"]["totals"][figure], added[f"added_{figure}"])
+        (
+            figure,
+            comparison["first"]["totals"][figure],
+            comparison["second"]["totals"][figure],
+            added[f"added_{figure}"],
+        )
         for figure in ("rows", "files", "bytes")
     ]
-    show.table(("", one, other, "added between"), sides, none="")
-    for name, lacking, part in ((one, other, "only_in_first"), (other, one, "only_in_second")):
-        commits = found[part]["commits"]
-        show.line(f"{commits:,} commit{'' if commits == 1 else 's'} that {name} has and {lacking} has not")
+    show.table(("", first, second, "added between"), sides, none="")
+    for name, lacking, part in ((first, second, "only_in_first"), (second, first, "only_in_second")):
+        commits = comparison[part]["commits"]
+        show.line(f"{commits:,} commit{'' if commits == 1 else 's'} only in {name}, not in {lacking}")
 
 
 @command(app, "refs")
 def list_refs(ctx: CliContext, table: TableArg) -> None:
-    """List branches and tags; for a keyed table, of its base store."""
-    show, found = ctx.show, ctx.client.tables[table].refs()
+    """List branches and tags. For a keyed table, the base store's are listed."""
+    show, refs = ctx.show, ctx.client.tables[table].refs()
     rows = [
         (
-            one["name"],
-            one["type"],
-            one["snapshot_id"],
-            moment(one["committed_at"]),
-            one["totals"]["rows"],
-            one["ahead"],
-            one["behind"],
-            _kept(one),
+            ref["name"],
+            ref["type"],
+            ref["snapshot_id"],
+            moment(ref["committed_at"]),
+            ref["totals"]["rows"],
+            ref["ahead"],
+            ref["behind"],
+            _describe_retention(ref),
         )
-        for one in found
+        for ref in refs
     ]
     columns = ("name", "type", "snapshot", "written", "rows", "ahead", "behind", "kept")
-    show.emit(found, lambda: show.table(columns, rows, none="no branch or tag yet: main begins with the first write"))
+    show.emit(refs, lambda: show.table(columns, rows, none="no branch or tag yet: main begins with the first write"))
 
 
-def _kept(ref: Any) -> str | None:
+def _describe_retention(ref: Any) -> str | None:
     parts = [
         duration_text(ref["max_ref_age_ms"]),
         ref["max_snapshot_age_ms"] and f"snapshots {duration_text(ref['max_snapshot_age_ms'])}",
@@ -134,8 +139,8 @@ def tag(
     ctx: CliContext, table: TableArg, name: RefArg, at: At = "main", retain: Retain = None, *, replace: Replace = False
 ) -> None:
     """Create a tag for a snapshot. The snapshot does not expire while the tag exists."""
-    made = ctx.client.tables[table].tag(name, snapshot=at, max_ref_age_ms=duration_ms(retain), replace=replace)
-    ctx.show.emit(made, lambda: ctx.show.line(f"tag {name} is at snapshot {made['snapshot_id']}"))
+    created = ctx.client.tables[table].tag(name, snapshot=at, max_ref_age_ms=duration_ms(retain), replace=replace)
+    ctx.show.emit(created, lambda: ctx.show.line(f"tag {name} is at snapshot {created['snapshot_id']}"))
 
 
 @command(app, "branch")
@@ -151,7 +156,7 @@ def branch(  # noqa: PLR0913 -- its options are what people type
     replace: Replace = False,
 ) -> None:
     """Create a branch of a plain table. Engines read and write it by its name."""
-    made = ctx.client.tables[table].branch(
+    created = ctx.client.tables[table].branch(
         name,
         snapshot=at,
         max_ref_age_ms=duration_ms(retain),
@@ -159,7 +164,7 @@ def branch(  # noqa: PLR0913 -- its options are what people type
         min_snapshots_to_keep=keep,
         replace=replace,
     )
-    ctx.show.emit(made, lambda: ctx.show.line(f"branch {name} is at snapshot {made['snapshot_id']}"))
+    ctx.show.emit(created, lambda: ctx.show.line(f"branch {name} is at snapshot {created['snapshot_id']}"))
 
 
 @command(app, "drop-ref")
@@ -177,8 +182,8 @@ def fast_forward(
     to: Annotated[str, typer.Option(help="Target: a branch, tag or snapshot id.")],
 ) -> None:
     """Move a branch to a newer state. The server refuses if the branch would lose commits."""
-    made = ctx.client.tables[table].fast_forward(branch, to=to)
-    ctx.show.emit(made, lambda: ctx.show.line(f"branch {branch} is at snapshot {made['snapshot_id']}"))
+    moved = ctx.client.tables[table].fast_forward(branch, to=to)
+    ctx.show.emit(moved, lambda: ctx.show.line(f"branch {branch} is at snapshot {moved['snapshot_id']}"))
 
 
 @command(app, "rollback")
@@ -194,9 +199,9 @@ def rollback(
 ) -> None:
     """Roll a plain table back to an older snapshot. Nothing is deleted; another rollback undoes it."""
     if (to_snapshot is None) == (to_time is None):
-        raise Invalid("where to roll back to is not known", hint="give one of --to-snapshot and --to-time")
+        raise Invalid("the rollback needs a target", hint="give one of --to-snapshot and --to-time")
     done = ctx.client.tables[table].rollback(
-        snapshot=to_snapshot, at=None if to_time is None else _moment(to_time), dry_run=dry_run
+        snapshot=to_snapshot, at=None if to_time is None else _parse_time(to_time), dry_run=dry_run
     )
     ctx.show.emit(done, lambda: _show_rollback(ctx.show, done))
 
@@ -207,25 +212,31 @@ def _show_rollback(show: Show, done: Any) -> None:
         return
     show.line(f"{'did' if done['done'] else 'would'} {done['description']}")
     rows = [
-        (verb, one["snapshot_id"], moment(one["committed_at"]), one["operation"], *_counted(one["summary"]))
+        (
+            verb,
+            snapshot["snapshot_id"],
+            moment(snapshot["committed_at"]),
+            snapshot["operation"],
+            *_count_rows(snapshot["summary"]),
+        )
         for verb, part in (("leaves", "leaving"), ("returns", "returning"))
-        for one in done[part]["newest"]
+        for snapshot in done[part]["newest"]
     ]
     show.table(("", "snapshot", "when", "operation", "+rows", "-rows", "size"), rows, none="")
-    for snapshot, names in done["held"].items():
-        show.line(f"snapshot {snapshot} does not expire while {', '.join(names)} holds it")
+    for snapshot_id, names in done["held"].items():
+        show.line(f"snapshot {snapshot_id} does not expire while {', '.join(names)} holds it")
 
 
-def _counted(summary: Any) -> tuple[int, int, str]:
+def _count_rows(summary: Any) -> tuple[int, int, str]:
     added, removed = int(summary.get("added-records", 0)), int(summary.get("deleted-records", 0))
     return added, removed, size(int(summary.get("added-files-size", 0)))
 
 
-def _moment(text: str) -> datetime:
+def _parse_time(text: str) -> datetime:
     try:
         parsed = datetime.fromisoformat(text)
     except ValueError as error:
         raise Invalid(
             f"{text!r} is not a time", hint="write it as 2026-11-21T10:00, or with a zone: …+01:00"
         ) from error
-    return parsed.astimezone(UTC)  # without a zone: the reader's own
+    return parsed.astimezone(UTC)  # a time without a zone is in the user's zone

@@ -27,18 +27,18 @@ app = typer.Typer(help="Manage the tables of the catalog's Hive Metastore.", no_
 
 Tables = Annotated[list[str], typer.Argument(metavar="TABLE…", help="DATABASE.TABLE, or a pattern such as 'sales.*'")]
 PATTERN = "*?["
-_DID = {
+_CHANGES = {
     "added": "Hive added files",
-    "new": "Hive made it",
+    "new": "Hive created the partition",
     "rebuilt": "Hive replaced files",
-    "dropped": "Hive dropped it",
-    "late": "a late writer added files where it was before",
+    "dropped": "Hive dropped the partition",
+    "late": "a late writer added files to the former directory",
     "published": "published to Hive",
 }
 
 
 class Subdirectories(StrEnum):
-    """What is done with files in sub-directories."""
+    """Whether Firn reads or ignores files in sub-directories."""
 
     READ = "read"
     IGNORE = "ignore"
@@ -51,7 +51,7 @@ SubdirectoriesOption = Annotated[
 
 
 def properties_of(subdirectories: Subdirectories | None) -> dict[str, str]:
-    """As a table keeps it."""
+    """The table properties that keep the choice."""
     return {} if subdirectories is None else {"firn.hive.subdirectories": str(subdirectories)}
 
 
@@ -66,51 +66,51 @@ def list_hive(
     show = ctx.show
     if refresh:
         ctx.client.hive.refresh()
-    found = [one for one in ctx.client.hive.list() if fnmatchcase(_name(one), pattern)]
+    tables = [table for table in ctx.client.hive.list() if fnmatchcase(_name(table), pattern)]
     rows = [
         (
-            _name(one),
-            one["format"],
-            one["partition_columns"],
-            one["state"],
-            one["upgraded_to"],
-            "; ".join(blocker["message"] for blocker in one["blockers"]) or one["drift"],
+            _name(table),
+            table["format"],
+            table["partition_columns"],
+            table["state"],
+            table["upgraded_to"],
+            "; ".join(blocker["message"] for blocker in table["blockers"]) or table["drift"],
         )
-        for one in found
+        for table in tables
     ]
-    _note_away(ctx)
+    _warn_metastore_down(ctx)
     columns = ("table", "format", "partitioned by", "state", "upgraded to", "why not, or drift")
-    none = "no tables; a new one is seen within a minute, or at once with --refresh"
-    show.emit(found, lambda: show.table(columns, rows, none=none))
+    none = "no tables; the server lists new tables within a minute, or at once with --refresh"
+    show.emit(tables, lambda: show.table(columns, rows, none=none))
 
 
 @command(app, "show")
 def show_hive(ctx: CliContext, table: Annotated[str, typer.Argument(help="DATABASE.TABLE")]) -> None:
     """Show the state of a table, and the columns that differ between Firn and Hive."""
-    show, found = ctx.show, ctx.client.hive.show(table)
-    retired = ctx.client.hive.retired_directories(table) if found["published_at"] else None
-    is_plain = found["upgraded_to"] is not None and found["unpublished"] is None
-    behind = load_publish_gap(ctx, table) if is_plain else None
+    show, status = ctx.show, ctx.client.hive.show(table)
+    retired = ctx.client.hive.retired_directories(table) if status["published_at"] else None
+    is_plain = status["upgraded_to"] is not None and status["unpublished"] is None
+    gap = load_publish_gap(ctx, table) if is_plain else None
 
     def people() -> None:
         names = ("state", "format", "location", "partition_columns", "upgraded_to")
-        facts = {name.replace("_", " "): found[name] for name in names}
-        facts |= {f"{did} at": moment(found[f"{did}_at"]) for did in ("synced", "published")}
-        lock_warning = {"last publish": f"without a lock: {found['lock_warning']}"} if found["lock_warning"] else {}
+        facts = {name.replace("_", " "): status[name] for name in names}
+        facts |= {f"{action} at": moment(status[f"{action}_at"]) for action in ("synced", "published")}
+        lock_warning = {"last publish": f"without a lock: {status['lock_warning']}"} if status["lock_warning"] else {}
         show.facts(
             {
-                "table": _name(found),
+                "table": _name(status),
                 **facts,
-                **describe_drift(found),
-                **describe_publish_gap(found, behind),
-                **describe_publish_request(found),
+                **describe_drift(status),
+                **describe_publish_gap(status, gap),
+                **describe_publish_request(status),
                 **lock_warning,
                 **describe_retired_directories(retired),
             }
         )
-        show_column_differences(ctx, found["column_differences"])
+        show_column_differences(ctx, status["column_differences"])
 
-    show.emit({**found, "retired_directories": retired, "behind": behind}, people)
+    show.emit({**status, "retired_directories": retired, "behind": gap}, people)
 
 
 @command(app, "history")
@@ -122,21 +122,23 @@ def history_hive(
 ) -> None:
     """List the changes of syncs and publishes by partition, newest first."""
     show = ctx.show
-    found = show.first(ctx.client.hive.history(table, partition=partition), limit)
+    entries = show.first(ctx.client.hive.history(table, partition=partition), limit)
     rows = [
         (
-            moment(one["at"]),
-            _DID[one["kind"]],
-            f"{one['partitions']:,} others" if one["partition"] is None else one["partition"] or "the whole table",
-            one["files"],
-            one["rows"],
-            one["snapshot_id"],
+            moment(entry["at"]),
+            _CHANGES[entry["kind"]],
+            f"{entry['partitions']:,} others"
+            if entry["partition"] is None
+            else entry["partition"] or "the whole table",
+            entry["files"],
+            entry["rows"],
+            entry["snapshot_id"],
         )
-        for one in found
+        for entry in entries
     ]
     columns = ("when", "what", "partition", "files", "rows", "snapshot")
-    none = "nothing has been synced or published since the upgrade"
-    show.emit(found, lambda: show.table(columns, rows, none=none))
+    none = "no sync or publish has changed anything since the upgrade"
+    show.emit(entries, lambda: show.table(columns, rows, none=none))
 
 
 @command(app, "check")
@@ -148,8 +150,10 @@ def check_hive(
 ) -> None:
     """Check whether tables can be upgraded, and what prevents it. Nothing changes."""
     show = ctx.show
-    key, properties = names(primary_key), properties_of(subdirectories)
-    reports = [ctx.client.hive.check(name, primary_key=key, properties=properties) for name in _matching(ctx, tables)]
+    key, properties = split_names(primary_key), properties_of(subdirectories)
+    reports = [
+        ctx.client.hive.check(name, primary_key=key, properties=properties) for name in _match_names(ctx, tables)
+    ]
 
     def people() -> None:
         for report in reports:
@@ -172,14 +176,17 @@ def sync_hive(
     """Apply the changes that Hive-side writers made since the last sync."""
     show = ctx.show
     done = []
-    for name in _matching(ctx, tables, only_upgraded=True):
+    for name in _match_names(ctx, tables, only_upgraded=True):
         synced = ctx.client.hive.sync(name, everything=everything)
         if synced["job"] is not None:
             synced["job"] = watch_job(ctx, JobOut.read(synced["job"])).json_value()
         done.append(synced)
-    rows = [(one["table"], one["outcome"], one["message"], one["job"] and one["job"]["status"]) for one in done]
+    rows = [
+        (result["table"], result["outcome"], result["message"], result["job"] and result["job"]["status"])
+        for result in done
+    ]
     show.emit(done, lambda: show.table(("table", "outcome", "message", "job"), rows, none="nothing to sync"))
-    if any(one["conflict"] or (one["job"] and one["job"]["status"] == "failed") for one in done):
+    if any(result["conflict"] or (result["job"] and result["job"]["status"] == "failed") for result in done):
         raise typer.Exit(1)
 
 
@@ -192,14 +199,20 @@ def publish_hive(
 ) -> None:
     """Publish changes to Hive: write the changed partitions for Hive and point the metastore at them."""
     show = ctx.show
-    done = [_published(ctx, name, merge=merge) for name in _matching(ctx, tables, only_upgraded=True)]
+    done = [_publish(ctx, name, merge=merge) for name in _match_names(ctx, tables, only_upgraded=True)]
     rows = [
-        (one["table"], one["step"], one["message"], one["job"] and one["job"]["status"], one["not_in_hive"])
-        for one in done
+        (
+            result["table"],
+            result["step"],
+            result["message"],
+            result["job"] and result["job"]["status"],
+            result["not_in_hive"],
+        )
+        for result in done
     ]
     columns = ("table", "step", "message", "job", "not in Hive yet")
     show.emit(done, lambda: show.table(columns, rows, none="nothing to publish"))
-    if any(one["step"] == "failed" for one in done):
+    if any(result["step"] == "failed" for result in done):
         raise typer.Exit(1)
 
 
@@ -217,9 +230,9 @@ def downgrade_hive(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the remaining steps, and change nothing.")] = False,
 ) -> None:
     """Downgrade tables: publish all changes to Hive, and drop the tables from Firn."""
-    show, names = ctx.show, _matching(ctx, tables, only_upgraded=True)
+    show, names = ctx.show, _match_names(ctx, tables, only_upgraded=True)
     if dry_run:
-        _tell_what_is_left(ctx, names)
+        _show_remaining_steps(ctx, names)
         return
     started = [ctx.client.hive.downgrade(name, wait_for_writers=wait_for_writers, purge=purge) for name in names]
     done: list[Json] = []
@@ -233,76 +246,86 @@ def downgrade_hive(
             continue
         done.append(ended.json_value())
         until = moment(ended.result["kept_until"])
-        show.note(f"{operation.target} is Hive's alone; until {until} `firn table undrop` brings it back here")
+        show.note(
+            f"{operation.target} is a plain Hive table again; `firn table undrop` restores it in Firn until {until}"
+        )
     show.emit(done, lambda: None)
-    _raise_all(problems, of=len(problems) + len(done), what="downgrades")
+    _raise_all(problems, tables=len(started))
 
 
-def _tell_what_is_left(ctx: CliContext, names: list[str]) -> None:
-    left = [ctx.client.hive.left_to_do(name) for name in names]
+def _show_remaining_steps(ctx: CliContext, names: list[str]) -> None:
+    previews = [ctx.client.hive.preview_downgrade(name) for name in names]
     rows = [
         (
-            one["table"],
-            one["partitions"],
-            one["pending_rows"],
-            one["differing"],
-            one["grace_until"],
-            one["blocked"] or one["drift"],
+            preview["table"],
+            preview["partitions"],
+            preview["pending_rows"],
+            preview["differing"],
+            preview["grace_until"],
+            preview["blocked"] or preview["drift"],
         )
-        for one in left
+        for preview in previews
     ]
-    columns = ("table", "partitions", "rows to merge", "partitions to publish", "grace period ends", "to mend first")
-    ctx.show.emit(left, lambda: ctx.show.table(columns, rows, none="nothing to downgrade"))
+    columns = ("table", "partitions", "rows to merge", "partitions to publish", "grace period ends", "to fix first")
+    ctx.show.emit(previews, lambda: ctx.show.table(columns, rows, none="no table to downgrade"))
 
 
-def _note_away(ctx: CliContext) -> None:
-    """That what is listed is old, where it is."""
-    away = ctx.client.catalogs.get(ctx.catalog).metastore_down
-    if away is not None:
-        ctx.show.once(
-            f"the metastore of {ctx.catalog} has not answered since {moment(away.since)}, and tables are listed as "
-            f"they were then: {away.reason}"
+def _warn_metastore_down(ctx: CliContext) -> None:
+    """Warn that the list is old while the metastore does not answer."""
+    outage = ctx.client.catalogs.get(ctx.catalog).metastore_down
+    if outage is not None:
+        ctx.show.warn(
+            f"the metastore of {ctx.catalog} has not answered since {moment(outage.since)}; the list shows its tables "
+            f"at that time: {outage.reason}"
         )
 
 
-def _published(ctx: CliContext, name: str, *, merge: bool) -> Json:
-    """What became of it, with its last job, and what Hive lacks then: the server goes from the merge to the publish."""
-    told = ctx.client.hive.publish(name, merge=merge)
-    if told["job"] is not None:
-        note_missing_optimizers(ctx, JobOut.read(told["job"]))
-    over = watch_publish(ctx, name)
-    job = None if over["job_id"] is None else ctx.client.jobs.get(over["job_id"]).json_value()
-    left = describe_publish_gap(ctx.client.hive.show(name)).get("not in Hive yet")
-    return {"table": told["table"], "step": over["step"], "message": over["message"], "job": job, "not_in_hive": left}
+def _publish(ctx: CliContext, name: str, *, merge: bool) -> Json:
+    """Publish a table and wait for the end. Returns the outcome, the last job, and the changes that Hive still lacks.
+
+    The server itself continues from the merge to the publish.
+    """
+    requested = ctx.client.hive.publish(name, merge=merge)
+    if requested["job"] is not None:
+        note_missing_optimizers(ctx, JobOut.read(requested["job"]))
+    ended = watch_publish(ctx, name)
+    return {
+        "table": requested["table"],
+        "step": ended["step"],
+        "message": ended["message"],
+        "job": None if ended["job_id"] is None else ctx.client.jobs.get(ended["job_id"]).json_value(),
+        "not_in_hive": describe_publish_gap(ctx.client.hive.show(name)).get("not in Hive yet"),
+    }
 
 
-def _matching(ctx: CliContext, patterns: list[str], *, only_upgraded: bool = False) -> list[str]:
-    """Names as they are, patterns as what they match; NotFound when a pattern matches nothing."""
-    wanted: dict[str, None] = {}
+def _match_names(ctx: CliContext, patterns: list[str], *, only_upgraded: bool = False) -> list[str]:
+    """Keep plain names and replace patterns by the matching tables; raise NotFound if a pattern matches nothing."""
+    tables: dict[str, None] = {}
     for pattern in patterns:
         if not any(sign in pattern for sign in PATTERN):
-            wanted[pattern] = None
+            tables[pattern] = None
             continue
         listed = ctx.client.hive.list()
-        found = [_name(one) for one in listed if not only_upgraded or one["state"] == "upgraded"]
-        matching = [name for name in found if fnmatchcase(name, pattern)]
+        names = [_name(table) for table in listed if not only_upgraded or table["state"] == "upgraded"]
+        matching = [name for name in names if fnmatchcase(name, pattern)]
         if not matching:
-            raise NotFound(f"no Hive table matches {pattern!r}", hint="`firn hive list --refresh` shows what there is")
-        wanted |= dict.fromkeys(matching)
-    return list(wanted)
+            raise NotFound(f"no Hive table matches {pattern!r}", hint="`firn hive list --refresh` lists all tables")
+        tables |= dict.fromkeys(matching)
+    return list(tables)
 
 
-def _raise_all(problems: list[FirnError], *, of: int, what: str) -> None:
+def _raise_all(problems: list[FirnError], *, tables: int) -> None:
     if len(problems) == 1:
         raise problems[0]
     if problems:
-        said = "".join(f"\n      {error.message}" for error in problems)
-        raise FirnError(f"{len(problems)} of {of} {what} failed:{said}", hint=problems[0].hint)
+        messages = "".join(f"\n      {error.message}" for error in problems)
+        raise FirnError(f"{len(problems)} of {tables} downgrades failed:{messages}", hint=problems[0].hint)
 
 
 def _name(table: Any) -> str:
     return f"{table['database']}.{table['name']}"
 
 
-def names(listed: str) -> list[str]:
-    return [name.strip() for name in listed.split(",") if name.strip()]
+def split_names(text: str) -> list[str]:
+    """Split names at commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]

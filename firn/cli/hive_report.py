@@ -10,16 +10,17 @@ _WORST_FIRST = ("blocked", "warn", "ok")
 
 
 def show_report(ctx: CliContext, report: Json) -> None:
+    """Show a table's facts, its checks and its column differences."""
     show = ctx.show
     show.facts(
         {
             "table": report["table"],
-            "becomes": report["target"],
+            "new table": report["target"],
             "format": report["format"],
             "location": report["location"],
             "partitions": report["partitions"],
             "files": f"{report['files']:,} ({size(report['bytes'])})",
-            "could be keys": report["primary_key_candidates"] or None,
+            "possible keys": report["primary_key_candidates"] or None,
             "verdict": "can be upgraded" if report["eligible"] else "blocked",
         }
     )
@@ -29,10 +30,10 @@ def show_report(ctx: CliContext, report: Json) -> None:
 
 def show_checks(show: Show, checks: list[Json]) -> None:
     """Show each check on a line, the worst first, and its advice on the next line."""
-    for one in sorted(checks, key=lambda check: _WORST_FIRST.index(check["status"])):
-        show.line(f"{one['status']:<8}{one['message']}")
-        if one["advice"]:
-            show.line(f"        {one['advice']}")
+    for check in sorted(checks, key=lambda check: _WORST_FIRST.index(check["status"])):
+        show.line(f"{check['status']:<8}{check['message']}")
+        if check["advice"]:
+            show.line(f"        {check['advice']}")
 
 
 def show_column_differences(ctx: CliContext, differences: list[Json]) -> None:
@@ -43,10 +44,10 @@ def show_column_differences(ctx: CliContext, differences: list[Json]) -> None:
             difference["hive"] or "none",
             difference["here"] or "none",
             difference["what"],
-            f"{'to be decided' if difference['is_conflict'] else 'not in Hive so far'}: {difference['decided_by']}",
+            f"{'needs a decision' if difference['is_conflict'] else 'not in Hive yet'}: {difference['decided_by']}",
             moment(difference["since"]),
         )
         for difference in differences
     ]
     if rows:
-        ctx.show.table(("column", "in Hive", "here", "what differs", "state", "since"), rows, none="")
+        ctx.show.table(("column", "in Hive", "in Firn", "difference", "state", "since"), rows, none="")

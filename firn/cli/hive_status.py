@@ -8,62 +8,62 @@ from firn.errors import Unavailable
 from firn.transport import Json
 
 
-def describe_drift(found: Json) -> Json:
-    """Describe the drift: since when, and who probably caused it. The columns have a table of their own."""
-    if not found["drift"]:
+def describe_drift(status: Json) -> Json:
+    """Describe the drift: its start, and who probably caused it. The columns have a table of their own."""
+    if not status["drift"]:
         return {}
-    is_all = found["drift_kind"] == "columns"
-    told = "the columns below wait for somebody's decision" if is_all else found["drift"]
-    return {"differs": f"{told} (since {moment(found['drift_since'])})", "who may know": found["likely_author"]}
+    is_columns = status["drift_kind"] == "columns"
+    drift = "the columns below need a decision" if is_columns else status["drift"]
+    return {"differs": f"{drift} (since {moment(status['drift_since'])})", "likely author": status["likely_author"]}
 
 
 def load_publish_gap(ctx: CliContext, table: str) -> Json | None:
-    """Load how many partitions Hive lacks of a plain table; None while the metastore does not answer."""
+    """Load how many partitions of a plain table Hive lacks; None while the metastore does not answer."""
     try:
-        return ctx.client.hive.behind(table)
+        return ctx.client.hive.preview_publish(table)
     except Unavailable:
         return None
 
 
-def describe_publish_gap(found: Json, behind: Json | None = None) -> Json:
+def describe_publish_gap(status: Json, gap: Json | None = None) -> Json:
     """Describe the changes that Hive lacks: by rows of a keyed table, by partitions of a plain one."""
-    left = found["unpublished"]
-    if behind is not None:
-        return {"not in Hive yet": _describe_partitions(behind)}
-    if left is None:
+    unpublished = status["unpublished"]
+    if gap is not None:
+        return {"not in Hive yet": _describe_partitions(gap)}
+    if unpublished is None:
         return {}
-    if not left["commits"]:
+    if not unpublished["commits"]:
         return {"not in Hive yet": "nothing: Hive has every change"}
-    changes = f"{left['rows']:,} changes in {left['commits']:,} commits ({size(left['bytes'])})"
-    return {"not in Hive yet": f"{changes}, the oldest of {moment(left['since'])}"}
+    changes = f"{unpublished['rows']:,} changes in {unpublished['commits']:,} commits ({size(unpublished['bytes'])})"
+    return {"not in Hive yet": f"{changes}, the oldest of {moment(unpublished['since'])}"}
 
 
-def _describe_partitions(behind: Json) -> str:
-    if not behind["differing"]:
+def _describe_partitions(gap: Json) -> str:
+    if not gap["differing"]:
         return "nothing: Hive lists the table's own files"
-    partitions = "1 partition differs" if behind["differing"] == 1 else f"{behind['differing']:,} partitions differ"
-    return partitions if behind["since"] is None else f"{partitions}, since {moment(behind['since'])}"
+    partitions = "1 partition differs" if gap["differing"] == 1 else f"{gap['differing']:,} partitions differ"
+    return partitions if gap["since"] is None else f"{partitions}, since {moment(gap['since'])}"
 
 
-def describe_publish_request(found: Json) -> Json:
+def describe_publish_request(status: Json) -> Json:
     """Describe the last publish request; nothing without one."""
-    asked = found["publish_request"]
-    if asked is None:
+    request = status["publish_request"]
+    if request is None:
         return {}
-    return {"publish asked for": f"{moment(asked['at'])}, {asked['step']}: {asked['message']}"}
+    return {"publish requested": f"{moment(request['at'])}, {request['step']}: {request['message']}"}
 
 
 def describe_retired_directories(retired: Json | None) -> Json:
     """Describe the directories that publishes replaced; nothing without any."""
-    told: Json = {}
+    facts: Json = {}
     if retired and retired["directories"]:
-        told["left behind"] = f"{_directories(retired['directories'])} ({size(retired['bytes'])}), watched until"
-        told["left behind"] += f" {moment(retired['grace_until'])}"
+        watched = f"{_count_directories(retired['directories'])} ({size(retired['bytes'])})"
+        facts["retired directories"] = f"{watched}, watched until {moment(retired['grace_until'])}"
     if retired and retired["kept_directories"]:
-        kept = f"{_directories(retired['kept_directories'])} ({size(retired['kept_bytes'])})"
-        told["replaced originals"] = f"{kept}, which Hive reads no more and Firn never deletes"
-    return told
+        kept = f"{_count_directories(retired['kept_directories'])} ({size(retired['kept_bytes'])})"
+        facts["replaced originals"] = f"{kept}, which Hive no longer reads and Firn never deletes"
+    return facts
 
 
-def _directories(count: int) -> str:
+def _count_directories(count: int) -> str:
     return "1 directory" if count == 1 else f"{count:,} directories"

@@ -1,4 +1,4 @@
-"""What `firn catalog import` can be told."""
+"""The options of `firn catalog import`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-_FROM = "Where from"
-_WHICH = "Which"
+_FROM = "Source"
+_WHICH = "Selection"
 
 Name = Annotated[str, typer.Argument(metavar="CATALOG", help="The catalog to import into.")]
 

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from firn.cli import import_options as given
-from firn.cli import tables
+from firn.cli import import_options, tables
 from firn.cli.context import CliContext, command
 from firn.cli.watch import check_operation, watch_operation
 from firn.errors import Invalid
@@ -20,7 +19,7 @@ NEEDS_A_PERSON = ("conflict", "ambiguous", "failed")
 
 
 def add_to(catalog: typer.Typer, table: typer.Typer) -> None:
-    """Give both groups their command."""
+    """Add `firn table register` and `firn catalog import`."""
     command(table, "register")(register_table)
     command(catalog, "import")(import_tables)
 
@@ -41,10 +40,10 @@ def register_table(
     """
     show = ctx.show
     done = ctx.client.tables[table].register(metadata_location, overwrite=overwrite, dry_run=dry_run)
-    told = {"table": done["table"], "state": done["state"], "location": done["location"], "because": done["reason"]}
+    facts = {"table": done["table"], "state": done["state"], "location": done["location"], "reason": done["reason"]}
 
     def people() -> None:
-        show.facts(told)
+        show.facts(facts)
         for warning in done["warnings"]:
             show.note(f"note: {warning}")
 
@@ -53,27 +52,27 @@ def register_table(
 
 def import_tables(  # noqa: PLR0913, PLR0917 -- its options are what people type
     ctx: CliContext,
-    name: given.Name,
-    from_warehouse: given.FromWarehouse = None,
-    from_rest: given.FromRest = None,
-    from_hive: given.FromHive = None,
-    warehouse: given.Warehouse = None,
-    source_token: given.SourceToken = None,
-    source_credential: given.SourceCredential = None,
-    token_server: given.TokenServer = None,
-    scope: given.Scope = None,
-    into: given.Into = None,
-    namespace_depth: given.NamespaceDepth = None,
-    include: given.Include = None,
-    exclude: given.Exclude = None,
-    allow: given.Allow = None,
-    resume: given.Resume = None,
+    name: import_options.Name,
+    from_warehouse: import_options.FromWarehouse = None,
+    from_rest: import_options.FromRest = None,
+    from_hive: import_options.FromHive = None,
+    warehouse: import_options.Warehouse = None,
+    source_token: import_options.SourceToken = None,
+    source_credential: import_options.SourceCredential = None,
+    token_server: import_options.TokenServer = None,
+    scope: import_options.Scope = None,
+    into: import_options.Into = None,
+    namespace_depth: import_options.NamespaceDepth = None,
+    include: import_options.Include = None,
+    exclude: import_options.Exclude = None,
+    allow: import_options.Allow = None,
+    resume: import_options.Resume = None,
     *,
-    allow_source: given.AllowSource = False,
+    allow_source: import_options.AllowSource = False,
     dry_run: tables.DryRun = False,
-    overwrite: given.Overwrite = False,
-    refresh: given.Refresh = False,
-    no_wait: given.NoWait = False,
+    overwrite: import_options.Overwrite = False,
+    refresh: import_options.Refresh = False,
+    no_wait: import_options.NoWait = False,
 ) -> None:
     """Import the Iceberg tables and views of a warehouse or another catalog. No file is copied or changed.
 
@@ -96,59 +95,61 @@ def import_tables(  # noqa: PLR0913, PLR0917 -- its options are what people type
         allow_locations=[*(allow or []), *([from_warehouse] if allow_source and from_warehouse else ())],
     )
     sources = {"warehouse": from_warehouse, "rest": from_rest, "hive": from_hive}
-    _watch(ctx, name, _started(ctx, name, sources, options, resume), no_wait=no_wait)
+    _watch(ctx, name, _start(ctx, name, sources, options, resume), no_wait=no_wait)
 
 
-def _started(
+def _start(
     ctx: CliContext, name: str, sources: Mapping[str, str | None], options: ImportOptions, resume: str | None
 ) -> OperationOut:
-    named = [(kind, address) for kind, address in sources.items() if address is not None]
-    if len(named) != (0 if resume else 1):
+    given = [(kind, address) for kind, address in sources.items() if address is not None]
+    if len(given) != (0 if resume else 1):
         raise Invalid(
-            "where to import from is not clear", hint="give one of --from-warehouse, --from-rest, --from-hive, --resume"
+            "the import needs one source", hint="give one of --from-warehouse, --from-rest, --from-hive, --resume"
         )
     if resume is not None:
         return ctx.client.imports.resume(name, resume)
-    kind, address = named[0]
+    kind, address = given[0]
     return ctx.client.imports.start(name, kind, address, options)
 
 
 def _watch(ctx: CliContext, name: str, started: OperationOut, *, no_wait: bool) -> None:
     if no_wait:
-        said = f"import {started.id} runs; watch it with `firn catalog import {name} --resume {started.id}`"
-        ctx.show.emit(started.json_value(), lambda: ctx.show.line(said))
+        message = f"import {started.id} runs; watch it with `firn catalog import {name} --resume {started.id}`"
+        ctx.show.emit(started.json_value(), lambda: ctx.show.line(message))
         return
-    _tell(ctx, name, watch_operation(ctx, started))
+    _show_result(ctx, name, watch_operation(ctx, started))
 
 
-def _tell(ctx: CliContext, catalog: str, ended: OperationOut) -> None:
-    show = ctx.show
+def _show_result(ctx: CliContext, catalog: str, ended: OperationOut) -> None:
     entries = [entry for entry in ctx.client.imports.entries(catalog, ended.id) if entry.kind != "namespace"]
     is_plan = bool(ended.result.get("dry_run"))
-    show.emit(
+    ctx.show.emit(
         {"operation": ended.json_value(), "entries": [entry.json_value() for entry in entries]},
-        lambda: _show(ctx, ended, entries if is_plan else [entry for entry in entries if _is_worth_a_line(entry)]),
+        lambda: _show_entries(ctx, ended, entries if is_plan else [entry for entry in entries if _is_notable(entry)]),
     )
     check_operation(ended)
     if any(entry.state in NEEDS_A_PERSON for entry in entries):
         raise typer.Exit(1)
 
 
-def _show(ctx: CliContext, ended: OperationOut, entries: list[EntryOut]) -> None:
+def _show_entries(ctx: CliContext, ended: OperationOut, entries: list[EntryOut]) -> None:
     show = ctx.show
     if entries:
         rows = [(entry.name, entry.kind, entry.state, _remark(entry), entry.metadata_location) for entry in entries]
-        show.table(("table", "kind", "state", "because", "metadata"), rows, none="")
+        show.table(("table", "kind", "state", "reason", "metadata"), rows, none="")
     counts = ended.result.get("counts", {})
-    show.line(", ".join(f"{state} {count:,}" for state, count in counts.items()) or "nothing was found")
+    show.line(
+        ", ".join(f"{state} {count:,}" for state, count in counts.items())
+        or "the source has no Iceberg tables or views"
+    )
     for note in (*ended.result.get("notes", ()), *([ended.hint] if ended.hint else [])):
         show.note(f"note: {note}")
 
 
-def _is_worth_a_line(entry: EntryOut) -> bool:
+def _is_notable(entry: EntryOut) -> bool:
     return entry.state not in ("registered", "there") or bool(entry.reason or entry.warnings)
 
 
 def _remark(entry: EntryOut) -> str | None:
-    reason = [one for one in (entry.reason, entry.hint) if one]
-    return "; ".join([*reason, *entry.warnings]) or None
+    texts = (entry.reason, entry.hint, *entry.warnings)
+    return "; ".join(text for text in texts if text) or None

@@ -8,12 +8,12 @@ from uuid import UUID
 
 import typer
 
-from firn.cli.columns import pairs
+from firn.cli.columns import parse_pairs
 from firn.cli.context import CliContext, command
 from firn.cli.orphans import show_batches
 from firn.cli.show import Show, moment
 from firn.cli.table_jobs import run_job
-from firn.cli.watch import JOB_COLUMNS, job_row, state_of, tell_job, watch_job
+from firn.cli.watch import JOB_COLUMNS, finish_job, job_row, state_of, watch_job
 from firn.protocol.answers.jobs import AttemptOut, JobOut
 from firn.protocol.jobs import JobStatus
 from firn.transport import Json
@@ -35,31 +35,31 @@ def list_jobs(
     client, show = ctx.client, ctx.show
     if table is not None:
         listed = client.tables[table].jobs(None if status or kind else limit + 1)
-        asked = [job for job in listed if (not status or job.status in status) and (not kind or job.kind in kind)]
+        matching = [job for job in listed if (not status or job.status in status) and (not kind or job.kind in kind)]
     else:
-        asked = [*client.jobs.list(status=status or (), kind=kind or (), limit=limit + 1)]
-    found = show.first(asked, limit)
-    rows = [job_row(job) for job in found]
-    show.emit([job.json_value() for job in found], lambda: show.table(JOB_COLUMNS, rows, none="no jobs"))
+        matching = [*client.jobs.list(status=status or (), kind=kind or (), limit=limit + 1)]
+    jobs = show.first(matching, limit)
+    rows = [job_row(job) for job in jobs]
+    show.emit([job.json_value() for job in jobs], lambda: show.table(JOB_COLUMNS, rows, none="no jobs"))
 
 
 @command(app, "show")
 def show_job(ctx: CliContext, job: JobArg) -> None:
     """Show a job."""
-    show, found = ctx.show, ctx.client.jobs.get(job)
-    show.emit(found.json_value(), lambda: _show(show, found))
+    show, loaded = ctx.show, ctx.client.jobs.get(job)
+    show.emit(loaded.json_value(), lambda: _show(show, loaded))
 
 
 @command(app, "logs")
 def show_logs(ctx: CliContext, job: JobArg) -> None:
     """Show the log of a job."""
-    show, found = ctx.show, ctx.client.jobs.logs(job)
+    show, lines = ctx.show, ctx.client.jobs.logs(job)
 
     def people() -> None:
-        for one in found:
-            show.line(f"{moment(one.at)}  {one.line}")
+        for line in lines:
+            show.line(f"{moment(line.at)}  {line.line}")
 
-    show.emit([one.json_value() for one in found], people)
+    show.emit([line.json_value() for line in lines], people)
 
 
 @command(app, "start", waits=True)
@@ -77,12 +77,12 @@ def start_job(
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Return at once.")] = False,
 ) -> None:
     """Start a maintenance job of any kind now, with the options that the API document lists."""
-    options = {key: _value(text) for key, text in pairs(option).items()}
+    options = {key: _parse_value(text) for key, text in parse_pairs(option).items()}
     run_job(ctx, table, kind, options, dry_run=dry_run, wait=not no_wait)
 
 
-def _value(text: str) -> Json:
-    """JSON such as `true`, `5` or `["a", "b"]`; anything else is text."""
+def _parse_value(text: str) -> Json:
+    """Parse JSON such as `true`, `5` or `["a", "b"]`; anything else is text."""
     try:
         return json.loads(text)
     except ValueError:
@@ -92,14 +92,14 @@ def _value(text: str) -> Json:
 @command(app, "deleted")
 def show_deleted(ctx: CliContext, job: JobArg) -> None:
     """List the files that a job quarantined or deleted, with their state."""
-    show_batches(ctx, list(ctx.client.jobs.deleted(job)), none="this job has taken no file")
+    show_batches(ctx, list(ctx.client.jobs.deleted(job)), none="this job has quarantined or deleted no files")
 
 
 @command(app, "cancel")
 def cancel_job(ctx: CliContext, job: JobArg) -> None:
     """Cancel a job. The server refuses once the job has committed."""
-    show, found = ctx.show, ctx.client.jobs.cancel(job)
-    show.emit(found.json_value(), lambda: show.line(f"job {found.id} is {found.status}"))
+    show, canceled = ctx.show, ctx.client.jobs.cancel(job)
+    show.emit(canceled.json_value(), lambda: show.line(f"job {canceled.id} is {canceled.status}"))
 
 
 @command(app, "retry", waits=True)
@@ -110,16 +110,16 @@ def retry_job(
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Return at once.")] = False,
 ) -> None:
     """Run a failed or canceled job again, as a new one."""
-    again = ctx.client.jobs.retry(job)
+    retried = ctx.client.jobs.retry(job)
     if not no_wait:
-        again = watch_job(ctx, again)
+        retried = watch_job(ctx, retried)
     if ctx.show.json:
-        ctx.show.write_json(again.json_value())
-    tell_job(ctx.show, again)
+        ctx.show.write_json(retried.json_value())
+    finish_job(ctx.show, retried)
 
 
 def _show(show: Show, job: JobOut) -> None:
-    told_of = job.json_value()
+    document = job.json_value()
     show.facts(
         {
             "job": job.id,
@@ -132,14 +132,14 @@ def _show(show: Show, job: JobOut) -> None:
             "created": job.created_at,
             "ended": job.ended_at,
             "error": job.error,
-            "snapshot": told_of.get("committed_snapshot_id"),
+            "snapshot": document.get("committed_snapshot_id"),
         }
     )
-    show.facts({f"attempt {attempt.number}": _attempt(attempt) for attempt in job.attempts})
+    show.facts({f"attempt {attempt.number}": _describe_attempt(attempt) for attempt in job.attempts})
     for part in ("progress", "predicted", "result"):
-        show.facts({f"{part} {name}": value for name, value in told_of.get(part, {}).items()})
+        show.facts({f"{part} {name}": value for name, value in document.get(part, {}).items()})
 
 
-def _attempt(one: AttemptOut) -> str:
-    until = "" if one.ended_at is None else f" to {moment(one.ended_at)}: {one.outcome}"
-    return f"{one.optimizer}, {moment(one.leased_at)}{until}"
+def _describe_attempt(attempt: AttemptOut) -> str:
+    until = "" if attempt.ended_at is None else f" to {moment(attempt.ended_at)}: {attempt.outcome}"
+    return f"{attempt.optimizer}, {moment(attempt.leased_at)}{until}"

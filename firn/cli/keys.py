@@ -1,4 +1,4 @@
-"""`firn table check-keys` and `resolve-keys`: whether a keyed table's keys are unique, and what makes them so."""
+"""`firn table check-keys` and `resolve-keys`: count duplicate keys of a keyed table, and remove the duplicate rows."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ NoWait = Annotated[bool, typer.Option("--no-wait", help="Return at once; `firn j
 
 
 def add_to(app: typer.Typer) -> None:
-    """Make these commands of `firn table`."""
+    """Add these commands to `firn table`."""
     command(app, "check-keys", waits=True)(check_keys)
     command(app, "resolve-keys", waits=True)(resolve_keys)
 
 
-def key_facts(keys: KeysOut) -> str:
-    """What the last count has found, in one line."""
+def describe_keys(keys: KeysOut) -> str:
+    """Describe the result of the last key check in one line."""
     if keys.keys:
-        found = f"{keys.keys:,} occur more than once ({keys.surplus_rows:,} duplicate rows)"
+        state = f"{keys.keys:,} duplicate keys ({keys.surplus_rows:,} duplicate rows)"
     else:
-        found = f"unique ({keys.removed_rows:,} duplicate rows were removed)" if keys.removed_rows else "unique"
-    as_of = "base was empty" if keys.snapshot_id is None else f"snapshot {keys.snapshot_id}"
-    moved = "; base has moved since" if keys.moved else ""
-    return f"{found}, counted at {moment(keys.checked_at)}, {as_of}{moved}"
+        state = f"unique ({keys.removed_rows:,} duplicate rows were removed)" if keys.removed_rows else "unique"
+    snapshot = "the base store was empty" if keys.snapshot_id is None else f"snapshot {keys.snapshot_id}"
+    change = "; the base store has changed since" if keys.moved else ""
+    return f"{state}, checked at {moment(keys.checked_at)}, {snapshot}{change}"
 
 
 def show_repeated(show: Show, result: dict[str, Any]) -> None:
-    """Some of the keys that a job has found, with the files in which they lie."""
-    found = [RepeatedKeyOut.read(one) for one in result.get("sample", ())]
-    rows = [(", ".join(f"{name}={value}" for name, value in one.key.items()), one.rows, _files(one)) for one in found]
+    """Show the job's sample of duplicate keys, with the files that hold their rows."""
+    sample = [RepeatedKeyOut.read(repeated) for repeated in result.get("sample", ())]
+    rows = [(_format_key(repeated), repeated.rows, _list_files(repeated)) for repeated in sample]
     if rows:
         show.table(("key", "rows", "files"), rows, none="")
 
@@ -69,7 +69,7 @@ def resolve_keys(
 ) -> None:
     """Keep one row of each duplicate key in the base store, and delete the others in one commit."""
     if keep_last == (keep_highest is not None):
-        raise Invalid("which row of a key is to stay?", hint="give one of --keep-last and --keep-highest COLUMN")
+        raise Invalid("the command needs a rule for the row to keep", hint="give --keep-last or --keep-highest COLUMN")
     options = {"resolve": True, "keep_highest": keep_highest}
     job = run_job(ctx, table, "keys", options, dry_run=dry_run, wait=not no_wait)
     if job is not None:
@@ -81,6 +81,10 @@ def _show_keys(ctx: CliContext, job: JobOut) -> None:
         show_repeated(ctx.show, job.result)
 
 
-def _files(one: RepeatedKeyOut) -> str:
-    more = f" and {one.more_files:,} more" if one.more_files else ""
-    return ", ".join(one.files) + more
+def _format_key(repeated: RepeatedKeyOut) -> str:
+    return ", ".join(f"{name}={value}" for name, value in repeated.key.items())
+
+
+def _list_files(repeated: RepeatedKeyOut) -> str:
+    more = f" and {repeated.more_files:,} more" if repeated.more_files else ""
+    return ", ".join(repeated.files) + more

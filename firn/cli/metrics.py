@@ -1,4 +1,4 @@
-"""`firn table metrics`: what engines reported of their scans and commits."""
+"""`firn table metrics`: reports of engines on their scans and commits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from firn.cli.tables import Limit, TableArg
 
 
 def add_to(app: typer.Typer) -> None:
-    """Make this a command of `firn table`."""
+    """Add the command to `firn table`."""
     command(app, "metrics")(show_metrics)
 
 
@@ -35,7 +35,7 @@ _COMMIT_FIGURES = {
 }
 
 
-def _figure(figures: Any, name: str) -> str | None:
+def _format_figure(figures: Any, name: str) -> str | None:
     value = figures.get(name)
     if value is None:
         return None
@@ -61,9 +61,9 @@ def show_metrics(
             report["principal"],
             report["engine"],
             report["snapshot_id"],
-            *(_figure(report["figures"], name) for name in figures.values()),
+            *(_format_figure(report["figures"], name) for name in figures.values()),
         )
         for report in reports
     ]
     columns = ("when", "who", "engine", "snapshot", *figures)
-    show.emit(reports, lambda: show.table(columns, rows, none="no engine has reported anything of it lately"))
+    show.emit(reports, lambda: show.table(columns, rows, none="no recent reports of engines"))

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from firn.cli.columns import pairs
+from firn.cli.columns import parse_pairs
 from firn.cli.context import CliContext, command
-from firn.cli.dropped import DryRun, tell_undropped
+from firn.cli.dropped import DryRun, show_undropped
 from firn.cli.show import moment
 from firn.errors import Invalid, NotFound
 from firn.protocol.answers.dropped import NamespaceDropOut
@@ -27,9 +27,9 @@ def list_namespaces(
 ) -> None:
     """List namespaces."""
     show = ctx.show
-    found = list(ctx.client.namespaces.list(parent=parent))
-    rows = [(one["name"], _is_protected(one["properties"])) for one in found]
-    show.emit(found, lambda: show.table(("namespace", "protected"), rows, none="no namespaces"))
+    namespaces = list(ctx.client.namespaces.list(parent=parent))
+    rows = [(namespace["name"], _is_protected(namespace["properties"])) for namespace in namespaces]
+    show.emit(namespaces, lambda: show.table(("namespace", "protected"), rows, none="no namespaces"))
 
 
 @command(app, "create")
@@ -39,8 +39,8 @@ def create_namespace(
     property: Annotated[list[str] | None, typer.Option(help="KEY=VALUE; may be repeated.")] = None,
 ) -> None:
     """Create a namespace, with its parents."""
-    show, made = ctx.show, ctx.client.namespaces.create(namespace, properties=pairs(property))
-    show.emit(made, lambda: show.line(f"created namespace {namespace}"))
+    show, created = ctx.show, ctx.client.namespaces.create(namespace, properties=parse_pairs(property))
+    show.emit(created, lambda: show.line(f"created namespace {namespace}"))
 
 
 @command(app, "drop")
@@ -59,24 +59,24 @@ def drop_namespace(
 ) -> None:
     """Drop an empty namespace, or with --recursive a namespace with its content."""
     if purge and not recursive:
-        raise Invalid("--purge is about tables, and only --recursive drops them", hint="add --recursive")
+        raise Invalid("--purge needs --recursive, because an empty namespace has no tables", hint="add --recursive")
     show = ctx.show
     done = ctx.client.namespaces.drop(namespace, recursive=recursive, purge=purge, dry_run=dry_run)
-    show.emit(done.json_value(), lambda: _tell_dropped(ctx, namespace, done, dry_run=dry_run))
+    show.emit(done.json_value(), lambda: _show_dropped(ctx, namespace, done, dry_run=dry_run))
 
 
 @command(app, "undrop")
 def undrop_namespace(ctx: CliContext, namespace: NamespaceArg, *, dry_run: DryRun = False) -> None:
     """Restore a namespace that was dropped with its content."""
     catalog = ctx.client.catalog
-    entries = (one for one in ctx.client.dropped.list(name=namespace) if one.kind == "namespace")
+    entries = (entry for entry in ctx.client.dropped.list(name=namespace) if entry.kind == "namespace")
     newest = next(entries, None)
     if newest is None:
         raise NotFound(
-            f"no namespace {namespace} was dropped with its tables, or it is kept no longer",
-            hint="firn table list --dropped",
+            f"the dropped namespace {namespace} is not in the list: it was empty, or its retention has ended",
+            hint="`firn table list --dropped` shows what can be restored",
         )
-    tell_undropped(ctx, ctx.client.dropped.undrop(catalog, newest.id, dry_run=dry_run), dry_run=dry_run)
+    show_undropped(ctx, ctx.client.dropped.undrop(catalog, newest.id, dry_run=dry_run), dry_run=dry_run)
 
 
 @command(app, "protect")
@@ -93,14 +93,14 @@ def unprotect_namespace(ctx: CliContext, namespace: NamespaceArg) -> None:
     show.emit(done, lambda: show.line(f"{namespace} can be dropped again"))
 
 
-def _tell_dropped(ctx: CliContext, namespace: str, done: NamespaceDropOut, *, dry_run: bool) -> None:
+def _show_dropped(ctx: CliContext, namespace: str, done: NamespaceDropOut, *, dry_run: bool) -> None:
     verb = "would drop" if dry_run else "dropped"
-    for one in done.dropped:
-        ctx.show.line(f"{verb} {one.kind} {one.name}")
+    for entry in done.dropped:
+        ctx.show.line(f"{verb} {entry.kind} {entry.name}")
     for name in done.namespaces:
         ctx.show.line(f"{verb} namespace {name}")
     if done.keep_until is not None and not dry_run:
-        ctx.show.line(f"until {moment(done.keep_until)} `firn namespace undrop {namespace}` brings all of it back")
+        ctx.show.line(f"`firn namespace undrop {namespace}` restores all of it until {moment(done.keep_until)}")
 
 
 def _is_protected(properties: dict[str, str]) -> bool:

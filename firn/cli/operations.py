@@ -10,7 +10,7 @@ import typer
 
 from firn.cli.context import CliContext, command
 from firn.cli.show import Show, moment
-from firn.cli.watch import pace_of
+from firn.cli.watch import describe_pace
 from firn.errors import Invalid
 from firn.protocol.answers.operations import BatchOut, OperationOut
 
@@ -23,7 +23,7 @@ BatchOption = Annotated[
     UUID | None,
     typer.Option("--batch", metavar="BATCH", help="Id of a batch: all operations that one request started."),
 ]
-_COLUMNS = ("operation", "kind", "of", "outcome", "phase", "done", "since", "error")
+_COLUMNS = ("operation", "kind", "target", "outcome", "phase", "done", "since", "error")
 
 
 @command(app, "list")
@@ -34,9 +34,11 @@ def list_operations(
 ) -> None:
     """List operations, newest first; with --batch, in their order."""
     show = ctx.show
-    found = show.first(ctx.client.operations.list(batch=batch, limit=limit + 1), limit)
-    rows = [_row(one) for one in found]
-    show.emit([one.json_value() for one in found], lambda: show.table(_COLUMNS, rows, none="no operations"))
+    operations = show.first(ctx.client.operations.list(batch=batch, limit=limit + 1), limit)
+    rows = [_operation_row(operation) for operation in operations]
+    show.emit(
+        [operation.json_value() for operation in operations], lambda: show.table(_COLUMNS, rows, none="no operations")
+    )
 
 
 @command(app, "show")
@@ -44,55 +46,64 @@ def show_operation(
     ctx: CliContext, operation: Annotated[UUID, typer.Argument(metavar="OPERATION", help="Id of the operation.")]
 ) -> None:
     """Show an operation."""
-    found = ctx.client.operations.get(operation)
-    _emit(ctx.show, found)
+    loaded = ctx.client.operations.get(operation)
+    _emit(ctx.show, loaded)
 
 
 @command(app, "pause")
 def pause_operation(ctx: CliContext, operation: OperationArg = None, batch: BatchOption = None) -> None:
     """Pause an operation or a batch at its next step."""
-    _turn(ctx, operation, batch, ctx.client.operations.pause, ctx.client.hive.pause_batch)
+    _change(ctx, operation, batch, ctx.client.operations.pause, ctx.client.hive.pause_batch)
 
 
 @command(app, "resume")
 def resume_operation(ctx: CliContext, operation: OperationArg = None, batch: BatchOption = None) -> None:
     """Resume an operation or a batch. It starts again from the beginning."""
-    _turn(ctx, operation, batch, ctx.client.operations.resume, ctx.client.hive.resume_batch)
+    _change(ctx, operation, batch, ctx.client.operations.resume, ctx.client.hive.resume_batch)
 
 
 @command(app, "cancel")
 def cancel_operation(ctx: CliContext, operation: OperationArg = None, batch: BatchOption = None) -> None:
     """Cancel an operation or a batch. Tables that are already upgraded stay upgraded."""
-    _turn(ctx, operation, batch, ctx.client.operations.cancel, ctx.client.hive.cancel_batch)
+    _change(ctx, operation, batch, ctx.client.operations.cancel, ctx.client.hive.cancel_batch)
 
 
-def _turn(
+def _change(
     ctx: CliContext,
     operation: UUID | None,
     batch: UUID | None,
-    one: Callable[[UUID], OperationOut],
-    all_of: Callable[[UUID], BatchOut],
+    change_operation: Callable[[UUID], OperationOut],
+    change_batch: Callable[[UUID], BatchOut],
 ) -> None:
     if (operation is None) == (batch is None):
-        raise Invalid("it is not clear what is meant", hint="give an OPERATION or a --batch")
+        raise Invalid("the command needs an operation or a batch", hint="give OPERATION or --batch, not both")
     if operation is not None:
-        _emit(ctx.show, one(operation))
+        _emit(ctx.show, change_operation(operation))
     elif batch is not None:
-        moved = all_of(batch)
-        counts = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(moved.outcomes.items()))
-        ctx.show.emit(moved.json_value(), lambda: ctx.show.line(f"batch {moved.id}: {counts}"))
+        changed = change_batch(batch)
+        counts = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(changed.outcomes.items()))
+        ctx.show.emit(changed.json_value(), lambda: ctx.show.line(f"batch {changed.id}: {counts}"))
 
 
-def _emit(show: Show, found: OperationOut) -> None:
-    facts = dict(zip(_COLUMNS, _row(found), strict=True))
-    show.emit(found.json_value(), lambda: show.facts({**facts, "what to do": found.hint}))
+def _emit(show: Show, operation: OperationOut) -> None:
+    facts = dict(zip(_COLUMNS, _operation_row(operation), strict=True))
+    show.emit(operation.json_value(), lambda: show.facts({**facts, "next step": operation.hint}))
 
 
-def _row(one: OperationOut) -> tuple[object, ...]:
-    since = moment(one.created_at)
-    return (one.id, one.kind, one.target, one.outcome, _phase(one), pace_of(one) or None, since, one.error)
+def _operation_row(operation: OperationOut) -> tuple[object, ...]:
+    since = moment(operation.created_at)
+    return (
+        operation.id,
+        operation.kind,
+        operation.target,
+        operation.outcome,
+        _describe_phase(operation),
+        describe_pace(operation) or None,
+        since,
+        operation.error,
+    )
 
 
-def _phase(one: OperationOut) -> str:
+def _describe_phase(operation: OperationOut) -> str:
     """The phase with its message; the error has a column of its own."""
-    return ": ".join(filter(None, (one.phase, one.message)))
+    return ": ".join(filter(None, (operation.phase, operation.message)))

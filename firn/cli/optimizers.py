@@ -21,7 +21,7 @@ _GIB = 1024**3
 
 
 @app.callback(invoke_without_command=True)
-def be_optimizer(
+def start_optimizer(
     ctx: typer.Context,
     group: Annotated[str, typer.Option(help="Group whose jobs it runs.")] = "default",
     slots: Annotated[
@@ -34,7 +34,7 @@ def be_optimizer(
         str | None, typer.Option(envvar="FIRN_TOKEN", help="Access token of a service with the role `optimizer`.")
     ] = None,
 ) -> None:
-    """Run jobs until told to stop."""
+    """Run jobs until Ctrl-C or SIGTERM."""
     if ctx.invoked_subcommand is None:
         run_optimizer(server, token, group=group, slots=slots, master=master, memory=memory)
 
@@ -42,55 +42,57 @@ def be_optimizer(
 @command(app, "list")
 def list_optimizers(ctx: CliContext) -> None:
     """List optimizers with their current jobs."""
-    show, found = ctx.show, ctx.client.optimizers()
+    show, optimizers = ctx.show, ctx.client.optimizers()
     rows = [
         (
-            one["id"],
-            one["group"],
-            one["version"],
-            f"{len(one['jobs'])} of {one['slots']}",
-            _memory(one["memory"]),
-            moment(one["last_seen_at"]),
-            _table_status(one),
+            optimizer["id"],
+            optimizer["group"],
+            optimizer["version"],
+            f"{len(optimizer['jobs'])} of {optimizer['slots']}",
+            _format_memory(optimizer["memory"]),
+            moment(optimizer["last_seen_at"]),
+            _describe_state(optimizer),
         )
-        for one in found
+        for optimizer in optimizers
     ]
-    columns = ("optimizer", "group", "version", "jobs", "memory", "last seen", "standing")
+    columns = ("optimizer", "group", "version", "jobs", "memory", "last seen", "state")
     none = "no optimizers: start one with `firn optimizer`"
-    show.emit(found, lambda: show.table(columns, rows, none=none))
+    show.emit(optimizers, lambda: show.table(columns, rows, none=none))
 
 
 @command(app, "drain")
 def drain(ctx: CliContext, optimizer: OptimizerArg, reason: Why = None) -> None:
     """Drain an optimizer: it finishes its jobs and takes no new ones."""
-    _tell(ctx, ctx.client.drain_optimizer(optimizer, reason=reason))
+    _show_optimizer(ctx, ctx.client.drain_optimizer(optimizer, reason=reason))
 
 
 @command(app, "undrain")
 def undrain(ctx: CliContext, optimizer: OptimizerArg) -> None:
     """Let a drained optimizer take jobs again."""
-    _tell(ctx, ctx.client.undrain_optimizer(optimizer))
+    _show_optimizer(ctx, ctx.client.undrain_optimizer(optimizer))
 
 
 @command(app, "stop")
 def stop(ctx: CliContext, optimizer: OptimizerArg, reason: Why = None) -> None:
     """Drain an optimizer, and stop it after its last job."""
-    _tell(ctx, ctx.client.drain_optimizer(optimizer, reason=reason, stop=True))
+    _show_optimizer(ctx, ctx.client.drain_optimizer(optimizer, reason=reason, stop=True))
 
 
-def _tell(ctx: CliContext, optimizer: Json) -> None:
-    held = len(optimizer["jobs"])
-    jobs = f"{held} job{'' if held == 1 else 's'}"
-    ctx.show.emit(optimizer, lambda: ctx.show.line(f"{optimizer['id']} is {_table_status(optimizer)}, holding {jobs}"))
+def _show_optimizer(ctx: CliContext, optimizer: Json) -> None:
+    count = len(optimizer["jobs"])
+    jobs = f"{count} job{'' if count == 1 else 's'}"
+    ctx.show.emit(
+        optimizer, lambda: ctx.show.line(f"{optimizer['id']} is {_describe_state(optimizer)}; it runs {jobs}")
+    )
 
 
-def _table_status(optimizer: Json) -> str:
+def _describe_state(optimizer: Json) -> str:
     if optimizer["silent"]:
         return "silent"
-    asked = "stopping" if optimizer["stopping"] else "draining" if optimizer["draining"] else "working"
-    return f"{asked}: {optimizer['reason']}" if optimizer["reason"] else asked
+    state = "stopping" if optimizer["stopping"] else "draining" if optimizer["draining"] else "working"
+    return f"{state}: {optimizer['reason']}" if optimizer["reason"] else state
 
 
-def _memory(memory: Json) -> str | None:
+def _format_memory(memory: Json) -> str | None:
     resident = memory.get("rss") or memory.get("heap_used")
     return None if resident is None else f"{resident / _GIB:.1f} GiB"

@@ -1,4 +1,4 @@
-"""`firn table remove-orphans`, `quarantine`, `restore-files`: files that nothing refers to, set aside and put back."""
+"""`firn table remove-orphans`, `quarantine` and `restore-files`: quarantine files that no table refers to."""
 
 from __future__ import annotations
 
@@ -19,20 +19,27 @@ TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="NAMESPACE.TABLE 
 
 
 def add_to(app: typer.Typer) -> None:
-    """Make these commands of `firn table`."""
+    """Add these commands to `firn table`."""
     command(app, "remove-orphans", waits=True)(remove_orphans)
     command(app, "quarantine")(list_quarantine)
     command(app, "restore-files")(restore_files)
 
 
 def show_batches(ctx: CliContext, batches: Sequence[OrphanBatchOut], *, none: str) -> None:
-    """Files of batches, a line each."""
+    """Show the files of batches, one on a line."""
     rows = [
-        (file.path, size(file.bytes), moment(file.modified), file.state, moment(batch.taken_at), _goes(batch))
+        (
+            file.path,
+            size(file.bytes),
+            moment(file.modified),
+            file.state,
+            moment(batch.taken_at),
+            _describe_deletion(batch),
+        )
         for batch in batches
         for file in batch.files
     ]
-    columns = ("file", "size", "written", "state", "taken", "deleted")
+    columns = ("file", "size", "written", "state", "quarantined", "deleted")
     ctx.show.emit([batch.json_value() for batch in batches], lambda: ctx.show.table(columns, rows, none=none))
 
 
@@ -59,7 +66,7 @@ def remove_orphans(
 
 def list_quarantine(ctx: CliContext, table: TableArg) -> None:
     """List the quarantined files of a table, which can be restored."""
-    show_batches(ctx, ctx.client.tables[table].quarantine(), none=f"nothing of {table} was set aside")
+    show_batches(ctx, ctx.client.tables[table].quarantine(), none=f"{table} has no quarantined files")
 
 
 def restore_files(
@@ -73,13 +80,16 @@ def restore_files(
     """Restore quarantined files. Later jobs skip them. Newer files at the same path are not replaced."""
     if job is not None and paths:
         raise Invalid("both --job and paths are given", hint="give one of them, or none for all files")
-    back = ctx.client.tables[table].put_back(job_id=job, paths=paths or ())
-    if paths and not back:
-        raise NotFound("none of these files is aside", hint=f"see them with `firn table quarantine {table}`")
-    ctx.show.emit({"restored": back}, lambda: ctx.show.line(f"{len(back)} files are in their places again"))
+    restored = ctx.client.tables[table].restore_files(job_id=job, paths=paths or ())
+    if paths and not restored:
+        raise NotFound("none of these files is quarantined", hint=f"`firn table quarantine {table}` lists the files")
+    ctx.show.emit(
+        {"restored": restored},
+        lambda: ctx.show.line(f"restored {len(restored):,} file{'' if len(restored) == 1 else 's'}"),
+    )
 
 
-def _goes(batch: OrphanBatchOut) -> str:
+def _describe_deletion(batch: OrphanBatchOut) -> str:
     if batch.deleted_at is not None:
         return moment(batch.deleted_at)
     return "" if batch.deleted_after is None else f"after {moment(batch.deleted_after)}"

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from firn.cli.columns import pairs
+from firn.cli.columns import parse_pairs
 from firn.cli.context import CliContext, command
 from firn.errors import Invalid
 
@@ -22,19 +22,19 @@ def show_policy(
 ) -> None:
     """Show the effective settings of a table, a namespace or the catalog, and their sources."""
     if table is not None and namespace is not None:
-        raise Invalid("a table and --namespace name two places", hint="give one of them, or neither for the catalog")
+        raise Invalid("a table and --namespace exclude each other", hint="give one of them, or neither for the catalog")
     if table is not None:
-        found = ctx.client.tables[table].get("/policy")
+        settings = ctx.client.tables[table].get("/policy")
     else:
-        found = ctx.client.catalogs.policy(ctx.catalog, namespace)["effective"]
-    rows = [(one["key"], one["value"], _from(one), one["does"]) for one in found]
+        settings = ctx.client.catalogs.policy(ctx.catalog, namespace)["effective"]
+    rows = [(setting["key"], setting["value"], _describe_source(setting), setting["does"]) for setting in settings]
     columns = ("setting", "value", "from", "does")
-    ctx.show.emit(found, lambda: ctx.show.table(columns, rows, none="no settings"))
+    ctx.show.emit(settings, lambda: ctx.show.table(columns, rows, none="no settings"))
 
 
-def _from(setting: Mapping[str, Any]) -> str:
-    """Where a value comes from, and what it holds in place of."""
-    ignored = [f"{one['source']} is ignored: {one['reason']}" for one in setting.get("ignored", ())]
+def _describe_source(setting: Mapping[str, Any]) -> str:
+    """The source of a value, and the sources that it overrides."""
+    ignored = [f"{override['source']} is ignored: {override['reason']}" for override in setting.get("ignored", ())]
     return "; ".join([setting["source"], *ignored])
 
 
@@ -49,8 +49,8 @@ def set_policy(
 ) -> None:
     """Set the policy of a table, a namespace or, without either, the catalog."""
     if table is not None and namespace is not None:
-        raise Invalid("--table and --namespace name two places", hint="give one of them, or neither for the catalog")
-    given = pairs(settings)
+        raise Invalid("--table and --namespace exclude each other", hint="give one of them, or neither for the catalog")
+    given = parse_pairs(settings)
     removed = [key for key, value in given.items() if not value]
     kept = {key: value for key, value in given.items() if value}
     if table is not None:
@@ -59,4 +59,4 @@ def set_policy(
     else:
         changed = ctx.client.catalogs.change_policy(ctx.catalog, kept, removed, namespace)["settings"]
     rows = sorted(changed.items())
-    ctx.show.emit(changed, lambda: ctx.show.table(("setting", "value"), rows, none="nothing is set"))
+    ctx.show.emit(changed, lambda: ctx.show.table(("setting", "value"), rows, none="no settings"))

@@ -26,30 +26,31 @@ def create_user(
     subject: Annotated[str | None, typer.Option(help="Subject of the user at the OIDC issuer (claim `sub`).")] = None,
 ) -> None:
     """Create a user. Users who sign in by OIDC need not be created."""
-    show, made = ctx.show, ctx.client.access.create_user(name, subject=subject)
-    show.emit(made, lambda: show.line(f"created user {name}; `firn token create … --owner {name}` makes them a token"))
+    show, created = ctx.show, ctx.client.access.create_user(name, subject=subject)
+    hint = f"`firn token create … --owner {name}` creates a token for the user"
+    show.emit(created, lambda: show.line(f"created user {name}; {hint}"))
 
 
 @command(services, "create")
 def create_service(ctx: CliContext, name: ServiceArg) -> None:
     """Create a service. Its secret is printed only once."""
-    _tell_secret(ctx, ctx.client.access.create_service(name))
+    _show_secret(ctx, ctx.client.access.create_service(name))
 
 
 @command(services, "new-secret")
 def new_secret(ctx: CliContext, name: ServiceArg) -> None:
     """Create a new secret for a service. The old secret and all tokens of the service stop working."""
-    _tell_secret(ctx, ctx.client.access.new_secret(name))
+    _show_secret(ctx, ctx.client.access.new_secret(name))
 
 
-def _tell_secret(ctx: CliContext, made: Json) -> None:
+def _show_secret(ctx: CliContext, service: Json) -> None:
     show = ctx.show
 
     def people() -> None:
-        show.line(f"{made['client_id']}:{made['client_secret']}")
-        show.note("engines take this as `credential`; the secret is shown this once")
+        show.line(f"{service['client_id']}:{service['client_secret']}")
+        show.note("engines take this as `credential`; Firn shows the secret only this once")
 
-    show.emit(made, people)
+    show.emit(service, people)
 
 
 def _add(app: typer.Typer, kind: Kind) -> None:
@@ -123,5 +124,5 @@ _add(users, "users")
 _add(services, "services")
 
 
-def _roles(found: Json) -> str:
-    return ", ".join(role["role"] for role in found["roles"]) or "none"
+def _roles(principal: Json) -> str:
+    return ", ".join(role["role"] for role in principal["roles"]) or "none"

@@ -1,4 +1,4 @@
-"""`firn up`, `serve`, `metastore`, and what stands behind `firn optimizer`: processes, and what keeps them."""
+"""`firn up`, `serve`, `metastore` and `firn optimizer`: the commands that start processes, and `firn admin check`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from firn.embedded.pyspark_jars import require_pyspark
 from firn.embedded.python import python_module, require_server
 from firn.local import LocalFirn
 
-TEND_SECONDS = 1.0
+CHECK_SECONDS = 1.0
 
 admin = typer.Typer(help="Check the server.", no_args_is_help=True)
 
@@ -45,13 +45,13 @@ def up(
     require_pyspark("firn up")
     show = ctx.show
     with (
-        until_told_to_stop() as stopping,
-        LocalFirn(data_dir, port=port, master=master, memory=memory, tell=show.note, tell_once=show.once) as local,
+        stop_event() as stopping,
+        LocalFirn(data_dir, port=port, master=master, memory=memory, notify=show.note, show_token=show.warn) as local,
     ):
         facts = {"url": local.url, "metastore": local.metastore.uri, "data_dir": str(local.data_dir)}
         show.emit(facts, lambda: show.line(f"Firn answers at {local.url} (data in {local.data_dir}); Ctrl-C stops it"))
-        while not stopping.wait(TEND_SECONDS):
-            local.tend()
+        while not stopping.wait(CHECK_SECONDS):
+            local.restart_ended()
         show.note("stopping: optimizer, server, metastore …")
     show.note("stopped")
 
@@ -65,7 +65,7 @@ def serve(
     database_url: Annotated[str | None, typer.Option(help="SQLAlchemy URL; default: SQLite.")] = None,
 ) -> None:
     """Run the server alone. It prints its address when it is ready, and stops on SIGTERM."""
-    given = {
+    flags = {
         "--data-dir": data_dir,
         "--port": port,
         "--workers": workers,
@@ -73,30 +73,30 @@ def serve(
         "--metastore": metastore,
         "--database-url": database_url,
     }
-    become_server(given, needed_by="firn serve")
+    become_server(flags, needed_by="firn serve")
 
 
-def become_server(given: Mapping[str, object], *more: str, needed_by: str) -> None:
-    """This process goes on as the server program, with the flags that were given; ServerMissing if there is none."""
+def become_server(flags: Mapping[str, object], *more: str, needed_by: str) -> None:
+    """Replace this process by the server, with all flags that are not None; raise ServerMissing without firn-server."""
     require_server(needed_by)
-    flags = [part for name, value in given.items() if value is not None for part in (name, str(value))]
-    _become(python_module("server", *flags, *more))
+    arguments = [part for name, value in flags.items() if value is not None for part in (name, str(value))]
+    _become(python_module("server", *arguments, *more))
 
 
 def run_optimizer(
     server: str | None, token: str | None, *, group: str, slots: int | None, master: str, memory: str
 ) -> None:
-    """Become an optimizer."""
+    """Replace this process by an optimizer."""
     require_server("firn optimizer", extra="spark")
     require_pyspark("firn optimizer")
     require_java()
     url = server or DEFAULT_URL
-    connect(url, token=token).health()  # says in words what a retrying optimizer would only log
+    connect(url, token=token).health()  # fails with a clear error; the optimizer would only log it and retry
     if token is not None:
         os.environ["FIRN_TOKEN"] = token  # other users of the machine can read a command line, not an environment
-    side_by_side = () if slots is None else ("--slots", str(slots))
-    of_spark = ("--master", master, "--driver-memory", memory)
-    _become(python_module("optimizer", "--server", url, "--group", group, *of_spark, *side_by_side))
+    slot_flags = () if slots is None else ("--slots", str(slots))
+    spark_flags = ("--master", master, "--driver-memory", memory)
+    _become(python_module("optimizer", "--server", url, "--group", group, *spark_flags, *slot_flags))
 
 
 def metastore(
@@ -112,12 +112,12 @@ def metastore(
     require_server("firn metastore", extra="spark")
     require_pyspark("firn metastore")
     show = ctx.show
-    with until_told_to_stop() as stopping, embedded.EmbeddedMetastore(data_dir, port=port) as running:
+    with stop_event() as stopping, embedded.EmbeddedMetastore(data_dir, port=port) as running:
         facts = {"uri": running.uri, "data_dir": str(running.data_dir), "log": str(running.log)}
         show.emit(facts, lambda: show.line(f"Hive Metastore answers at {running.uri} (data in {running.data_dir})"))
-        while not stopping.wait(TEND_SECONDS):
+        while not stopping.wait(CHECK_SECONDS):
             if not running.running:
-                show.note(f"the metastore ended by itself; its log: {running.log}")
+                show.note(f"the metastore has ended unexpectedly; read its log {running.log}")
                 raise typer.Exit(1)
 
 
@@ -129,17 +129,18 @@ def check(ctx: CliContext) -> None:
     """
     show, health = ctx.show, ctx.client.health()
     misplaced = [
-        {"catalog": catalog.name, **one}
+        {"catalog": catalog.name, **table}
         for catalog in ctx.client.catalogs.list()
-        for one in ctx.client.catalogs.misplaced(catalog.name)
+        for table in ctx.client.catalogs.misplaced(catalog.name)
     ]
-    places = [(one["catalog"], one["table"], one["problem"], one["advice"]) for one in misplaced]
-    rows = [(task["name"], task["status"], task["error"], task["does"]) for task in health["tasks"]]
+    misplaced_rows = [(table["catalog"], table["table"], table["problem"], table["advice"]) for table in misplaced]
+    task_rows = [(task["name"], task["status"], task["error"], task["does"]) for task in health["tasks"]]
 
     def people() -> None:
         show.facts({"version": health["version"], "database": health["database"], "leads": health["leads"]})
-        show.table(("task", "last", "error", "does"), rows, none="no background tasks")
-        show.table(("catalog", "table", "problem", "what to do"), places, none="all tables lie where they may")
+        show.table(("task", "last", "error", "does"), task_rows, none="no background tasks")
+        columns = ("catalog", "table", "problem", "what to do")
+        show.table(columns, misplaced_rows, none="all tables are in allowed locations")
 
     show.emit({**health, "misplaced": misplaced}, people)
     if misplaced or any(task["error"] for task in health["tasks"]):
@@ -147,17 +148,17 @@ def check(ctx: CliContext) -> None:
 
 
 @contextmanager
-def until_told_to_stop() -> Iterator[threading.Event]:
-    """An event that Ctrl-C and SIGTERM set; a second one changes nothing, so that stopping in order is not cut off."""
+def stop_event() -> Iterator[threading.Event]:
+    """An event that Ctrl-C and SIGTERM set. A second signal changes nothing, so an orderly stop can finish."""
     stopping = threading.Event()
-    before = {one: signal.signal(one, lambda *_: stopping.set()) for one in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, lambda *_: stopping.set()) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stopping
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _become(command: list[str]) -> None:
-    """This process goes on as another program: its id, its signals and its exit code are that program's."""
+    """Replace this process by another program, which takes over its process id, its signals and its exit code."""
     os.execv(command[0], command)  # noqa: S606 -- no shell is wanted here

@@ -1,4 +1,4 @@
-"""Output: JSON for programs, tables for people, plain where no terminal reads; progress on standard error."""
+"""Output: JSON for programs, tables for people, plain text without a terminal; progress on standard error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rich.text import Text
 T = TypeVar("T")
 
 PIPE_WIDTH = 10_000
-"""Lines in a pipe are as long as what they say: the program behind it must not get cut names."""
+"""Lines in a pipe are not wrapped, so that the program behind it gets whole names."""
 _STYLES: Mapping[str, str] = {
     "succeeded": "green",
     "upgraded": "green",
@@ -43,15 +43,15 @@ _STYLES: Mapping[str, str] = {
 }
 
 
-class Seen(Protocol):
-    """Called with each state of work that goes on."""
+class ProgressCallback(Protocol):
+    """Called with each new state of running work: (stage, done, total), and more text."""
 
     def __call__(self, stage: str, done: int, total: int, more: str = "", /) -> None: ...
 
 
 @dataclass(frozen=True)
 class Show:
-    """Where one command's output goes."""
+    """The output of one command."""
 
     json: bool = False
 
@@ -62,44 +62,44 @@ class Show:
 
     @cached_property
     def notes(self) -> Console:
-        """Standard error: progress and remarks, which no program should read."""
+        """Standard error: progress and notes, which are not for programs."""
         return _console(sys.stderr)
 
     def emit(self, value: Any, people: Callable[[], None]) -> None:
-        """The command's answer, as JSON or as people read it."""
+        """Print the command's result: JSON for programs, or call `people`, which prints it for people."""
         if self.json:
             self.write_json(value)
         else:
             people()
 
     def write_json(self, value: Any) -> None:
-        """One JSON value on standard output."""
-        # A query may give what JSON has not: maps with numbers for keys, rows in rows, bytes.
+        """Write one JSON value to standard output."""
+        # A query may return values that JSON lacks: maps with numbers as keys, rows in rows, bytes.
         options = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS
         sys.stdout.write(orjson.dumps(value, default=_plain, option=options).decode() + "\n")
 
     def line(self, text: str) -> None:
-        """One line for people."""
+        """Print one line for people."""
         self.console.print(Text(text), soft_wrap=True)
 
     def note(self, text: str) -> None:
-        """One remark for people, away from the output."""
+        """Print a note for people on standard error."""
         if not self.json:
             self.notes.print(Text(text), soft_wrap=True)
 
-    def once(self, text: str) -> None:
-        """A remark that nobody may miss, such as a new secret: with --json, too, it is on standard error."""
+    def warn(self, text: str) -> None:
+        """Print a note that nobody may miss, such as a new secret, on standard error; also with --json."""
         self.notes.print(Text(text), soft_wrap=True)
 
-    def first(self, found: Iterable[T], limit: int) -> list[T]:
-        """No more than were asked for; programs, too, are told on standard error when there are others."""
-        kept = list(islice(found, limit + 1))
+    def first(self, items: Iterable[T], limit: int) -> list[T]:
+        """The first `limit` items. If there are more, a note on standard error says so, also with --json."""
+        kept = list(islice(items, limit + 1))
         if len(kept) > limit:
             self.notes.print(Text(f"only the first {limit:,}; --limit shows more"), soft_wrap=True)
         return kept[:limit]
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, none: str) -> None:
-        """Rows under headings; `none` says it in words when there are none."""
+        """Print rows under headings, or the text `none` without any rows."""
         if not rows:
             self.line(none)
             return
@@ -112,7 +112,7 @@ class Show:
         self.console.print(shown)
 
     def facts(self, pairs: Mapping[str, Any]) -> None:
-        """Names and values, one a line; what is None is left out."""
+        """Print names and values, one pair on a line; pairs with the value None are left out."""
         kept = {name: value for name, value in pairs.items() if value is not None}
         width = max(map(len, kept), default=0)
         for name, value in kept.items():
@@ -120,43 +120,43 @@ class Show:
 
     @property
     def has_bars(self) -> bool:
-        """Whether somebody looks at a terminal."""
+        """Whether the output is on a terminal, so that progress bars make sense."""
         return not self.json and self.notes.is_terminal
 
     @contextmanager
-    def progress(self, what: str) -> Iterator[Seen]:
-        """A bar while work goes on: call what comes out of it with (stage, done, total), and more in words.
+    def progress(self, title: str) -> Iterator[ProgressCallback]:
+        """Show a progress bar. The caller reports each state to the callback that the context manager yields.
 
-        Without a terminal each new stage is a line; with --json there is nothing.
+        Without a terminal each new stage is a line; with --json nothing is printed.
         """
         if not self.has_bars:
-            yield _stage_lines(self, what)
+            yield _stage_lines(self, title)
             return
         columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
         with Progress(*columns, TimeElapsedColumn(), console=self.notes, transient=True) as bar:
-            task = bar.add_task(what, total=None)
+            task = bar.add_task(title, total=None)
 
-            def seen(stage: str, done: int, total: int, more: str = "") -> None:
-                described = ": ".join(part for part in (what, stage) if part)
-                described = f"{described} ({more})" if more else described
-                bar.update(task, description=escape(described), completed=done, total=total or None)
+            def report(stage: str, done: int, total: int, more: str = "") -> None:
+                description = ": ".join(part for part in (title, stage) if part)
+                description = f"{description} ({more})" if more else description
+                bar.update(task, description=escape(description), completed=done, total=total or None)
 
-            yield seen
+            yield report
 
 
-def _stage_lines(show: Show, what: str) -> Seen:
-    told: list[str] = []
+def _stage_lines(show: Show, title: str) -> ProgressCallback:
+    printed: list[str] = []
 
-    def seen(stage: str, _done: int, _total: int, _more: str = "") -> None:
-        if stage and stage not in told:
-            told.append(stage)
-            show.note(f"{what}: {stage}")
+    def report(stage: str, _done: int, _total: int, _more: str = "") -> None:
+        if stage and stage not in printed:
+            printed.append(stage)
+            show.note(f"{title}: {stage}")
 
-    return seen
+    return report
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has for a value that it has not: Spark's rows as objects, bytes in hexadecimal, the rest as text."""
+    """Convert a value that JSON lacks: Spark's rows to objects, bytes to hexadecimal, all others to text."""
     if isinstance(value, bytes | bytearray):
         return value.hex()
     as_dict = getattr(value, "asDict", None)
@@ -169,7 +169,7 @@ def _console(file: Any) -> Console:
 
 
 def cell(value: Any) -> Text:
-    """One value as people read it."""
+    """Format one value for people."""
     match value:
         case None:
             return Text("–", style="dim")
@@ -188,7 +188,7 @@ def cell(value: Any) -> Text:
 
 
 def moment(value: datetime | str | None) -> str:
-    """A time, in the reader's own zone, to the second."""
+    """Format a time to the second, in the user's time zone."""
     if value is None:
         return "–"
     parsed = datetime.fromisoformat(value) if isinstance(value, str) else value
@@ -197,7 +197,7 @@ def moment(value: datetime | str | None) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes with a unit that leaves a handy number."""
+    """Format a number of bytes with a suitable unit."""
     amount = float(count)
     for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB"):
         if amount < 1024 or unit == "PiB":

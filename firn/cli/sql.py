@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 KEYED = "keyed"
-PROMPT, GOES_ON = "firn> ", "    > "
+PROMPT, CONTINUATION_PROMPT = "firn> ", "    > "
 QUIT = ("exit", "quit")
 
 
 def add_to(app: typer.Typer) -> None:
-    """Add the command."""
+    """Add `firn sql`."""
     command(app, "sql")(sql)
 
 
@@ -63,7 +63,7 @@ def _session(ctx: CliContext, *, master: str, memory: str) -> Iterator[SparkSess
     if ctx.catalog not in names:
         raise Invalid(f"the server has no catalog {ctx.catalog!r}", hint=f"it has {', '.join(names)}")
     try:
-        # PySpark is an extra, and takes its time to import.
+        # PySpark is an extra, and its import is slow.
         from py4j.protocol import Py4JError  # noqa: PLC0415
         from pyspark.errors import PySparkException  # noqa: PLC0415
         from pyspark.sql import SparkSession  # noqa: PLC0415
@@ -80,8 +80,8 @@ def _session(ctx: CliContext, *, master: str, memory: str) -> Iterator[SparkSess
     try:
         with stderr_into(log):
             spark = builder.config(map=quiet).getOrCreate()
-    except (PySparkException, Py4JError) as error:  # no memory for the JVM, no way to Maven Central …
-        raise FirnError(f"Spark does not start: {error}", hint=f"the end of {log} says why") from error
+    except (PySparkException, Py4JError) as error:  # such as too little memory, or no connection to Maven Central
+        raise FirnError(f"Spark does not start: {error}", hint=f"read the end of {log}") from error
     try:
         yield spark
     finally:
@@ -91,13 +91,13 @@ def _session(ctx: CliContext, *, master: str, memory: str) -> Iterator[SparkSess
 def _run(ctx: CliContext, spark: SparkSession, statement: str, limit: int, auto_sync: AutoSync) -> None:
     show = ctx.show
     statement = statement.rstrip().rstrip(";")
-    with show.progress("taking over what Hive has changed" if auto_sync is not AutoSync.NONE else "running"):
+    with show.progress("syncing changes from Hive" if auto_sync is not AutoSync.NONE else "running"):
         firn.spark.before_statement(spark, statement, auto_sync)
     try:
         with show.progress("running"):
             frame = spark.sql(statement)
             rows = frame.limit(limit + 1).collect() if frame.columns else []
-    except Exception as error:  # whatever Java throws: one line of it is for people
+    except Exception as error:  # Java throws many types of errors; the user gets one line of them
         if (keyed := _keyed_target(ctx, spark, statement)) is not None:
             raise Invalid(
                 f"{keyed} is a keyed table, which SQL cannot change under its own name",
@@ -105,20 +105,20 @@ def _run(ctx: CliContext, spark: SparkSession, statement: str, limit: int, auto_
                 "'D'; in PySpark call firn.spark.upsert or firn.spark.delete",
             ) from error
         raise FirnError(
-            firn.spark.reason(error), hint="`firn sql` without a statement is a prompt to try things"
+            firn.spark.reason(error), hint="correct the statement; `firn sql` without a statement opens a prompt"
         ) from error
     _print(show, frame, [tuple(row) for row in rows], limit)
 
 
 def _keyed_target(ctx: CliContext, spark: SparkSession, statement: str) -> str | None:
-    """The keyed table that a failed statement tried to write to. Spark says only that it found no table to write to."""
+    """The keyed table that a failed statement tried to write to; Spark's own message does not name it."""
     target = firn.spark.written_table(spark, statement)
     if target is None:
         return None
     name = join_name(target)
     try:
         is_keyed = ctx.client.tables[name].show().kind == KEYED
-    except FirnError:  # no table of the server's: Spark's own message stands
+    except FirnError:  # the server has no such table, so Spark's message is right
         return None
     return name if is_keyed else None
 
@@ -134,14 +134,14 @@ def _print(show: Show, frame: DataFrame, rows: list[tuple[object, ...]], limit: 
 
 
 def _statements(show: Show) -> Iterator[str]:
-    """What is typed, statement by statement, each ended by a semicolon; until the end of the input."""
+    """Read statements from standard input until it ends. A semicolon ends each statement."""
     interactive = sys.stdin.isatty()
     if interactive:
         show.note("end a statement with ; and the prompt with exit or Ctrl-D")
     lines: list[str] = []
     while True:
         try:
-            line = input((GOES_ON if lines else PROMPT) if interactive else "")
+            line = input((CONTINUATION_PROMPT if lines else PROMPT) if interactive else "")
         except EOFError:
             break
         if not lines and line.strip().rstrip(";").lower() in QUIT:

@@ -1,4 +1,4 @@
-"""Starting a maintenance job and seeing it through: what every command that does so shares."""
+"""Starts a maintenance job and waits for its end, for all commands that run jobs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from firn.cli.context import CliContext
 from firn.cli.dry_run import show_dry_run
-from firn.cli.watch import tell_job, watch_job
+from firn.cli.watch import finish_job, watch_job
 from firn.protocol.answers.jobs import DryRunOut, JobOut
 from firn.transport import Json
 
@@ -21,23 +21,23 @@ def run_job(
     wait: bool,
     show_result: Callable[[JobOut], None] = lambda _: None,
 ) -> JobOut | None:
-    """The job once it has ended or, without `wait`, as it was started; None for a dry run that the server answered.
+    """Start a job and wait for its end; without `wait`, return it at once. None if the server itself does the dry run.
 
-    `show_result` shows people what the job has found, before how it ended. A job that failed ends the command.
+    `show_result` prints the job's result for people, before its status. A failed job ends the command with 1.
     """
     show, handle = ctx.show, ctx.client.tables[table]
     started: DryRunOut | JobOut
     started = handle.dry_run(kind, **(options or {})) if dry_run else handle.start_job(kind, **(options or {}))
     if isinstance(started, DryRunOut):
-        planned = started
-        show.emit(planned.json_value(), lambda: show_dry_run(show, planned))
+        result = started
+        show.emit(result.json_value(), lambda: show_dry_run(show, result))
         return None
     if dry_run:
-        show.note(f"only a job can tell what it would do: job {started.id} finds out and changes nothing")
+        show.note(f"this dry run needs an optimizer: job {started.id} runs it and changes nothing")
     job = watch_job(ctx, started) if wait else started
     if show.json:
         show.write_json(job.json_value())
     else:
         show_result(job)
-    tell_job(show, job)
+    finish_job(show, job)
     return job

@@ -1,4 +1,4 @@
-"""`firn table …` and `firn policy …`"""
+"""`firn table …`"""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from firn.cli import blockers, health
-from firn.cli.columns import pairs, parse_columns
+from firn.cli.columns import parse_columns, parse_pairs
 from firn.cli.context import CliContext, command
 from firn.cli.dropped import add_to, list_dropped
 from firn.cli.keys import add_to as add_keys_to
-from firn.cli.keys import key_facts
+from firn.cli.keys import describe_keys
 from firn.cli.orphans import add_to as add_orphans_to
 from firn.cli.show import Show, moment, size
 from firn.cli.table_jobs import run_job
@@ -53,36 +53,36 @@ def list_tables(  # noqa: PLR0913 -- its options are what people type
     show = ctx.show
     if dropped:
         if kind is not None:
-            raise Invalid("--dropped and --kind do not go together", hint="leave --kind out")
+            raise Invalid("--dropped and --kind exclude each other", hint="leave --kind out")
         list_dropped(ctx, namespace=namespace, search=search, limit=limit)
         return
     listed = ctx.client.tables.list(
         namespace=namespace, kind=kind, search=search, health_below=health_below, sort=sort, limit=limit + 1
     )
-    found = show.first(listed, limit)
+    tables = show.first(listed, limit)
     rows = [
         (
-            one.full_name,
-            one.kind,
-            one.records,
-            size(one.bytes),
-            one.data_files,
-            one.pending_rows,
-            one.health,
-            moment(one.last_commit_at),
+            table.full_name,
+            table.kind,
+            table.records,
+            size(table.bytes),
+            table.data_files,
+            table.pending_rows,
+            table.health,
+            moment(table.last_commit_at),
         )
-        for one in found
+        for table in tables
     ]
     columns = ("table", "kind", "rows", "size", "files", "pending", "health", "last commit")
     none = f"no tables in {ctx.client.catalog}" + (f".{namespace}" if namespace else "")
-    show.emit([one.json_value() for one in found], lambda: show.table(columns, rows, none=none))
+    show.emit([table.json_value() for table in tables], lambda: show.table(columns, rows, none=none))
 
 
 @command(app, "show")
 def show_table(ctx: CliContext, table: TableArg) -> None:
     """Show everything about a table."""
-    show, found = ctx.show, ctx.client.tables[table].show()
-    show.emit(found.json_value(), lambda: _show(show, found))
+    show, loaded = ctx.show, ctx.client.tables[table].show()
+    show.emit(loaded.json_value(), lambda: _show(show, loaded))
 
 
 @command(app, "create")
@@ -108,55 +108,56 @@ def create_table(  # noqa: PLR0913, PLR0917 -- its options are what people type
     """Create a table. With --primary-key it is a keyed table."""
     client, show = ctx.client, ctx.show
     if sum(given is not None for given in (columns, schema, like)) != 1:
-        raise Invalid("the columns are not known", hint="give one of --columns, --schema and --like")
-    by = list(partition_by or [])
+        raise Invalid("a new table needs columns", hint="give one of --columns, --schema and --like")
+    partitioning = list(partition_by or [])
     if like is not None:
         model = client.tables[like].show()
-        listed = [{"name": column.name, "type": column.type, "comment": column.comment} for column in model.columns]
-        by = by or model.partition_by
+        parsed = [{"name": column.name, "type": column.type, "comment": column.comment} for column in model.columns]
+        partitioning = partitioning or model.partition_by
     else:
-        listed = parse_columns(columns or "" if schema is None else _read(schema))
-    made = client.tables.create(
+        parsed = parse_columns(columns or "" if schema is None else _read_file(schema))
+    created = client.tables.create(
         table,
-        listed,
-        primary_key=_names(primary_key),
+        parsed,
+        primary_key=_split_names(primary_key),
         sequence_field=sequence_field,
-        partition_by=by,
-        properties=pairs(property),
+        partition_by=partitioning,
+        properties=parse_pairs(property),
     )
-    show.emit(made.json_value(), lambda: show.line(f"created {made.kind} table {made.catalog}.{made.full_name}"))
+    name = f"{created.catalog}.{created.full_name}"
+    show.emit(created.json_value(), lambda: show.line(f"created {created.kind} table {name}"))
 
 
 @command(app, "files")
 def list_files(ctx: CliContext, table: TableArg, limit: Limit = 1000) -> None:
     """List the data and delete files of a table; for a keyed table, of both stores."""
     show = ctx.show
-    found = show.first(ctx.client.files(table), limit)
+    files = show.first(ctx.client.files(table), limit)
     rows = [
-        (one["store"], one["content"], one["records"], size(one["bytes"]), one["partition"], one["path"])
-        for one in found
+        (file["store"], file["content"], file["records"], size(file["bytes"]), file["partition"], file["path"])
+        for file in files
     ]
     columns = ("store", "content", "rows", "size", "partition", "file")
-    show.emit(found, lambda: show.table(columns, rows, none="no files"))
+    show.emit(files, lambda: show.table(columns, rows, none="no files"))
 
 
 @command(app, "snapshots")
 def list_snapshots(ctx: CliContext, table: TableArg) -> None:
     """List snapshots, newest first; for a keyed table, of both stores."""
-    show, found = ctx.show, ctx.client.tables[table].get("/snapshots")
+    show, snapshots = ctx.show, ctx.client.tables[table].get("/snapshots")
     rows = [
         (
-            one["store"],
-            one["snapshot_id"],
-            one["sequence_number"],
-            moment(one["committed_at"]),
-            one["operation"],
-            one["refs"],
+            snapshot["store"],
+            snapshot["snapshot_id"],
+            snapshot["sequence_number"],
+            moment(snapshot["committed_at"]),
+            snapshot["operation"],
+            snapshot["refs"],
         )
-        for one in found
+        for snapshot in snapshots
     ]
     columns = ("store", "snapshot", "sequence", "when", "operation", "refs")
-    show.emit(found, lambda: show.table(columns, rows, none="no snapshots yet"))
+    show.emit(snapshots, lambda: show.table(columns, rows, none="no snapshots yet"))
 
 
 @command(app, "properties")
@@ -168,9 +169,9 @@ def change_properties(
 ) -> None:
     """Show a table's properties, or change them."""
     show, handle = ctx.show, ctx.client.tables[table]
-    found = handle.set_properties(pairs(set), remove or []) if set or remove else handle.show()
-    rows = sorted(found.properties.items())
-    show.emit(found.properties, lambda: show.table(("property", "value"), rows, none="no properties"))
+    changed = handle.set_properties(parse_pairs(set), remove or []) if set or remove else handle.show()
+    rows = sorted(changed.properties.items())
+    show.emit(changed.properties, lambda: show.table(("property", "value"), rows, none="no properties"))
 
 
 @command(app, "merge", waits=True)
@@ -183,8 +184,8 @@ def merge_table(
     no_wait: NoWait = False,
 ) -> None:
     """Merge pending changes into the base store now."""
-    asked = {} if mode is None else {"mode": mode}
-    run_job(ctx, table, "merge", asked, dry_run=dry_run, wait=not no_wait)
+    options = {} if mode is None else {"mode": mode}
+    run_job(ctx, table, "merge", options, dry_run=dry_run, wait=not no_wait)
 
 
 @command(app, "rewrite", waits=True)
@@ -206,9 +207,9 @@ def rewrite_table(  # noqa: PLR0913 (one for each choice)
     no_wait: NoWait = False,
 ) -> None:
     """Rewrite small files, and files with many deleted rows, now."""
-    wanted = {"strategy": strategy, "sort_order": _names(sort_by), "where": where, "everything": everything}
-    asked = {key: value for key, value in wanted.items() if value not in (None, [], False)}
-    run_job(ctx, table, "rewrite", asked, dry_run=dry_run, wait=not no_wait)
+    settings = {"strategy": strategy, "sort_order": _split_names(sort_by), "where": where, "everything": everything}
+    options = {key: value for key, value in settings.items() if value not in (None, [], False)}
+    run_job(ctx, table, "rewrite", options, dry_run=dry_run, wait=not no_wait)
 
 
 @command(app, "compact", waits=True)
@@ -260,28 +261,7 @@ def count_values(ctx: CliContext, table: TableArg, *, dry_run: DryRun = False, n
 
 
 def _show(show: Show, table: TableOut) -> None:
-    keyed = table.kind == "keyed"
-    show.facts(
-        {
-            "table": f"{table.catalog}.{table.full_name}",
-            "kind": table.kind,
-            "primary key": table.primary_key or None,
-            "sequence field": table.sequence_field,
-            "keys": None if table.keys is None else key_facts(table.keys),
-            "partitioned by": table.partition_by or None,
-            "rows": table.records,
-            "size": size(table.bytes),
-            "pending": f"{table.pending_rows:,} rows since {moment(table.pending_since)}"
-            if table.pending_rows
-            else None,
-            "watermark": table.watermark,
-            "version": table.version if keyed else None,
-            "upgraded from": table.hive_name,
-            "last commit": table.last_commit_at,
-            "next": ("due now: " if table.next.due else "") + table.next.reason,
-            "job": None if table.active_job is None else f"{table.active_job.kind} {table.active_job.status}",
-        }
-    )
+    show.facts(_table_facts(table))
     columns = [
         (column.name, column.type, "key" if column.is_key else "", column.comment or "") for column in table.columns
     ]
@@ -289,25 +269,46 @@ def _show(show: Show, table: TableOut) -> None:
     stores = [
         (
             role,
-            f"v{one.format_version}",
-            one.records,
-            size(one.bytes),
-            one.data_files,
-            one.delete_files,
-            one.snapshots,
-            one.location,
+            f"v{store.format_version}",
+            store.records,
+            size(store.bytes),
+            store.data_files,
+            store.delete_files,
+            store.snapshots,
+            store.location,
         )
-        for role, one in table.stores.items()
+        for role, store in table.stores.items()
     ]
     show.table(("store", "format", "rows", "size", "files", "deletes", "snapshots", "location"), stores, none="")
 
 
-def _names(listed: str) -> list[str]:
-    return [name.strip() for name in listed.split(",") if name.strip()]
+def _table_facts(table: TableOut) -> dict[str, object]:
+    pending, job = table.pending_rows, table.active_job
+    return {
+        "table": f"{table.catalog}.{table.full_name}",
+        "kind": table.kind,
+        "primary key": table.primary_key or None,
+        "sequence field": table.sequence_field,
+        "keys": None if table.keys is None else describe_keys(table.keys),
+        "partitioned by": table.partition_by or None,
+        "rows": table.records,
+        "size": size(table.bytes),
+        "pending": f"{pending:,} rows since {moment(table.pending_since)}" if pending else None,
+        "watermark": table.watermark,
+        "version": table.version if table.kind == "keyed" else None,
+        "upgraded from": table.hive_name,
+        "last commit": table.last_commit_at,
+        "next": ("due now: " if table.next.due else "") + table.next.reason,
+        "job": None if job is None else f"{job.kind} {job.status}",
+    }
 
 
-def _read(path: Path) -> str:
+def _split_names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _read_file(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise Invalid(f"cannot read {path}: {error}", hint="name a text file with the columns") from error
+        raise Invalid(f"cannot read {path}: {error}", hint="give a text file with the columns") from error

@@ -1,4 +1,4 @@
-"""`firn hive upgrade --unique`: keys are counted after the upgrade, and without unique ones the table goes back."""
+"""`firn hive upgrade --unique`: checks the keys after the upgrade, and downgrades the table if keys repeat."""
 
 from __future__ import annotations
 
@@ -12,34 +12,35 @@ from firn.protocol.jobs import JobStatus
 
 
 def check_unique(ctx: CliContext, table: str, *, keep: bool) -> None:
-    """Count an upgraded table's keys. Ends the command with 1 where some occur more than once, unless `keep`: the table
-    is given back to Hive, which nothing was changed for, if nobody has written to it in the meantime.
+    """Count the duplicate keys of an upgraded table. If there are any and `keep` is false, the command ends with 1.
+
+    The table is then downgraded, unless a user has already written to it. The Hive table itself has not changed.
     """
     try:
         job = watch_job(ctx, ctx.client.tables[table].start_job("keys"))
     except Refused as error:
-        raise _uncounted(table, str(error)) from error
+        raise _unchecked(table, str(error)) from error
     if job.status is not JobStatus.SUCCEEDED:
-        raise _uncounted(table, job.error or str(job.status))
-    found = job.result.get("keys", 0)
-    ctx.show.note(f"{found:,} keys of {table} occur more than once" if found else f"every key of {table} occurs once")
+        raise _unchecked(table, job.error or str(job.status))
+    repeated = job.result.get("keys", 0)
+    ctx.show.note(f"{table} has {repeated:,} duplicate keys" if repeated else f"{table} has no duplicate keys")
     ctx.show.emit(job.json_value(), lambda: show_repeated(ctx.show, job.result))
-    if found and not keep:
-        _give_back(ctx, table)
+    if repeated and not keep:
+        _downgrade(ctx, table)
         raise typer.Exit(1)
 
 
-def _uncounted(table: str, reason: str) -> FirnError:
+def _unchecked(table: str, reason: str) -> FirnError:
     return FirnError(
         f"{table} is upgraded, but its keys were not checked: {reason}",
-        hint=f"`firn table check-keys {table}` tries again, `firn hive downgrade {table}` gives it back",
+        hint=f"`firn table check-keys {table}` checks again, `firn hive downgrade {table}` undoes the upgrade",
     )
 
 
-def _give_back(ctx: CliContext, table: str) -> None:
-    found = ctx.client.tables[table].show()
-    if found.pending_rows or found.watermark:
-        ctx.show.note(f"{table} stays upgraded: changes were written to it already")
+def _downgrade(ctx: CliContext, table: str) -> None:
+    state = ctx.client.tables[table].show()
+    if state.pending_rows or state.watermark:
+        ctx.show.note(f"{table} stays upgraded, because a user has written changes to it")
         return
     check_operation(watch_operation(ctx, ctx.client.hive.downgrade(table, wait_for_writers=False)))
-    ctx.show.note(f"{table} is Hive's alone again, as it was; --keep leaves it upgraded")
+    ctx.show.note(f"downgraded {table}: the Hive table is as before; --keep keeps it upgraded")

@@ -1,4 +1,4 @@
-"""Seeing long work through to its end."""
+"""Waits for the end of jobs, operations, publishes and batches, and shows their progress."""
 
 from __future__ import annotations
 
@@ -17,117 +17,125 @@ from firn.protocol.operations import OperationStatus
 from firn.transport import Json
 
 NOTHING_TO_DO = "nothing to do"
-_NAMED_BELOW = 500
-_SOONEST_SECONDS = 0.5
-_WHOLE = 10
-_OPERATIONS = "; `firn operation show` tells how far it is, `firn operation cancel` gives it up"
-_MORE = "; `firn job show` tells how far it is, `firn job cancel` gives it up"
+_MAX_NAMED_TABLES = 500
+_MIN_PACE_SECONDS = 0.5
+_ROUND_PACE = 10
+"""Items a second from which the pace has no decimals."""
+_OPERATION_COMMANDS = "; `firn operation show` shows its progress, `firn operation cancel` cancels it"
+_JOB_COMMANDS = "; `firn job show` shows its progress, `firn job cancel` cancels it"
 
 
-def watch_job(told: CliContext, job: JobOut) -> JobOut:
-    """The job once it has ended, its progress shown on the way."""
-    note_missing_optimizers(told, job)
-    with _going_on(told, f"job {job.id}", _MORE), told.show.progress(f"{job.kind} {job.table}") as seen:
-        return told.client.jobs.wait(
+def watch_job(ctx: CliContext, job: JobOut) -> JobOut:
+    """Wait for the end of a job, and show its progress."""
+    note_missing_optimizers(ctx, job)
+    with _continues(ctx, f"job {job.id}", _JOB_COMMANDS), ctx.show.progress(f"{job.kind} {job.table}") as report:
+        return ctx.client.jobs.wait(
             job.id,
-            seconds=told.timeout,
-            seen=lambda now: seen(_stage(now), _count(now, "done"), _count(now, "total")),
+            seconds=ctx.timeout,
+            on_progress=lambda state: report(_stage(state), _count(state, "done"), _count(state, "total")),
         )
 
 
-def note_missing_optimizers(told: CliContext, job: JobOut) -> None:
-    """Say so where a job has nobody to run it."""
-    if job.status is JobStatus.PENDING and not told.client.optimizers():
-        told.show.note("no optimizer is registered: the job waits for one, start it with `firn optimizer`")
+def note_missing_optimizers(ctx: CliContext, job: JobOut) -> None:
+    """Note that no optimizer can run a pending job."""
+    if job.status is JobStatus.PENDING and not ctx.client.optimizers():
+        ctx.show.note("the job waits, because no optimizer is registered: start one with `firn optimizer`")
 
 
-def watch_operation(told: CliContext, operation: OperationOut) -> OperationOut:
-    """The operation once it has ended, its progress shown on the way."""
-    what = f"{operation.kind} of {operation.target} (operation {operation.id})"
-    with _going_on(told, what, _OPERATIONS), told.show.progress(f"{operation.kind} {operation.target}") as seen:
-        return told.client.operations.wait(
+def watch_operation(ctx: CliContext, operation: OperationOut) -> OperationOut:
+    """Wait for the end of an operation, and show its progress."""
+    name, title = f"{operation.kind} of {operation.target}", f"{operation.kind} {operation.target}"
+    work = f"{name} (operation {operation.id})"
+    with _continues(ctx, work, _OPERATION_COMMANDS), ctx.show.progress(title) as report:
+        return ctx.client.operations.wait(
             operation.id,
-            seconds=told.timeout,
-            seen=lambda now: seen(_describe_phase(now), now.done, now.total, pace_of(now)),
+            seconds=ctx.timeout,
+            on_progress=lambda state: report(_describe_phase(state), state.done, state.total, describe_pace(state)),
         )
 
 
-def watch_publish(told: CliContext, table: str) -> Json:
-    """The last publish of a table that was asked for, once it is over, with what its jobs say on the way."""
-    more = ": the server carries it on, `firn hive show` tells how far it is"
-    with _going_on(told, f"the publish of {table}", more), told.show.progress(f"publish {table}") as seen:
+def watch_publish(ctx: CliContext, table: str) -> Json:
+    """Wait for the end of the last publish request of a table, and show the progress of its jobs."""
+    hint = "; `firn hive show` shows its progress"
+    with _continues(ctx, f"the publish of {table}", hint), ctx.show.progress(f"publish {table}") as report:
 
-        def tell(asked: Json) -> None:
-            if asked["job_id"] is None or asked["step"] in ("done", "failed"):
-                return seen(asked["message"], 0, 0)
-            job = told.client.jobs.get(asked["job_id"])
-            return seen(f"{job.kind}: {_stage(job)}", _count(job, "done"), _count(job, "total"))
+        def report_job(request: Json) -> None:
+            if request["job_id"] is None or request["step"] in ("done", "failed"):
+                return report(request["message"], 0, 0)
+            job = ctx.client.jobs.get(request["job_id"])
+            return report(f"{job.kind}: {_stage(job)}", _count(job, "done"), _count(job, "total"))
 
-        return told.client.hive.wait_for_publish(table, seconds=told.timeout, seen=tell)
-
-
-def watch_batch(told: CliContext, batch: BatchOut, catalog: str) -> BatchOut:
-    """All of it once it has ended: how many stand where, and how far those are that run."""
-    what = f"{batch.kind} of {batch.tables:,} tables"
-    more = f"; `firn operation list --batch {batch.id}` tells how far it is, `firn operation pause --batch …` holds it"
-    with _going_on(told, f"{what} (batch {batch.id})", more), told.show.progress(what) as seen:
-
-        def tell(now: BatchOut) -> None:
-            ended = now.tables - now.unfinished
-            seen("", ended, now.tables, _counts(told, now))
-
-        return told.client.hive.wait_for_batch(batch.id, catalog, seconds=told.timeout, seen=tell)
+        return ctx.client.hive.wait_for_publish(table, seconds=ctx.timeout, on_progress=report_job)
 
 
-def _counts(told: CliContext, batch: BatchOut) -> str:
-    """In words, with what runs by name: nobody reads more than a few lines of them."""
+def watch_batch(ctx: CliContext, batch: BatchOut, catalog: str) -> BatchOut:
+    """Wait for the end of a batch. Show the number of tables by outcome, and the progress of the running ones."""
+    title = f"{batch.kind} of {batch.tables:,} tables"
+    hint = f"; `firn operation list --batch {batch.id}` shows its progress, `firn operation pause --batch …` pauses it"
+    with _continues(ctx, f"{title} (batch {batch.id})", hint), ctx.show.progress(title) as report:
+
+        def report_counts(state: BatchOut) -> None:
+            ended = state.tables - state.unfinished
+            report("", ended, state.tables, _describe_counts(ctx, state))
+
+        return ctx.client.hive.wait_for_batch(batch.id, catalog, seconds=ctx.timeout, on_progress=report_counts)
+
+
+def _describe_counts(ctx: CliContext, batch: BatchOut) -> str:
+    """The number of tables by outcome, and the running ones by name; a large batch names none."""
     counts = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(batch.outcomes.items()))
-    if not batch.outcomes.get("running") or batch.tables > _NAMED_BELOW or not told.show.has_bars:
+    if not batch.outcomes.get("running") or batch.tables > _MAX_NAMED_TABLES or not ctx.show.has_bars:
         return counts
-    running = [operation for operation in told.client.operations.list(batch=batch.id) if operation.outcome == "running"]
-    return "\n".join(
-        [counts, *(f"{one.target}: {_describe_phase(one)}, {pace_of(one)}".rstrip(", ") for one in running)]
-    )
+    running = [operation for operation in ctx.client.operations.list(batch=batch.id) if operation.outcome == "running"]
+    return "\n".join([counts, *map(_describe_progress, running)])
 
 
-def pace_of(operation: OperationOut) -> str:
-    """How far it is, at which speed, and how long it will take at that speed."""
+def _describe_progress(operation: OperationOut) -> str:
+    return f"{operation.target}: {_describe_phase(operation)}, {describe_pace(operation)}".rstrip(", ")
+
+
+def describe_pace(operation: OperationOut) -> str:
+    """The progress of an operation, its pace, and the time that it still needs; empty without a known total."""
     done, total, since = operation.done, operation.total, operation.phase_at
     if not total:
         return ""
     parts = [f"{done:,} of {total:,} {operation.unit}".rstrip()]
     seconds = 0.0 if since is None else (operation.updated_at - since).total_seconds()
-    if done and seconds >= _SOONEST_SECONDS and operation.status is OperationStatus.RUNNING:
+    if done and seconds >= _MIN_PACE_SECONDS and operation.status is OperationStatus.RUNNING:
         pace = done / seconds
-        parts.append(f"{pace:,.0f}/s" if pace >= _WHOLE else f"{pace:.1f}/s")
-        parts.append(f"{span((total - done) / pace)} left")
+        parts.append(f"{pace:,.0f}/s" if pace >= _ROUND_PACE else f"{pace:.1f}/s")
+        parts.append(f"{format_span((total - done) / pace)} left")
     return ", ".join(parts)
 
 
-def span(seconds: float) -> str:
-    """A length of time in its two largest units."""
-    whole = round(seconds)
-    for size, unit, smaller, below in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")):
-        if whole >= size:
-            rest = whole % size // smaller
-            return f"{whole // size} {unit} {rest} {below}" if rest else f"{whole // size} {unit}"
-    return f"{whole} s"
+def format_span(seconds: float) -> str:
+    """Format a duration in its two largest units."""
+    rounded = round(seconds)
+    for size, unit, smaller_size, smaller_unit in (
+        (86_400, "d", 3_600, "h"),
+        (3_600, "h", 60, "min"),
+        (60, "min", 1, "s"),
+    ):
+        if rounded >= size:
+            rest = rounded % size // smaller_size
+            return f"{rounded // size} {unit} {rest} {smaller_unit}" if rest else f"{rounded // size} {unit}"
+    return f"{rounded} s"
 
 
 @contextmanager
-def _going_on(told: CliContext, what: str, more: str = "") -> Iterator[None]:
-    """Whoever stops waiting has not stopped the work."""
+def _continues(ctx: CliContext, work: str, hint: str) -> Iterator[None]:
+    """Note on Ctrl-C that the server continues the work; the interrupt ends only the waiting."""
     try:
         yield
     except KeyboardInterrupt:
-        told.show.note(f"{what} goes on{more}")
+        ctx.show.note(f"{work} continues{hint}")
         raise
 
 
-def tell_job(show: Show, job: JobOut) -> None:
-    """How it ended, for people; a failed one ends the command with 1."""
+def finish_job(show: Show, job: JobOut) -> None:
+    """Show the status and the result of a job; a failed or canceled job ends the command with 1."""
     if not show.json:
-        facts = {"job": job.id, "did": f"{job.kind} {job.table}", "status": state_of(job), "error": job.error}
+        facts = {"job": job.id, "action": f"{job.kind} {job.table}", "status": state_of(job), "error": job.error}
         numbers = {name: value for name, value in job.result.items() if isinstance(value, int | float | str)}
         show.facts({**facts, **numbers})
     if job.status in (JobStatus.FAILED, JobStatus.CANCELED):
@@ -135,21 +143,21 @@ def tell_job(show: Show, job: JobOut) -> None:
 
 
 def state_of(job: JobOut) -> str:
-    """Its status; of a job that has succeeded and changed nothing that there was nothing to do."""
+    """The status of a job; `nothing to do` for one that succeeded without a change."""
     return job.outcome if job.outcome == NOTHING_TO_DO else str(job.status)
 
 
 def check_operation(operation: OperationOut) -> None:
-    """Fail as the operation did."""
+    """Raise FirnError with the operation's error if it did not succeed."""
     if operation.status is not OperationStatus.SUCCEEDED:
         reason = operation.error or f"it was {operation.status}"
         raise FirnError(f"{operation.kind} of {operation.target}: {reason}", hint=operation.hint)
 
 
 def job_row(job: JobOut) -> tuple[object, ...]:
-    """One line of a list of jobs."""
-    stands = (job.kind, state_of(job), job.reason)
-    return (job.id, f"{job.catalog}.{job.table}", *stands, moment(job.created_at), job.error)
+    """The cells of a job in JOB_COLUMNS."""
+    state = (job.kind, state_of(job), job.reason)
+    return (job.id, f"{job.catalog}.{job.table}", *state, moment(job.created_at), job.error)
 
 
 JOB_COLUMNS = ("job", "table", "kind", "status", "reason", "created", "error")
@@ -164,7 +172,7 @@ def _stage(job: JobOut) -> str:
 def _describe_phase(operation: OperationOut) -> str:
     """Describe the phase, and what it waits for or does."""
     if operation.status is OperationStatus.PAUSED:
-        return f"paused: `firn operation resume {operation.id}` lets it go on"
+        return f"paused: `firn operation resume {operation.id}` resumes it"
     return ": ".join(filter(None, (operation.phase, operation.message, operation.error)))
 
 

@@ -180,7 +180,8 @@ def test_who_waits_for_a_publish_sees_each_step_until_it_is_over(
     steps = iter(["waiting", "merging", "publishing", "failed"])
     monkeypatch.setattr(Hive, "show", lambda *_: {"publish_request": {"step": next(steps)}})
     seen: list[str] = []
-    assert client.hive.wait_for_publish("db.t", seen=lambda one: seen.append(one["step"])) == {"step": "failed"}
+    ended = client.hive.wait_for_publish("db.t", on_progress=lambda request: seen.append(request["step"]))
+    assert ended == {"step": "failed"}
     assert seen == ["waiting", "merging", "publishing", "failed"]
     monkeypatch.setattr(Hive, "show", lambda *_: {"publish_request": None})
     with pytest.raises(NotFound, match=r"db\.t is no longer a table of Firn"):

@@ -27,13 +27,13 @@ def entry(run: Command, name: str) -> dict[str, str]:
 def test_a_dropped_table_is_listed_and_brought_back(run: Command, table: str) -> None:
     said = run("table", "drop", table)
     assert said.code == 0, said.err
-    assert "`firn table undrop` brings it back, its files stay" in said.out
+    assert "`firn table undrop` restores it until" in said.out
     assert run("table", "show", table).code == 1
     assert (entry(run, table)["kind"], entry(run, table)["files"]) == ("table", "present")
     assert table in run("table", "list", "dropping", "--dropped", "--search", table.split(".")[1].upper()).out
     would = run("table", "undrop", f"lake.{table}", "--dry-run")
-    assert f"would bring back table {table}" in would.out
-    assert run("table", "undrop", table).out.startswith(f"brought back table {table}\nfiles looked for: all 1")
+    assert f"would restore table  {table}" in would.out
+    assert run("table", "undrop", table).out.startswith(f"restored table {table}\nfiles checked: all 1")
     assert run("table", "show", table).code == 0
 
 
@@ -56,7 +56,7 @@ def test_what_was_never_dropped_cannot_come_back(run: Command) -> None:
 
 def test_a_purge_ends_it(run: Command, table: str) -> None:
     said = run("table", "drop", table, "--purge")
-    assert "its files are deleted then" in said.out
+    assert "the server deletes its files then" in said.out
     assert run("table", "purge", table, "--dry-run").out == f"lake.{table} would be purged\n"
     assert run("table", "purge", table, "--yes").code == 0
     assert run("table", "undrop", table).code == 1
@@ -64,7 +64,7 @@ def test_a_purge_ends_it(run: Command, table: str) -> None:
 
 def test_a_table_taken_off_the_list_keeps_its_files(run: Command, table: str) -> None:
     run("table", "drop", table)
-    assert "its files are untouched" in run("table", "purge", table, "--keep-files", "--yes").out
+    assert "its files stay" in run("table", "purge", table, "--keep-files", "--yes").out
 
 
 def test_a_protected_table_is_dropped_from_nowhere(run: Command, table: str) -> None:
@@ -84,8 +84,8 @@ def test_a_namespace_goes_with_everything_in_it_and_comes_back(run: Command) -> 
     assert run("namespace", "drop", "whole").code == 1
     assert "would drop table whole.part.t" in run("namespace", "drop", "whole", "--recursive", "--dry-run").out
     said = run("namespace", "drop", "whole", "--recursive")
-    assert "`firn namespace undrop whole` brings all of it back" in said.out
-    assert run("namespace", "undrop", "whole").out.startswith("brought back table whole.part.t")
+    assert "`firn namespace undrop whole` restores all of it" in said.out
+    assert run("namespace", "undrop", "whole").out.startswith("restored table whole.part.t")
     assert run("namespace", "list", "whole", "--json").json[0]["properties"] == {"owner": "ana"}
 
 
@@ -112,7 +112,7 @@ def test_the_retention_is_a_property_of_the_catalog(run: Command, tmp_path_facto
     assert run("catalog", "set", "brief", "firn.drop.retention=0").code == 0
     assert run("catalog", "set", "brief", "firn.drop.retention=soon").code == 2
     assert run("table", "create", "brief.db.t", "--columns", "id long").code == 0
-    assert "its files are untouched" in run("table", "drop", "brief.db.t").out
+    assert "its files stay" in run("table", "drop", "brief.db.t").out
     assert run("table", "undrop", "brief.db.t").code == 1
 
 

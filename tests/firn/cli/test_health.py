@@ -48,7 +48,7 @@ def test_a_table_is_blocked_for_a_while(run: Command, table: str) -> None:
     assert "blocked for rewrite until" in refused.err
     assert "blocked for rewrite until" in run("table", "explain", table).out
     assert run("table", "unblock", table, "--id", made["id"]).code == 0
-    assert run("table", "blockers", table).out == "nothing blocks it\n"
+    assert run("table", "blockers", table).out == "no blockers\n"
 
 
 @pytest.mark.parametrize(

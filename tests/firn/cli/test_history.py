@@ -94,7 +94,7 @@ def test_branches_and_tags_are_made_listed_moved_and_dropped(run: Command, table
     assert run("table", "tag", table, "v1", "--replace").code == 0
     assert run("table", "fast-forward", table, "audit", "--to", "main").code == 0
     compared = run("table", "compare", table, first, "audit")
-    assert "1 commit that audit has" in compared.out
+    assert "1 commit only in audit" in compared.out
     assert run("table", "drop-ref", table, "v1").code == 0
     assert run("table", "drop-ref", table, "v1").code == 1
 

@@ -57,7 +57,7 @@ def test_orphans_are_set_aside_listed_and_put_back(run: Command, client: firn.Cl
     listed = run("table", "quarantine", table)
     assert all(text in listed.out for text in (str(one), str(other), "aside", "after "))
     assert str(one) in run("job", "deleted", asked.json["id"]).out
-    assert run("table", "restore-files", table, str(one)).out == "1 files are in their places again\n"
+    assert run("table", "restore-files", table, str(one)).out == "restored 1 file\n"
     assert (one.read_bytes(), other.exists()) == (b"some rows", False)
     assert run("table", "restore-files", table, "--job", asked.json["id"], "--json").json == {"restored": [str(other)]}
     states = {file["state"] for file in run("job", "deleted", asked.json["id"], "--json").json[0]["files"]}
@@ -70,12 +70,12 @@ def test_a_dry_run_names_the_files_and_moves_none(run: Command, client: firn.Cli
     assert asked["params"]["dry_run"] is True
     work(run.url, path)
     assert path.exists()
-    assert run("table", "quarantine", table).out == f"nothing of {table} was set aside\n"
-    assert run("job", "deleted", asked["id"]).out == "this job has taken no file\n"
+    assert run("table", "quarantine", table).out == f"{table} has no quarantined files\n"
+    assert run("job", "deleted", asked["id"]).out == "this job has quarantined or deleted no files\n"
 
 
 def test_what_is_not_aside_cannot_be_put_back(run: Command, table: str) -> None:
     said = run("table", "restore-files", table, "/nowhere/x.parquet")
-    assert (said.code, "none of these files is aside" in said.err) == (1, True)
+    assert (said.code, "none of these files is quarantined" in said.err) == (1, True)
     both = run("table", "restore-files", table, "/x", "--job", str(uuid4()))
     assert (both.code, "give one of them" in both.err) == (2, True)

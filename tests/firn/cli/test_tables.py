@@ -264,7 +264,7 @@ def test_whoever_stops_waiting_is_told_that_the_job_goes_on(
     monkeypatch.setattr("firn.jobs.time", SimpleNamespace(monotonic=time.monotonic, sleep=interrupted))
     said = run("job", "retry", job["id"])
     assert said.code not in (0, 1, 3)
-    assert "goes on; `firn job show` tells how far it is" in said.err
+    assert "continues; `firn job show` shows its progress" in said.err
 
 
 def test_a_job_is_waited_for_however_long_it_takes(
@@ -296,8 +296,8 @@ def test_catalogs_are_created_shown_and_dropped(run: Command, tmp_path: Path) ->
 
 def test_a_dropped_table_is_gone(run: Command, keyed: str) -> None:
     said = run("table", "drop", keyed).out
-    assert said.startswith(f"dropped lake.{keyed}; until 20")
-    assert said.endswith(" `firn table undrop` brings it back, its files stay\n")
+    assert said.startswith(f"dropped lake.{keyed}; `firn table undrop` restores it until 20")
+    assert said.endswith("; its files stay\n")
     assert run("table", "show", keyed).code == 1
 
 

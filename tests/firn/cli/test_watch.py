@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
-from firn.cli.watch import pace_of, span
+from firn.cli.watch import describe_pace, format_span
 from firn.protocol.answers.operations import OperationOut
 from firn.protocol.operations import OperationStatus
 
@@ -39,15 +39,15 @@ def an_operation(**told: object) -> OperationOut:
 
 
 def test_pace_and_time_left_are_those_of_the_phase() -> None:
-    assert pace_of(an_operation()) == ""
-    assert pace_of(an_operation(total=1200)) == "0 of 1,200 files"
+    assert describe_pace(an_operation()) == ""
+    assert describe_pace(an_operation(total=1200)) == "0 of 1,200 files"
     after = {"phase_at": BEGAN, "updated_at": BEGAN + timedelta(seconds=20), "total": 1200}
-    assert pace_of(an_operation(done=300, **after)) == "300 of 1,200 files, 15/s, 1 min left"
-    assert pace_of(an_operation(done=30, **after)) == "30 of 1,200 files, 1.5/s, 13 min left"
+    assert describe_pace(an_operation(done=300, **after)) == "300 of 1,200 files, 15/s, 1 min left"
+    assert describe_pace(an_operation(done=30, **after)) == "30 of 1,200 files, 1.5/s, 13 min left"
     paused = an_operation(done=300, status=OperationStatus.PAUSED, **after)
-    assert pace_of(paused) == "300 of 1,200 files"
+    assert describe_pace(paused) == "300 of 1,200 files"
 
 
 def test_spans_have_two_units() -> None:
-    said = [span(seconds) for seconds in (0.4, 59, 60, 3_725, 90_000)]
+    said = [format_span(seconds) for seconds in (0.4, 59, 60, 3_725, 90_000)]
     assert said == ["0 s", "59 s", "1 min", "1 h 2 min", "1 d 1 h"]

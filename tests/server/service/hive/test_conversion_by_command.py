@@ -44,7 +44,7 @@ def test_a_dry_run_calls_it_a_rewrite(site: Site) -> None:
     expected = {"table": site.table.name, "target": "copies.clicks", "files": 2, "bytes": 22, "convertible": True}
     assert (said.code, found) == (0, expected)
     people = site.run("hive", "convert", site.table.name, "--dry-run")
-    assert "rewrite of" in people.out
+    assert "conversion of" in people.out
     assert "neither synced nor published" in people.err
     report = site.run("hive", "check", site.table.name, "--json")
     assert (report.code, report.json[0]["eligible"], report.json[0]["convertible"]) == (1, False, True)
@@ -80,7 +80,7 @@ def test_a_failed_rewrite_says_what_stays_and_is_asked_for_again(site: Site) -> 
         site.beside.services.jobs.cancel(active.id)
     ended = said.result()
     assert ended.code == 1
-    assert "stays empty" in ended.err
+    assert "is empty; fix the cause" in ended.err
     retried = site.run("job", "retry", str(active.id))
     assert retried.code == 1
     again = site.beside.conversions.start(LAKE, site.table.name)
