@@ -32,7 +32,7 @@ def test_a_dropped_table_is_listed_and_brought_back(run: Command, table: str) ->
     assert (entry(run, table)["kind"], entry(run, table)["files"]) == ("table", "present")
     assert table in run("table", "list", "dropping", "--dropped", "--search", table.split(".")[1].upper()).out
     would = run("table", "undrop", f"lake.{table}", "--dry-run")
-    assert f"would restore table  {table}" in would.out
+    assert f"would restore table {table}" in would.out
     assert run("table", "undrop", table).out.startswith(f"restored table {table}\nfiles checked: all 1")
     assert run("table", "show", table).code == 0
 
