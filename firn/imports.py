@@ -1,4 +1,4 @@
-"""Imports of tables that are somewhere already: in a warehouse, in another REST catalog, in a Hive Metastore."""
+"""Imports of existing tables from a warehouse, another REST catalog or a Hive Metastore."""
 
 from __future__ import annotations
 
@@ -7,55 +7,36 @@ from dataclasses import dataclass
 from urllib.parse import quote
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from firn.protocol.answers.imports import EntryOut
 from firn.protocol.answers.operations import OperationOut
+from firn.protocol.imports import ImportOptions, reveal_secret
 from firn.transport import Transport
-
-
-class ImportOptions(BaseModel):
-    """What an import takes and how; see the server's documentation of imports."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    warehouse: str | None = None
-    token: str | None = Field(default=None, repr=False)
-    credential: str | None = Field(default=None, repr=False)
-    token_server: str | None = None
-    scope: str | None = None
-    into: str | None = None
-    namespace_depth: int | None = None
-    include: list[str] = []
-    exclude: list[str] = []
-    dry_run: bool = False
-    overwrite: bool = False
-    refresh: bool = False
-    allow_locations: list[str] = []
 
 
 @dataclass(frozen=True, slots=True)
 class Imports:
-    """Starts imports and tells what they have found."""
+    """Starts imports and lists their entries."""
 
     transport: Transport
 
     def start(self, catalog: str, source: str, address: str, options: ImportOptions | None = None) -> OperationOut:
-        """Import from a `warehouse`, `rest` or `hive` source; returns at once, the operation tells how far it is."""
-        params = {} if options is None else options.model_dump(exclude_none=True)
-        body = {"source": source, "address": address, **params}
+        """Start an import from a `warehouse`, `rest` or `hive` source; the returned operation tells its progress."""
+        options = options or ImportOptions()
+        secrets = {"token": reveal_secret(options.token), "credential": reveal_secret(options.credential)}
+        body = {"source": source, "address": address, **options.model_dump(exclude_none=True, exclude={*secrets})}
+        body |= {name: secret for name, secret in secrets.items() if secret is not None}
         return OperationOut.read(self.transport.change("POST", self._path(catalog), body))
 
     def entries(
         self, catalog: str, operation_id: UUID | str, *, states: Sequence[str] = (), limit: int | None = None
     ) -> Iterator[EntryOut]:
-        """What was found and what became of it, in the order found."""
+        """List the entries of an import with their results, in the order of its listing."""
         path = f"{self._path(catalog)}/{operation_id}/entries"
         documents = self.transport.items(path, {"state": states or None, "limit": 500}, limit=limit)
         return (EntryOut.read(document) for document in documents)
 
     def resume(self, catalog: str, operation_id: UUID | str) -> OperationOut:
-        """Ask the source again now, without waiting until the import does by itself."""
+        """Continue a waiting import now instead of at its next scheduled attempt."""
         path = f"{self._path(catalog)}/{operation_id}/resume"
         return OperationOut.read(self.transport.change("POST", path))
 

@@ -10,8 +10,9 @@ from urllib.parse import quote
 
 import httpx
 
+from firn.protocol.answers.optimizers import RegisteredOut
 from firn.protocol.jobs import JobKind
-from firn.protocol.leases import PROTOCOL, Heartbeat, Lease, LeaseRequest, Registered, Report, Result, TableLocation
+from firn.protocol.leases import PROTOCOL, Heartbeat, Lease, LeaseRequest, Report, Result, TableLocation
 from firn.transport import is_loopback
 from optimizer.errors import Dismissed, LeaseLost, NotWelcome, Refused, Unknown, Unregistered
 
@@ -49,12 +50,12 @@ class ServerApi:
         scheme, _, token = self.http.headers.get("Authorization", "").partition(" ")
         return token if scheme == "Bearer" else None
 
-    def register(self, **about: Any) -> Registered:
-        """Become known to the server; NotWelcome when it refuses: another version, or no right to."""
+    def register(self, **about: Any) -> RegisteredOut:
+        """Register; raises NotWelcome if the server refuses the optimizer's version or privileges."""
         answer = self.http.post("/api/v1/optimizers", json={**about, "protocol": PROTOCOL})
         if answer.status_code in _NOT_WELCOME:
             raise NotWelcome(_message(answer))
-        return Registered.model_validate(answer.raise_for_status().json())
+        return RegisteredOut.read(answer.raise_for_status().json())
 
     def unregister(self, optimizer_id: str) -> None:
         """Leave; a job still held goes back to the queue at once."""

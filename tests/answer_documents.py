@@ -82,3 +82,24 @@ TABLE: dict[str, Any] = {
     "unavailable_actions": {},
 }
 """A keyed table without rows: a `TableOut`."""
+REGISTERED: dict[str, Any] = {
+    "id": "o",
+    "group": "default",
+    "host": "h",
+    "pid": 1,
+    "version": "1",
+    "registered_at": "2026-11-24T12:00:00Z",
+    "last_seen_at": "2026-11-24T12:00:00Z",
+    "slots": 1,
+    "jobs": [],
+    "silent": False,
+    "draining": False,
+    "stopping": False,
+    "reason": None,
+    "launch": None,
+    "memory": {},
+    "facts": {},
+    "lease_seconds": 60.0,
+    "heartbeat_seconds": 20.0,
+}
+"""An optimizer that has just registered: a `RegisteredOut`."""

@@ -22,8 +22,8 @@ class ImportAction(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImportOptions:
-    """The options that the user allows."""
+class ImportRules:
+    """Whether an import may replace or refresh existing tables."""
 
     overwrite: bool = False
     refresh: bool = False
@@ -72,7 +72,7 @@ class Misplaced:
 
 
 def decide_import(
-    candidate: Candidate, present: ExistingTable | None, misplaced: Misplaced | None, rules: ImportOptions
+    candidate: Candidate, present: ExistingTable | None, misplaced: Misplaced | None, rules: ImportRules
 ) -> Verdict:
     """The verdict on a candidate. That of a misplaced one reveals nothing of its metadata."""
     if present is not None and present.relation.metadata_location == candidate.metadata_location:
@@ -100,7 +100,7 @@ def decide_import(
     )
 
 
-def _decide_same_table(candidate: Candidate, relation: Relation, present: Header, rules: ImportOptions) -> Verdict:
+def _decide_same_table(candidate: Candidate, relation: Relation, present: Header, rules: ImportRules) -> Verdict:
     """The verdict on a table that the catalog has at other metadata."""
     here = strip_metadata_suffix(relation.metadata_location or "")
     if here in candidate.header.past:

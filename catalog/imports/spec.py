@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,14 +12,7 @@ from urllib.parse import urlsplit
 from catalog.errors import Invalid
 from catalog.locations.paths import check_warehouse, parse_metastore_uris
 from catalog.names import Namespace, check_namespace
-
-
-class SourceKind(StrEnum):
-    """The kind of source."""
-
-    WAREHOUSE = "warehouse"  # directories, scanned for metadata files
-    REST = "rest"  # another Iceberg REST catalog
-    HIVE = "hive"  # the Iceberg tables of a Hive Metastore
+from firn.protocol.imports import SourceKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

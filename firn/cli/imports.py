@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from typing import Annotated
 
 import typer
+from pydantic import SecretStr
 
 from firn.cli import import_options, tables
 from firn.cli.context import CliContext, command
 from firn.cli.watch import check_operation, watch_operation
 from firn.errors import Invalid
-from firn.imports import ImportOptions
 from firn.protocol.answers.imports import EntryOut
 from firn.protocol.answers.operations import OperationOut
+from firn.protocol.imports import ImportOptions
 
 NEEDS_A_PERSON = ("conflict", "ambiguous", "failed")
 
@@ -81,8 +82,8 @@ def import_tables(  # noqa: PLR0913, PLR0917 -- its options are what people type
     """
     options = ImportOptions(
         warehouse=warehouse,
-        token=source_token,
-        credential=source_credential,
+        token=None if source_token is None else SecretStr(source_token),
+        credential=None if source_credential is None else SecretStr(source_credential),
         token_server=token_server,
         scope=scope,
         into=into,

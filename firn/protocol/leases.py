@@ -111,9 +111,3 @@ class Report(Result):
     """The end of an attempt, with the last lines of its log."""
 
     log: list[str] = []
-
-
-class Registered(Message):
-    """Under which id the server knows this optimizer."""
-
-    id: str

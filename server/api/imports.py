@@ -6,12 +6,11 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query
-from pydantic import Field, SecretStr
 
 from catalog.errors import Conflict, Invalid, LocationRefused
 from catalog.imports.entry import Entry
-from catalog.imports.import_rules import ImportAction, ImportOptions, find_warnings
-from catalog.imports.spec import ImportSpec, Secrets, SourceKind
+from catalog.imports.import_rules import ImportAction, ImportRules, find_warnings
+from catalog.imports.spec import ImportSpec, Secrets
 from catalog.jobs.operation import OperationId
 from catalog.names import parse_namespace
 from catalog.tables.relation import RelationKind
@@ -19,7 +18,7 @@ from firn.protocol.answers.imports import EntryOut
 from firn.protocol.answers.operations import OperationOut
 from firn.protocol.base import Out
 from firn.protocol.base import Request as In
-from firn.protocol.imports import EntryState
+from firn.protocol.imports import EntryState, ImportRequest, reveal_secret
 from server.api.deps import CatalogDep, PageOut, PagingDep, ServicesDep, TableDep
 from server.api.errors import refusals
 from server.api.operations import build_operation_out
@@ -47,64 +46,6 @@ class RegisteredTableOut(Out):
     warnings: list[str]
 
 
-class ImportIn(In):
-    """The source of an import, the tables and the options.
-
-    The server keeps token and credential while the import runs, and never shows them.
-    """
-
-    source: SourceKind
-    address: str = Field(description="file:, s3: or hdfs: URI of a warehouse, http(s) URL of a catalog, thrift:// URI")
-    warehouse: str | None = Field(default=None, description="The warehouse parameter of the other REST catalog.")
-    token: SecretStr | None = Field(default=None, description="Bearer token for the other REST catalog.")
-    credential: SecretStr | None = Field(default=None, description="CLIENT_ID:CLIENT_SECRET for a token.")
-    token_server: str | None = Field(
-        default=None, description="URL of the token endpoint, if it is not the catalog's own."
-    )
-    scope: str | None = Field(default=None, description="Scope of the requested token; by default `catalog`.")
-    into: str | None = Field(default=None, description="Namespace that becomes the parent of all imported namespaces.")
-    namespace_depth: int | None = Field(
-        default=None,
-        ge=0,
-        le=100,
-        description="Number of directories above a table's that form its namespace; by default all.",
-    )
-    include: list[str] = Field(default=[], description="Patterns of tables to import, such as `sales.*`.")
-    exclude: list[str] = Field(default=[], description="Patterns of tables to skip, such as `sales.tmp_*`.")
-    dry_run: bool = Field(default=False, description="Report the result for each table, but register none.")
-    overwrite: bool = Field(default=False, description="Replace tables of the same name; their files stay.")
-    refresh: bool = Field(
-        default=False, description="Move tables that are registered already to the current metadata of the source."
-    )
-
-    allow_locations: list[str] = Field(
-        default=[],
-        description="Locations to add to the catalog's allowed locations first; needs an administrator.",
-    )
-
-    def spec(self) -> ImportSpec:
-        """Build the domain's description of the import."""
-        return ImportSpec(
-            kind=self.source,
-            address=self.address.strip(),
-            warehouse=self.warehouse,
-            token_server=self.token_server,
-            scope=self.scope,
-            into=parse_namespace(self.into) if self.into else (),
-            namespace_depth=self.namespace_depth,
-            include=tuple(self.include),
-            exclude=tuple(self.exclude),
-            dry_run=self.dry_run,
-            overwrite=self.overwrite,
-            refresh=self.refresh,
-            allow=tuple(location.strip() for location in self.allow_locations),
-        )
-
-    def secrets(self) -> Secrets:
-        """Get the secrets for the source."""
-        return Secrets(token=_reveal(self.token), credential=_reveal(self.credential))
-
-
 @router.post("/tables/{table}/register", summary="Register a table", responses=refusals(400, 404, 409, 503))
 def register_table(services: ServicesDep, catalog: CatalogDep, table: TableDep, body: RegisterIn) -> RegisteredTableOut:
     """Register a table by its current metadata file. The server creates its namespace if it does not exist.
@@ -112,7 +53,7 @@ def register_table(services: ServicesDep, catalog: CatalogDep, table: TableDep, 
     If the table is registered with this file already, nothing changes.  Stop all writes through the other catalog
     first: two catalogs that commit to one table lose data.
     """
-    registrar, rules = services.imports.registrar, ImportOptions(overwrite=body.overwrite)
+    registrar, rules = services.imports.registrar, ImportRules(overwrite=body.overwrite)
     candidate = registrar.read(catalog, table, body.metadata_location)
     if candidate.kind is not RelationKind.TABLE:
         raise Invalid(f"{body.metadata_location} is the metadata of a view, not of a table")
@@ -137,9 +78,9 @@ def register_table(services: ServicesDep, catalog: CatalogDep, table: TableDep, 
 
 
 @router.post("/imports", status_code=202, summary="Import tables", responses=refusals(400, 404, 409))
-def start_import(services: ServicesDep, catalog: CatalogDep, body: ImportIn) -> OperationOut:
+def start_import(services: ServicesDep, catalog: CatalogDep, body: ImportRequest) -> OperationOut:
     """Start an import. The operation tells the progress and counts, `entries` the result for each table."""
-    return build_operation_out(services.imports.start(catalog, body.spec(), body.secrets()))
+    return build_operation_out(services.imports.start(catalog, _make_spec(body), _make_secrets(body)))
 
 
 @router.get("/imports/{operation_id}/entries", summary="List the entries of an import", responses=refusals(404))
@@ -165,8 +106,26 @@ def resume_import(services: ServicesDep, catalog: CatalogDep, operation_id: UUID
     return build_operation_out(services.imports.resume(catalog, OperationId(operation_id)))
 
 
-def _reveal(secret: SecretStr | None) -> str | None:
-    return None if secret is None else secret.get_secret_value()
+def _make_spec(body: ImportRequest) -> ImportSpec:
+    return ImportSpec(
+        kind=body.source,
+        address=body.address.strip(),
+        warehouse=body.warehouse,
+        token_server=body.token_server,
+        scope=body.scope,
+        into=parse_namespace(body.into) if body.into else (),
+        namespace_depth=body.namespace_depth,
+        include=tuple(body.include),
+        exclude=tuple(body.exclude),
+        dry_run=body.dry_run,
+        overwrite=body.overwrite,
+        refresh=body.refresh,
+        allow=tuple(location.strip() for location in body.allow_locations),
+    )
+
+
+def _make_secrets(body: ImportRequest) -> Secrets:
+    return Secrets(token=reveal_secret(body.token), credential=reveal_secret(body.credential))
 
 
 def build_entry_out(entry: Entry) -> EntryOut:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any
-from uuid import UUID
 
 from fastapi import APIRouter
 from pydantic import Field
 
 from catalog.iceberg.json import HIGHEST_INT
 from catalog.jobs.optimizer import Optimizer
-from firn.protocol.base import Out
+from firn.protocol.answers.optimizers import OptimizerOut, RegisteredOut
 from firn.protocol.base import Request as In
 from server.api.deps import ServicesDep
 from server.api.errors import refusals
@@ -33,39 +31,6 @@ class OptimizerIn(In):
     slots: Annotated[int, Field(ge=1, le=MOST_SLOTS)] = 1
     launch: Annotated[str | None, Field(max_length=64)] = None
     facts: dict[str, Any] = {}
-
-
-class OptimizerOut(Out):
-    """A registered optimizer, its jobs, and whether it drains or stops."""
-
-    id: str
-    group: str
-    host: str
-    pid: int
-    version: str
-    registered_at: datetime
-    last_seen_at: datetime
-    slots: int
-    jobs: list[UUID]
-    silent: bool
-    draining: bool
-    stopping: bool
-    reason: str | None
-    launch: str | None
-    memory: dict[str, int]
-    facts: dict[str, Any]
-
-    @classmethod
-    def of(cls, status: OptimizerStatus) -> OptimizerOut:
-        """Build the answer from the status of an optimizer."""
-        return cls(**_copy_fields(status.optimizer), jobs=list(status.jobs), silent=status.is_silent)
-
-
-class RegisteredOut(OptimizerOut):
-    """The registered optimizer, with the times of leases and heartbeats."""
-
-    lease_seconds: float
-    heartbeat_seconds: float
 
 
 class DrainIn(In):
@@ -95,7 +60,7 @@ def register(services: ServicesDep, body: OptimizerIn) -> RegisteredOut:
 @router.get("", summary="List optimizers")
 def list_optimizers(services: ServicesDep) -> list[OptimizerOut]:
     """List the registered optimizers. A silent one has lost its jobs; the server forgets it after ten minutes."""
-    return [OptimizerOut.of(optimizer) for optimizer in services.optimizers.list()]
+    return [_build_optimizer_out(optimizer) for optimizer in services.optimizers.list()]
 
 
 @router.delete("/{optimizer_id}", status_code=204, summary="Unregister an optimizer")
@@ -107,13 +72,17 @@ def unregister(services: ServicesDep, optimizer_id: str) -> None:
 @router.post("/{optimizer_id}/drain", summary="Drain an optimizer", responses=refusals(404))
 def drain(services: ServicesDep, optimizer_id: str, body: DrainIn) -> OptimizerOut:
     """Drain an optimizer: it finishes its jobs and gets no new ones; with `stop` it then exits."""
-    return OptimizerOut.of(services.optimizers.drain(optimizer_id, body.reason, stop=body.stop))
+    return _build_optimizer_out(services.optimizers.drain(optimizer_id, body.reason, stop=body.stop))
 
 
 @router.post("/{optimizer_id}/undrain", summary="Let an optimizer work again", responses=refusals(404))
 def undrain(services: ServicesDep, optimizer_id: str) -> OptimizerOut:
     """Let an optimizer take jobs again. This also revokes a `stop` that it has not yet received."""
-    return OptimizerOut.of(services.optimizers.undrain(optimizer_id))
+    return _build_optimizer_out(services.optimizers.undrain(optimizer_id))
+
+
+def _build_optimizer_out(status: OptimizerStatus) -> OptimizerOut:
+    return OptimizerOut(**_copy_fields(status.optimizer), jobs=list(status.jobs), silent=status.is_silent)
 
 
 def _copy_fields(optimizer: Optimizer) -> dict[str, Any]:

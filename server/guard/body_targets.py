@@ -12,11 +12,12 @@ from catalog.credentials.storage_config import PREFIX as STORAGE
 from catalog.history.commit import is_creating
 from catalog.names import TableName, check_namespace, decode_namespace, parse_namespace
 from catalog.policy.authority import need_write_privilege
+from firn.protocol.imports import ImportRequest
 from server.api.catalogs import CatalogPropertiesIn, NamespaceIn
 from server.api.convert import ConvertIn
 from server.api.dropped import UndropIn
 from server.api.hive import UpgradeIn
-from server.api.imports import ImportIn, RegisterIn
+from server.api.imports import RegisterIn
 from server.api.policies import PolicyChangeIn
 from server.api.table_jobs import StartJobIn
 from server.api.tables import TableIn
@@ -164,9 +165,7 @@ def imported(request: GuardedRequest) -> Iterator[Requirement]:
     """An import can create and overwrite any table in the catalog, and makes the server open any address."""
     for privilege in (Privilege.READ, Privilege.CREATE, Privilege.DROP, Privilege.MAINTAIN):
         yield on_catalog(request, privilege)
-    if request.model(
-        ImportIn
-    ).allow_locations:  # the same as setting firn.storage.allowed-locations: see catalog_settings
+    if request.model(ImportRequest).allow_locations:  # the same as a change of firn.storage.allowed-locations
         yield from server(Privilege.CREATE)(request)
 
 

@@ -15,6 +15,7 @@ from optimizer.job import OptimizerJob
 from optimizer.read_checks import reads_nothing
 from optimizer.slots import Slots
 from optimizer.worker import IDLE_SECONDS, Worker
+from tests.answer_documents import REGISTERED
 
 
 def test_one_question_at_a_time_is_asked_however_many_slots_are_free() -> None:
@@ -26,7 +27,7 @@ def test_one_question_at_a_time_is_asked_however_many_slots_are_free() -> None:
 
     def answers(request: httpx.Request) -> httpx.Response:
         if request.url.path.endswith("/optimizers"):
-            return httpx.Response(201, json={"id": "o"})
+            return httpx.Response(201, json=REGISTERED)
         if request.method == "DELETE":
             return httpx.Response(204)
         overlapped.append(not asking.acquire(blocking=False))
@@ -62,7 +63,7 @@ def test_an_optimizer_that_is_told_to_leave_does_so_once() -> None:
         asked.append(f"{request.method} {request.url.path}")
         if request.url.path.endswith("/leases"):
             return httpx.Response(409, json={"error": {"message": "told to stop"}})
-        return httpx.Response(201 if request.method == "POST" else 204, json={"id": "o"})
+        return httpx.Response(201 if request.method == "POST" else 204, json=REGISTERED)
 
     a_lone_worker(connect("http://server", transport=httpx.MockTransport(answers)), slots=2).run()
     assert asked == ["POST /api/v1/optimizers", "POST /api/v1/leases", "DELETE /api/v1/optimizers/o"]

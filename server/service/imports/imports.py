@@ -10,13 +10,13 @@ from uuid import uuid4
 
 from catalog.errors import CatalogError, Conflict, LocationRefused, NotFound, Unavailable
 from catalog.imports.entry import Entry
-from catalog.imports.spec import ImportSpec, Secrets, SourceKind, check_spec_request
+from catalog.imports.spec import ImportSpec, Secrets, check_spec_request
 from catalog.jobs.operation import Operation, OperationId
 from catalog.names import CatalogName
 from catalog.ports.imports import Sealer
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
-from firn.protocol.imports import EntryState
+from firn.protocol.imports import EntryState, SourceKind
 from firn.protocol.operations import OperationKind, OperationStatus
 from server.service.imports.attempt import Canceled, ImportAttempt, Overtaken, is_due
 from server.service.imports.register import Registrar

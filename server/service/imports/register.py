@@ -12,7 +12,7 @@ from catalog.imports.import_rules import (
     Candidate,
     ExistingTable,
     ImportAction,
-    ImportOptions,
+    ImportRules,
     Misplaced,
     Verdict,
     decide_import,
@@ -87,7 +87,7 @@ class Registrar:
         catalog: CatalogName,
         name: TableName,
         candidate: Candidate,
-        rules: ImportOptions,
+        rules: ImportRules,
         also: AlsoThen = _as_judged,
     ) -> Verdict:
         """Do what the verdict on the candidate says, and `also`, in one transaction.
@@ -141,7 +141,7 @@ class Registrar:
         add_relation(uow, self.metadata.files, catalog, new, candidate.metadata_location, is_checked=True)
 
     def judged(
-        self, catalog: CatalogName, name: TableName, candidate: Candidate, rules: ImportOptions
+        self, catalog: CatalogName, name: TableName, candidate: Candidate, rules: ImportRules
     ) -> tuple[_Target, Verdict]:
         """Decide without a change, and return the facts on which the decision rests."""
         with self.database.reading() as uow:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from catalog.errors import CatalogError, Conflict, LocationRefused, Unavailable
 from catalog.imports.entry import Entry, FoundEntry
-from catalog.imports.import_rules import Candidate, ImportAction, ImportOptions, Verdict, find_warnings
+from catalog.imports.import_rules import Candidate, ImportAction, ImportRules, Verdict, find_warnings
 from catalog.imports.spec import ImportSpec
 from catalog.ports.store import UnitOfWork
 from catalog.tables.relation import Catalog, RelationKind
@@ -170,8 +170,8 @@ class ImportRunner:
             self.attempt.settle(uow, settled)
 
     @property
-    def _rules(self) -> ImportOptions:
-        return ImportOptions(overwrite=self.spec.overwrite, refresh=self.spec.refresh)
+    def _rules(self) -> ImportRules:
+        return ImportRules(overwrite=self.spec.overwrite, refresh=self.spec.refresh)
 
 
 def _described(entry: Entry, candidate: Candidate, catalog: Catalog) -> Entry:

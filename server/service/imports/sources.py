@@ -9,13 +9,13 @@ from typing import Protocol
 from catalog.errors import Invalid
 from catalog.hive.model import HiveDatabase, HiveTable
 from catalog.imports.entry import FoundEntry
-from catalog.imports.spec import ImportSpec, Secrets, SourceKind
+from catalog.imports.spec import ImportSpec, Secrets
 from catalog.names import Namespace, check_namespace
 from catalog.ports.files import TableFiles
 from catalog.ports.hive import Metastores
 from catalog.ports.imports import ForeignCatalog, ForeignCatalogs
 from catalog.ports.metastore import Metastore
-from firn.protocol.imports import EntryKind, EntryState
+from firn.protocol.imports import EntryKind, EntryState, SourceKind
 from server.service.imports.warehouse import WarehouseSource
 from server.service.tables.metadata_files import MetadataFiles
 

@@ -13,15 +13,15 @@ from catalog.imports.import_rules import (
     Candidate,
     ExistingTable,
     ImportAction,
-    ImportOptions,
+    ImportRules,
     Misplaced,
     decide_import,
     find_warnings,
 )
 from catalog.imports.newest_metadata import Header
-from catalog.imports.spec import ImportSpec, Secrets, SourceKind, check_spec_request
+from catalog.imports.spec import ImportSpec, Secrets, check_spec_request
 from catalog.tables.relation import RelationKind
-from firn.protocol.imports import EntryState
+from firn.protocol.imports import EntryState, SourceKind
 from tests.factories import a_relation
 
 WAREHOUSE = ImportSpec(kind=SourceKind.WAREHOUSE, address="file:///w")
@@ -109,39 +109,39 @@ def test_a_directory_without_one_above_it_names_no_table() -> None:
 
 
 def test_what_is_not_there_is_added_unless_another_lies_in_its_place() -> None:
-    assert decide_import(candidate(), None, None, ImportOptions()).act is ImportAction.ADD
-    shared = decide_import(candidate(), None, Misplaced("it lies in another table"), ImportOptions(overwrite=True))
+    assert decide_import(candidate(), None, None, ImportRules()).act is ImportAction.ADD
+    shared = decide_import(candidate(), None, Misplaced("it lies in another table"), ImportRules(overwrite=True))
     assert (shared.act, shared.state) == (ImportAction.NOTHING, EntryState.CONFLICT)
 
 
 def test_another_table_of_the_name_is_replaced_only_when_asked() -> None:
     other = present("/o/metadata/00000-x", replace(HERE, uuid="other"))
-    assert decide_import(candidate(), other, None, ImportOptions(refresh=True)).state is EntryState.CONFLICT
-    assert decide_import(candidate(), other, None, ImportOptions(overwrite=True)).act is ImportAction.REPLACE
+    assert decide_import(candidate(), other, None, ImportRules(refresh=True)).state is EntryState.CONFLICT
+    assert decide_import(candidate(), other, None, ImportRules(overwrite=True)).act is ImportAction.REPLACE
 
 
 @pytest.mark.parametrize("kind", [RelationKind.KEYED, RelationKind.VIEW, RelationKind.BASE])
 def test_what_is_no_plain_table_is_never_replaced_by_one(kind: RelationKind) -> None:
     taken = present("/o/metadata/00000-x", None if kind is RelationKind.KEYED else HERE, kind=kind)
     assert (
-        decide_import(candidate(), taken, None, ImportOptions(overwrite=True, refresh=True)).act is ImportAction.NOTHING
+        decide_import(candidate(), taken, None, ImportRules(overwrite=True, refresh=True)).act is ImportAction.NOTHING
     )
 
 
 def test_the_same_table_is_there_already() -> None:
-    same = decide_import(candidate(), present("/t/metadata/00002-b"), None, ImportOptions(overwrite=True))
+    same = decide_import(candidate(), present("/t/metadata/00002-b"), None, ImportRules(overwrite=True))
     assert (same.act, same.state, same.reason) == (ImportAction.NOTHING, EntryState.THERE, None)
 
 
 def test_a_pointer_follows_its_source_only_along_the_tables_own_history() -> None:
     behind = present("/t/metadata/00001-a", replace(HERE, past=frozenset()))
-    assert decide_import(candidate(), behind, None, ImportOptions()).act is ImportAction.NOTHING
-    assert decide_import(candidate(), behind, None, ImportOptions(refresh=True)).act is ImportAction.REFRESH
+    assert decide_import(candidate(), behind, None, ImportRules()).act is ImportAction.NOTHING
+    assert decide_import(candidate(), behind, None, ImportRules(refresh=True)).act is ImportAction.REFRESH
     committed_here = present("/t/metadata/00002-mine", replace(HERE, past=frozenset({"00001-a"})))
-    assert decide_import(candidate(), committed_here, None, ImportOptions(refresh=True)).state is EntryState.CONFLICT
-    assert decide_import(candidate(), committed_here, None, ImportOptions(overwrite=True)).act is ImportAction.NOTHING
+    assert decide_import(candidate(), committed_here, None, ImportRules(refresh=True)).state is EntryState.CONFLICT
+    assert decide_import(candidate(), committed_here, None, ImportRules(overwrite=True)).act is ImportAction.NOTHING
     ahead = present("/t/metadata/00003-mine", replace(HERE, past=frozenset({"00002-b"})))
-    assert decide_import(candidate(), ahead, None, ImportOptions(refresh=True)).state is EntryState.THERE
+    assert decide_import(candidate(), ahead, None, ImportRules(refresh=True)).state is EntryState.THERE
 
 
 def test_files_outside_of_the_warehouse_are_told_of() -> None:

@@ -11,7 +11,7 @@ from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import NoSuchTableError
 
 import firn
-from firn.imports import ImportOptions
+from firn.protocol.imports import ImportOptions
 from tests.command_line import serving
 from tests.server.service.imports.importing import Elsewhere
 

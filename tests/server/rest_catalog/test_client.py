@@ -9,7 +9,8 @@ import httpx
 import pytest
 
 from catalog.errors import CatalogError, Forbidden, Invalid, NotFound, Unavailable
-from catalog.imports.spec import ImportSpec, Secrets, SourceKind
+from catalog.imports.spec import ImportSpec, Secrets
+from firn.protocol.imports import SourceKind
 from server.rest_catalog import http
 from server.rest_catalog.client import RestCatalog
 

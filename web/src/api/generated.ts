@@ -2963,7 +2963,7 @@ export interface components {
         };
         /**
          * EntryKind
-         * @description What was found.
+         * @description The kind of an entry.
          * @enum {string}
          */
         EntryKind: "namespace" | "table" | "view";
@@ -2993,7 +2993,7 @@ export interface components {
         };
         /**
          * EntryState
-         * @description What became of it.
+         * @description The result of an entry.
          * @enum {string}
          */
         EntryState: "found" | "ready" | "registered" | "refreshed" | "there" | "conflict" | "ambiguous" | "skipped" | "failed";
@@ -3435,12 +3435,10 @@ export interface components {
             value: string;
         };
         /**
-         * ImportIn
-         * @description The source of an import, the tables and the options.
-         *
-         *     The server keeps token and credential while the import runs, and never shows them.
+         * ImportRequest
+         * @description The source of an import, and its options.
          */
-        ImportIn: {
+        ImportRequest: {
             /**
              * Address
              * @description file:, s3: or hdfs: URI of a warehouse, http(s) URL of a catalog, thrift:// URI
@@ -8068,7 +8066,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ImportIn"];
+                "application/json": components["schemas"]["ImportRequest"];
             };
         };
         responses: {

@@ -4,7 +4,7 @@ import { useState, type SyntheticEvent } from 'react';
 import { useParams } from 'react-router';
 
 import { answered, api } from '../api/client';
-import type { ImportIn } from '../api/types';
+import type { ImportRequest } from '../api/types';
 import { ActionButton } from '../components/action-button';
 import { Choice } from '../components/choice';
 import { Note, ProblemNote } from '../components/notes';
@@ -13,7 +13,7 @@ import { need, scopeOf } from '../lib/access';
 import { useUrlState } from '../lib/url-state';
 import { ImportProgress } from './import-progress';
 
-type Source = ImportIn['source'];
+type Source = ImportRequest['source'];
 
 const SOURCES: Record<Source, { label: string; address: string; placeholder: string; says: string }> = {
   warehouse: {
@@ -40,10 +40,10 @@ const SOURCES: Record<Source, { label: string; address: string; placeholder: str
 export function ImportPage() {
   const { catalog = '' } = useParams();
   const [get, set] = useUrlState();
-  const [request, setRequest] = useState<ImportIn | null>(null);
+  const [request, setRequest] = useState<ImportRequest | null>(null);
   const operation = get('operation');
   const start = useMutation({
-    mutationFn: (body: ImportIn) => answered(api.POST('/catalogs/{catalog}/imports', { params: { path: { catalog } }, body })),
+    mutationFn: (body: ImportRequest) => answered(api.POST('/catalogs/{catalog}/imports', { params: { path: { catalog } }, body })),
     onSuccess: (started, body) => {
       setRequest(body);
       set({ operation: started.id });
@@ -69,15 +69,15 @@ export function ImportPage() {
 
 interface FormProps {
   catalog: string;
-  known: ImportIn | null;
-  start: (body: ImportIn) => void;
+  known: ImportRequest | null;
+  start: (body: ImportRequest) => void;
   starting: boolean;
   problem: unknown;
 }
 
 function Form({ catalog, known, start, starting, problem }: FormProps) {
-  const [body, setBody] = useState<ImportIn>(known ?? { source: 'warehouse', address: '' });
-  const change = (changes: Partial<ImportIn>) => setBody((before) => ({ ...before, ...changes }));
+  const [body, setBody] = useState<ImportRequest>(known ?? { source: 'warehouse', address: '' });
+  const change = (changes: Partial<ImportRequest>) => setBody((before) => ({ ...before, ...changes }));
   const source = SOURCES[body.source];
   const submit = (event: SyntheticEvent) => {
     event.preventDefault();
@@ -116,8 +116,8 @@ function Form({ catalog, known, start, starting, problem }: FormProps) {
 }
 
 interface PartProps {
-  body: ImportIn;
-  change: (changes: Partial<ImportIn>) => void;
+  body: ImportRequest;
+  change: (changes: Partial<ImportRequest>) => void;
 }
 
 function RestOptions({ body, change }: PartProps) {
@@ -193,7 +193,7 @@ function given(text: string | null | undefined): string | null {
 }
 
 /** Without what was left empty, and without what the kind of source has not. */
-function asked(body: ImportIn): ImportIn {
+function asked(body: ImportRequest): ImportRequest {
   const patterns = (typed: string[] | undefined) => (typed ?? []).map((one) => one.trim()).filter((one) => one !== '');
   const rest = body.source === 'rest';
   return {

@@ -16,13 +16,13 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.table import build_table
 from catalog.iceberg.view import build_view
 from catalog.imports.entry import Entry
-from catalog.imports.spec import ImportSpec, Secrets, SourceKind
+from catalog.imports.spec import ImportSpec, Secrets
 from catalog.jobs.operation import Operation
 from catalog.names import Namespace, TableName
 from catalog.ports.imports import ForeignCatalog
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation
-from firn.protocol.imports import EntryKind
+from firn.protocol.imports import EntryKind, SourceKind
 from server.container import build_services
 from server.service.imports.imports import Imports
 from server.service.services import Services
