@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -26,6 +27,10 @@ QUICK = {
     "FIRN_BACKGROUND__REAP_SECONDS": "0.5",
     "FIRN_BACKGROUND__LEADER_SECONDS": "1",
 }
+DEATH_SECONDS = 240
+"""How long a mortal optimizer may take to its death on an idle machine: a JVM's start and one job."""
+LINGER_SECONDS = 60
+"""How long it may live after its job has ended: it still reports the job."""
 
 
 def wait_for(reached: Callable[[], bool], what: str, *, seconds: float = 90) -> None:
@@ -155,7 +160,29 @@ def mortal_optimizer(url: str, directory: Path, moment: str, *, slots: int = 1) 
             process.kill()
 
 
+def wait_for_kill(
+    process: subprocess.Popen[bytes], directory: Path, *, has_work: Callable[[], bool] = lambda: True
+) -> None:
+    """Wait until a mortal optimizer has killed itself.
+
+    It starts a JVM first, which takes minutes on a busy machine: the bound grows with the load. An optimizer whose job
+    has ended without reaching the moment lives on, so the wait ends soon after `has_work` is false.
+    """
+    deadline = time.monotonic() + DEATH_SECONDS * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    while process.poll() is None:
+        assert time.monotonic() < deadline, f"the optimizer does not die: {_log_tail(directory)}"
+        if not has_work():
+            deadline = min(deadline, time.monotonic() + LINGER_SECONDS)
+            has_work = lambda: True  # noqa: E731 -- the deadline is set once
+        time.sleep(0.2)
+    assert process.returncode == -signal.SIGKILL, _log_tail(directory)
+
+
+def _log_tail(directory: Path) -> str:
+    return (directory / "optimizer.log").read_text(encoding="utf-8", errors="replace")[-3000:]
+
+
 def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])

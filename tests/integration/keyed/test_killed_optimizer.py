@@ -10,7 +10,7 @@ import pytest
 from optimizer.worker import Worker
 from tests.integration.keyed.fake_optimizer import STEPS, FakeOptimizer
 from tests.integration.keyed.pending_tables import EXPECTED, check, finished, pending_table
-from tests.integration.keyed.supervisor import QUICK, mortal_optimizer
+from tests.integration.keyed.supervisor import QUICK, mortal_optimizer, wait_for_kill
 from tests.keyed_tables import a_worker
 from tests.spark_fixtures import RunningServer, running_server
 
@@ -56,7 +56,7 @@ def test_the_real_program_may_die_too(
     table = pending_table(server, worker)
     job_id = table.ask("merge", mode="rewrite")
     with mortal_optimizer(server.url, tmp_path, moment) as process:
-        assert process.wait(240) == -9
+        wait_for_kill(process, tmp_path)
     assert table.by_arrow() == EXPECTED
     assert (finished(table, job_id) == 1) is has_merged
     check(table)

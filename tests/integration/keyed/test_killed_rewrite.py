@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.integration.keyed.supervisor import QUICK, mortal_optimizer, wait_for
+from tests.integration.keyed.supervisor import QUICK, mortal_optimizer, wait_for, wait_for_kill
 from tests.integration.optimizer.plain_tables import check_readable, commits_of, files, insert, plain
 from tests.keyed_tables import KeyedTable, a_worker
 from tests.lossy_proxy import Forward, meddling_proxy
@@ -65,7 +65,7 @@ def test_what_was_committed_stays_and_the_rest_is_done_again(
 
     with meddling_proxy(server.url, kills) as proxy, mortal_optimizer(proxy.url, tmp_path, "never 1") as process:
         processes.append(process)
-        assert process.wait(240) == -9
+        wait_for_kill(process, tmp_path)
     wait_for(lambda: server.get(f"jobs/{job_id}")["status"] not in ("committing", "unknown"), "the job's end")
     assert server.get(f"jobs/{job_id}")["status"] == "succeeded"
     done = 2 if arrives else 1

@@ -15,7 +15,7 @@ import pytest
 
 from optimizer.worker import Worker
 from tests.integration.keyed.pending_tables import check, finished, pending_table
-from tests.integration.keyed.supervisor import QUICK, mortal_optimizer, wait_for
+from tests.integration.keyed.supervisor import QUICK, mortal_optimizer, wait_for, wait_for_kill
 from tests.integration.keyed.table import Table
 from tests.keyed_tables import a_worker
 from tests.lossy_proxy import Forward, meddling_proxy
@@ -51,7 +51,7 @@ def test_killed_with_three_jobs_each_is_settled_by_its_record(
 ) -> None:
     asked = asked_for_three(server, worker)
     with mortal_optimizer(server.url, tmp_path, moment, slots=3) as process:
-        assert process.wait(240) == -signal.SIGKILL
+        wait_for_kill(process, tmp_path)
     for job_id, table in asked.items():
         finished(table, job_id)
         check(table)

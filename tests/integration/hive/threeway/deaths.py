@@ -82,7 +82,7 @@ class Deaths:
 
         def kill(_: object, ask: Callable[[], object]) -> None:
             ask()
-            self.history.world.kill_an_optimizer(moment)
+            self.history.world.kill_an_optimizer(moment, lambda: bool(self.history.firn.active_jobs()))
 
         return self._while_dying(what, kill, moment)
 

@@ -19,7 +19,7 @@ from catalog.locations.paths import parse_metastore_address
 from firn.embedded.metastore import EmbeddedMetastore
 from firn.embedded.ports import is_open
 from tests.hive_engine import HiveEngine
-from tests.integration.keyed.supervisor import Supervisor, free_port, mortal_optimizer, wait_for
+from tests.integration.keyed.supervisor import Supervisor, free_port, mortal_optimizer, wait_for, wait_for_kill
 
 CATALOG = "threeway"
 """As Spark calls the server's catalog `lake`: other tests' server has that name."""
@@ -139,10 +139,11 @@ class World:
         self.supervisor.start()
         thread.join()
 
-    def kill_an_optimizer(self, moment: str) -> None:
-        """One with a JVM of its own takes the job that is there, and dies."""
+    def kill_an_optimizer(self, moment: str, has_work: Callable[[], bool]) -> None:
+        """An optimizer with a JVM of its own takes the waiting job, and dies."""
+        assert has_work(), "no job waits for the optimizer that is to die"
         with mortal_optimizer(self.url, self.directory, moment) as process:
-            assert process.wait(120) == -signal.SIGKILL
+            wait_for_kill(process, self.directory, has_work=has_work)
 
     def kill_the_metastore(self, call: str, act: Callable[[], object], *, done: bool) -> None:
         """It dies at a call of the server's, and is started again."""
