@@ -11,7 +11,7 @@ has not looked there. A new write of the same bytes has another time, and is non
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from catalog.hive.baseline import TICK_NS, ListedFile, PartitionBaseline
@@ -48,6 +48,40 @@ class FileMove:
     """Where this look has found it gone."""
     origins: frozenset[str]
     """The partitions that had it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MoveDetection:
+    """Tells files that were moved within one table from files that came, by looking into few (decision 64)."""
+
+    read_digests: Callable[[Sequence[str]], Iterable[int | None]]
+    """Reads the digests of the ends of these files; None for a file without one."""
+    baselines: Mapping[str, PartitionBaseline]
+    changes: Mapping[str, Drift | None]
+    """The changes that listings show, by partition."""
+
+    def with_moves(
+        self, locations: Mapping[str, str], copying: Collection[str], now_ns: int
+    ) -> dict[str, Drift | None]:
+        """The changes, with moved files marked as such: nobody has added their rows.
+
+        `locations` are the directories of partitions; in those of `copying` a move is a copy.
+        """
+        return apply_moves(self.changes, self._detect(list_arrivals(self.changes), locations, copying), now_ns)
+
+    def moved_to(self, location: str, files: Collection[ListedFile], *, is_copy: bool) -> list[str]:
+        """The paths of those of the files that this or another partition had, sorted."""
+        come = {(location, file.path): file for file in files}
+        moved = self._detect(come, {location: location}, [location] if is_copy else [])
+        return sorted(path for _, path in moved)
+
+    def _detect(
+        self, come: Mapping[Arrival, ListedFile], locations: Mapping[str, str], copying: Collection[str]
+    ) -> dict[Arrival, FileMove]:
+        may_be = find_move_candidates(come, self.changes, self.baselines, copying)
+        arrivals = select_digest_files(come, may_be)
+        digests = self.read_digests([f"{locations[name].rstrip('/')}/{path}" for name, path in arrivals])
+        return detect_moves(come, may_be, dict(zip(arrivals, digests, strict=True)))
 
 
 def list_arrivals(found: Mapping[str, Drift | None]) -> dict[Arrival, ListedFile]:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from catalog.hive.baseline import ChangeSignals, Listing, PartitionBaseline, Subdirectories
+from catalog.hive.baseline import ChangeSignals, PartitionBaseline
 from catalog.hive.decision import Decision, Filter, filtered
 from firn.protocol.locations import normalize_location
 
@@ -63,24 +63,3 @@ def is_pointed_at(baseline: PartitionBaseline, signals: ChangeSignals | None) ->
     if signals is None or baseline.publishing is None:
         return False
     return normalize_location(signals.location) == normalize_location(baseline.publishing.location)
-
-
-def moved_or_made(baselines: Mapping[str, PartitionBaseline], signals: Mapping[str, ChangeSignals]) -> set[str]:
-    """Partitions that Hive has dropped, made or moved since: there though they were not to be, or elsewhere."""
-    made = {name for name, baseline in baselines.items() if baseline.is_dropped == (name in signals)}
-    moved = {name for name, one in signals.items() if one.location != baselines[name].location}
-    return made | moved
-
-
-def is_written_to(baseline: PartitionBaseline, listing: Listing, subdirectories: Subdirectories) -> bool:
-    """Whether Hive has written to a directory since the last sync.
-
-    An addition could be heard after the switch, too, but Hive's readers would lose sight of it until then. Where nobody
-    has said whether a new sub-directory counts, its readers must not lose sight of it either.
-    """
-    there = {file.path: file for file in listing.files}
-    known = {file.path: file for file in baseline.files}
-    if there.keys() != known.keys() or not all(known[path].same_as(file) for path, file in there.items()):
-        return True
-    new = set(listing.subdirectories) - set(baseline.subdirectories)
-    return subdirectories is Subdirectories.ASK and bool(new)

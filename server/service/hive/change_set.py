@@ -5,26 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from catalog.hive.baseline import PartitionBaseline, WatchedDirectory
+from catalog.hive.baseline import PartitionBaseline
 from catalog.hive.decision import Decision
 from catalog.hive.drift import Additions, DroppedPartition, NewPartition, Rebuild
 from catalog.hive.link import DriftKind
 from catalog.hive.sync_decisions import Changed, LateChange, News, SyncDecision, SyncKind
 from server.service.hive.hive_state import Unit
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GracePeriods:
-    """How long things last on Hive's side: no matter to a plain table that was never published."""
-
-    overwrite_ns: int = 0
-    """An overwrite, during which what comes into a partition belongs to what went."""
-    watch_ns: int = 0
-    """A writer that knows where a partition was before it was published elsewhere."""
-
-    def is_over(self, directory: WatchedDirectory, now_ns: int) -> bool:
-        """Whether nobody can know a directory any more that was left."""
-        return now_ns - directory.since_ns > self.watch_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

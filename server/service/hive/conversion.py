@@ -31,8 +31,8 @@ from firn.protocol.tasks.convert import Column, ConvertTask, Layout
 from firn.protocol.tasks.convert import Unit as StoredUnit
 from server.service.commit.commit_target import load_metadata
 from server.service.hive.hive_state import HiveState, Unit, list_units, read_state, split_name
-from server.service.hive.sync_task import told_values
 from server.service.hive.table_index import HiveIndex, format_name
+from server.service.hive.task_columns import told_values
 from server.service.hive.upgrade import hive_schema, make_definition
 from server.service.hive.upgrade_check import CheckResult, blocked, check_eligible, target_name
 from server.service.planning.planner import create_requested_job, load_facts

@@ -29,15 +29,16 @@ from catalog.hive.drift import (
     describe_unclear_directory,
     detect_late_changes,
 )
+from catalog.hive.moved_files import MoveDetection
 from catalog.hive.path_prefix import find_innermost
 from catalog.hive.publishing import count_given_directories
 from catalog.hive.sync_decisions import LateChange, SyncDecision, held, waiting
 from catalog.hive.upgrade_check import find_blocked_partitions
 from catalog.ports.files import TableFiles
 from firn.protocol.locations import normalize_location
-from server.service.hive.change_set import ChangeSet, GracePeriods
+from server.service.hive.change_set import ChangeSet
 from server.service.hive.hive_state import HiveState, Unit, join
-from server.service.hive.moved_files import MoveDetection
+from server.service.hive.link_state import GracePeriods
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +99,7 @@ def detect_changes(
         listed.results[name] = classify_drift(known[name], None, None)
         if listed.results[name] is None and known[name] != baselines[name]:
             found.refreshed[name] = known[name]  # it stays dropped, and no overwrite of it can go on
-    moving, results = MoveDetection(files, known, listed.results), listed.results
+    moving, results = MoveDetection(files.digests, known, listed.results), listed.results
     if when.overwrite_ns:
         places = {name: unit.location for name, unit in found.units.items()}
         results = moving.with_moves(places, listed.copying, began_ns)

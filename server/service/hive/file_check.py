@@ -35,7 +35,7 @@ from server.service.hive.change_set import ChangeSet
 from server.service.hive.hive_state import HiveState, Unit, join
 from server.service.hive.keys import Keys
 from server.service.hive.link_state import LinkedTable
-from server.service.hive.sync_task import as_hive_calls
+from server.service.hive.task_columns import as_hive_calls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,8 @@ from server.service.commit.commit_path import CommitRequest, Committer, InSameTr
 from server.service.hive.change_set import ChangeSet
 from server.service.hive.file_check import ReadableFiles
 from server.service.hive.hive_state import HiveState, Unit, join
-from server.service.hive.link_state import LinkedTable, advance, next_checkpoint
+from server.service.hive.link_state import LinkedTable, advance
+from server.service.hive.sync_plan import next_checkpoint
 
 
 class Moved(Exception):

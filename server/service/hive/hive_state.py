@@ -1,18 +1,19 @@
-"""A Hive table as it is now: what the metastore says, and what its directories hold."""
+"""A Hive table as it is now: its entry in the metastore, its directories, and its lock."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
-from catalog.errors import Invalid
+from catalog.errors import Invalid, Unavailable
 from catalog.files.data_file import FileFormat
 from catalog.hive.baseline import ChangeSignals, Listing, PartitionBaseline, Subdirectories
 from catalog.hive.model import HivePartition, HiveStorage, HiveTable
 from catalog.hive.partition_names import format_partition_name
 from catalog.hive.path_prefix import find_innermost
-from catalog.hive.repoint_decisions import is_written_to, moved_or_made
+from catalog.planning.trigger_result import format_count
 from catalog.ports.files import TableFiles
 from catalog.ports.metastore import Metastore
 from firn.protocol.locations import normalize_location
@@ -73,7 +74,7 @@ class HiveState:
         The state has been read of exactly these partitions; their directories are listed.
         """
         signals = {unit.name: unit.signals for unit in self.units}
-        moved = moved_or_made(baselines, signals)
+        moved = find_moved(baselines, signals)
         listed = [name for name in baselines if name not in moved and name in signals]
         locations = [baselines[name].location for name in listed]
         listings = zip(listed, files.listings(locations, recursive=subdirectories is Subdirectories.READ), strict=True)
@@ -141,3 +142,42 @@ def formats_of(unit: Unit, paths: Iterable[str]) -> dict[str, FileFormat]:
 def join(directory: str, path: str) -> str:
     """A file's location."""
     return f"{directory.rstrip('/')}/{path}"
+
+
+def find_moved(baselines: Mapping[str, PartitionBaseline], signals: Mapping[str, ChangeSignals]) -> set[str]:
+    """Find partitions that Hive has dropped, made or moved since their baselines."""
+    made = {name for name, baseline in baselines.items() if baseline.is_dropped == (name in signals)}
+    moved = {name for name, now in signals.items() if now.location != baselines[name].location}
+    return made | moved
+
+
+def is_written_to(baseline: PartitionBaseline, listing: Listing, subdirectories: Subdirectories) -> bool:
+    """Whether Hive has written to a directory since the last sync.
+
+    A sync could take over an addition after the metastore is repointed, but Hive's readers would not see it until
+    then. The same holds for a new sub-directory while nobody has decided whether sub-directories count.
+    """
+    listed = {file.path: file for file in listing.files}
+    known = {file.path: file for file in baseline.files}
+    if listed.keys() != known.keys() or not all(known[path].same_as(file) for path, file in listed.items()):
+        return True
+    new = set(listing.subdirectories) - set(baseline.subdirectories)
+    return subdirectories is Subdirectories.ASK and bool(new)
+
+
+@contextmanager
+def locked(metastore: Metastore, database: str, name: str) -> Iterator[None]:
+    """Lock a whole table while its entry is altered, if the metastore has locks, as Hive does for its ALTER TABLE.
+
+    Unavailable while others hold a lock on any of it.
+    """
+    with metastore.lock(database, name, [WHOLE_TABLE]) as lock:
+        if lock.busy:
+            raise Unavailable(f"{database}.{name} is not altered: {explain_busy(lock.busy)}")
+        yield
+
+
+def explain_busy(busy: Mapping[str, str]) -> str:
+    """Say who has locked how much."""
+    partitions = format_count(len(busy), "partition") if WHOLE_TABLE not in busy else "the table"
+    return f"others have locked {partitions} in the metastore: {next(iter(busy.values()))}"

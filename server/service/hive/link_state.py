@@ -7,23 +7,17 @@ everything that is taken over.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from catalog.errors import NotFound, RequirementFailed
 from catalog.hive.baseline import PartitionBaseline, Subdirectories, WatchedDirectory
-from catalog.hive.change_sources import ChangeSources, source_of
 from catalog.hive.checkpoint import Checkpoint, SyncPlan
 from catalog.hive.columns import SchemaAuthority, SchemaPush
-from catalog.hive.drift import Additions, DroppedPartition, NewPartition, Rebuild
 from catalog.hive.events import HiveEvent, HiveEventKind, shorten_events
-from catalog.hive.link import Drift, DriftKind, HiveLink
-from catalog.hive.model import describe_owner
-from catalog.hive.partition_names import format_partition_name
+from catalog.hive.link import Drift, HiveLink, UnrepresentableNote
 from catalog.hive.publishing import is_same_snapshot, list_given_directories, select_missing_rows
-from catalog.hive.retired_directories import update_kept_directories
-from catalog.hive.sync_decisions import Changed, LateChange
 from catalog.iceberg.json import Json
 from catalog.jobs.job import Job
 from catalog.keyed.spec import KeySpec
@@ -31,10 +25,24 @@ from catalog.names import RelationId
 from catalog.planning import TableFacts
 from catalog.ports.store import UnitOfWork
 from catalog.tables.relation import Relation, RelationKind
-from server.service.hive.change_set import ChangeSet, GracePeriods
-from server.service.hive.hive_state import HiveState, join
-from server.service.hive.link_store import load_link, update_link
 from server.service.planning.planner import load_facts
+
+MAX_REASON_LENGTH = 500
+"""How many characters of a reason the link keeps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GracePeriods:
+    """How long things last on Hive's side: no matter to a plain table that was never published."""
+
+    overwrite_ns: int = 0
+    """An overwrite, during which what comes into a partition belongs to what went."""
+    watch_ns: int = 0
+    """A writer that knows where a partition was before it was published elsewhere."""
+
+    def is_over(self, directory: WatchedDirectory, now_ns: int) -> bool:
+        """Whether nobody can know a directory any more that was left."""
+        return now_ns - directory.since_ns > self.watch_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,91 +136,40 @@ def is_sweep_due(uow: UnitOfWork, relation: Relation) -> bool:
     return uow.now() - link.swept_at >= sweep
 
 
-def next_checkpoint(
-    linked: LinkedTable,
-    state: HiveState,
-    found: ChangeSet,
-    taken: Mapping[str, Changed],
-    late: Sequence[LateChange] = (),
-    *,
-    as_changes: bool = True,
-) -> Checkpoint:
-    """What becomes true once `taken` and `late` of what a look has found are taken over.
+def load_link(uow: UnitOfWork, relation_id: RelationId) -> HiveLink:
+    """NotFound when the table is not linked."""
+    link = uow.baselines.link(relation_id)
+    if link is None:
+        raise NotFound("the table is not linked to Hive any more")
+    return link
 
-    When something is left for later, the table does not count as synced. Rows of files that were added become changes,
-    unless base takes the files themselves: these have no changes that a rebuild would have to leave out.
+
+def update_link(uow: UnitOfWork, relation_id: RelationId, transition: Callable[[HiveLink], HiveLink]) -> None:
+    """Replace the link by what the transition makes of it; nothing happens when the table is not linked any more."""
+    link = uow.baselines.link(relation_id)
+    if link is not None:
+        uow.baselines.put_link(relation_id, transition(link))
+
+
+def note_unrepresentable(
+    uow: UnitOfWork, relation_id: RelationId, digests: Mapping[str, str], partitions: Collection[str], reason: str
+) -> None:
+    """Note that a job has left these partitions out, each with the digest of what the job was to write it from.
+
+    A note holds for that digest alone: a lost note costs one more try, and a late one does no harm.
     """
-    link, baselines = linked.link, _next_baselines(linked, found, taken, late)
-    kept = None
-    if found.unwatched:
-        kept = update_kept_directories(linked.relation.id, link.retired, linked.baselines.values(), found.unwatched)
-    return Checkpoint(
-        since=link.generation,
-        generation=link.generation + bool(taken or late or found.lost_late),
-        baselines=baselines,
-        removed=(*found.forgotten, *(name for name, change in taken.items() if isinstance(change, DroppedPartition))),
-        appended=tuple(name for name, change in taken.items() if isinstance(change, Additions | NewPartition)),
-        drift=_drift(state, found),
-        ddl_time=state.table.ddl_time,
-        held_partitions=tuple(sorted(found.held)),
-        read_again=tuple(name for name in link.read_again if name in linked.baselines and name not in taken),
-        retired=kept,
-        sources=_still_listed(linked, found, taken if as_changes else {}, late) if linked.is_keyed else None,
-        is_to_compare=bool(baselines or found.lost_late),
-        is_complete=len(taken) == len(found.changed) and len(late) == len(found.late) and not found.overwritten,
-        is_sweep=found.is_sweep,
-        events=tuple(_events(taken, late)),
-    )
+    notes = {
+        name: UnrepresentableNote(digests[name], reason[:MAX_REASON_LENGTH])
+        for name in sorted(partitions)
+        if name in digests
+    }
+    if notes:
+        update_link(uow, relation_id, lambda link: link.with_unrepresentable(notes))
 
 
-def _next_baselines(
-    linked: LinkedTable, found: ChangeSet, taken: Mapping[str, Changed], late: Sequence[LateChange]
-) -> dict[str, PartitionBaseline]:
-    baselines = dict(found.refreshed)
-    for name, change in taken.items():
-        if isinstance(change, Additions | NewPartition | Rebuild):
-            baselines[name] = change.baseline
-        elif linked.when.overwrite_ns:
-            baselines[name] = linked.baselines[name].dropped(found.began_ns)
-    for one in late:
-        baselines[one.name] = baselines.get(one.name, linked.baselines[one.name]).with_watched(one.directory)
-    return baselines
-
-
-def _still_listed(
-    linked: LinkedTable, found: ChangeSet, taken: Mapping[str, Changed], late: Sequence[LateChange]
-) -> ChangeSources:
-    """Without sources in directories that nobody lists any more."""
-    sources = next_sources(linked, found, taken, late)
-    return sources.except_below(found.unwatched, [unit.location for unit in found.units.values()])
-
-
-def _drift(state: HiveState, found: ChangeSet) -> Drift | None:
-    """What is not taken over, and who may know of it: of the partition that is named, or of the table."""
-    if found.trouble is None:
-        return None
-    held = next(iter(found.held), None) if found.differs is None else None
-    columns = state.table.partition_columns
-    partition = next((one for one in state.partitions if format_partition_name(columns, one.values) == held), None)
-    kind = DriftKind.PARTITIONS if found.held else found.differs_in
-    return Drift(kind=kind, message=found.trouble, likely_author=describe_owner(state.table, partition))
-
-
-_EVENTS = {
-    DroppedPartition: HiveEventKind.DROPPED,
-    Rebuild: HiveEventKind.REBUILT,
-    NewPartition: HiveEventKind.NEW,
-    Additions: HiveEventKind.ADDED,
-}
-
-
-def _events(taken: Mapping[str, Changed], late: Sequence[LateChange]) -> Iterator[HiveEvent]:
-    """What is told of each partition, with the number of its files that came, or went with it."""
-    for name, change in taken.items():
-        files = change.removed if isinstance(change, DroppedPartition) else change.files
-        yield HiveEvent(kind=_EVENTS[type(change)], partition=name, files=len(files))
-    for one in late:
-        yield HiveEvent(kind=HiveEventKind.LATE, partition=one.name, files=len(one.files))
+def forget_unrepresentable(uow: UnitOfWork, relation_id: RelationId, partitions: Collection[str]) -> None:
+    """Forget the notes of partitions that are gone, published or changed: the next publish tries them again."""
+    update_link(uow, relation_id, lambda link: link.without_unrepresentable(partitions))
 
 
 def remember(uow: UnitOfWork, relation_id: RelationId, events: Sequence[HiveEvent], snapshot_of: RelationId) -> None:
@@ -221,24 +178,6 @@ def remember(uow: UnitOfWork, relation_id: RelationId, events: Sequence[HiveEven
         snapshot_id = uow.stats.get(snapshot_of).snapshot_id
         told = [replace(one, snapshot_id=snapshot_id) for one in shorten_events(events)]
         uow.baselines.remember(relation_id, told, uow.now())
-
-
-def next_sources(
-    linked: LinkedTable, found: ChangeSet, taken: Mapping[str, Changed], late: Sequence[LateChange] = ()
-) -> ChangeSources:
-    """What is known of sources once this is taken over."""
-    sources = linked.link.sources
-    for name, change in taken.items():
-        if isinstance(change, Additions | NewPartition):
-            unit = found.units[name]
-            sources = sources.appended([source_of(join(unit.location, file.path), file) for file in change.files])
-        elif change.removed:
-            place = linked.baselines[name].location
-            sources = sources.vanished([source_of(join(place, file.path), file) for file in change.removed])
-    for one in late:
-        place = one.directory.location
-        sources = sources.appended([source_of(join(place, file.path), file) for file in one.files])
-    return sources
 
 
 def advance(

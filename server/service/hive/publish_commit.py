@@ -35,8 +35,7 @@ from server.service.commit.commit_path import CommitRequest, Committer
 from server.service.commit.commit_target import load_metadata
 from server.service.hive.file_registration import discard_if_refused
 from server.service.hive.hive_state import join, read_some, split_name
-from server.service.hive.link_state import LinkedTable, load_linked_table, note_published
-from server.service.hive.link_store import note_unrepresentable
+from server.service.hive.link_state import LinkedTable, load_linked_table, note_published, note_unrepresentable
 from server.service.hive.repoint import Repointer, Switched
 from server.service.hive.table_index import HiveIndex
 from server.service.tables.metadata_files import MetadataFiles

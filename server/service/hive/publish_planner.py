@@ -41,14 +41,19 @@ from server.service.commit.commit_path import CommitRequest
 from server.service.commit.commit_target import load_metadata
 from server.service.hive.file_registration import Moved, discard_if_refused
 from server.service.hive.hive_state import read_some
-from server.service.hive.link_state import LinkedTable, load_linked_table, note_all_published, note_published
-from server.service.hive.link_store import forget_unrepresentable
+from server.service.hive.link_state import (
+    LinkedTable,
+    forget_unrepresentable,
+    load_linked_table,
+    note_all_published,
+    note_published,
+)
 from server.service.hive.publish_locations import own_place, publish_location
 from server.service.hive.repoint import Repointer
 from server.service.hive.results import PublishOutcome, PublishResult
 from server.service.hive.schema_sync import SchemaSync, SchemaSyncResult
-from server.service.hive.sync_task import current_names, told_column, told_values
 from server.service.hive.table_index import HiveIndex
+from server.service.hive.task_columns import current_names, told_column, told_values
 from server.service.jobs.admission import check_not_blocked
 from server.service.jobs.job_queue import enqueue, make_job
 from server.service.locations.allowed_locations import check_published

@@ -20,7 +20,7 @@ from catalog.planning.trigger_result import format_count
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation
 from server.service.hive.hive_state import split_name
-from server.service.hive.link_store import update_link
+from server.service.hive.link_state import update_link
 from server.service.hive.publish_planner import PublishPlanner
 from server.service.hive.results import PublishOutcome, PublishResult
 from server.service.planning.planner import create_requested_job, load_facts

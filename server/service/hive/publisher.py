@@ -17,10 +17,9 @@ from catalog.names import RelationId
 from catalog.ports.store import Database, UnitOfWork
 from catalog.removal.undrop import Dropped
 from catalog.tables.relation import Relation
-from server.service.hive.hive_state import split_name
-from server.service.hive.link_store import update_link
+from server.service.hive.hive_state import locked, split_name
+from server.service.hive.link_state import update_link
 from server.service.hive.table_index import HiveIndex
-from server.service.hive.table_lock import locked
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 from catalog.errors import AlreadyExists, Conflict, NotFound, RequirementFailed, Unavailable
 from catalog.hive.baseline import PartitionBaseline
-from catalog.hive.checkpoint import SyncPlan
 from catalog.hive.decision import group_held
 from catalog.hive.drift import DroppedPartition, NewPartition, Rebuild
 from catalog.hive.link import Drift, DriftKind
@@ -33,16 +32,15 @@ from server.service.hive.change_set import ChangeSet
 from server.service.hive.detect_changes import SubdirectoryRule, detect_changes
 from server.service.hive.file_check import FileCheckRunner, ReadableFiles
 from server.service.hive.file_registration import FileRegistration, Moved
-from server.service.hive.hive_state import HiveState, read_state, split_name
-from server.service.hive.link_state import LinkedTable, advance, load_linked_table, next_checkpoint, note_drift
+from server.service.hive.hive_state import HiveState, explain_busy, read_state, split_name
+from server.service.hive.link_state import LinkedTable, advance, load_linked_table, note_drift
 from server.service.hive.publish_locations import get_publish_directory
 from server.service.hive.publisher import advise_on_publisher, explain_other_publisher
 from server.service.hive.repoint import Repointer
 from server.service.hive.results import SyncOutcome, SyncResult
 from server.service.hive.schema_sync import LinkBroken, SchemaSync, SchemaSyncResult
-from server.service.hive.sync_task import Taken, build_sync_task
+from server.service.hive.sync_plan import Taken, build_sync_plan, next_checkpoint
 from server.service.hive.table_index import HiveIndex
-from server.service.hive.table_lock import explain_busy
 from server.service.jobs.admission import check_not_blocked
 from server.service.jobs.job_queue import make_job
 from server.service.locations.location_rule import find_hive_tables_inside
@@ -265,20 +263,19 @@ class SyncPlanner:
 
     def _queue(self, linked: LinkedTable, state: HiveState, taken: Taken, base: Json, reason: str) -> Job | None:
         """A sync job, with what its commit will make true; None when another job or sync came first."""
-        checkpoint = next_checkpoint(linked, state, taken.found, taken.changed, taken.late)
         if taken.found.rebuilds and linked.is_published:
             taken = replace(taken, again=self._differing(linked, state, base, taken))
-        task = build_sync_task(linked, state, taken, base)
+        plan = build_sync_plan(linked, state, taken, base)
         with self.database.writing() as uow:
-            if load_linked_table(uow, linked.relation).link.generation != checkpoint.since:
+            if load_linked_table(uow, linked.relation).link.generation != plan.checkpoint.since:
                 return None
             facts = load_facts(uow, linked.relation)
             check_not_blocked(uow, linked.relation.id, JobKind.SYNC)
-            due = Due(kind=JobKind.SYNC, reason=reason, state=f"sync {checkpoint.generation}")
+            due = Due(kind=JobKind.SYNC, reason=reason, state=f"sync {plan.checkpoint.generation}")
             job = make_job(linked.relation, due, facts, uow.now())
             if not uow.relations.held([linked.relation.id]) or not uow.jobs.add(job):  # dropped, or another one came
                 return None
-            uow.baselines.stage(job.id, SyncPlan(checkpoint=checkpoint, task=task))
+            uow.baselines.stage(job.id, plan)
         return job
 
     def _differing(

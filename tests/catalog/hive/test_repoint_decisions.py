@@ -9,13 +9,10 @@ import pytest
 from catalog.hive.baseline import (
     ChangeSignals,
     ListedFile,
-    Listing,
     PartitionBaseline,
-    Subdirectories,
     WatchedDirectory,
 )
-from catalog.hive.publishing import select_missing_rows
-from catalog.hive.repoint_decisions import InHive, RepointKind, decide_repoints, is_written_to, moved_or_made
+from catalog.hive.repoint_decisions import InHive, RepointKind, decide_repoints
 
 OLD, NEW = ChangeSignals(location="file:/t/p=x"), ChangeSignals(location="file:///w/p=x")
 FILE = ListedFile("a", 1, 1)
@@ -48,28 +45,3 @@ def test_what_others_have_locked_holds_up_nothing_else() -> None:
     decisions = decide_repoints({"p=x": OPEN, "p=y": OPEN}, hive)
     assert (decisions["p=x"].kind, decisions["p=x"].reason) == (RepointKind.WAIT, "hive@elsewhere")
     assert (decisions["p=y"].kind, decisions["p=y"].held_by) == (RepointKind.MOVE, "")
-
-
-def test_partitions_that_are_there_though_they_were_not_to_be_have_been_made() -> None:
-    new = select_missing_rows(PUBLISHED, 0)
-    known = {"p=x": OPEN, "p=new": new, "p=gone": OPEN, "p=y": OPEN}
-    assert moved_or_made(known, {"p=x": OLD, "p=new": OLD, "p=y": NEW}) == {"p=new", "p=gone", "p=y"}
-    assert moved_or_made({"p=x": OPEN, "p=new": new}, {"p=x": OLD}) == set()
-
-
-@pytest.mark.parametrize(
-    ("files", "below", "subdirectories", "is_written"),
-    [
-        ((FILE,), (), Subdirectories.ASK, False),
-        ((), (), Subdirectories.ASK, True),
-        ((FILE, ListedFile("b", 1, 1)), (), Subdirectories.ASK, True),
-        ((ListedFile("a", 2, 1),), (), Subdirectories.ASK, True),
-        ((FILE,), ("sub",), Subdirectories.ASK, True),
-        ((FILE,), ("sub",), Subdirectories.IGNORE, False),
-    ],
-)
-def test_a_directory_with_other_files_or_a_new_unclear_directory_was_written_to(
-    files: tuple[ListedFile, ...], below: tuple[str, ...], subdirectories: Subdirectories, *, is_written: bool
-) -> None:
-    listing = Listing(location=OLD.location, files=files, began_ns=9, subdirectories=below)
-    assert is_written_to(OPEN, listing, subdirectories) is is_written

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from catalog.hive.link import HiveLink
-from server.service.hive.link_store import load_link
+from server.service.hive.link_state import load_link
 from tests.factories import LAKE
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
 

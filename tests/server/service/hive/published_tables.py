@@ -20,7 +20,7 @@ from catalog.tables.relation import Relation
 from firn.protocol.leases import PROTOCOL
 from server.files.locations import local_path
 from server.service.commit.commit_path import CommitRequest
-from server.service.hive.link_store import update_link
+from server.service.hive.link_state import update_link
 from server.service.optimizers.optimizers import Registration
 from tests.factories import LAKE
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles

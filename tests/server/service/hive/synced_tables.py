@@ -7,8 +7,7 @@ from typing import Any
 
 from catalog.jobs.job import cancel_job
 from catalog.tables.relation import Relation
-from server.service.hive.link_state import advance
-from server.service.hive.link_store import update_link
+from server.service.hive.link_state import advance, update_link
 from tests.factories import LAKE
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles, checkpoint_of
 

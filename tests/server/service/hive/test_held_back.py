@@ -11,7 +11,7 @@ import pytest
 
 from catalog.errors import AlreadyExists, Unavailable
 from catalog.names import CatalogName, TableName
-from server.service.hive.link_store import update_link
+from server.service.hive.link_state import update_link
 from server.service.hive.results import SyncOutcome, SyncResult
 from tests.factories import LAKE
 from tests.hive_tables import TEXT, a_hive_partition, a_hive_table, a_storage, columns

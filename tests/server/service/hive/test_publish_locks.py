@@ -10,7 +10,7 @@ from catalog.errors import CommitUnknown, Conflict, Unavailable
 from catalog.hive.baseline import ChangeSignals, PartitionBaseline
 from catalog.hive.publisher import PUBLISHER
 from server.service.hive import repoint
-from server.service.hive.link_store import load_link
+from server.service.hive.link_state import load_link
 from server.service.hive.publish_commit import Published
 from server.service.hive.results import SyncOutcome
 from tests.factories import LAKE

@@ -14,7 +14,7 @@ from catalog.hive.publish_request import PublishRequest, PublishStep
 from catalog.jobs.job import Job, JobId, JobKind
 from catalog.jobs.leases import Lease
 from firn.protocol.leases import PROTOCOL
-from server.service.hive.link_store import load_link
+from server.service.hive.link_state import load_link
 from server.service.hive.publish_planner import PublishPlanner
 from server.service.hive.publish_requests import LASTS
 from server.service.optimizers.optimizers import Registration

@@ -19,8 +19,7 @@ from catalog.hive.model import PROVIDER, HiveColumn
 from catalog.iceberg.table import current_schema
 from firn.protocol.operations import OperationStatus
 from server.api.hive_views import load_column_differences
-from server.service.hive.link_state import advance
-from server.service.hive.link_store import update_link
+from server.service.hive.link_state import advance, update_link
 from server.service.hive.results import SyncOutcome
 from server.service.hive.schema_sync import note_schema
 from tests.factories import LAKE

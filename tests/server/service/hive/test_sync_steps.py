@@ -18,8 +18,7 @@ from catalog.jobs.blocker import Blocker, BlockerId
 from catalog.jobs.job import JobKind, JobStatus
 from catalog.tables.relation import MetastoreDown, Relation
 from server.files.listing import Listings
-from server.service.hive.link_state import advance
-from server.service.hive.link_store import load_link
+from server.service.hive.link_state import advance, load_link
 from server.service.hive.results import SyncOutcome, SyncResult
 from server.service.hive.sync_planner import SyncPlanner
 from tests.factories import LAKE

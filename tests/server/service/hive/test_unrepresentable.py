@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from catalog.errors import Conflict
-from server.service.hive.link_store import load_link
+from server.service.hive.link_state import load_link
 from tests.factories import LAKE
 from tests.hive_tables import a_hive_partition, a_storage
 from tests.server.faults import Killed

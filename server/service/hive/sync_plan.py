@@ -1,4 +1,4 @@
-"""What a sync job is told: which Hive files to read, as what, and which partitions to build anew."""
+"""The plan of a sync: the task of its job, and the checkpoint that its commit makes true."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ from dataclasses import dataclass, field
 
 from catalog.files.data_file import FileFormat
 from catalog.hive.baseline import ListedFile, PartitionBaseline
-from catalog.hive.change_sources import source_of
-from catalog.hive.drift import DroppedPartition, Rebuild
-from catalog.hive.mapping import PROPERTY as NAME_MAPPING
-from catalog.hive.mapping import read_aliases
-from catalog.hive.model import HiveColumn, HiveTable
-from catalog.hive.partition_names import NULL_NAME, parse_partition_name
+from catalog.hive.change_sources import ChangeSources, source_of
+from catalog.hive.checkpoint import Checkpoint, SyncPlan
+from catalog.hive.drift import Additions, DroppedPartition, NewPartition, Rebuild
+from catalog.hive.events import HiveEvent, HiveEventKind
+from catalog.hive.link import Drift, DriftKind
+from catalog.hive.model import HiveTable, describe_owner
+from catalog.hive.partition_names import format_partition_name
 from catalog.hive.publishing import count_given_directories
+from catalog.hive.retired_directories import update_kept_directories
 from catalog.hive.sync_decisions import Changed, LateChange
 from catalog.iceberg.json import Json
-from catalog.iceberg.table import current_schema
 from server.service.hive.change_set import ChangeSet
 from server.service.hive.hive_state import HiveState, Unit, join
-from server.service.hive.link_state import LinkedTable, next_sources
+from server.service.hive.link_state import LinkedTable
+from server.service.hive.task_columns import current_names, told_column, told_values
 
 WRITER = "firn-hive-sync"
 
@@ -36,7 +38,13 @@ class Taken:
     """Partitions that a rebuild reads again though they are as they were (decision 39)."""
 
 
-def build_sync_task(linked: LinkedTable, state: HiveState, taken: Taken, base: Json) -> Json:
+def build_sync_plan(linked: LinkedTable, state: HiveState, taken: Taken, base: Json) -> SyncPlan:
+    """The plan of the job that takes over `taken`; its task needs the metadata of `base`."""
+    checkpoint = next_checkpoint(linked, state, taken.found, taken.changed, taken.late)
+    return SyncPlan(checkpoint=checkpoint, task=_task(linked, state, taken, base))
+
+
+def _task(linked: LinkedTable, state: HiveState, taken: Taken, base: Json) -> Json:
     """The facts of one sync.
 
     `mode` is `upsert` when files only came: their rows are appended to the change store. It is `rebuild` when
@@ -158,29 +166,106 @@ def _known(baseline: PartitionBaseline) -> list[_Read]:
     return [_Read(join(baseline.location, file.path), file, added=False) for file in baseline.files]
 
 
-def told_values(table: HiveTable, name: str) -> list[str | None]:
-    """A partition's values as Hive spells them, None for null; a dropped one's are in its name alone."""
-    columns = table.partition_columns
-    return [None if value == NULL_NAME else value for value in parse_partition_name(columns, name)] if columns else []
+def next_checkpoint(
+    linked: LinkedTable,
+    state: HiveState,
+    found: ChangeSet,
+    taken: Mapping[str, Changed],
+    late: Sequence[LateChange] = (),
+    *,
+    as_changes: bool = True,
+) -> Checkpoint:
+    """What becomes true once `taken` and `late` of what a look has found are taken over.
+
+    When something is left for later, the table does not count as synced. Rows of files that were added become changes,
+    unless base takes the files themselves: these have no changes that a rebuild would have to leave out.
+    """
+    link, baselines = linked.link, _next_baselines(linked, found, taken, late)
+    kept = None
+    if found.unwatched:
+        kept = update_kept_directories(linked.relation.id, link.retired, linked.baselines.values(), found.unwatched)
+    return Checkpoint(
+        since=link.generation,
+        generation=link.generation + bool(taken or late or found.lost_late),
+        baselines=baselines,
+        removed=(*found.forgotten, *(name for name, change in taken.items() if isinstance(change, DroppedPartition))),
+        appended=tuple(name for name, change in taken.items() if isinstance(change, Additions | NewPartition)),
+        drift=_drift(state, found),
+        ddl_time=state.table.ddl_time,
+        held_partitions=tuple(sorted(found.held)),
+        read_again=tuple(name for name in link.read_again if name in linked.baselines and name not in taken),
+        retired=kept,
+        sources=_still_listed(linked, found, taken if as_changes else {}, late) if linked.is_keyed else None,
+        is_to_compare=bool(baselines or found.lost_late),
+        is_complete=len(taken) == len(found.changed) and len(late) == len(found.late) and not found.overwritten,
+        is_sweep=found.is_sweep,
+        events=tuple(_events(taken, late)),
+    )
 
 
-def current_names(base: Json) -> dict[str, str]:
-    """The name that each Hive column has in the table now: Firn's side may have renamed it."""
-    by_id = {field["id"]: field["name"] for field in current_schema(base)["fields"]}
-    mapping = base["properties"].get(NAME_MAPPING)
-    aliases = read_aliases(mapping) if mapping else []
-    names = {alias.lower(): by_id[field_id] for field_id, alias in aliases if field_id in by_id}
-    return {**names, **{name.lower(): name for name in by_id.values()}}
+def _next_baselines(
+    linked: LinkedTable, found: ChangeSet, taken: Mapping[str, Changed], late: Sequence[LateChange]
+) -> dict[str, PartitionBaseline]:
+    baselines = dict(found.refreshed)
+    for name, change in taken.items():
+        if isinstance(change, Additions | NewPartition | Rebuild):
+            baselines[name] = change.baseline
+        elif linked.when.overwrite_ns:
+            baselines[name] = linked.baselines[name].dropped(found.began_ns)
+    for one in late:
+        baselines[one.name] = baselines.get(one.name, linked.baselines[one.name]).with_watched(one.directory)
+    return baselines
 
 
-def as_hive_calls(base: Json, columns: Sequence[HiveColumn]) -> Json:
-    """The table's schema, with its columns called what Hive's files call them."""
-    names = current_names(base)
-    called = {names[one.name.lower()]: one.name for one in columns if one.name.lower() in names}
-    schema = current_schema(base)
-    return schema | {"fields": [one | {"name": called.get(one["name"], one["name"])} for one in schema["fields"]]}
+def _still_listed(
+    linked: LinkedTable, found: ChangeSet, taken: Mapping[str, Changed], late: Sequence[LateChange]
+) -> ChangeSources:
+    """Without sources in directories that nobody lists any more."""
+    sources = next_sources(linked, found, taken, late)
+    return sources.except_below(found.unwatched, [unit.location for unit in found.units.values()])
 
 
-def told_column(column: HiveColumn, names: Mapping[str, str]) -> Json:
-    """As an optimizer is told of it; `name` is None for a column that the table has no more."""
-    return {"hive": column.name, "type": column.type, "name": names.get(column.name.lower())}
+def _drift(state: HiveState, found: ChangeSet) -> Drift | None:
+    """What is not taken over, and who may know of it: of the partition that is named, or of the table."""
+    if found.trouble is None:
+        return None
+    held = next(iter(found.held), None) if found.differs is None else None
+    columns = state.table.partition_columns
+    partition = next((one for one in state.partitions if format_partition_name(columns, one.values) == held), None)
+    kind = DriftKind.PARTITIONS if found.held else found.differs_in
+    return Drift(kind=kind, message=found.trouble, likely_author=describe_owner(state.table, partition))
+
+
+_EVENTS = {
+    DroppedPartition: HiveEventKind.DROPPED,
+    Rebuild: HiveEventKind.REBUILT,
+    NewPartition: HiveEventKind.NEW,
+    Additions: HiveEventKind.ADDED,
+}
+
+
+def _events(taken: Mapping[str, Changed], late: Sequence[LateChange]) -> Iterator[HiveEvent]:
+    """What is told of each partition, with the number of its files that came, or went with it."""
+    for name, change in taken.items():
+        files = change.removed if isinstance(change, DroppedPartition) else change.files
+        yield HiveEvent(kind=_EVENTS[type(change)], partition=name, files=len(files))
+    for one in late:
+        yield HiveEvent(kind=HiveEventKind.LATE, partition=one.name, files=len(one.files))
+
+
+def next_sources(
+    linked: LinkedTable, found: ChangeSet, taken: Mapping[str, Changed], late: Sequence[LateChange] = ()
+) -> ChangeSources:
+    """What is known of sources once this is taken over."""
+    sources = linked.link.sources
+    for name, change in taken.items():
+        if isinstance(change, Additions | NewPartition):
+            unit = found.units[name]
+            sources = sources.appended([source_of(join(unit.location, file.path), file) for file in change.files])
+        elif change.removed:
+            place = linked.baselines[name].location
+            sources = sources.vanished([source_of(join(place, file.path), file) for file in change.removed])
+    for one in late:
+        place = one.directory.location
+        sources = sources.appended([source_of(join(place, file.path), file) for file in one.files])
+    return sources
