@@ -201,47 +201,64 @@ def decide(candidates: Mapping[str, Candidate], filters: Sequence[PublishFilter]
     return held | free
 
 
-def decide_by_link(
-    sides: TableSides,
-    live: Iterable[LiveFile],
-    baselines: Mapping[str, PartitionBaseline],
-    watermark: int,
-    lost_since_ns: int,
-) -> PublishDecisions:
-    """Compare the table's files with Hive's list, and apply the first group of filters to each partition.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionsInHive:
+    """Differing partitions as Hive has them now, read only after the first group of filters."""
 
-    Changes of a keyed table are merged up to the `watermark`. Where Hive has lost files after `lost_since_ns`, an
-    overwrite may still be running.
-    overwrite may still be running.
-    """
-    columns = sides.table.partition_columns
-    comparison = compare_partitions(live, baselines, to_partition_records(columns, baselines))
-    filters = filters_by_link(sides.link, baselines, columns, watermark, lost_since_ns)
-    return decide(candidates_of(comparison, columns), filters)
+    formats: Mapping[str, FileFormat]
+    """The format of each partition that Hive has."""
+    changed: Collection[str] = ()
+    """Partitions that Hive has changed since the last sync."""
 
 
 def classify_partitions(
-    first: PublishDecisions,
-    in_hive: Mapping[str, FileFormat],
-    changed: Collection[str],
     sides: TableSides,
-    live: Iterable[LiveFile],
+    baselines: Mapping[str, PartitionBaseline],
+    *,
+    read_live: Callable[[], Iterable[LiveFile]],
+    read_hive: Callable[[Sequence[str]], PartitionsInHive],
+    watermark: int,
+    lost_since_ns: int,
+) -> PublishClassification:
+    """Compare the table's live files with Hive's list, and decide about each partition by both groups of filters.
+
+    Changes of a keyed table are merged up to the `watermark`. Where Hive has lost files after `lost_since_ns`, an
+    overwrite may still be running. `read_hive` gets the partitions in Hive that the first group lets through.
+    """
+    columns = sides.table.partition_columns
+    comparison = compare_partitions(read_live(), baselines, to_partition_records(columns, baselines))
+    filters = filters_by_link(sides.link, baselines, columns, watermark, lost_since_ns)
+    first = decide(candidates_of(comparison, columns), filters)
+    differing = [name for name, one in first.items() if one.kind is PublishKind.WRITE and one.facts.is_in_hive]
+    return _classify_in_hive(first, read_hive(differing), sides, read_live())
+
+
+def find_unpublishable(
+    sides: TableSides, comparison: PublishComparison, in_hive: PartitionsInHive, live: Iterable[LiveFile]
+) -> str | None:
+    """Why Hive can never hold some differing partition, whatever a sync or time brings; None when it can hold all."""
+    columns = sides.table.partition_columns
+    first = decide(candidates_of(comparison, columns), [filter_unnameable(columns)])
+    return _classify_in_hive(first, in_hive, sides, live).blocked
+
+
+def _classify_in_hive(
+    first: PublishDecisions, in_hive: PartitionsInHive, sides: TableSides, live: Iterable[LiveFile]
 ) -> PublishClassification:
     """Apply the second group of filters to the partitions that the first group lets through.
 
-    `in_hive` has the formats of the partitions that Hive has now. Hive has `changed` some since the last sync. `live`
-    is read only where a partition is in Avro.
+    `live` is read only where a partition is in Avro.
     """
     passed = {name: decision.facts for name, decision in first.items() if not decision.held_by}
-    formats = formats_to_write(passed, in_hive, sides.table.file_format)
+    formats = formats_to_write(passed, in_hive.formats, sides.table.file_format)
     nameable = {
         name: decision.facts.record
         for name, decision in first.items()
         if not decision.facts.is_same and decision.held_by != UNNAMEABLE
     }
-    gone = {*changed} - in_hive.keys()  # a sync decides about these, so their notes stay
+    gone = {*in_hive.changed} - in_hive.formats.keys()  # a sync decides about these, so their notes stay
     notes = compare_notes(sides, live, nameable, {name: formats[name] for name in formats.keys() - gone})
-    second = decide(passed, filters_by_look(formats, sides.metadata, notes.reasons, changed))
+    second = decide(passed, filters_by_look(formats, sides.metadata, notes.reasons, in_hive.changed))
     held = {name: decision for name, decision in first.items() if decision.held_by}
     return PublishClassification(
         decisions=held | second, formats=formats, digests=notes.digests, stale_notes=notes.stale

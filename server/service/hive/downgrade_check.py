@@ -10,13 +10,7 @@ from catalog.errors import NotFound
 from catalog.hive.baseline import WatchedDirectory
 from catalog.hive.model import HiveTable
 from catalog.hive.partition_names import to_partition_records
-from catalog.hive.publish_decisions import (
-    TableSides,
-    candidates_of,
-    classify_partitions,
-    decide,
-    filter_unnameable,
-)
+from catalog.hive.publish_decisions import PartitionsInHive, TableSides, find_unpublishable
 from catalog.hive.publishing import PublishComparison, compare_partitions
 from catalog.iceberg.json import Json
 from catalog.names import CatalogName
@@ -118,12 +112,11 @@ class DowngradeCheck:
         self, linked: LinkedTable, table: HiveTable, metadata: Json, partitions: PublishComparison
     ) -> str | None:
         """Explain why Hive cannot represent some partition; neither a sync nor time changes that."""
-        metastore, columns = self.index.metastore(linked.relation.catalog), table.partition_columns
-        in_hive = read_some(metastore, table.database, table.name, [*partitions.differing]).units
-        decisions = decide(candidates_of(partitions, columns), [filter_unnameable(columns)])
-        formats = {unit.name: unit.format for unit in in_hive}
+        metastore = self.index.metastore(linked.relation.catalog)
+        state = read_some(metastore, table.database, table.name, [*partitions.differing])
+        in_hive = PartitionsInHive(formats={unit.name: unit.format for unit in state.units})
         sides = TableSides(link=linked.link, table=table, metadata=metadata)
-        return classify_partitions(decisions, formats, (), sides, self.files.live_files(metadata)).blocked
+        return find_unpublishable(sides, partitions, in_hive, self.files.live_files(metadata))
 
 
 def load_linked_relation(uow: UnitOfWork, catalog: CatalogName, target: str) -> Relation:

@@ -6,7 +6,7 @@ Everything is planned from files and what the metastore says; an optimizer reads
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from catalog.errors import CommitUnknown, Conflict, RequirementFailed
@@ -15,13 +15,7 @@ from catalog.history.commit import TableCommit
 from catalog.hive.baseline import PartitionBaseline, Subdirectories
 from catalog.hive.checkpoint import PublishPlan
 from catalog.hive.model import HiveColumn, HiveTable
-from catalog.hive.publish_decisions import (
-    PublishClassification,
-    PublishKind,
-    TableSides,
-    classify_partitions,
-    decide_by_link,
-)
+from catalog.hive.publish_decisions import PartitionsInHive, PublishClassification, TableSides, classify_partitions
 from catalog.hive.publishing import fingerprint_files
 from catalog.hive.schema_diff import is_beginning
 from catalog.hive.types import parse_type
@@ -112,10 +106,11 @@ class PublishPlanner:
         if (still_open := self.repointer.finish(relation)).remaining:
             raise Waits(still_open.why_left)
         with self.database.reading() as uow:
+            linked = load_linked_table(uow, uow.relations.get(relation.id))
             now_ns = int(uow.now().timestamp() * 1e9)
         table = self.index.table(relation)
         try:
-            columns = self.columns.follow(relation, table, publishing=True)
+            columns = self.columns.follow(linked, table, publishing=True)
         except Moved as error:
             raise Waits("a sync came first") from error
         linked = columns.linked
@@ -135,22 +130,28 @@ class PublishPlanner:
         Hive may have changed a partition of a plain table since the last sync. A partition of a keyed table is rebuilt
         in any case: its publish detects such a change when it repoints the metastore.
         """
-        linked, metadata, sides = detected.linked, detected.metadata, detected.sides
-        watermark, live = read_watermark(metadata), self.files.live_files(metadata)
-        first = decide_by_link(sides, live, linked.baselines, watermark, detected.lost_since_ns)
-        differing = [name for name, one in first.items() if one.kind is PublishKind.WRITE and one.facts.is_in_hive]
-        table, metastore = detected.table, self.index.metastore(linked.relation.catalog)
-        state = read_some(metastore, table.database, table.name, differing)
-        changed = set[str]()
-        if differing and not linked.is_keyed:
-            baselines = {name: linked.baselines[name] for name in differing}
-            changed = state.find_changed(baselines, self.files, linked.subdirectories)
-        in_hive = {unit.name: unit.format for unit in state.units}
-        classified = classify_partitions(first, in_hive, changed, sides, self.files.live_files(metadata))
+        linked = detected.linked
+        classified = classify_partitions(
+            detected.sides,
+            linked.baselines,
+            read_live=lambda: self.files.live_files(detected.metadata),
+            read_hive=lambda differing: self._read_hive(detected, differing),
+            watermark=read_watermark(detected.metadata),
+            lost_since_ns=detected.lost_since_ns,
+        )
         if classified.stale_notes:
             with self.database.writing() as uow:
                 forget_unrepresentable(uow, linked.relation.id, classified.stale_notes)
         return classified
+
+    def _read_hive(self, detected: Detected, differing: Sequence[str]) -> PartitionsInHive:
+        linked, table = detected.linked, detected.table
+        state = read_some(self.index.metastore(linked.relation.catalog), table.database, table.name, differing)
+        changed = set[str]()
+        if differing and not linked.is_keyed:
+            baselines = {name: linked.baselines[name] for name in differing}
+            changed = state.find_changed(baselines, self.files, linked.subdirectories)
+        return PartitionsInHive(formats={unit.name: unit.format for unit in state.units}, changed=changed)
 
     def _apply(self, detected: Detected, classified: PublishClassification, *, asked: bool) -> PublishResult:
         """Queue the job, or note that Hive has everything."""

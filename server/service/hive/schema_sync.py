@@ -76,18 +76,20 @@ class SchemaSync:
     index: HiveIndex
     files: TableFiles
 
-    def follow(self, relation: Relation, table: HiveTable, *, publishing: bool = False) -> SchemaSyncResult:
-        """Take over what Hive has changed of the columns, and give Hive what the policy allows.
+    def follow(self, linked: LinkedTable, table: HiveTable, *, publishing: bool = False) -> SchemaSyncResult:
+        """Take over Hive's changes of the columns, and alter Hive's columns as far as the policy allows.
 
-        A table that was never published gives nothing, unless it is `publishing` now or the policy is `all`.
+        A table that was never published alters nothing, unless it is `publishing` now or the policy is `all`.
         LinkBroken when the Hive table is another one than the table was upgraded from, Moved when another server has
-        changed the table meanwhile.
+        changed the table or its link since `linked` was loaded.
         """
-        linked = self._load(relation)
         if unfit := explain_unfit(linked.link, table):
             raise LinkBroken(unfit)
         result = self._follow(linked, table, publishing=publishing)
-        return replace(result, linked=self._load(relation))
+        after = self._load(linked.relation)
+        if after.link.generation != linked.link.generation:
+            raise Moved  # the caller read Hive before another sync or publish: it would see that one's work as changes
+        return replace(result, linked=after)
 
     def _load(self, relation: Relation) -> LinkedTable:
         with self.database.reading() as uow:

@@ -110,9 +110,9 @@ class SyncPlanner:
     def _in_step(self, relation: Relation) -> InStep | SyncResult:
         """Finish open publishes, ask the metastore, and bring the columns into step; or say why that has to wait."""
         with self.database.reading() as uow:
-            relation, busy = uow.relations.get(relation.id), uow.jobs.active_of(relation.id)
-        if busy is not None:
-            return _result(relation, SyncOutcome.WAITING, f"a {busy.kind} job is {busy.status}")
+            linked = load_linked_table(uow, uow.relations.get(relation.id))
+        if linked.busy is not None:
+            return _result(relation, SyncOutcome.WAITING, f"a {linked.busy.kind} job is {linked.busy.status}")
         full_name = relation.hive_name or ""
         try:
             open_still = self.repointer.finish(relation)
@@ -128,7 +128,7 @@ class SyncPlanner:
         except NotFound:
             return self._conflict(relation, f"the Hive table {full_name} is gone; {_GONE}")
         try:
-            return InStep(state=state, columns=self.columns.follow(relation, state.table))
+            return InStep(state=state, columns=self.columns.follow(linked, state.table))
         except LinkBroken as error:
             return self._conflict(relation, error.message, state.table)
 

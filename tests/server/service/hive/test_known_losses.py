@@ -13,8 +13,9 @@ import pytest
 from catalog.errors import Conflict, Invalid
 from catalog.hive.partition_names import format_partition_name
 from catalog.jobs.job import JobKind
-from catalog.ports.metastore import PartitionLocation
+from catalog.ports.metastore import Metastore, PartitionLocation
 from firn.protocol.operations import OperationStatus
+from server.service.hive.hive_state import HiveState, read_state
 from server.service.hive.results import SyncOutcome
 from tests.factories import LAKE
 from tests.fingerprints import fingerprint
@@ -157,6 +158,24 @@ def test_amoro_1263_syncs_at_once_bring_a_file_once(beside: BesideHive) -> None:
         assert metadata is not None
         listed = [file.location for file in beside.upgrades.files.live_files(metadata)]
         assert sorted(listed) == sorted(table.files())
+
+
+def test_a_partition_that_another_sync_takes_over_is_not_taken_for_dropped(
+    beside: BesideHive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other sync runs after this one has read the metastore, which had no such partition then."""
+    table, other = upgraded(beside), beside.restarted()
+
+    def read_then_others_sync(metastore: Metastore, database: str, name: str) -> HiveState:
+        monkeypatch.undo()
+        state = read_state(metastore, database, name)
+        table.add("z", 9)
+        assert other.sync(table).outcome is SyncOutcome.SYNCED
+        return state
+
+    monkeypatch.setattr("server.service.hive.sync_planner.read_state", read_then_others_sync)
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
+    assert beside.live(table) == {*table.files()}
 
 
 def test_amoro_1880_what_hive_writes_to_a_partition_that_was_given_to_it_is_taken_over(beside: BesideHive) -> None:
