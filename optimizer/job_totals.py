@@ -1,4 +1,4 @@
-"""What a job has changed, told from the snapshots that it has signed: others may commit to the table meanwhile."""
+"""Adds up a job's changes over the snapshots with its job id, because others may commit to the table meanwhile."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class JobTotals:
 
     @classmethod
     def opened(cls, work: JobRun, *tables: Any) -> Self:
-        """To be opened before the first commit."""
+        """Read the tables before the first commit."""
         return cls(work.lease.job_id, [_page(table) for table in tables])
 
     def changes(self) -> Changes:
-        """What the job's commits have changed so far; the tables are refreshed."""
+        """Add up the changes of the job's commits so far; refreshes the tables."""
         changes = Changes()
         for page in self.pages:
             page.table.refresh()
@@ -59,11 +59,11 @@ class JobTotals:
                     changes += _changes(summary)
         return changes
 
-    def gained(self) -> dict[str, int]:
-        """Files, bytes and delete files that a full scan reads, before and after the job's own commits."""
+    def gained(self, changes: Changes | None = None) -> dict[str, int]:
+        """Count files, bytes and delete files that a full scan reads, before and after the job's own commits."""
         files, size = sum(page.files for page in self.pages), sum(page.bytes for page in self.pages)
         deletes = sum(page.deletes for page in self.pages)
-        changes = self.changes()
+        changes = changes or self.changes()
         return {
             "files_before": files,
             "files_after": files + changes.added_files - changes.removed_files,

@@ -41,10 +41,10 @@ class Group(BaseModel):
 class LeaseSettings(Group):
     """How long an optimizer may stay silent."""
 
-    seconds: PositiveInt = Field(default=60, description="Silence after which a lease lapses.")
-    heartbeat_seconds: PositiveInt = Field(default=10, description="How often an optimizer beats.")
-    max_attempts: PositiveInt = Field(default=5, description="How often a job is tried before it is given up.")
-    max_waiters: PositiveInt = Field(default=16, description="Optimizers that may wait for a lease at one time.")
+    seconds: PositiveInt = Field(default=60, description="Silence of an optimizer after which its lease expires.")
+    heartbeat_seconds: PositiveInt = Field(default=10, description="Interval of an optimizer's heartbeats.")
+    max_attempts: PositiveInt = Field(default=5, description="Attempts of a job before it fails.")
+    max_waiters: PositiveInt = Field(default=16, description="Optimizers that may wait for a lease at the same time.")
 
     @model_validator(mode="after")
     def _room_for_two_lost_beats(self) -> Self:
@@ -57,64 +57,70 @@ class OptimizerSettings(Group):
     """Optimizers that the server starts; see docs/operations.md."""
 
     local: NonNegativeInt = Field(
-        default=0, description="Local optimizers of the group `default` at most, while nothing else was set for it."
+        default=0, description="Most local optimizers of the group `default`, unless you set a launch for the group."
     )
-    server: str | None = Field(default=None, description="Address at which started optimizers reach the server.")
+    server: str | None = Field(default=None, description="Address of the server for the optimizers that it starts.")
     token: SecretStr | None = Field(
-        default=None, description="Access token that started optimizers come with, of a service with that role."
+        default=None,
+        description="Access token for the optimizers that the server starts; its service needs the role `optimizer`.",
     )
-    spark_submit: str = Field(default="spark-submit", description="The program that submits to a cluster.")
-    scaling_seconds: PositiveFloat = Field(default=5, description="Pause between two looks at the groups' optimizers.")
+    spark_submit: str = Field(default="spark-submit", description="Program that submits to a cluster.")
+    scaling_seconds: PositiveFloat = Field(default=5, description="Interval of scaling the groups of optimizers.")
 
 
 class BackgroundSettings(Group):
     """How often the server looks after things by itself."""
 
-    plan_seconds: PositiveFloat = Field(default=5, description="Pause between two looks for tables that need a job.")
-    reap_seconds: PositiveFloat = Field(default=5, description="Pause between two looks for lapsed leases.")
-    hive_index_seconds: PositiveFloat = Field(default=60, description="Pause between two listings of each metastore.")
-    hive_sync_seconds: PositiveFloat = Field(default=15, description="Pause between two looks for tables due to sync.")
+    plan_seconds: PositiveFloat = Field(default=5, description="Interval of the planner.")
+    reap_seconds: PositiveFloat = Field(default=5, description="Interval of checks for expired leases.")
+    hive_index_seconds: PositiveFloat = Field(default=60, description="Interval of listing each metastore.")
+    hive_sync_seconds: PositiveFloat = Field(
+        default=15, description="Interval of checks for tables that are due to sync."
+    )
     hive_events_seconds: PositiveFloat = Field(
-        default=5, description="Pause between two looks into what metastores log of changes."
+        default=5, description="Interval of reading the metastores' notification logs."
     )
     operation_seconds: PositiveFloat = Field(
-        default=2, description="Pause between two looks for started upgrades and imports."
+        default=2, description="Interval of checks for started upgrades and imports."
     )
     purge_seconds: PositiveFloat = Field(
-        default=5, description="Pause between two looks for dropped tables that are kept no longer."
+        default=5, description="Interval of purging dropped tables whose retention has ended."
     )
-    reports_seconds: PositiveFloat = Field(
-        default=5, description="Pause between two writings of what engines reported."
+    reports_seconds: PositiveFloat = Field(default=5, description="Interval of storing the metrics reports of engines.")
+    cleanup_seconds: PositiveFloat = Field(
+        default=300, description="Interval of removing old idempotency keys and other expired rows."
     )
-    cleanup_seconds: PositiveFloat = Field(default=300, description="Pause between two removals of old answers.")
     leader_seconds: PositiveInt = Field(default=30, description="Silence after which another server takes over.")
 
 
 class HiveSettings(Group):
     """How Firn talks to Hive Metastores."""
 
-    connect_timeout_seconds: PositiveFloat = Field(default=5, description="Time-out of connecting to a metastore.")
-    read_timeout_seconds: PositiveFloat = Field(default=60, description="Time-out of one answer of a metastore.")
-    pool_size: PositiveInt = Field(default=8, description="Connections kept to each metastore.")
+    connect_timeout_seconds: PositiveFloat = Field(default=5, description="Time-out for a connection to a metastore.")
+    read_timeout_seconds: PositiveFloat = Field(default=60, description="Time-out for an answer of a metastore.")
+    pool_size: PositiveInt = Field(default=8, description="Most open connections to each metastore.")
     footer_threads: PositiveInt = Field(default=16, description="Threads that read footers of data files.")
     max_concurrent_upgrades: PositiveInt = Field(
-        default=4, description="Upgrades and their checks that run side by side."
+        default=4, description="Most upgrades and upgrade checks at the same time."
     )
-    tls: bool = Field(default=False, description="Whether metastores are spoken to over TLS.")
+    tls: bool = Field(default=False, description="Whether to connect to metastores over TLS.")
     ca_file: Path | None = Field(
-        default=None, description="Authorities to believe, as PEM; by default those of the system."
+        default=None, description="PEM file of trusted certificate authorities; by default those of the system."
     )
     authentication: Literal["none", "plain", "kerberos"] = Field(
         default="none", description="`plain` (user and password) or `kerberos` (the ticket of the server's process)."
     )
-    user: str | None = Field(default=None, description="Whom metastores are told; unset: nobody.")
-    password: SecretStr | None = Field(default=None, description="Of `user`, for `plain`.")
-    kerberos_service: str = Field(default="hive", description="First part of the metastores' principal.")
+    user: str | None = Field(default=None, description="User name for the metastores; unset: none.")
+    password: SecretStr | None = Field(default=None, description="Password of `user`, for `plain`.")
+    kerberos_service: str = Field(default="hive", description="First part of the metastores' Kerberos principal.")
     locks: Literal["auto", "require", "off"] = Field(
         default="auto",
-        description="Metastores' locks: taken where there are any, needed to alter tables, or never.",
+        description="Locks of metastores: `auto` takes them if there are any, `require` refuses changes without one, "
+        "`off` takes none.",
     )
-    lock_timeout_seconds: PositiveFloat = Field(default=5, description="How long to wait for what others have locked.")
+    lock_timeout_seconds: PositiveFloat = Field(
+        default=5, description="Time to wait for a lock that somebody else holds."
+    )
 
     @model_validator(mode="after")
     def _whole_identity(self) -> Self:
@@ -130,33 +136,37 @@ class HiveSettings(Group):
 class ScanSettings(Group):
     """Scans that the server plans for clients."""
 
-    inline_files: PositiveInt = Field(default=1_000, description="Data files that a scan is answered with at once.")
-    task_files: PositiveInt = Field(default=1_000, description="Data files that one task of a larger scan looks at.")
-    manifests: PositiveInt = Field(default=50, description="Manifests that one answer may have to read.")
-    plan_seconds: PositiveInt = Field(default=3_600, description="Time in which a plan's tasks can be fetched.")
+    inline_files: PositiveInt = Field(
+        default=1_000, description="Most data files of a scan that the server answers at once."
+    )
+    task_files: PositiveInt = Field(default=1_000, description="Data files in each task of a larger scan, about.")
+    manifests: PositiveInt = Field(default=50, description="Most manifests that the server reads for one answer.")
+    plan_seconds: PositiveInt = Field(
+        default=3_600, description="Time during which clients can fetch the tasks of a plan."
+    )
 
 
 class ReadingSettings(Group):
     """How much the server reads of a file that metadata names, and how long it waits for it."""
 
     metadata_bytes: PositiveInt = Field(
-        default=128 * 1024 * 1024, description="Largest metadata file, unpacked; larger ones are not written either."
+        default=128 * 1024 * 1024, description="Largest metadata file that the server reads or writes, uncompressed."
     )
     manifest_bytes: PositiveInt = Field(
-        default=128 * 1024 * 1024, description="Largest manifest or manifest list; unpacked it may have 8 times that."
+        default=128 * 1024 * 1024, description="Largest manifest or manifest list; uncompressed 8 times that."
     )
     footer_bytes: PositiveInt = Field(default=128 * 1024 * 1024, description="Largest footer of a Parquet or ORC file.")
     seconds: PositiveFloat = Field(
-        default=60, description="Time-out of one reading from a network file system, an object store or HDFS."
+        default=60, description="Time-out for a read from a network file system, an object store or HDFS."
     )
 
 
 class StorageSettings(Group):
     """Keys that catalogs with `firn.storage.vending=static` hand out; see docs/storage-credentials.md."""
 
-    read_key_id: str | None = Field(default=None, description="Key given to those who may read a table.")
+    read_key_id: str | None = Field(default=None, description="Key id for users who may read a table.")
     read_key_secret: SecretStr | None = Field(default=None, description="Its secret.")
-    write_key_id: str | None = Field(default=None, description="Key given to those who may write a table.")
+    write_key_id: str | None = Field(default=None, description="Key id for users who may write a table.")
     write_key_secret: SecretStr | None = Field(default=None, description="Its secret.")
 
     @model_validator(mode="after")
@@ -171,29 +181,34 @@ class StorageSettings(Group):
 class AccessSettings(Group):
     """Who may do what; see docs/security.md."""
 
-    enabled: bool = Field(default=False, description="Whether callers must say who they are.")
+    enabled: bool = Field(default=False, description="Whether callers must authenticate.")
     cache_seconds: PositiveFloat = Field(
-        default=5, le=300, description="How long what was revoked on one server may still be taken on another."
+        default=5, le=300, description="Time until a revoked token or privilege is refused by all servers."
     )
-    access_token_seconds: int = Field(default=3600, ge=60, description="Life of tokens given for a client's secret.")
+    access_token_seconds: int = Field(
+        default=3600, ge=60, description="Lifetime of a token that the server issues for a client's secret."
+    )
     exchange_seconds: int = Field(
         default=86_400,
         ge=60,
-        description="How long a token given for a client's secret can be exchanged for others; then the secret is "
-        "needed again.",
+        description="Time during which such a token can be exchanged for a new one, without the secret.",
     )
-    token_days: PositiveInt = Field(default=90, description="Life of a token that was made without saying how long.")
-    max_token_days: PositiveInt = Field(default=366, description="Longest life that may be asked for.")
-    audit_retention_days: PositiveInt = Field(default=90, description="How long the audit log is kept.")
-    audit_flush_seconds: PositiveFloat = Field(default=5, description="Pause between two batches of audited reads.")
-    oidc_issuer: str | None = Field(default=None, description="Issuer that people sign in at, an https:// URL.")
+    token_days: PositiveInt = Field(default=90, description="Lifetime of a token if none is requested.")
+    max_token_days: PositiveInt = Field(default=366, description="Longest lifetime that a user may request.")
+    audit_retention_days: PositiveInt = Field(default=90, description="Retention of the audit log.")
+    audit_flush_seconds: PositiveFloat = Field(default=5, description="Interval of storing audited reads.")
+    oidc_issuer: str | None = Field(
+        default=None, description="OpenID Connect issuer where people sign in, an https:// URL."
+    )
     oidc_audience: str | None = Field(default=None, description="Audience that the issuer's tokens must name.")
     oidc_client_id: str | None = Field(default=None, description="Client id of the console at the issuer.")
-    oidc_scope: str = Field(default="openid profile email", description="Scope that the console asks for.")
-    oidc_name_claim: str = Field(default="preferred_username", description="Claim that people are called by.")
-    oidc_roles_claim: str = Field(default="groups", description="Claim with groups or roles; dots lead into objects.")
+    oidc_scope: str = Field(default="openid profile email", description="Scope that the console requests.")
+    oidc_name_claim: str = Field(default="preferred_username", description="Claim with the user's name.")
+    oidc_roles_claim: str = Field(
+        default="groups", description="Claim with groups or roles; dots separate nested objects."
+    )
     oidc_roles: dict[str, str] = Field(
-        default_factory=dict, description="Roles by the claim's values; without it a value is a role's name."
+        default_factory=dict, description="Role of each value of the claim; unset: the values are names of roles."
     )
 
     @field_validator("oidc_issuer")
@@ -225,29 +240,36 @@ class Settings(BaseSettings):
         env_prefix="FIRN_", env_nested_delimiter="__", frozen=True, extra="forbid", toml_file=None
     )
 
-    data_dir: Path = Field(default=Path("firn-data"), description="Where database, warehouse and logs go by default.")
+    data_dir: Path = Field(
+        default=Path("firn-data"),
+        description="Directory of database, warehouse and logs, unless other settings name one.",
+    )
     host: str = Field(
         default="127.0.0.1", description="Address to listen on; loopback only while access control is off."
     )
-    port: int = Field(default=8630, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    port: int = Field(default=8630, ge=0, le=65535, description="Port to listen on; 0 chooses a free one.")
     database_url: str | None = Field(
         default=None, description="SQLAlchemy URL; by default SQLite in the data directory."
     )
-    warehouse: str | None = Field(default=None, description="Warehouse of the catalog `lake` that a fresh server has.")
-    metastore: str | None = Field(default=None, description="Metastore of the catalog `lake`, thrift://HOST:PORT.")
+    warehouse: str | None = Field(default=None, description="Warehouse of the catalog `lake` of a new server.")
+    metastore: str | None = Field(
+        default=None, description="Metastore of the catalog `lake` of a new server, thrift://HOST:PORT."
+    )
     secret_key: SecretStr | None = Field(
         default=None,
         min_length=32,
-        description="Encrypts credentials in the database; unset: the key in the data directory, `secret.key`.",
+        description="Key that encrypts credentials in the database; by default `secret.key` in the data directory.",
     )
-    threads: PositiveInt = Field(default=64, description="Requests that are worked on at one time.")
-    workers: PositiveInt = Field(default=1, description="Processes that answer; one fills about one core.")
-    max_body_bytes: PositiveInt = Field(default=64 * 1024 * 1024, description="Largest request that is read.")
+    threads: PositiveInt = Field(default=64, description="Requests that the server handles at the same time.")
+    workers: PositiveInt = Field(default=1, description="Server processes; each uses about one core.")
+    max_body_bytes: PositiveInt = Field(
+        default=64 * 1024 * 1024, description="Largest request body that the server reads."
+    )
     metrics_retention_days: PositiveInt = Field(
-        default=7, description="How long reports of scans and commits are kept."
+        default=7, description="Retention of metrics reports of scans and commits."
     )
     jobs_retention_days: int = Field(
-        default=30, ge=7, description="How long ended jobs are kept; the last eight of each kind and table stay longer."
+        default=30, ge=7, description="Retention of ended jobs; the last eight of each kind and table stay longer."
     )
     log_level: str = Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR.")
     file_io: dict[str, str] = Field(

@@ -52,8 +52,8 @@ class FinishedInHour:
 
 
 def count_bytes_rewritten(result: Mapping[str, Any]) -> int:
-    """The bytes that a job rewrote, from its result."""
-    return _read_bytes(result, "rewritten_bytes")
+    """Count the bytes of files that a rewrite, a merge or a compaction replaced, from its result."""
+    return _read_bytes(result, "rewritten_bytes") + _read_bytes(result, "packed_bytes")
 
 
 def count_bytes_freed(result: Mapping[str, Any]) -> int:

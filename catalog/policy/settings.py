@@ -49,28 +49,31 @@ _ORPHAN_AGE = parse_at_least("3 d")
 """At least this long, because a slow writer's files look like orphans until it commits."""
 
 _OPTIMIZE = (
-    _make_flag("firn.optimize.enabled", "true", "whether jobs are planned at all"),
+    _make_flag("firn.optimize.enabled", "true", "whether the planner plans jobs"),
     Setting("firn.optimize.group", "default", parse_group, "the group of optimizers that runs its jobs"),
     _make_choice(
         "firn.optimize.priority",
         "normal",
         ("low", "normal", "high"),
-        "how long its jobs may wait behind those of others: high a quarter as long, low four times",
+        "how long its jobs may wait behind others: with high a quarter of the usual time, with low four times",
     ),
     Setting(
         "firn.optimize.quota",
         "0.5",
         parse_share,
-        "share of its group's time within an hour from which on its jobs stand back",
+        "share of its group's time in an hour above which its jobs wait longer",
     ),
     Setting(
         "firn.optimize.window",
         "",
         parse_optional(parse_windows),
-        "when jobs may begin, such as 0 22 * * * for 8 h; several with a semicolon between; empty means always",
+        "when jobs may begin, such as 0 22 * * * for 8 h; separate several by semicolons; empty: always",
     ),
     Setting(
-        "firn.optimize.not-during", "", parse_optional(parse_windows), "when no job may begin, written like the window"
+        "firn.optimize.not-during",
+        "",
+        parse_optional(parse_windows),
+        "when no job may begin, in the form of the window",
     ),
     Setting("firn.optimize.time-zone", "UTC", parse_time_zone, "the time zone of windows and schedules"),
 )
@@ -80,7 +83,7 @@ _MERGE = (
         "firn.merge.mode",
         "auto",
         ("auto", "rewrite", "vectors"),
-        "how changes get into base: overwriting touched partitions, by delete files, or as sizes suggest",
+        "how a merge changes base: rewrite overwrites touched partitions, vectors adds delete files, auto chooses",
     ),
     Setting("firn.merge.max-pending-rows", "500000", parse_count, "pending rows that make a merge due"),
     Setting("firn.merge.max-pending-bytes", "64 MiB", parse_size, "pending bytes that make a merge due"),
@@ -95,168 +98,175 @@ _MERGE = (
         "firn.merge.trigger",
         "",
         parse_optional(parse_trigger),
-        "what makes a merge due instead of these limits, such as rows >= 500000 or (commits >= 20 and age >= 5 min)",
+        "condition instead of these limits, such as rows >= 500000 or (commits >= 20 and age >= 5 min)",
     ),
-    Setting("firn.merge.schedule", "", _WHEN, "when to merge whatever is pending, as cron writes it"),
+    Setting("firn.merge.schedule", "", _WHEN, "cron schedule of merges of all pending changes"),
     Setting(
         "firn.merge.max-job-rows",
         "20000000",
         parse_count,
-        "pending rows that one job merges; a longer backlog takes several, the oldest commits first",
+        "most pending rows that one job merges; more take several jobs, the oldest commits first",
     ),
     Setting(
         "firn.tombstone.max-age",
         "7 d",
         parse_duration,
-        "how long merged deletes are kept to beat late changes (with a sequence field)",
+        "how long merged deletes stay, so that late changes with a lower sequence value lose",
     ),
 )
 
 _FILES = (
     Setting("firn.rewrite.target-file-size", "128 MiB", parse_size, "size of the files that a rewrite writes"),
-    Setting("firn.rewrite.small-file-size", "96 MiB", parse_size, "below this a file counts as small"),
-    Setting(
-        "firn.rewrite.min-files", "20", parse_count, "small files that can be packed, from which on a rewrite is due"
-    ),
+    Setting("firn.rewrite.small-file-size", "96 MiB", parse_size, "size below which a file is small"),
+    Setting("firn.rewrite.min-files", "20", parse_count, "small files that make a rewrite due, if it can pack them"),
     Setting(
         "firn.rewrite.max-delete-ratio",
         "0.2",
         parse_share,
-        "share of rows that delete files take away from which on data files are written anew",
+        "share of deleted rows that makes a rewrite of data files due",
     ),
     _make_choice(
         "firn.rewrite.strategy",
         "binpack",
         ("binpack", "sort", "zorder"),
-        "what a rewrite does besides packing: nothing, sort rows, or sort them along a z-order curve",
+        "order of rows in rewritten files: binpack keeps it, sort sorts them, zorder sorts them along a z-order curve",
     ),
     Setting(
         "firn.rewrite.sort-order",
         "",
         parse_optional(parse_columns),
-        "columns to sort or z-order by; empty means the table's own sort order",
+        "columns to sort or z-order by; empty: the table's own sort order",
     ),
     Setting(
-        "firn.rewrite.filter", "", parse_optional(parse_text), "SQL condition on columns: only files that may match"
+        "firn.rewrite.filter",
+        "",
+        parse_optional(parse_text),
+        "SQL condition; a rewrite takes only files that may have matching rows",
     ),
     Setting(
         "firn.rewrite.max-job-size",
         "10 GiB",
         parse_size,
-        "bytes that one job rewrites; what is left takes further jobs",
+        "most bytes that one job rewrites; more take several jobs",
     ),
-    Setting("firn.rewrite.schedule", "", _WHEN, "when to rewrite whatever is small, as cron writes it"),
-    Setting("firn.compact.min-files", "10", parse_count, "small files of a change store that are packed together"),
+    Setting("firn.rewrite.schedule", "", _WHEN, "cron schedule of rewrites of all small files"),
+    Setting("firn.compact.min-files", "10", parse_count, "small files of a change store that make a compaction due"),
     Setting(
         "firn.compact.target-file-size",
         "64 MiB",
         parse_size,
-        "size at which a packed file of a change store is full and the next one begins",
+        "size of the packed files of a change store",
     ),
-    Setting("firn.deletes.min-files", "10", parse_count, "delete files that are packed or dropped together"),
-    Setting("firn.manifests.max-count", "100", parse_count, "manifests from which on they are written anew"),
+    Setting("firn.deletes.min-files", "10", parse_count, "delete files that make a rewrite of delete files due"),
+    Setting("firn.manifests.max-count", "100", parse_count, "manifests that make a rewrite of manifests due"),
 )
 
 _KEEPING = (
+    Setting("firn.expire.max-age", "5 d", parse_duration, "how long a snapshot stays after it stopped being the head"),
+    Setting("firn.expire.min-snapshots", "10", parse_count, "newest snapshots that stay at any age"),
     Setting(
-        "firn.expire.max-age", "5 d", parse_duration, "how long a snapshot is kept after it stopped being the head"
+        "firn.expire.schedule", "", _WHEN, "cron schedule of snapshot expiry; empty: as soon as snapshots may expire"
     ),
-    Setting("firn.expire.min-snapshots", "10", parse_count, "newest snapshots that are kept whatever their age"),
-    Setting("firn.expire.schedule", "", _WHEN, "when to expire what may go, as cron writes it; empty: when it may go"),
     Setting(
         "firn.orphans.min-age",
         "3 d",
         _ORPHAN_AGE,
-        "age below which a file is never taken for an orphan; at least 3 d",
+        "least age of an orphan; at least 3 d",
     ),
-    Setting("firn.orphans.schedule", "0 3 * * 0", _WHEN, "when to look for orphans, as cron writes it; empty: never"),
+    Setting("firn.orphans.schedule", "0 3 * * 0", _WHEN, "cron schedule of orphan removal; empty: never"),
     Setting(
         "firn.orphans.quarantine",
         "7 d",
         parse_duration,
-        "how long orphans lie aside, to be restored, before they are deleted",
+        "how long orphans stay in quarantine before Firn deletes them",
     ),
-    Setting("firn.ttl.field", "", parse_optional(parse_text), "column of time that tells how old a row is"),
-    Setting("firn.ttl.max-age", "", parse_optional(parse_duration), "age from which on rows are deleted; empty: never"),
+    Setting("firn.ttl.field", "", parse_optional(parse_text), "date or timestamp column with the age of a row"),
+    Setting("firn.ttl.max-age", "", parse_optional(parse_duration), "age at which Firn deletes rows; empty: never"),
     _make_flag(
         "firn.ttl.whole-partitions",
         "true",
-        "whether rows wait for the rest of their partition, where the table is partitioned by the time of that column",
+        "whether rows wait until their whole partition is old enough, if that column's time partitions the table",
     ),
-    Setting("firn.ttl.schedule", "0 4 * * *", _WHEN, "when to delete what is too old, as cron writes it"),
+    Setting("firn.ttl.schedule", "0 4 * * *", _WHEN, "cron schedule of deleting old rows"),
     Setting(
         "firn.statistics.columns",
         "",
         parse_optional(parse_columns),
-        "columns whose numbers of distinct values are kept for query planning",
+        "columns whose distinct values Firn counts for query planning",
     ),
-    Setting("firn.statistics.schedule", "0 5 * * 0", _WHEN, "when to count distinct values anew, as cron writes it"),
-    Setting("firn.tags.schedule", "", _WHEN, "when to tag the head, as cron writes it; empty: never"),
-    Setting("firn.tags.name", "auto-%Y-%m-%dT%H-%M", parse_tag_name, "name of such a tag, as strftime writes times"),
-    Setting("firn.tags.max-age", "30 d", parse_duration, "how long such a tag is kept"),
+    Setting("firn.statistics.schedule", "0 5 * * 0", _WHEN, "cron schedule of counting distinct values"),
+    Setting("firn.tags.schedule", "", _WHEN, "cron schedule of tagging the head; empty: never"),
+    Setting(
+        "firn.tags.name",
+        "auto-%Y-%m-%dT%H-%M",
+        parse_tag_name,
+        "name of these tags, with the time in strftime's format",
+    ),
+    Setting("firn.tags.max-age", "30 d", parse_duration, "how long these tags stay"),
 )
 
 _HIVE = (
-    Setting("firn.hive.sync.interval", "60 s", parse_duration, "pause between two syncs of a table linked to Hive"),
+    Setting(
+        "firn.hive.sync.interval", "60 s", parse_duration, "pause between two syncs of a table that is linked to Hive"
+    ),
     Setting(
         "firn.hive.sync.sweep",
         "1 h",
         parse_duration,
-        "pause between two syncs that list every directory, whatever the metastore says of it",
+        "pause between two syncs that list every directory, also of partitions that seem unchanged",
     ),
     Setting(
         "firn.hive.publish.interval",
         "10 min",
         parse_unless_never(parse_duration),
-        "pause between two publishes of what has changed to a Hive table, from the first that was asked "
-        "for; never: when somebody asks",
+        "pause between two publishes, from the first requested one; never: only on request",
     ),
     Setting(
         "firn.hive.retired-dir-grace",
         "1 d",
         parse_duration,
-        "how long the directory that a partition was at before a publish is looked at, for writers that began before",
+        "how long syncs still list a directory that a publish replaced, for Hive jobs that began before",
     ),
     Setting(
         "firn.hive.publish.location",
         "",
         parse_optional(parse_text),
-        "where published partitions lie; empty: in the catalog's warehouse, beside the tables",
+        "directory of published partitions; empty: beside the tables in the catalog's warehouse",
     ),
     Setting(
         "firn.hive.overwrite-window",
         "1 h",
         parse_duration,
-        "how long after files have vanished what comes into their partition belongs to the same overwrite",
+        "how long after files vanished new files in their partition count as the same overwrite",
     ),
     _make_flag(
         "firn.hive.overwrite-wins",
         "false",
-        "whether a plain table's partition becomes what Hive lists where both sides have changed its files",
+        "whether Hive's files win if both sides changed the files of a plain table's partition",
     ),
     _make_choice(
         "firn.hive.schema-conflict",
         "ask",
         ("ask", "hive", "firn"),
-        "whose column counts where both sides have changed one; ask: it stays on both sides as it is",
+        "whose column wins if both sides changed it; ask: both sides keep theirs",
     ),
     _make_choice(
         "firn.hive.schema-push",
         "additions",
         ("none", "additions", "all"),
-        "what Hive's table is given of changed columns: new ones and comments once it was published, or all",
+        "column changes that Firn writes to Hive: additions are new columns and comments after the first publish",
     ),
     _make_choice(
         "firn.hive.keyed-sync",
         "upsert",
         ("upsert", "append-without-check"),
-        "what rows that Hive-side writers add to a keyed table become; append-without-check: new keys, not checked",
+        "how a sync takes rows that Hive adds to a keyed table; append-without-check assumes that their keys are new",
     ),
     _make_choice(
         "firn.hive.subdirectories",
         "ask",
         ("ask", "read", "ignore"),
-        "whether files in sub-directories of a table or partition count; ask: it waits until somebody says so",
+        "whether files in subdirectories of a table or partition belong to it; ask: the upgrade waits for your choice",
     ),
 )
 

@@ -210,7 +210,7 @@ def publish_hive(
         )
         for result in done
     ]
-    columns = ("table", "step", "message", "job", "not in Hive yet")
+    columns = ("table", "step", "message", "job", "not published yet")
     show.emit(done, lambda: show.table(columns, rows, none="nothing to publish"))
     if any(result["step"] == "failed" for result in done):
         raise typer.Exit(1)
@@ -294,7 +294,7 @@ def _publish(ctx: CliContext, name: str, *, merge: bool) -> Json:
         "step": ended["step"],
         "message": ended["message"],
         "job": None if ended["job_id"] is None else ctx.client.jobs.get(ended["job_id"]).json_value(),
-        "not_in_hive": describe_publish_gap(ctx.client.hive.show(name)).get("not in Hive yet"),
+        "not_in_hive": describe_publish_gap(ctx.client.hive.show(name)).get("not published yet"),
     }
 
 

@@ -44,7 +44,7 @@ def show_column_differences(ctx: CliContext, differences: list[Json]) -> None:
             difference["hive"] or "none",
             difference["here"] or "none",
             difference["what"],
-            f"{'needs a decision' if difference['is_conflict'] else 'not in Hive yet'}: {difference['decided_by']}",
+            f"{'needs a decision' if difference['is_conflict'] else 'not published yet'}: {difference['decided_by']}",
             moment(difference["since"]),
         )
         for difference in differences

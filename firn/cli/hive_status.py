@@ -29,13 +29,18 @@ def describe_publish_gap(status: Json, gap: Json | None = None) -> Json:
     """Describe the changes that Hive lacks: by rows of a keyed table, by partitions of a plain one."""
     unpublished = status["unpublished"]
     if gap is not None:
-        return {"not in Hive yet": _describe_partitions(gap)}
+        return {"not published yet": _describe_partitions(gap)}
     if unpublished is None:
         return {}
     if not unpublished["commits"]:
-        return {"not in Hive yet": "nothing: Hive has every change"}
-    changes = f"{unpublished['rows']:,} changes in {unpublished['commits']:,} commits ({size(unpublished['bytes'])})"
-    return {"not in Hive yet": f"{changes}, the oldest of {moment(unpublished['since'])}"}
+        return {"not published yet": "nothing: Hive has every change"}
+    rows, commits = unpublished["rows"], unpublished["commits"]
+    changes = f"{_count(rows, 'change')} in {_count(commits, 'commit')} ({size(unpublished['bytes'])})"
+    return {"not published yet": f"{changes}, the oldest of {moment(unpublished['since'])}"}
+
+
+def _count(number: int, noun: str) -> str:
+    return f"1 {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _describe_partitions(gap: Json) -> str:

@@ -38,7 +38,7 @@ def run(work: JobRun) -> Result:
         "packed_bytes": changes.removed_bytes,
         "added_files": changes.added_files,
         "added_bytes": changes.added_bytes,
-        "gained": totals.gained(),
+        "gained": totals.gained(changes),
     }
     if not work.keeper.has_committed:
         return Result(outcome=Outcome.NOTHING, result=said)

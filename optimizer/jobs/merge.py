@@ -68,7 +68,8 @@ def run(work: JobRun) -> Result:
         }
     done["cleaned_files"] = clean_after(work, task.clean)
     if totals is not None:
-        done["gained"] = totals.gained()
+        changes = totals.changes()
+        done |= {"rewritten_bytes": changes.removed_bytes, "gained": totals.gained(changes)}
     outcome = Outcome.COMMITTED if work.keeper.has_committed else Outcome.NOTHING
     return Result(outcome=outcome, result=done)
 

@@ -86,7 +86,7 @@ class NotificationListener:
         if notices is None:
             position.ask_at = self.clock() + RARELY
             return 0
-        position.note(uri, f"its log of changes is followed, to entry {notices.upto} so far", follows=True)
+        position.note(uri, f"its notification log is followed, to entry {notices.upto} so far", follows=True)
         position.upto = notices.upto
         for catalog in catalogs:
             position.to_list |= self._unlisted(catalog, notices.found)
@@ -100,10 +100,10 @@ class NotificationListener:
         try:
             notices = self.index.metastores.of(uri).notices(position.upto)
         except CatalogError as error:
-            position.note(uri, f"its log of changes cannot be read: {error.message}", follows=False)
+            position.note(uri, f"its notification log cannot be read: {error.message}", follows=False)
             return None
         if notices is None:
-            position.note(uri, "it keeps no log of changes", follows=False)
+            position.note(uri, "the metastore keeps no notification log; syncs find changes by listing", follows=False)
             position.upto = 0  # once it keeps one, that is heard from its beginning
         return notices
 

@@ -223,6 +223,6 @@ def _still_waits(uow: UnitOfWork, relation: Relation, facts: TableFacts, job: Jo
     if facts.keyed is not None and link is not None:
         rows, _, commits, _ = uow.events.pending_of_writers(facts.keyed.change_id, above=link.published_through)
         if commits:
-            yield f"{format_count(rows, 'change')} not in Hive yet"
+            yield f"{format_count(rows, 'change')} not published yet"
         elif not job.result.get("waits"):
             yield "Hive is up to date"

@@ -127,7 +127,7 @@ def test_the_overview_tells_what_waits_runs_and_was_done(api: Api) -> None:
         hour_ago, day_ago = now - timedelta(minutes=50), now - timedelta(hours=20)
         uow.jobs.add(a_job(group="night", created_at=hour_ago, deadline=hour_ago, kind=JobKind.REWRITE))
         uow.jobs.add(a_job(JobStatus.RUNNING))
-        result = {"rewritten_bytes": 100, "freed_bytes": 7}
+        result = {"rewritten_bytes": 90, "packed_bytes": 10, "freed_bytes": 7}
         just_before = (now - timedelta(hours=5)).replace(minute=59, second=59, microsecond=900_000)
         for ended in (hour_ago, day_ago, just_before, now - timedelta(days=3)):
             uow.jobs.add(a_job(JobStatus.SUCCEEDED, ended_at=ended, result=result, kind=JobKind.EXPIRE))

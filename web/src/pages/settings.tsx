@@ -57,7 +57,7 @@ const CATALOGS: Column<Catalog>[] = [
 const CREATE: Need[] = [{ privilege: 'create', on: SERVER }];
 
 const TASKS: Column<BackgroundTask>[] = [
-  { key: 'name', title: 'Task', cell: (one) => <span className="mono">{one.name}</span> },
+  { key: 'name', title: 'Task', cell: (task) => titleOf(task.name) },
   { key: 'state', title: 'State', cell: (one) => <TaskState task={one} /> },
   { key: 'does', title: 'Description', cell: (one) => <div className="wrap-anywhere" style={{ minWidth: 200 }}>{one.does}</div> },
   { key: 'status', title: 'Last result', cell: (one) => <Outcome task={one} />, wide: true },
@@ -65,6 +65,32 @@ const TASKS: Column<BackgroundTask>[] = [
   { key: 'took', title: 'Duration', cell: (one) => <Span seconds={one.last_seconds} />, right: true },
   { key: 'at', title: 'Last run', cell: (one) => <When at={one.last_at} />, right: true },
 ];
+
+/** Titles of background tasks. A task that this console does not know shows its name. */
+const TASK_TITLES: Record<string, string> = {
+  plan: 'Planner',
+  count_files: 'File layouts',
+  reap: 'Expired leases',
+  fleet: 'Optimizer launches',
+  list_hive: 'Hive table index',
+  upgrade: 'Upgrades',
+  sync: 'Hive syncs',
+  hear_hive: 'Notification logs',
+  publish: 'Publishes',
+  downgrade: 'Downgrades',
+  marks: 'Publisher marks',
+  import: 'Imports',
+  purge: 'Purges',
+  reports: 'Metrics reports',
+  tidy_reports: 'Old metrics reports',
+  tidy: 'Cleanup',
+  audit: 'Audit log',
+  tidy_access: 'Old audit entries and tokens',
+};
+
+function titleOf(task: string): string {
+  return TASK_TITLES[task] ?? task.replaceAll('_', ' ');
+}
 
 function TaskState({ task }: { task: BackgroundTask }) {
   if (task.error !== null) return <Mark look={{ ...BROKEN, says: 'fails' }} />;

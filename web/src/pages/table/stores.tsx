@@ -162,7 +162,7 @@ function HiveBox({ catalog, hive }: { catalog: string; hive: string }) {
           )}
           {data?.unpublished && data.unpublished.commits > 0 && (
             <div className="accent">
-              {many(data.unpublished.rows, 'change')} not in Hive yet, the oldest <When at={data.unpublished.since} />
+              {many(data.unpublished.rows, 'change')} not published yet, the oldest <When at={data.unpublished.since} />
             </div>
           )}
         </div>
