@@ -48,7 +48,7 @@ JobId = NewType("JobId", UUID)
 OptimizerId = NewType("OptimizerId", str)
 LeaseToken = NewType("LeaseToken", str)
 
-REQUESTED = "asked for"
+REQUESTED = "requested"
 """The state of a requested job (see catalog.planning.Due); the planner does not decide about it."""
 WITHDRAWN, OVERTAKEN = "withdrawn", "overtaken"
 """The states of jobs that were canceled before they did anything. The planner may plan the same work again."""

@@ -103,7 +103,7 @@ class NotificationListener:
             position.note(uri, f"its notification log cannot be read: {error.message}", follows=False)
             return None
         if notices is None:
-            position.note(uri, "the metastore keeps no notification log; syncs find changes by listing", follows=False)
+            position.note(uri, "keeps no notification log; syncs find changes by listing", follows=False)
             position.upto = 0  # once it keeps one, that is heard from its beginning
         return notices
 

@@ -42,7 +42,7 @@ MAX_ROUNDS = 3
 class SyncStatus:
     """What one round over all linked tables did."""
 
-    looked_at: int = 0
+    tables_checked: int = 0
     changed: int = 0
     conflicts: int = 0
     unavailable: int = 0
@@ -79,7 +79,7 @@ class Syncs:
                     if not is_due(uow, relation, hinted=relation.id in hinted):
                         continue
                     everything = is_sweep_due(uow, relation)
-                status = replace(status, looked_at=status.looked_at + 1)
+                status = replace(status, tables_checked=status.tables_checked + 1)
                 result = self._synced(relation, everything=everything, asked=False)
             except (CatalogError, CommitUnknown) as error:
                 status = replace(status, unavailable=status.unavailable + 1)

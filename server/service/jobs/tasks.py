@@ -77,7 +77,7 @@ class Tasks:
             relation = find_planned_relation(uow, catalog, name)
             facts = load_facts(uow, relation)
             check_accepts_kind(relation, facts, kind)
-            due = Due(kind=kind, reason="asked for", state=REQUESTED, params=params)
+            due = Due(kind=kind, reason="requested", state=REQUESTED, params=params)
             context = self._load_context(uow, make_job(relation, due, facts, uow.now(), asked=True), relation)
         return UnqueuedTask(context, _build(context))
 

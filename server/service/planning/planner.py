@@ -78,7 +78,7 @@ class Planner:
             check_accepts_kind(relation, facts, kind)
             if nothing_to_do and uow.jobs.active_of(relation.id) is None:
                 return _record_empty_job(uow, relation, facts, kind, params)
-            return create_requested_job(uow, relation, facts, kind, params, "asked for")
+            return create_requested_job(uow, relation, facts, kind, params, "requested")
 
 
 def create_requested_job(
@@ -108,7 +108,7 @@ def _record_empty_job(
     """Record a job without work as succeeded; it appears in the job history as any other."""
     check_not_blocked(uow, relation.id, kind)
     now = uow.now()
-    due = Due(kind=kind, reason="asked for", state=REQUESTED, params=params)
+    due = Due(kind=kind, reason="requested", state=REQUESTED, params=params)
     prediction = predict_job(kind, facts, ()).as_json()
     unchanged = {
         f"{quantity}_{when}": prediction[f"{quantity}_before"]

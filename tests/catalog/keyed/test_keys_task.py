@@ -77,5 +77,5 @@ def test_a_rule_that_cannot_be_followed_is_refused(column: str, sequence_field: 
 
 def test_a_job_remembers_the_rule() -> None:
     for keep in (KeepRule(), KeepRule("version")):
-        assert KeepRule.from_params({"state": "asked for", **keep.as_params()}) == keep
-    assert KeepRule.from_params({"state": "asked for"}) is None
+        assert KeepRule.from_params({"state": "requested", **keep.as_params()}) == keep
+    assert KeepRule.from_params({"state": "requested"}) is None

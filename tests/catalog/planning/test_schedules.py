@@ -26,9 +26,9 @@ from tests.factories import NOW
     ("changes", "is_due"),
     [
         ({"status": JobStatus.CANCELED, "params": {"state": "withdrawn"}}, True),
-        ({"params": {"state": "asked for", "dry_run": True}}, True),
-        ({"status": JobStatus.CANCELED, "params": {"state": "asked for"}}, False),
-        ({"params": {"state": "asked for"}}, False),
+        ({"params": {"state": "requested", "dry_run": True}}, True),
+        ({"status": JobStatus.CANCELED, "params": {"state": "requested"}}, False),
+        ({"params": {"state": "requested"}}, False),
     ],
 )
 def test_a_moment_is_answered_by_what_was_done_or_canceled_and_not_by_what_was_given_up(

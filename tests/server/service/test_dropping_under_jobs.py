@@ -115,7 +115,7 @@ def test_a_job_that_was_decided_upon_before_the_drop_is_not_added_after_it(lake:
         facts = load_facts(uow, relation)
     drop(lake, PLAIN)
     with pytest.raises(Conflict, match="dropped"), lake.services.database.writing() as uow:
-        create_requested_job(uow, relation, facts, JobKind.REWRITE, {}, "asked for")
+        create_requested_job(uow, relation, facts, JobKind.REWRITE, {}, "requested")
     assert active(lake) == []
 
 

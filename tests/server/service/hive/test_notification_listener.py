@@ -169,7 +169,7 @@ def test_a_metastore_without_a_log_is_asked_rarely(listener: Listener) -> None:
     metastore = listener.beside.metastore
     metastore.log = None
     table = upgraded(listener.beside)
-    assert "keeps no log" in listener.stands()
+    assert "keeps no notification log" in listener.stands()
     metastore.log = []
     new_partition(table)
     assert "keeps no log" in listener.stands()

@@ -184,7 +184,7 @@ def test_it_waits_for_a_job_that_is_at_work(beside: BesideHive) -> None:
     table = changed(beside)
     relation = relation_of(beside, table)
     with beside.database.writing() as uow:
-        other = create_requested_job(uow, relation, load_facts(uow, relation), JobKind.KEYS, {}, "asked for")
+        other = create_requested_job(uow, relation, load_facts(uow, relation), JobKind.KEYS, {}, "requested")
     outcome = beside.publish_requests.publish(LAKE, table.name)
     assert (outcome.waits, outcome.job) == (True, None)
     assert beside.publishes.activate().planned == 0

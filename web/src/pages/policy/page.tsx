@@ -24,8 +24,7 @@ export function PoliciesPage() {
       title="Policies"
       sub={
         <>
-          What holds for every table of <span className="mono">{database ?? catalog}</span> that does not say otherwise. The narrowest wins: table, database,
-          catalog, default.
+          Defaults for all tables of <span className="mono">{database ?? catalog}</span>. The narrowest value wins: table, database, catalog, default.
         </>
       }
     >
