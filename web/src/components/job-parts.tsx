@@ -78,7 +78,7 @@ export function JobBar({ job, thin = true }: { job: Job; thin?: boolean }) {
   return (
     <div style={{ minWidth: 180 }}>
       <Bar done={done} total={total} label={`${job.kind} ${job.table}`} thin={thin} />
-      <div className="dim" style={{ fontSize: 12, marginTop: 3 }}>
+      <div className="dim" style={{ fontSize: 12, marginTop: 3, whiteSpace: 'normal' }}>
         {[stage, total > 0 ? paceText(done, total, unit, elapsed) : span(elapsed)].filter((part) => part !== '').join(' · ')}
       </div>
     </div>

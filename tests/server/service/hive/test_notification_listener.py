@@ -50,9 +50,9 @@ class Listener:
         return self.hears().metastores[URI]
 
     def synced(self) -> tuple[int, int]:
-        """How many tables a round of syncs looked at, and how many changed."""
+        """The numbers of tables that a round of syncs checked and changed."""
         status = self.beside.syncs.activate()
-        return status.looked_at, status.changed
+        return status.tables_checked, status.changed
 
     def indexed(self) -> set[str]:
         with self.beside.database.reading() as uow:

@@ -179,7 +179,7 @@ def test_a_directory_that_cannot_be_looked_at_is_unavailable(beside: BesideHive)
 def test_the_schedule_syncs_what_is_due(beside: BesideHive) -> None:
     table = upgraded(beside)
     appended(table)
-    assert beside.syncs.activate().looked_at == 0
+    assert beside.syncs.activate().tables_checked == 0
     make_due(beside, table)
     assert beside.syncs.activate().changed == 1
     assert beside.live(table) == table.files()
