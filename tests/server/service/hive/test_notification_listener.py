@@ -172,7 +172,7 @@ def test_a_metastore_without_a_log_is_asked_rarely(listener: Listener) -> None:
     assert "keeps no notification log" in listener.stands()
     metastore.log = []
     new_partition(table)
-    assert "keeps no log" in listener.stands()
+    assert "keeps no notification log" in listener.stands()
     listener.now += RARELY
     assert listener.hears().hinted == 1
     assert "is followed, to entry 1" in listener.stands()
