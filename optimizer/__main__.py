@@ -28,7 +28,7 @@ from optimizer.worker import Worker
 
 DEFAULT_SLOTS = min(os.cpu_count() or 1, 4)
 NOT_WELCOME = 2
-"""Exit code: starting it again as it is would not help."""
+"""Exit code of an optimizer that would fail again after a restart."""
 
 
 def main(argv: list[str] | None = None) -> int:

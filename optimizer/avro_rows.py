@@ -22,7 +22,7 @@ Convert = Callable[[Any], Any]
 
 def read_avro(spark: SparkSession, locations: list[str], schema: StructType, path: str, position: str) -> DataFrame:
     """The files' rows in these columns, each with its file's `path`, as Spark names it, and its `position` in there."""
-    # A batch of whole files would be too much to hold.
+    # A batch of whole files would take too much memory.
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1")
     files = spark.read.format("binaryFile").option("__globPaths__", "false").load(locations)
     whole = StructType([*schema.fields, StructField(path, StringType()), StructField(position, LongType())])
@@ -46,7 +46,7 @@ def read_avro(spark: SparkSession, locations: list[str], schema: StructType, pat
 
 
 def converter(kind: DataType) -> Convert:
-    """What makes a value of this type of what a file holds."""
+    """Make the function that converts a value of a file to this type."""
     match kind:
         case StructType():
             parts = [(field.name, field.name.lower(), converter(field.dataType)) for field in kind.fields]

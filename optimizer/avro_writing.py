@@ -91,7 +91,7 @@ def write_avro(
 
 
 def find_lost_values(columns: Sequence[AvroColumn]) -> Iterator[tuple[AvroColumn, str, Column]]:
-    """Columns that can hold what Hive's Avro cannot: what that is, in words, and whether a row does."""
+    """Yield columns with values that Hive's Avro cannot hold: the column, the values in words, and a test of a row."""
     for column in columns:
         limits = list(_limits(column.kind))
         if limits:
@@ -101,7 +101,7 @@ def find_lost_values(columns: Sequence[AvroColumn]) -> Iterator[tuple[AvroColumn
 
 
 def _limits(kind: DataType) -> Iterator[tuple[str, Rule]]:
-    """What values of this type may be that is lost; a rule is false or null where a value is not."""
+    """Yield the tests for values of this type that Hive loses; a test is false or null for other values."""
     match kind:
         case TimestampType():
             yield "finer than a millisecond", lambda value: F.unix_micros(value) % 1000 != 0
@@ -134,7 +134,7 @@ def _of_field(rule: Rule, name: str) -> Rule:
 
 
 def _of_any(rule: Rule) -> Rule:
-    # A null among the elements must not make a null of the whole, where another one is beyond the limit.
+    # A null element must not make the whole test null, because another element may be beyond the limit.
     return lambda values: F.exists(values, lambda element: F.coalesce(rule(element), F.lit(False)))
 
 

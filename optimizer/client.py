@@ -26,7 +26,7 @@ _NOT_WELCOME = (
     httpx.codes.UNPROCESSABLE_ENTITY,
 )
 COMMIT_PAUSES = (0.2, 1.0, 3.0)
-"""Seconds before a commit that was refused for what may pass is asked for again."""
+"""Seconds before a commit is sent again after a refusal that may be temporary."""
 TIMEOUT = httpx.Timeout(30.0, read=WAIT_SECONDS + 20.0)
 
 
@@ -58,7 +58,7 @@ class ServerApi:
         return RegisteredOut.read(answer.raise_for_status().json())
 
     def unregister(self, optimizer_id: str) -> None:
-        """Leave; a job still held goes back to the queue at once."""
+        """Unregister; jobs of this optimizer return to the queue at once."""
         self.http.delete(f"/api/v1/optimizers/{optimizer_id}").raise_for_status()
 
     def take_lease(
@@ -93,13 +93,13 @@ class ServerApi:
     def beat(
         self, lease: Lease, progress: Mapping[str, Any], log: Sequence[str], memory: Mapping[str, int] | None = None
     ) -> None:
-        """Keep the lease alive; LeaseLost when it has ended."""
+        """Renew the lease; raises LeaseLost if it has ended."""
         told = Heartbeat(progress=dict(progress), log=list(log), memory=dict(memory or {}))
         answer = self.http.put(self._lease(lease), json=told.model_dump(mode="json"))
         _check_lease(answer)
 
     def committing(self, lease: Lease) -> None:
-        """Say that the commit comes; LeaseLost when the lease has ended."""
+        """Announce the commit; raises LeaseLost if the lease has ended."""
         _check_lease(self.http.post(f"{self._lease(lease)}/committing"))
 
     def report(self, lease: Lease, result: Result, log: Sequence[str]) -> None:
@@ -149,7 +149,7 @@ class ServerApi:
         return [TableLocation.model_validate(location) for location in answer.json()]
 
     def load_table(self, lease: Lease, parts: Sequence[str]) -> dict[str, Any]:
-        """An Iceberg table: its metadata and where that lies."""
+        """Load the metadata of an Iceberg table and its location."""
         answer = self.http.get(_table_path(lease, parts), headers={LEASE_HEADER: lease.lease})
         _check(answer)
         loaded: dict[str, Any] = answer.json()
@@ -209,7 +209,7 @@ def _check_lease(answer: httpx.Response) -> None:
 
 
 def _check(answer: httpx.Response) -> None:
-    """A refusal by what it says; 429 and 5xx pass, and are the same as no answer."""
+    """Make the error of a refusal; 429 and 5xx are temporary and count as no answer."""
     if answer.status_code == httpx.codes.UNAUTHORIZED:
         raise NotWelcome(_message(answer))
     if answer.status_code == httpx.codes.FORBIDDEN and _says_lease_lost(answer):

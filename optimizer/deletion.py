@@ -24,12 +24,12 @@ from optimizer.job_run import JobRun
 from optimizer.reachable_files import list_needed_files
 
 BATCH = 500
-"""Files deleted between two questions whether they still may be."""
+"""Files that the optimizer deletes before it asks again whether it still may."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Freed:
-    """What was deleted, and why the rest was not."""
+    """The deleted files, and the reason why others stay."""
 
     files: int = 0
     bytes: int = 0

@@ -26,7 +26,7 @@ class Refused(JobError):
 
 
 class Unknown(JobError):
-    """A commit was asked for and its answer is missing."""
+    """A commit was sent, and its answer is missing."""
 
 
 class Unregistered(JobError):
@@ -38,7 +38,7 @@ class Dismissed(JobError):
 
 
 class NotWelcome(JobError):
-    """The server will not have this optimizer."""
+    """The server refuses this optimizer for good."""
 
 
 class SparkStopped(JobError):

@@ -45,7 +45,7 @@ _PARTITION = re.compile(r"/([^/=]+=[^/]*)(?=/)")
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """A failure's texts, outermost first, and the job that it ended."""
+    """The texts of a failure, outermost first, and the job that it ended."""
 
     texts: list[str]
     lease: Lease
@@ -54,7 +54,7 @@ class _Failure:
         return any(pattern.search(text) for text in self.texts)
 
     def file(self, *patterns: re.Pattern[str]) -> str | None:
-        """The file that the first of these patterns finds, from the innermost text on."""
+        """Find the file that a failure names: the first match of the patterns, from the innermost text."""
         for text in reversed(self.texts):
             for pattern in patterns:
                 if match := pattern.search(text):

@@ -27,10 +27,10 @@ from optimizer.client import ServerApi
 ASKED = 500
 """Directories that the server judges with one request."""
 _ODD = r"(^|/)\.{1,2}(/|$)|(?<![:/])//|%(?:00|25|2[eE]|5[cC])|[\\?#\x00-\x1f\x7f]"
-"""What programs read in different ways: parents, empty names, escapes of what separates names, what ends a path."""
+"""Parts of paths that programs read in different ways: parents, empty names, escaped separators, ends of a path."""
 _IS_ODD = re.compile(_ODD)
 LONGEST = 10_000
-"""Characters of a path that are looked at."""
+"""Characters of a path that the check reads."""
 _GIVEN_TO_A_TABLE = r"/[A-Za-z0-9_.-]+-[0-9a-f]{12}(/|$)"
 """The directory of a table whose creator has named none: the server judges those below the table's own directory."""
 _IS_GIVEN = re.compile(_GIVEN_TO_A_TABLE)
@@ -57,7 +57,7 @@ class FileAccess:
         self._paths = [normalize_location(location) for location in own if _IS_LOCAL.match(location)]
 
     def check_files(self, files: Iterable[str]) -> None:
-        """Refused for the first of these files that may not be opened."""
+        """Raise Refused for the first of these files that the job may not open."""
         listed = list(files)
         local = [normalize_location(file) for file in listed if _IS_LOCAL.match(file)]
         self.check_places({*map(_place, listed), *(path for path in local if Path(path).is_symlink())})
@@ -88,7 +88,7 @@ class FileAccess:
         self.check_places(locations)
 
     def check_places(self, places: Iterable[str]) -> None:
-        """Refused for the first place whose files may not be opened."""
+        """Raise Refused for the first location whose files the job may not open."""
         left = iter(sorted({target for place in places for target in self._elsewhere(place)} - self.allowed))
         while batch := list(islice(left, ASKED)):
             self.api.check_locations(self.lease, batch)

@@ -79,7 +79,7 @@ class HiveRows:
         }
         rows = reduce(DataFrame.unionByName, [self._read(form, by_format[form]) for form in sorted(by_format)])
         joined = rows.join(F.broadcast(known), _PATH, "left")
-        # A path that is spelled otherwise than expected must not pass for a row without a source.
+        # A path in an unexpected spelling must fail, or its rows would seem to have no source.
         source = F.coalesce(SOURCE, F.raise_error(F.concat(F.lit("unknown file "), F.col(_PATH))).cast("string"))
         columns = [self._column(field) for field in self.table.fields]
         return joined.select(*columns, source.alias(SOURCE), ADDED, KNEW, _ORDER, _POSITION)
@@ -153,7 +153,7 @@ class HiveRows:
 
 
 def spark_type(hive_type: str) -> DataType:
-    """The Spark type that reads what Hive keeps in files under this type."""
+    """The Spark type that reads values of this Hive type from files."""
     return DataType.fromDDL(_WALL_CLOCK.sub("timestamp", _BOUNDED.sub("string", hive_type)))
 
 

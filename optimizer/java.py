@@ -16,7 +16,7 @@ def iterate(iterable: Any) -> Iterator[Any]:
 
 
 def to_java_strings(spark: SparkSession, values: Sequence[str]) -> Any:
-    """An array of text, as Java's methods of any number of arguments take it."""
+    """Make a Java array of strings, for methods with variable arguments."""
     gateway: Any = spark.sparkContext._gateway
     array = gateway.new_array(gateway.jvm.java.lang.String, len(values))
     for index, value in enumerate(values):

@@ -1,4 +1,4 @@
-"""What a kind of job is to an optimizer: the function that runs it, and what it opens."""
+"""A kind of job in the optimizer: the function that runs it, and the files that it opens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a job has in hand: its lease, its session, and the one way to commit."""
+"""A running job: its lease, its session, and its way to commit."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class JobRun:
                 done = write()
         except (JobError, httpx.HTTPError):
             raise
-        except Exception as error:  # whatever Java throws: what matters is whether the commit can have happened
+        except Exception as error:  # any exception of Java: the commit may have been applied all the same
             raise self._failed(error) from error
         self.keeper.has_committed = True
         return done

@@ -24,13 +24,13 @@ from optimizer.read_checks import reads_main_store
 REPEATED, SAMPLE, WRITTEN, SURPLUS = "firn_repeated", "firn_sample", "firn_written", "firn_surplus"
 """The views that the server's SQL reads."""
 MOST_KEYS = 20
-"""That a result tells of, those with the most rows first."""
+"""Keys that a result lists, those with the most rows first."""
 MOST_FILES = 5
 """That it tells of each."""
 
 
 def run(work: JobRun) -> Result:
-    """Count; make one row of each key if that was asked for."""
+    """Count repeated keys; on request remove all rows but one of each key."""
     task = KeysTask.model_validate(work.lease.task)
     told: dict[str, Any] = {"snapshot_id": None, "keys": 0, "surplus_rows": 0, "sample": []}
     if task.snapshot_id is None:
@@ -53,7 +53,7 @@ def run(work: JobRun) -> Result:
 
 @contextmanager
 def _repeated(work: JobRun, task: KeysTask) -> Iterator[DataFrame]:
-    """The repeated keys, counted once for all that is asked of them."""
+    """Count the repeated keys once, for all queries over them."""
     repeated = work.session.spark.sql(task.sql["repeated"]).persist()
     try:
         repeated.createOrReplaceTempView(REPEATED)

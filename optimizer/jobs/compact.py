@@ -21,7 +21,7 @@ from optimizer.read_checks import reads_change_store, refresh_checked
 
 
 def run(work: JobRun) -> Result:
-    """Pack what is pending, and what is merged where it is kept; each side in one commit."""
+    """Pack pending files, and merged files if the table keeps them; each side in one commit."""
     task = CompactTask.model_validate(work.lease.task)
     table = work.session.table(task.parts)
     totals = JobTotals.opened(work, table)
@@ -47,7 +47,7 @@ def run(work: JobRun) -> Result:
 
 
 def _pack(work: JobRun, task: CompactTask, table: Any, side: Sequence[ChosenPack]) -> None:
-    """Write one side's packs and commit them. What was written is deleted if no commit was asked for."""
+    """Write and commit the packs of one side; deletes the written files if no commit was sent."""
     jvm = work.session.jvm
     refresh_checked(work, table, task.parts)
     action = jvm.org.apache.iceberg.spark.actions.SparkActions.get(work.session.java).rewriteDataFiles(table).binPack()

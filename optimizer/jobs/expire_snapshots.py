@@ -20,7 +20,7 @@ from optimizer.read_checks import reads_nothing
 
 
 def run(work: JobRun) -> Result:
-    """Expire each table of the task. One that is refused does not keep the others from it."""
+    """Expire the snapshots of each table of the task; a refused table does not stop the others."""
     task = ExpireTask.model_validate(work.lease.task)
     freed: list[Freed] = []
     done = {"expired_snapshots": 0, "dropped_refs": 0}
@@ -67,7 +67,7 @@ def _expire(work: JobRun, table: ExpireTable) -> Freed:
 
 
 def _requirements(table: ExpireTable) -> list[dict[str, Any]]:
-    """A ref that was moved meanwhile is not the one whose time is over."""
+    """Require the refs to be unchanged: a ref that moved meanwhile has not expired."""
     seen = [{"type": "assert-ref-snapshot-id", "ref": ref, "snapshot-id": at} for ref, at in table.refs.items()]
     return [{"type": "assert-table-uuid", "uuid": table.table_uuid}, *seen]
 

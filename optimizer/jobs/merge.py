@@ -47,7 +47,7 @@ class Plan:
 
 
 def run(work: JobRun) -> Result:
-    """Merge what is pending, if anything is; then clean."""
+    """Merge pending changes, if there are any; then clean."""
     task = MergeTask.model_validate(work.lease.task)
     done: dict[str, Any] = {}
     totals: JobTotals | None = None
@@ -75,7 +75,7 @@ def run(work: JobRun) -> Result:
 
 
 def build_signature(work: JobRun, task: MergeTask) -> dict[str, str]:
-    """What a merge's snapshot says of itself; the server compares it with what it knows."""
+    """Build the summary of a merge's snapshot; the server compares it with its own state."""
     return {
         "firn.merged-from": str(task.watermark),
         "firn.merged-through": str(task.through),
@@ -86,7 +86,7 @@ def build_signature(work: JobRun, task: MergeTask) -> dict[str, str]:
 
 
 def clean_after(work: JobRun, task: CleanTask) -> int:
-    """The merge stands whatever becomes of the clean: what stays behind is taken by the next one."""
+    """Clean after a merge. If that fails, the merge stays and the next clean takes the files."""
     work.keeper.stage("cleaning")
     try:
         return clean(work, task)
@@ -155,7 +155,7 @@ def _of_files(work: JobRun, task: MergeTask, names: list[str]) -> DataFrame:
 
 
 def format_partitions(partitions: DataFrame) -> DataFrame:
-    """Partition values as predicates take them."""
+    """Format partition values for predicates."""
     return partitions.select(
         *[
             F.hex(quote_name(field.name))
@@ -187,7 +187,7 @@ def _rewrite(work: JobRun, task: MergeTask, plan: Plan) -> None:
 
 
 def sign_properties(writer: DataFrameWriterV2, properties: Mapping[str, str]) -> DataFrameWriterV2:
-    """The writer, whose snapshot will say this of itself."""
+    """Add the signature to the summary of the writer's snapshot."""
     for key, value in properties.items():
         writer = writer.option(f"snapshot-property.{key}", value)
     return writer

@@ -37,7 +37,7 @@ _COMPRESSION = {"PARQUET": "snappy", "ORC": "zlib"}
 
 @dataclass(frozen=True)
 class _Written:
-    """The rows of one format, without those of partitions that are `unrepresentable`, and what these hold."""
+    """The written rows of one format, and the partitions that Hive cannot represent, with the reason."""
 
     rows: int
     unrepresentable: Sequence[str] = ()
@@ -45,7 +45,7 @@ class _Written:
 
 
 def run(work: JobRun) -> Result:
-    """Write, then have the server register what was written."""
+    """Write the partitions, then let the server register the files and repoint Hive."""
     task = PublishTask.model_validate(work.lease.task)
     location = f"{task.root}/{work.lease.attempt}"
     work.keeper.stage("writing for Hive")
@@ -58,7 +58,7 @@ def run(work: JobRun) -> Result:
     waits = {"waits": _waits(sorted(unrepresentable), reason)} if unrepresentable else {}
     for said in waits.values():
         work.keeper.say(said)
-    if len(unrepresentable) == len(task.partitions):  # nothing to commit: the server notes it, and does not ask again
+    if len(unrepresentable) == len(task.partitions):  # the server records it and plans no other publish
         told = work.api.publish(
             work.lease, location, rows=0, unrepresentable=unrepresentable, reason=reason, seconds=ANSWER_SECONDS
         )
@@ -101,7 +101,7 @@ def _rows(work: JobRun, task: PublishTask, partitions: Sequence[Partition]) -> D
 
 
 def _read(work: JobRun, task: PublishTask) -> DataFrame:
-    """The table as it was planned by, whatever has come to it since."""
+    """Read the table at the planned snapshot, without later commits."""
     name = work.session.name(task.base)
     if task.snapshot is None:
         return work.session.spark.table(name)
@@ -172,7 +172,7 @@ def _waits(names: Sequence[str], reason: str) -> str:
 def _rows_losing(
     work: JobRun, task: PublishTask, partitions: Sequence[Partition], rows: DataFrame, is_lost: Column
 ) -> dict[str, int]:
-    """The partitions in which some row is lost, and how many rows each has."""
+    """Count the rows of each partition that has a row which Hive would change."""
     columns = [partition_column.hive for partition_column in task.partition_columns]
     texts = ", ".join(["name string", *(f"value{at} string" for at in range(len(columns)))])
     asked = work.session.spark.createDataFrame([(partition.name, *partition.values) for partition in partitions], texts)
@@ -187,7 +187,7 @@ def _rows_losing(
 
 
 def _typed(text: Column, kind: DataType) -> Column:
-    """A partition's value, as the predicate of these rows has it."""
+    """Cast a partition's value to the type of its column."""
     return F.unhex(text) if isinstance(kind, BinaryType) else text.cast(kind)
 
 

@@ -62,7 +62,7 @@ class _Tried:
 
 
 def run(work: JobRun) -> Result:
-    """Rewrite what is to be rewritten, within the bounds of one job."""
+    """Rewrite the chosen files, within the limits of one job."""
     task = RewriteTask.model_validate(work.lease.task)
     table = work.session.table(task.parts)
     totals = JobTotals.opened(work, table)
