@@ -25,7 +25,7 @@ from demo.steps import Steps
 from demo.story import TABLE, DemoFailed, Story
 from firn.embedded.errors import EmbeddedError
 from firn.embedded.ports import free_port, is_open
-from firn.embedded.quiet import stderr_into
+from firn.embedded.quiet import redirect_stderr
 from firn.local import LocalFirn
 from firn.spark.errors import WriteError, WriteUnknown
 from firn.spark.sessions import configure
@@ -97,7 +97,7 @@ def _spark(local: LocalFirn, client: firn.Client) -> SparkSession:
         "spark.log.level": "ERROR",
     }
     builder = configure(SparkSession.builder.appName("firn demo").master("local[*]"), client, catalogs=["lake"])
-    with stderr_into(local.data_dir / "spark.log"):
+    with redirect_stderr(local.data_dir / "spark.log"):
         return builder.config(map=settings).getOrCreate()
 
 

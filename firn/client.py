@@ -143,7 +143,7 @@ class Client:
         _require_scan()
         name = self.name(table)
         source = firn.scan.Served(transport=self.transport, token=self.token, catalog=name.catalog, table=name.table)
-        return firn.scan.live_files(source)
+        return firn.scan.list_live_files(source)
 
     def start_job(self, table: str, kind: str, **options: Json) -> JobOut:
         """Start a maintenance job on a table now: `client.tables[table].start_job`, in one call."""

@@ -24,9 +24,9 @@ class TableHistory(ABC):
         """What happened to it or its stores, newest first; `kinds` are topics such as `schema` and `refs`."""
         return list(self.transport.items(self.path_to("/history"), {"kind": list(kinds) or None}, limit=limit))
 
-    def compare(self, one: str, other: str = "main") -> Json:
+    def compare(self, first: str, second: str = "main") -> Json:
         """What leads from one state to the other; each a snapshot, a branch or tag, or `@ENTRY` of the history."""
-        return self.transport.get(self.path_to("/compare"), {"from": one, "to": other})
+        return self.transport.get(self.path_to("/compare"), {"from": first, "to": second})
 
     def metrics(self, limit: int | None = None, *, kind: str | None = None) -> list[Json]:
         """What engines have reported of their scans and commits, newest first; `kind` is one kind of report."""

@@ -22,10 +22,10 @@ from typing import Self
 import httpx
 
 from firn import embedded
-from firn.embedded.directory import prepared
+from firn.embedded.directory import prepare_directory
 from firn.embedded.errors import DataDirUnusable, EmbeddedError, StartFailed
 from firn.embedded.ports import LOOPBACK, METASTORE_PORT, free_port, is_open, require_free
-from firn.embedded.process import GuardedProcess, ended_early, last_lines, require_java
+from firn.embedded.process import GuardedProcess, make_early_end_error, read_last_lines, require_java
 from firn.embedded.python import python_module
 
 START_SECONDS = 180.0
@@ -111,9 +111,9 @@ class LocalFirn:
             return self
         self.data_dir = self.data_dir.absolute()
         require_java()
-        prepared(self.data_dir, what="Firn's data")
+        prepare_directory(self.data_dir, owner="Firn's data")
         self.port = self.port or free_port()
-        require_free(self.port, what="The Firn server")
+        require_free(self.port, owner="The Firn server")
         self.metastore = embedded.EmbeddedMetastore(self.data_dir / "metastore", port=self._metastore_port())
         try:
             self._start_parts()
@@ -191,11 +191,11 @@ class LocalFirn:
         while not _answers(self.url):
             status = server.process.exit_status if server.process is not None else None
             if status is not None:
-                raise ended_early("The Firn server", status, server.log)
+                raise make_early_end_error("The Firn server", status, server.log)
             if time.monotonic() > give_up:
                 raise StartFailed(
                     f"The Firn server did not answer within {START_SECONDS:.0f} s. "
-                    f"The end of {server.log}:\n{last_lines(server.log)}"
+                    f"The end of {server.log}:\n{read_last_lines(server.log)}"
                 )
             time.sleep(0.1)
 

@@ -21,7 +21,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from firn.protocol.leases import Lease
-from firn.protocol.locations import lies_in, normalize_location, prefixes
+from firn.protocol.locations import lies_in, list_prefixes, normalize_location
 from optimizer.client import ServerApi
 
 ASKED = 500
@@ -53,7 +53,7 @@ class FileAccess:
     def __post_init__(self) -> None:
         """Make the table's directories comparable."""
         own = self.lease.own_locations
-        self._prefixes = [prefix for location in own for prefix in prefixes(location)]
+        self._prefixes = [prefix for location in own for prefix in list_prefixes(location)]
         self._paths = [normalize_location(location) for location in own if _IS_LOCAL.match(location)]
 
     def check_files(self, files: Iterable[str]) -> None:
@@ -124,7 +124,7 @@ class FileAccess:
 
 def lies_plainly_in(file: str, directory: str) -> bool:
     """Whether a file lies in a directory whoever reads its path, and whatever links there are on this machine."""
-    if not file.startswith(prefixes(directory)) or _IS_ODD.search(file):
+    if not file.startswith(list_prefixes(directory)) or _IS_ODD.search(file):
         return False
     if not _IS_LOCAL.match(file):
         return True

@@ -18,7 +18,7 @@ from firn.protocol.leases import Lease
 from firn.protocol.names import format_sql_name
 from firn.spark.errors import reason
 from firn.spark.jars import spark_conf
-from firn.spark.sessions import DEFAULTS, Connection, catalog_conf, loopback_if_local
+from firn.spark.sessions import DEFAULTS, Connection, build_loopback_conf, catalog_conf
 from optimizer.credentials import build_lease_headers
 
 log = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ def start(*, master: str | None, app: str, memory: str = "2g") -> SparkSession:
     if (master or "").startswith("local"):  # elsewhere another Python may be at the same place, or none
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = builder.config(map={**SETTINGS, **spark_conf(), "spark.driver.memory": memory})
-    session = builder.config(map=loopback_if_local(master or "")).getOrCreate()
+    session = builder.config(map=build_loopback_conf(master or "")).getOrCreate()
     # Iceberg warns on every scan that a filter on sequence numbers is not pushed down; that is known and measured.
     session.sparkContext.setLogLevel("ERROR")
     return session

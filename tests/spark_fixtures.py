@@ -123,7 +123,7 @@ def server_process(data_dir: Path, **environment: str) -> Iterator[ServerProcess
         ) as process,
     ):
         try:
-            token, url = announced(process)
+            token, url = read_gateway(process)
             with httpx.Client(base_url=url, timeout=30) as http:
                 yield ServerProcess(url=url, data_dir=data_dir, process=process, http=http, first_token=token)
         finally:
@@ -143,10 +143,10 @@ def running_server(data_dir: Path, **environment: str) -> Iterator[RunningServer
 
 def address(process: subprocess.Popen[str]) -> str:
     """Where a server that has just been started answers."""
-    return announced(process)[1]
+    return read_gateway(process)[1]
 
 
-def announced(process: subprocess.Popen[str]) -> tuple[str | None, str]:
+def read_gateway(process: subprocess.Popen[str]) -> tuple[str | None, str]:
     """The first administrator's token, if there is one, and where the server answers."""
     assert process.stdout is not None
     token = None

@@ -15,7 +15,7 @@ from catalog.commits.rebase import REBASED_FROM, OvertakenAppend, find_overtaken
 from catalog.errors import CommitRefused, DuplicateBatch, LeaseLost
 from catalog.history.commit import CommitEvent, TableCommit, digest_request
 from catalog.hive.conversion_commit import check_conversion_commit
-from catalog.hive.linked_commit import check_linked, check_stays
+from catalog.hive.linked_commit import check_downgrading, check_linked_commit
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import unlisted_manifests
 from catalog.iceberg.table import check_requirements, snapshot_by_id
@@ -206,10 +206,10 @@ def _apply_table_rules(facts: CommitContext) -> Sequence[Json]:
         beside = () if facts.store is None else (facts.store.change,)
         check_conversion_commit(facts.metadata, facts.change.updates, beside)
     if facts.given_back:
-        check_stays(facts.change.updates)
+        check_downgrading(facts.change.updates)
     is_linked = facts.relation.hive_name is not None
     if is_linked or (facts.store is not None and facts.store.linked and facts.store.role is RelationKind.BASE):
-        check_linked(facts.metadata, facts.change.updates)
+        check_linked_commit(facts.metadata, facts.change.updates)
     if facts.store is not None:
         return guard_commit(facts.store)
     for update in facts.change.updates:

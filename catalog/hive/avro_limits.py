@@ -25,7 +25,7 @@ def _why_no_type(kind: Any) -> str | None:
     if isinstance(kind, str):
         return None if kind in _HELD or kind.startswith("decimal") else f"a {kind}"
     if kind["type"] == "struct":
-        inner = ((one["name"], _why_not(one)) for one in kind["fields"])
+        inner = ((field["name"], _why_not(field)) for field in kind["fields"])
         return next((f"its field {name}: {reason}" for name, reason in inner if reason), None)
     if kind["type"] == "list":
         return _why_no_type(kind["element"])

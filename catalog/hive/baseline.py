@@ -1,6 +1,6 @@
-"""The ground: what Firn has last taken over of each Hive partition, and what a new look at it shows.
+"""Baselines: the state of each Hive partition at its last sync, and the listing that a new sync compares with it.
 
-The table itself is no measure of what Hive has changed: merges replace registered files, and Hive still lists them.
+The table's own files are no baseline: a merge replaces files that an upgrade registered, and Hive still lists them.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from catalog.iceberg.json import Json
 from firn.protocol.locations import normalize_location
 
 TICK_NS = 1_000_000_000
-"""Modification times of many file systems have seconds."""
+"""Many file systems keep modification times in whole seconds."""
 YOUNG_NS = 60 * TICK_NS
-"""A file that was written to so shortly before it was listed may grow: no directory's time tells of that."""
+"""A file that was written this shortly before its listing may still grow, which no directory's time shows."""
 NO_DIRECTORY_NS = 0
-"""The time of a directory that is not there, where directories have times: one that was removed has changed."""
+"""The time of a missing directory on storage with directory times, so that a removal counts as a change."""
 
 
 def is_hidden(name: str) -> bool:
-    """Whether Hive and Spark pass over a file or directory of this name: unfinished work, markers, checksums."""
+    """Whether Hive and Spark ignore a file or directory of this name: unfinished work, markers, checksums."""
     return name.startswith(("_", ".")) or name.endswith("._COPYING_")
 
 
 class Subdirectories(StrEnum):
-    """Whether files in directories below that of a table or a partition count (`firn.hive.subdirectories`).
+    """Whether files in sub-directories of a table or a partition count (`firn.hive.subdirectories`).
 
-    Some of Hive's readers look into them and others do not, so only the table's owner knows.
+    Some of Hive's readers read them and others do not, so only the table's owner knows.
     """
 
     ASK = "ask"
@@ -45,9 +45,9 @@ class ListedFile:
     mtime_ns: int
     identity: str | None = None  # inode, file id or ETag, where the storage has one
     digest: int | None = field(default=None, compare=False)
-    """Of the file's end, with its footer: known once it was read. A file that was moved is known again by it."""
+    """A digest of the file's end with its footer, once Firn has read it. It identifies a moved file."""
     knew: int | None = field(default=None, compare=False)
-    """The change sequence that the file contains, where it was moved and another partition's is not its own."""
+    """The change sequence that a moved file contains, if it is not that of its partition."""
 
     def same_as(self, other: ListedFile) -> bool:
         """Whether both may be the same file, as far as a listing can tell."""
@@ -58,7 +58,7 @@ class ListedFile:
 
 @dataclass(frozen=True, slots=True)
 class Subdirectory:
-    """A directory below another that was looked into, and its own time just before; None where that proves nothing."""
+    """A sub-directory that was listed, and its modification time before that; None if the store's times are useless."""
 
     path: str
     mtime_ns: int | None
@@ -66,37 +66,37 @@ class Subdirectory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """What a directory held at some moment after `began_ns`."""
+    """The content of a directory at some time after `began_ns` (nanoseconds since 1970)."""
 
     location: str
     files: tuple[ListedFile, ...]
     began_ns: int
     unique_identities: bool = False  # identities are never given to another file: ETags and file ids, not inodes
     subdirectories: tuple[str, ...] = ()
-    """Directories in it that were not looked into."""
+    """Sub-directories that were not listed."""
     below: tuple[Subdirectory, ...] = ()
-    """Those below it that were, at every level; `files` has what they hold."""
+    """Sub-directories that were listed, at every level; `files` includes their files."""
     directory_mtime_ns: int | None = None
     is_being_written: bool = False
-    """Whether it saw files without bytes, or unfinished work: closing such a file moves no directory's time."""
+    """Whether it shows empty files or unfinished work. Closing such a file changes no directory's time."""
     keeps_times: bool = True
-    """Whether files keep their times when they are moved there: object stores make copies."""
+    """Whether files keep their times when they are moved there. Object stores make copies with new times."""
 
     def is_settled(self, file: ListedFile) -> bool:
-        """Whether what replaces the file from now on will look different from it."""
+        """Whether every later replacement of the file will differ from it in a listing."""
         if self.unique_identities and file.identity is not None:
             return True
         return file.mtime_ns // TICK_NS < self.began_ns // TICK_NS
 
     @property
     def may_grow(self) -> bool:
-        """Whether what it shows may become more without a sign: it has to be listed again."""
+        """Whether files may still grow without any visible change, so that a later sync must list again."""
         return self.is_being_written or any(file.mtime_ns > self.began_ns - YOUNG_NS for file in self.files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeSignals:
-    """What the metastore says of a partition: cheap to ask for, and unable to prove that nothing moved."""
+    """The metastore's facts about a partition. They are cheap to get, but cannot prove that nothing changed."""
 
     location: str
     ddl_time: int | None = None
@@ -105,24 +105,24 @@ class ChangeSignals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedDirectory:
-    """A directory of a partition that the metastore does not point at: not yet, or not any more.
+    """A directory of a partition that the metastore does not point at: not yet, or no longer.
 
-    `files` are those of it that were taken over, `published_through` is the change sequence that they contain.
+    `files` are its files that Firn took over; `published_through` is the change sequence that they contain.
     """
 
     location: str
     files: tuple[ListedFile, ...]
     published_through: int
     since_ns: int
-    """When it was written, or left."""
+    """When Firn wrote it, or when the metastore stopped pointing at it."""
     directory_mtime_ns: int | None = None
-    """Its own time when it was last listed; None where that proves nothing."""
+    """Its modification time when it was last listed; None if that proves nothing."""
     rows: int | None = None
-    """How many rows its files hold, where that was counted."""
+    """The number of rows in its files, if it was counted."""
     subdirectories: tuple[str, ...] = ()
-    """Those in it whose files do not count."""
+    """Sub-directories whose files do not count."""
     below: tuple[Subdirectory, ...] = ()
-    """Those below it whose files do, as they were last listed."""
+    """Sub-directories whose files count, as they were last listed."""
 
     @property
     def bytes(self) -> int:
@@ -130,7 +130,7 @@ class WatchedDirectory:
         return sum(file.size for file in self.files)
 
     def to_json(self) -> Json:
-        """As the database keeps it."""
+        """The JSON that the database stores."""
         return {
             "location": self.location,
             "files": _files_json(self.files),
@@ -152,13 +152,13 @@ class WatchedDirectory:
             directory_mtime_ns=stored["mtime"],
             rows=stored["rows"],
             subdirectories=tuple(stored["unread"]),
-            below=tuple(Subdirectory(*one) for one in stored["below"]),
+            below=tuple(Subdirectory(*values) for values in stored["below"]),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class FileLoss:
-    """Files of a partition that were found gone at some time, and the change sequence that they contained."""
+    """Files that a listing of a partition no longer showed, the time of that, and the change sequence in the files."""
 
     at_ns: int
     knew: int
@@ -167,9 +167,9 @@ class FileLoss:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionBaseline:
-    """What was last taken over of one partition.
+    """The state of one partition that Firn last took over.
 
-    `published_through` is the change sequence that its files contain.  `settled` is False while a later look must list
+    `published_through` is the change sequence that its files contain. `settled` is False while a later sync must list
     the directory whatever the signals say.
     """
 
@@ -179,50 +179,50 @@ class PartitionBaseline:
     settled: bool = True
     directory_mtime_ns: int | None = None
     subdirectories: tuple[str, ...] = ()
-    """Those that were there and not looked into."""
+    """Sub-directories that were not listed."""
     below: tuple[Subdirectory, ...] = ()
-    """Those that were looked into, at every level."""
+    """Sub-directories that were listed, at every level."""
     lost_ns: int | None = None
-    """When files of it were last found gone, or files that another partition had lost were found in it."""
+    """When a listing last missed files of it, or showed files in it that another partition had lost."""
     lost: tuple[FileLoss, ...] = ()
-    """Those that were found gone then, or not much earlier: they may come elsewhere."""
+    """The files that it lost then or shortly before. They may arrive in another partition."""
     is_dropped: bool = False
-    """Whether Hive has no such partition: it is remembered for as long as it may come back unchanged."""
+    """Whether Hive has dropped the partition. Firn remembers it as long as it may come back unchanged."""
     appended_through: int = 0
-    """The change sequence from which on base holds the rows of all its files; before that some are in change alone."""
+    """The change sequence from which base holds the rows of all its files. Before, some are only in change."""
     publishing: WatchedDirectory | None = None
-    """What base stands on already, and the metastore is still to be pointed at."""
+    """The published directory whose files base has already, and at which the metastore must still be pointed."""
     watched: tuple[WatchedDirectory, ...] = ()
-    """Directories that it pointed at before: writers that knew them may still write there."""
+    """Directories at which the metastore pointed before. Writers that know them may still write there."""
 
     @property
     def location(self) -> str:
         return self.signals.location
 
-    def at(self, now_ns: int, *, overwrite_ns: int) -> PartitionBaseline | None:
-        """Without what is over: losses older than an overwrite may take; None for one that was dropped before that."""
+    def forget_old_losses(self, now_ns: int, *, overwrite_ns: int) -> PartitionBaseline | None:
+        """The baseline without losses that are older than the longest overwrite; None if it was dropped before that."""
         if self.lost_ns is not None and now_ns - self.lost_ns < overwrite_ns:
-            lost = tuple(one for one in self.lost if now_ns - one.at_ns < overwrite_ns)
+            lost = tuple(loss for loss in self.lost if now_ns - loss.at_ns < overwrite_ns)
             return self if len(lost) == len(self.lost) else replace(self, lost=lost)
         if self.is_dropped and not (self.watched or self.publishing):
             return None
         return self.without_losses()
 
     def without_losses(self) -> PartitionBaseline:
-        """Once nothing that comes belongs to what went."""
+        """The baseline once no arriving file can belong to a lost one."""
         return self if self.lost_ns is None else replace(self, lost_ns=None, lost=())
 
-    def losing(self, files: tuple[ListedFile, ...], now_ns: int) -> tuple[FileLoss, ...]:
-        """Its losses, and these files with them."""
+    def add_loss(self, files: tuple[ListedFile, ...], now_ns: int) -> tuple[FileLoss, ...]:
+        """Its losses and, with them, these files."""
         return (*self.lost, FileLoss(now_ns, self.published_through, files)) if files else self.lost
 
     def with_digests(self, digests: Sequence[int]) -> PartitionBaseline:
-        """With what its files are known again by, in their order; 0 where that is not known."""
+        """The baseline with the digests of its files, in their order; 0 is an unknown digest."""
         pairs = zip(self.files, digests, strict=True)
-        return replace(self, files=tuple(replace(file, digest=one or None) for file, one in pairs))
+        return replace(self, files=tuple(replace(file, digest=digest or None) for file, digest in pairs))
 
-    def left(self, now_ns: int) -> WatchedDirectory:
-        """The directory that it is at, once the metastore points elsewhere."""
+    def to_watched(self, now_ns: int) -> WatchedDirectory:
+        """Its directory as a watched one, once the metastore points elsewhere."""
         return WatchedDirectory(
             location=self.location,
             files=self.files,
@@ -232,23 +232,23 @@ class PartitionBaseline:
             below=self.below,
         )
 
-    def switched(self, signals: ChangeSignals, now_ns: int) -> PartitionBaseline:
-        """Once the metastore points at what was published, if anything was; these are what it says since."""
+    def finish_publish(self, signals: ChangeSignals, now_ns: int) -> PartitionBaseline:
+        """The baseline once the metastore points at the published directory, with the metastore's new signals."""
         if self.publishing is None:
             return self
-        left = () if self.is_dropped else (self.left(now_ns),)
+        retired = () if self.is_dropped else (self.to_watched(now_ns),)
         return PartitionBaseline(
             signals=signals,
             files=self.publishing.files,
             published_through=self.publishing.published_through,
             settled=False,
-            watched=(*self.watched_but(self.publishing.location), *left),
+            watched=(*self.watched_except(self.publishing.location), *retired),
         )
 
-    def given_up(self, now_ns: int) -> PartitionBaseline:
-        """Once nobody will point the metastore at what was published, unless somebody does so already.
+    def give_up_publish(self, now_ns: int) -> PartitionBaseline:
+        """The baseline once this server no longer tries to point the metastore at the published directory.
 
-        Another server may, or a request without an answer: then it is known what lies there.
+        Firn keeps watching that directory: another server, or a request without an answer, may still point there.
         """
         if self.publishing is None:
             return self
@@ -256,46 +256,46 @@ class PartitionBaseline:
         return replace(self, publishing=None, settled=False, watched=watched)
 
     def with_watched(self, directory: WatchedDirectory) -> PartitionBaseline:
-        """With what is known now of a directory that it has left."""
-        watched = tuple(directory if one.location == directory.location else one for one in self.watched)
+        """The baseline with the new state of a watched directory."""
+        watched = tuple(directory if other.location == directory.location else other for other in self.watched)
         return replace(self, watched=watched)
 
     def without_watched(self, location: str) -> PartitionBaseline:
-        """Once nobody can know a directory any more that it has left."""
-        return replace(self, watched=tuple(one for one in self.watched if one.location != location))
+        """The baseline once no writer can know a watched directory any more."""
+        return replace(self, watched=tuple(directory for directory in self.watched if directory.location != location))
 
-    def watched_but(self, location: str) -> tuple[WatchedDirectory, ...]:
-        """The directories that it has left, without the one that it is at; metastores spell places as they like."""
-        return tuple(one for one in self.watched if normalize_location(one.location) != normalize_location(location))
+    def watched_except(self, location: str) -> tuple[WatchedDirectory, ...]:
+        """The watched directories except one, however the metastore spells its location."""
+        path = normalize_location(location)
+        return tuple(directory for directory in self.watched if normalize_location(directory.location) != path)
 
-    def back_at(self, location: str, now_ns: int) -> PartitionBaseline:
-        """Once the metastore points at a directory again that it had left; as it is when it has left none of this name.
+    def return_to(self, location: str, now_ns: int) -> PartitionBaseline:
+        """The baseline once the metastore points at a watched directory again; unchanged for any other directory.
 
-        A writer has put its partition back as it knew it, or has overwritten what it did not know to be old.
+        A writer restored the partition as it knew it, or overwrote a directory that it did not know to be retired.
         """
-        found = next(
-            (one for one in self.watched if normalize_location(one.location) == normalize_location(location)), None
-        )
-        if found is None or self.is_dropped:
+        path = normalize_location(location)
+        target = next((directory for directory in self.watched if normalize_location(directory.location) == path), None)
+        if target is None or self.is_dropped:
             return self
         return replace(
             self,
             signals=ChangeSignals(location=location),
-            files=found.files,
-            published_through=found.published_through,
+            files=target.files,
+            published_through=target.published_through,
             settled=False,
             directory_mtime_ns=None,
-            subdirectories=found.subdirectories,
-            below=found.below,
-            watched=(*self.watched_but(location), self.left(now_ns)),
+            subdirectories=target.subdirectories,
+            below=target.below,
+            watched=(*self.watched_except(location), self.to_watched(now_ns)),
         )
 
-    def dropped(self, now_ns: int) -> PartitionBaseline:
-        """Once Hive has the partition no more."""
-        return replace(self, files=(), lost_ns=now_ns, lost=self.losing(self.files, now_ns), is_dropped=True)
+    def mark_dropped(self, now_ns: int) -> PartitionBaseline:
+        """The baseline once Hive has dropped the partition."""
+        return replace(self, files=(), lost_ns=now_ns, lost=self.add_loss(self.files, now_ns), is_dropped=True)
 
     def to_json(self) -> Json:
-        """As the database keeps it: short, because there is one for each of perhaps 100,000 partitions."""
+        """The JSON that the database stores. It is short, because a table may have 100,000 partitions."""
         return {
             "location": self.location,
             "ddl": self.signals.ddl_time,
@@ -307,11 +307,11 @@ class PartitionBaseline:
             "unread": list(self.subdirectories),
             "below": _below_json(self.below),
             "lost_at": self.lost_ns,
-            "lost": [[one.at_ns, one.knew, _files_json(one.files)] for one in self.lost],
+            "lost": [[loss.at_ns, loss.knew, _files_json(loss.files)] for loss in self.lost],
             "dropped": self.is_dropped,
             "appended": self.appended_through,
             "publishing": self.publishing and self.publishing.to_json(),
-            "watched": [one.to_json() for one in self.watched],
+            "watched": [directory.to_json() for directory in self.watched],
         }
 
     @classmethod
@@ -324,15 +324,16 @@ class PartitionBaseline:
             settled=stored["settled"],
             directory_mtime_ns=stored["mtime"],
             subdirectories=tuple(stored["unread"]),
-            below=tuple(Subdirectory(*one) for one in stored["below"]),
+            below=tuple(Subdirectory(*values) for values in stored["below"]),
             lost_ns=stored["lost_at"],
             lost=tuple(
-                FileLoss(at, knew, tuple(ListedFile(*one) for one in files)) for at, knew, files in stored["lost"]
+                FileLoss(at_ns, knew, tuple(ListedFile(*values) for values in files))
+                for at_ns, knew, files in stored["lost"]
             ),
             is_dropped=stored["dropped"],
             appended_through=stored["appended"],
             publishing=stored["publishing"] and WatchedDirectory.from_json(stored["publishing"]),
-            watched=tuple(WatchedDirectory.from_json(one) for one in stored["watched"]),
+            watched=tuple(WatchedDirectory.from_json(document) for document in stored["watched"]),
         )
 
 
@@ -341,19 +342,19 @@ def _files_json(files: Iterable[ListedFile]) -> list[list[object]]:
 
 
 def _file_json(file: ListedFile) -> list[object]:
-    """Without what is mostly unknown: there may be a million of them."""
-    told = [file.path, file.size, file.mtime_ns, file.identity]
+    """The values of a file without those at the end that are None, because there may be a million files."""
+    values = [file.path, file.size, file.mtime_ns, file.identity]
     if file.knew is not None:
-        return [*told, file.digest, file.knew]
-    return told if file.digest is None else [*told, file.digest]
+        return [*values, file.digest, file.knew]
+    return values if file.digest is None else [*values, file.digest]
 
 
 def _below_json(below: Iterable[Subdirectory]) -> list[list[object]]:
-    return [[one.path, one.mtime_ns] for one in below]
+    return [[directory.path, directory.mtime_ns] for directory in below]
 
 
 def build_first_baseline(signals: ChangeSignals, listing: Listing) -> PartitionBaseline | None:
-    """The ground of a partition that is taken over whole; None while a file of it may still be replaced unseen."""
+    """The baseline of a whole new partition; None while one of its files may still be replaced unseen."""
     if not all(listing.is_settled(file) for file in listing.files):
         return None
     return build_next_baseline(signals, listing, listing.files, published_through=0)
@@ -362,11 +363,11 @@ def build_first_baseline(signals: ChangeSignals, listing: Listing) -> PartitionB
 def build_next_baseline(
     signals: ChangeSignals, listing: Listing, taken: Iterable[ListedFile], *, published_through: int
 ) -> PartitionBaseline:
-    """The ground once these files of a listing have been taken over."""
+    """The baseline once the sync has taken over these files of a listing."""
     files = tuple(sorted(taken, key=lambda file: file.path))
     began = listing.began_ns
     times = [signals.ddl_time * TICK_NS if signals.ddl_time is not None else 0, listing.directory_mtime_ns or 0]
-    times += [one.mtime_ns or 0 for one in listing.below]
+    times += [subdirectory.mtime_ns or 0 for subdirectory in listing.below]
     return PartitionBaseline(
         signals=signals,
         files=files,
@@ -383,7 +384,7 @@ def build_next_baseline(
 def find_listing_reason(
     baseline: PartitionBaseline | None, now: ChangeSignals, directory_mtime_ns: int | None = None
 ) -> str | None:
-    """Why the partition's directory has to be listed, or None when every signal is as it was."""
+    """Find the reason to list a partition's directory; None if no signal has changed."""
     if baseline is None:
         return "new"
     if not baseline.settled:

@@ -10,8 +10,8 @@ from catalog.hive.path_prefix import find_innermost
 from firn.protocol.locations import normalize_location
 
 
-def source_of(location: str, file: ListedFile) -> str:
-    """The identity of a Hive file, as changes carry it in `_source`, however the metastore spells its location."""
+def format_source(location: str, file: ListedFile) -> str:
+    """Format the identity of a Hive file for the column `_source`, however the metastore spells its location."""
     return f"{normalize_location(location)}#{file.mtime_ns}"
 
 
@@ -25,25 +25,25 @@ class ChangeSources:
     live: frozenset[str] = frozenset()
     dead: frozenset[str] = frozenset()
 
-    def appended(self, sources: Collection[str]) -> ChangeSources:
-        """Once the rows of these were appended; a file that came back lives again."""
+    def with_appended(self, sources: Collection[str]) -> ChangeSources:
+        """The sources after the rows of these files were appended. A file that came back is live again."""
         return ChangeSources(live=self.live | set(sources), dead=self.dead - set(sources))
 
-    def vanished(self, sources: Collection[str]) -> ChangeSources:
-        """Once Hive has ceased to list these. Files that were registered or rebuilt have no changes to leave out."""
+    def with_vanished(self, sources: Collection[str]) -> ChangeSources:
+        """The sources after Hive stopped listing these. Files without changes in the change store are ignored."""
         gone = self.live & set(sources)
         return ChangeSources(live=self.live - gone, dead=self.dead | gone)
 
-    def except_below(self, directories: Collection[str], looked_at: Collection[str]) -> ChangeSources:
-        """Without files that cannot vanish any more, because no sync lists their directories.
+    def without_directories(self, directories: Collection[str], listed: Collection[str]) -> ChangeSources:
+        """The sources without files in directories that no sync lists any more, so that they cannot vanish.
 
-        Where directories lie in each other, the inner one decides.
+        If directories are nested, the inner one decides.
         """
         if not directories:
             return self
-        left, stay = set(map(normalize_location, directories)), set(map(normalize_location, looked_at))
-        places, over = left | stay, left - stay
+        unlisted, kept = set(map(normalize_location, directories)), set(map(normalize_location, listed))
+        known, ended = unlisted | kept, unlisted - kept
         live = frozenset(
-            source for source in self.live if find_innermost(source.rpartition("/")[0], places) not in over
+            source for source in self.live if find_innermost(source.rpartition("/")[0], known) not in ended
         )
         return replace(self, live=live)

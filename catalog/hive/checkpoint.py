@@ -1,7 +1,7 @@
-"""Checkpoints and plans: what becomes true of a linked table with the commit of a sync or publish, as values.
+"""Checkpoints and plans: the new state of a linked table after the commit of a sync or publish, as values.
 
-A sync or publish computes them from what it has read, and a job's commit makes them true much later, in its own
-transaction; until then the database keeps them beside the job. This module is the only one that knows the stored form.
+A sync or publish computes them. The commit of a job applies them later, in its own transaction; until then the database
+stores them with the job. Only this module knows the stored form.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from catalog.iceberg.json import Json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """What a sync has taken over, for the link and the baselines of a table; it was made from one generation of them.
+    """The changes of a sync to the link and the baselines of a table, computed from one generation of the link.
 
-    `retired` and `sources` are None where a sync leaves them as they are.
+    `retired` and `sources` are None if the sync does not change them.
     """
 
     since: int
-    """The generation that it was made from: any other refuses it."""
+    """The link's generation that it was computed from. A link of another generation refuses it."""
     generation: int
     baselines: Mapping[str, PartitionBaseline] = field(default_factory=dict)
     removed: tuple[str, ...] = ()
-    """Partitions that are remembered no more."""
+    """Partitions whose baselines are deleted."""
     appended: tuple[str, ...] = ()
     """Partitions whose new rows the sync appends to the change store, if it appends any."""
     drift: Drift | None = None
@@ -43,13 +43,13 @@ class Checkpoint:
     is_to_compare: bool = False
     """Whether a publish has to compare the table with Hive again."""
     is_complete: bool = True
-    """Whether nothing was left for a later sync: only then the table counts as synced."""
+    """Whether nothing is left for a later sync. Only then the table counts as synced."""
     is_sweep: bool = False
     """Whether the sync listed every directory."""
     events: tuple[HiveEvent, ...] = ()
 
-    def applied(self, link: HiveLink, now: datetime) -> HiveLink:
-        """The link once this was taken over."""
+    def apply_to(self, link: HiveLink, now: datetime) -> HiveLink:
+        """The link after this checkpoint."""
         return replace(
             link.with_drift(self.drift, now),
             ddl_time=self.ddl_time,
@@ -64,14 +64,14 @@ class Checkpoint:
         )
 
     def next_baselines(self, appended_through: int = 0) -> dict[str, PartitionBaseline]:
-        """The baselines once the rows of added files are in the change store up to there, where any were appended."""
+        """The new baselines. `appended_through` is the change sequence of rows that the sync appended; 0 for none."""
         if not appended_through:
             return dict(self.baselines)
         appended = {name: replace(self.baselines[name], appended_through=appended_through) for name in self.appended}
         return {**self.baselines, **appended}
 
     def to_json(self) -> Json:
-        """As the database keeps it beside a job."""
+        """The JSON that the database stores with a job."""
         drift, retired, sources = self.drift, self.retired, self.sources
         return {
             "since": self.since,
@@ -93,7 +93,7 @@ class Checkpoint:
 
     @classmethod
     def from_json(cls, kept: Json) -> Self:
-        """As it was kept."""
+        """Build it from the stored JSON."""
         return cls(
             since=kept["since"],
             generation=kept["generation"],
@@ -117,7 +117,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncPlan:
-    """What a sync job does, and what its commit makes true."""
+    """The task of a sync job, and the checkpoint that its commit applies."""
 
     checkpoint: Checkpoint
     task: Json
@@ -125,22 +125,22 @@ class SyncPlan:
 
     @property
     def is_upsert(self) -> bool:
-        """Whether its rows are appended to the change store; else it builds partitions of base anew."""
+        """Whether the job appends rows to the change store; otherwise it rebuilds partitions of base."""
         return bool(self.task["mode"] == "upsert")
 
     def to_json(self) -> Json:
-        """As the database keeps it beside the job."""
+        """The JSON that the database stores with the job."""
         return {"checkpoint": self.checkpoint.to_json(), "task": self.task}
 
     @classmethod
     def from_json(cls, kept: Json) -> Self:
-        """As it was kept."""
+        """Build it from the stored JSON."""
         return cls(checkpoint=Checkpoint.from_json(kept["checkpoint"]), task=kept["task"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishPlan:
-    """What a publish job writes, and what its commit is judged by."""
+    """The task of a publish job, and the facts by which its commit is checked."""
 
     task: Json
     """The job's task, which the optimizer gets with its lease."""
@@ -152,14 +152,14 @@ class PublishPlan:
     through: int
     """The change sequence that this snapshot contains."""
     same: tuple[str, ...]
-    """Partitions that stand on Hive's own files: they have these changes without being written."""
+    """Partitions that consist of Hive's own files: Hive has their changes already."""
     tried: Mapping[str, str] = field(default_factory=dict)
-    """A digest of what each partition in Avro is written from: its format may not hold all of its values."""
+    """A digest of the input of each partition in Avro, which may not be able to hold all values."""
     files: str | None = None
-    """A digest of the files of a plain table's partitions, to which anybody may commit meanwhile."""
+    """A digest of the files of a plain table's partitions, because other writers may commit meanwhile."""
 
     def to_json(self) -> Json:
-        """As the database keeps it beside the job."""
+        """The JSON that the database stores with the job."""
         return {
             "task": self.task,
             "head": self.head,
@@ -173,7 +173,7 @@ class PublishPlan:
 
     @classmethod
     def from_json(cls, kept: Json) -> Self:
-        """As it was kept."""
+        """Build it from the stored JSON."""
         return cls(**{**kept, "same": tuple(kept["same"])})
 
 
@@ -193,5 +193,5 @@ def _sources(kept: list[list[str]] | None) -> ChangeSources | None:
 
 
 def plan_from_json(kept: Json) -> SyncPlan | PublishPlan:
-    """The plan of a job, of either kind."""
+    """Build the plan of a sync or publish job."""
     return SyncPlan.from_json(kept) if "checkpoint" in kept else PublishPlan.from_json(kept)

@@ -1,4 +1,4 @@
-"""The columns of a Hive table beside those of the table over it: what is compared, and what comes of it."""
+"""Input and result of the comparison of a Hive table's columns with the linked table's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from catalog.iceberg.json import Json
 
 
 class SchemaAuthority(StrEnum):
-    """Whose columns count where both sides have changed one (`firn.hive.schema-conflict`)."""
+    """The side that wins if both sides changed a column (`firn.hive.schema-conflict`)."""
 
     ASK = "ask"
     HIVE = "hive"
@@ -20,7 +20,7 @@ class SchemaAuthority(StrEnum):
 
 
 class SchemaPush(StrEnum):
-    """What of this side's columns Hive is given (`firn.hive.schema-push`)."""
+    """The changes of the table's columns that a publish pushes to Hive (`firn.hive.schema-push`)."""
 
     NONE = "none"
     ADDITIONS = "additions"
@@ -28,7 +28,7 @@ class SchemaPush(StrEnum):
 
 
 class ColumnFileRule(StrEnum):
-    """What a file must be like, as to one column, to be taken over while both sides differ."""
+    """The condition on one column of a file, under which a sync takes the file over while both sides differ."""
 
     FITS = "fits"
     """It lacks the column, or holds values of the table's type."""
@@ -40,7 +40,7 @@ class ColumnFileRule(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileCheck:
-    """Asked of the footers of files that come while both sides differ; `field` has Hive's name for the column."""
+    """A check of the footers of files that arrive while both sides differ; `field` has Hive's name of the column."""
 
     rule: ColumnFileRule
     field: Json
@@ -48,33 +48,33 @@ class FileCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaDifference:
-    """One column that the two sides do not have alike, by Hive's name for it, and what each of them has."""
+    """One column that differs, under Hive's name, and what each side has."""
 
     column: str
     what: str
     is_conflict: bool = False
-    """Whether somebody has to decide: else it only waits to be given to Hive, or is not to be."""
+    """Whether a user has to decide. Otherwise a publish pushes it to Hive, or a policy forbids that."""
     is_only_here: bool = False
-    """Whether it is a column, or a part of one, that Hive's readers cannot see."""
+    """Whether it is a column, or a part of one, that only the table has."""
     check: FileCheck | None = None
     hive: str | None = None
-    """The column that it is, or is in, as Hive has it: name and type; None where Hive has none."""
+    """The whole column in Hive: name and type; None if Hive lacks it."""
     here: str | None = None
-    """The same of the table's, by its name and in Hive's words."""
+    """The whole column in the table: its name there, and Hive's type if there is one; None if the table lacks it."""
 
 
 def parse_deciding_side(decides: SchemaAuthority, gives: SchemaPush, *, is_conflict: bool) -> str:
-    """The policy that says what becomes of a difference, and what it says."""
+    """The policy that decides about a difference, with its value."""
     return f"firn.hive.schema-conflict={decides}" if is_conflict else f"firn.hive.schema-push={gives}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaSides:
-    """What is compared: columns when both sides were last in step, Hive's now, and the table's now.
+    """The three sides of a comparison: the columns when both sides last agreed, Hive's now, and the table's now.
 
-    Partition columns are in the table's schema alone. `aliases` are the names of its name mapping, by field id:
-    what Hive's files call a column. `former` are columns that both sides once had, see `SchemaDrift`; `history` are
-    the schemas that the table ever had, oldest first. `needed` are columns that the table cannot be without.
+    Only the table's schema has the partition columns. `aliases` are the names in its name mapping, by field id: the
+    names of columns in Hive's files. `former` are columns that both sides had before, see `SchemaDrift`. `history` has
+    all earlier schemas of the table, oldest first. `needed` are columns that the table cannot lose.
     """
 
     baseline: Sequence[HiveColumn]
@@ -88,60 +88,60 @@ class SchemaSides:
     needed: Collection[str] = ()
     decides: SchemaAuthority = SchemaAuthority.ASK
 
-    def is_needed(self, one: Json) -> bool:
-        """Whether the table cannot be without a field of it."""
+    def is_needed(self, field: Json) -> bool:
+        """Whether the table cannot lose this field."""
         identifiers = self.schema.get("identifier-field-ids") or ()
-        return bool(one["required"] or one["id"] in identifiers or one["name"] in self.needed)
+        return bool(field["required"] or field["id"] in identifiers or field["name"] in self.needed)
 
 
 @dataclass(slots=True, kw_only=True)
 class SchemaDrift:
-    """What a comparison says."""
+    """The result of a comparison."""
 
     schema: Json
-    """The table's, with what is taken from Hive."""
+    """The table's schema with the changes taken from Hive."""
     last_column_id: int
     aliases: list[tuple[int, str]]
     changes: list[str] = field(default_factory=list)
-    """What is taken from Hive, in words."""
+    """The changes taken from Hive, for people."""
     baseline: tuple[HiveColumn, ...] = ()
-    """The columns in which both sides are in step once that is taken, as Hive has them."""
+    """Hive's columns in which both sides agree after these changes."""
     readable: tuple[HiveColumn, ...] = ()
-    """The columns to read out of Hive's files, each as a type that holds what the table's does, part for part."""
+    """The columns to read from Hive's files, each with a type that holds the table's values, part by part."""
     differences: list[SchemaDifference] = field(default_factory=list)
     former: dict[str, Json] = field(default_factory=dict)
-    """Columns that both sides once had and Hive may have again, by Hive's name: each a field, and its files' names."""
+    """Columns that both sides had before and Hive may add again, by Hive's name: the field, and its names in files."""
     revived: list[str] = field(default_factory=list)
-    """Such columns that Hive has again: rows that were rewritten meanwhile have lost their values of it."""
-    given: Mapping[SchemaPush, tuple[HiveColumn, ...]] = field(default_factory=dict)
-    """Hive's columns once it was given what it may be given."""
+    """Former columns that Hive added again. Rows that a job rewrote meanwhile have lost their values."""
+    pushed: Mapping[SchemaPush, tuple[HiveColumn, ...]] = field(default_factory=dict)
+    """Hive's columns after a push, for each policy."""
 
     def next_id(self) -> int:
-        """For a new field."""
+        """Assign an id to a new field."""
         self.last_column_id += 1
         return self.last_column_id
 
     @property
     def conflicts(self) -> list[SchemaDifference]:
-        """What somebody has to decide."""
-        return [one for one in self.differences if one.is_conflict]
+        """The differences that a user has to decide."""
+        return [difference for difference in self.differences if difference.is_conflict]
 
     @property
     def checks(self) -> list[FileCheck]:
-        """What files must be like to be taken over meanwhile."""
-        return [one.check for one in self.differences if one.check is not None]
+        """The checks that arriving files must pass meanwhile."""
+        return [difference.check for difference in self.differences if difference.check is not None]
 
     @property
     def sentence(self) -> str | None:
-        """The conflicts in words; None when there is none."""
-        return "; ".join(one.what for one in self.conflicts) or None
+        """The conflicts, for people; None without any."""
+        return "; ".join(difference.what for difference in self.conflicts) or None
 
 
-def stored(columns: Sequence[HiveColumn]) -> list[list[Any]]:
-    """Columns as a link keeps them."""
+def columns_to_json(columns: Sequence[HiveColumn]) -> list[list[Any]]:
+    """The JSON that a link stores for columns."""
     return [[column.name, column.type, column.comment] for column in columns]
 
 
-def restored(kept: Sequence[Sequence[Any]]) -> tuple[HiveColumn, ...]:
-    """Columns as a link has kept them."""
-    return tuple(HiveColumn(name=name, type=kind, comment=comment) for name, kind, comment in kept)
+def columns_from_json(stored: Sequence[Sequence[Any]]) -> tuple[HiveColumn, ...]:
+    """Columns from the JSON of a link."""
+    return tuple(HiveColumn(name=name, type=kind, comment=comment) for name, kind, comment in stored)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from catalog.hive.model import HiveColumn, HivePartition, HiveStorage, HiveTable, has_wall_clock_timestamps
+from catalog.hive.model import HiveColumn, HivePartition, HiveStorage, HiveTable, to_wall_clock_columns
 from catalog.hive.partition_names import format_partition_name
 from catalog.hive.readers import CSV, choose_reader, find_unknown_settings
 from catalog.hive.upgrade_check import UpgradeBlocker, UpgradeBlockerCode, find_blockers
@@ -16,23 +16,23 @@ from firn.protocol.tasks.convert import Reader
 
 HEADER, FOOTER = "skip.header.line.count", "skip.footer.line.count"
 _REGARDLESS = frozenset({UpgradeBlockerCode.FORMAT, UpgradeBlockerCode.BUCKETED})
-"""What stands in the way of registering files, and not of reading their rows."""
+"""Blockers of an upgrade that do not prevent reading the rows."""
 _IN_HIVE = "Write the rows into another table with Hive itself (CREATE TABLE … STORED AS PARQUET AS SELECT …)."
 
 
 def find_conversion_blockers(table: HiveTable, partitions: Sequence[HivePartition]) -> list[UpgradeBlocker]:
-    """Everything that stands in the way of a conversion, as far as the metastore knows."""
+    """Find all blockers of a conversion that the metastore's facts show."""
     if table.file_format is not None and not table.is_view:
         message = f"{table.full_name} is stored as {table.storage.format.upper()}, whose files need no rewrite"
-        check = f"`firn hive check {table.full_name}` says what stands in the way of its upgrade."
+        check = f"`firn hive check {table.full_name}` shows what blocks its upgrade."
         advice = check if find_blockers(table, partitions) else f"Run `firn hive upgrade {table.full_name}`."
         return [UpgradeBlocker(UpgradeBlockerCode.FORMAT, message, advice)]
-    found = [one for one in find_blockers(table, partitions) if one.code not in _REGARDLESS]
-    return found if table.is_view or table.provider else [*found, *_unreadable(table, partitions)]
+    blockers = [blocker for blocker in find_blockers(table, partitions) if blocker.code not in _REGARDLESS]
+    return blockers if table.is_view or table.provider else [*blockers, *_unreadable(table, partitions)]
 
 
 def count_header_lines(table: HiveTable) -> int:
-    """Lines at the beginning of each file that are no rows."""
+    """Count the lines at the beginning of each file that are not rows."""
     return max(_number(table.parameters.get(HEADER)) or 0, 0)
 
 
@@ -43,12 +43,12 @@ def convert_columns(table: HiveTable) -> tuple[HiveColumn, ...]:
     """
     columns = table.storage.columns
     if table.storage.serde == CSV:
-        return tuple(replace(one, type="string") for one in columns)
-    return has_wall_clock_timestamps(columns)
+        return tuple(replace(column, type="string") for column in columns)
+    return to_wall_clock_columns(columns)
 
 
 def replace_columns(table: HiveTable) -> HiveTable:
-    """The table, with those columns in the place of its own."""
+    """The table with the columns of `convert_columns`."""
     return replace(table, storage=replace(table.storage, columns=convert_columns(table)))
 
 

@@ -18,7 +18,7 @@ F = TypeVar("F")
 
 @dataclass(frozen=True, slots=True)
 class Decision(Generic[K, F]):
-    """What becomes of one partition: a kind for programs, a reason and advice for people."""
+    """The decision about one partition: a kind for programs, a reason and advice for people."""
 
     kind: K
     facts: F
@@ -36,7 +36,7 @@ class Decision(Generic[K, F]):
 
 @dataclass(frozen=True, slots=True)
 class Filter(Generic[K, F]):
-    """One reason for which partitions are held back, with a name that people see."""
+    """One reason to hold partitions back, with a name that people see."""
 
     name: str
     kind: K
@@ -45,7 +45,7 @@ class Filter(Generic[K, F]):
     """Returns the partitions that the filter holds back, each with its reason."""
 
     def decide(self, partitions: Mapping[str, F]) -> dict[str, Decision[K, F]]:
-        """Decisions about the partitions that it holds back."""
+        """Decide about the partitions that the filter holds back."""
         return {
             name: Decision(self.kind, partitions[name], reason, self.advice, self.name)
             for name, reason in self.find(partitions).items()
@@ -53,20 +53,20 @@ class Filter(Generic[K, F]):
         }
 
 
-def filtered(
+def apply_filters(
     partitions: Mapping[str, F], filters: Sequence[Filter[K, F]]
 ) -> tuple[dict[str, F], dict[str, Decision[K, F]]]:
-    """The partitions that no filter holds back, and the decisions about all others: the first filter counts."""
+    """Apply filters in order. Returns the partitions that no filter holds back, and a decision about each other one."""
     remaining, decisions = dict(partitions), dict[str, Decision[K, F]]()
-    for one in filters:
-        held = one.decide(remaining)
-        decisions |= held
-        remaining = {name: facts for name, facts in remaining.items() if name not in held}
+    for filter_ in filters:
+        decided = filter_.decide(remaining)
+        decisions |= decided
+        remaining = {name: facts for name, facts in remaining.items() if name not in decided}
     return remaining, decisions
 
 
 MOST_HELD = 20
-"""Groups of partitions that are named; of all others there is only the message."""
+"""The largest number of groups of held-back partitions in an answer; the message covers all others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,19 +83,21 @@ class HeldBack:
 
     @property
     def message(self) -> str:
-        """Why they wait, and what to do, for people."""
+        """The reason and the advice, for people."""
         wait = "1 partition waits" if self.partitions == 1 else f"{self.partitions:,} partitions wait"
         return f"{wait}, because {self.reason}: {self.advice}" if self.advice else f"{wait}, because {self.reason}"
 
 
 def group_held(decisions: Mapping[str, Decision[K, F]]) -> tuple[HeldBack, ...]:
-    """What is held back, by filter and reason, in the order of the decisions."""
+    """Group the partitions that are held back by filter and reason, in the order of the decisions."""
     names: dict[tuple[str, str, str, str], list[str]] = {}
     for name, decision in decisions.items():
         if decision.held_by:
             group = (decision.held_by, str(decision.kind), decision.reason, decision.advice)
             names.setdefault(group, []).append(name)
     return tuple(
-        HeldBack(filter=held_by, kind=kind, partitions=len(some), example=min(some), reason=reason, advice=advice)
-        for (held_by, kind, reason, advice), some in names.items()
+        HeldBack(
+            filter=held_by, kind=kind, partitions=len(partitions), example=min(partitions), reason=reason, advice=advice
+        )
+        for (held_by, kind, reason, advice), partitions in names.items()
     )

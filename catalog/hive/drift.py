@@ -1,6 +1,6 @@
-"""What Hive's side did to a partition since the ground was taken, in one of seven words.
+"""Drift: the change that Hive's side made to a partition since its baseline, as one of seven kinds.
 
-The rules are those of docs/protocols.md#hive-sync-and-publish and were found by model checking; each has a test named
+The rules are those of docs/protocols.md#hive-sync-and-publish. Model checking found them; each has a test that is named
 after the history that breaks without it.
 """
 
@@ -23,14 +23,14 @@ from catalog.hive.baseline import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unchanged:
-    """Nothing to take over; the ground may be told that it is settled now."""
+    """Nothing to take over. The new baseline may be settled now."""
 
     baseline: PartitionBaseline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Additions:
-    """Files came and none went: they are upserts, or registered where keys are trusted to be new."""
+    """Hive added files and removed none. A sync upserts their rows, or registers them where keys are trusted."""
 
     files: tuple[ListedFile, ...]
     baseline: PartitionBaseline
@@ -38,7 +38,7 @@ class Additions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPartition:
-    """A partition that Firn did not know."""
+    """A partition that has no baseline yet."""
 
     files: tuple[ListedFile, ...]
     baseline: PartitionBaseline
@@ -46,7 +46,7 @@ class NewPartition:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """A file that is gone, and the directory in which it was."""
+    """A lost file, and the directory that it was in."""
 
     location: str
     file: ListedFile
@@ -54,7 +54,7 @@ class Removed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuild:
-    """More than additions: the partition becomes the rows of `files`, then a replay of what Hive was never given."""
+    """More than additions: the partition becomes the rows of `files`, and then the changes that Hive never got."""
 
     reason: str
     files: tuple[ListedFile, ...]
@@ -62,30 +62,28 @@ class Rebuild:
     removed: tuple[ListedFile, ...]
     baseline: PartitionBaseline
     moved: Mapping[str, tuple[Removed, ...]] = field(default_factory=dict)
-    """Of the added files those, by path, that this look has found gone elsewhere: whether their rows win was decided
-    before.
-    """
+    """Added files, by path, that another directory lost in this sync. An earlier sync ordered their rows already."""
     origins: frozenset[str] = frozenset()
-    """The partitions that had files which came by a move or as copies."""
+    """The partitions that had the moved or copied files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DroppedPartition:
-    """Hive has no such partition any more."""
+    """Hive has dropped the partition."""
 
     removed: tuple[ListedFile, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Postponed:
-    """Something moved that a listing cannot be sure of yet: list again after a tick."""
+    """The listing cannot prove a change yet. The next sync lists again, after the clock has moved on."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """What is there cannot be read as it is: nothing of the partition is taken over until somebody has mended it."""
+    """The partition cannot be read as it is. The sync takes nothing over until a user has fixed it."""
 
     reason: str
 
@@ -98,30 +96,29 @@ def classify_drift(
     now: ChangeSignals | None,
     listing: Listing | None,
     *,
-    given: int = 0,
+    published_through: int = 0,
     subdirectories: Subdirectories = Subdirectories.ASK,
     may_leave: bool = False,
 ) -> Drift | None:
-    """What became of one partition; None when neither side knows it.
+    """Classify the change of one partition; None if neither side knows it.
 
-    `now` is what the metastore says, None where it has no such partition; `listing` is of the directory that it names
-    and began after it was asked.  `given` is the change sequence that Hive has been given: what it makes of itself, it
-    makes knowing that.  What of it belongs together is for `Ground.at` to say, before, and for `moves`, after.
-    The listing looks into sub-directories if these are read; `may_leave` is whether files that were read in them may go
-    because they are to be ignored now.
+    `now` has the metastore's signals, None if it has no such partition. `listing` is of the directory in `now` and
+    began after the metastore answered. `published_through` is the change sequence that Hive's own writes build on.
+    The listing includes sub-directories if these are read. `may_leave` allows files in sub-directories to disappear
+    because they are now ignored. `PartitionBaseline.forget_old_losses` runs before, and `detect_moves` after.
     """
     if now is None:
         return None if baseline is None or baseline.is_dropped else DroppedPartition(removed=baseline.files)
     if listing is None or listing.location != now.location:
         raise ValueError(f"the listing is not of {now.location}")
-    if unclear := _unclear(baseline, now, listing, subdirectories, may_leave=may_leave):
+    if unclear := _find_unclear(baseline, now, listing, subdirectories, may_leave=may_leave):
         return Held(reason=unclear)
     if baseline is None:
-        return _new(now, listing, given)
-    return _compared(baseline, now, listing)
+        return _classify_new(now, listing, published_through)
+    return _compare(baseline, now, listing)
 
 
-def _unclear(
+def _find_unclear(
     baseline: PartitionBaseline | None,
     now: ChangeSignals,
     listing: Listing,
@@ -129,9 +126,9 @@ def _unclear(
     *,
     may_leave: bool,
 ) -> str | None:
-    """Why nobody has said which files count, now that directories lie in the partition's own; None where that is clear.
+    """Find out whether new sub-directories make it unclear which files count: the problem, or None.
 
-    A writer that has moved its files down, as Hive's UNION ALL on Tez does, has not emptied the partition.
+    Hive's UNION ALL on Tez writes files into sub-directories. That does not empty the partition.
     """
     known = baseline if baseline is not None and baseline.location == now.location else None
     there = set(listing.subdirectories)
@@ -143,58 +140,51 @@ def _unclear(
     if not left:
         return None
     return (
-        f"{len(left)} files in its sub-directories were read so far, for example {min(left)}, and are to be ignored "
-        "now: their rows go when a sync is asked for with --everything"
+        f"{len(left)} files in its sub-directories, for example {min(left)}, were read so far and are ignored now: "
+        "run a sync with --everything to remove their rows"
     )
 
 
 def describe_unclear_directory(directory: str, names: Collection[str]) -> str | None:
-    """What is told of sub-directories that nobody has decided about; None where there are none."""
+    """Describe sub-directories for which the owner has not chosen to read or to ignore; None without any."""
     if not names:
         return None
     return (
-        f"{directory} holds others, for example {min(names)}/, and nobody has said whether the files in them count; "
+        f"{directory} has sub-directories, for example {min(names)}/, and it is not decided whether their files count; "
         "set firn.hive.subdirectories to read or to ignore"
     )
 
 
-def as_rebuild(change: Additions | NewPartition, reason: str, lost_ns: int) -> Rebuild:
-    """The same, of files that nobody has added: their rows are no newer than the changes that were made here."""
+def to_rebuild(change: Additions | NewPartition, reason: str, lost_ns: int) -> Rebuild:
+    """Turn additions into a rebuild, because their rows are not newer than the changes in Firn."""
     baseline = replace(change.baseline, lost_ns=lost_ns)
     return Rebuild(reason=reason, files=baseline.files, added=change.files, removed=(), baseline=baseline)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateChanges:
-    """What became of a directory which the metastore does not point at any more."""
+    """Changes in a directory that the metastore no longer points at."""
 
     come: tuple[ListedFile, ...]
     gone: tuple[ListedFile, ...]
     is_overwritten: bool
-    """Whether files of it went, too: by a writer that did not know it to be old."""
+    """Whether it also lost files: a writer did not know that the directory is retired."""
     directory: WatchedDirectory
-    """As it is known once that is taken over."""
+    """Its state once the sync has taken the changes over."""
 
 
 def detect_late_changes(directory: WatchedDirectory, listing: Listing) -> LateChanges:
-    """Compare a directory that was left with what it holds now.  Files that are too young to be believed wait.
+    """Compare a retired directory with its listing. Files that are too young to be trusted wait for a later sync.
 
-    Files that only go are no news of rows: whoever clears up where nobody reads means none.  The first half of an
-    overwrite looks the same, so they are remembered until others come.
+    Lost files alone are no change of rows: a clean-up of an unread directory means none. The first half of an overwrite
+    looks the same, so the baseline remembers the lost files until others come.
     """
     before = {file.path: file for file in directory.files}
     after = {file.path: file for file in listing.files}
     stay = [file for file in directory.files if file.path in after and file.same_as(after[file.path])]
     added = [file for file in listing.files if file.path not in before or not before[file.path].same_as(file)]
     come = tuple(file for file in added if listing.is_settled(file))
-    time = listing.directory_mtime_ns
-    is_quiet = (
-        len(come) == len(added)
-        and not listing.may_grow
-        and time is not None
-        and time // TICK_NS < listing.began_ns // TICK_NS
-    )
-    is_quiet = is_quiet and all((one.mtime_ns or 0) // TICK_NS < listing.began_ns // TICK_NS for one in listing.below)
+    is_quiet = len(come) == len(added) and _is_unchanging(listing)
     files = sorted((*stay, *come), key=lambda file: file.path) if come else directory.files
     return LateChanges(
         come=come,
@@ -203,80 +193,122 @@ def detect_late_changes(directory: WatchedDirectory, listing: Listing) -> LateCh
         directory=replace(
             directory,
             files=tuple(files),
-            directory_mtime_ns=time if is_quiet else None,
+            directory_mtime_ns=listing.directory_mtime_ns if is_quiet else None,
             subdirectories=tuple(sorted({*directory.subdirectories, *listing.subdirectories})),
             below=listing.below,
         ),
     )
 
 
-def _new(now: ChangeSignals, listing: Listing, given: int) -> NewPartition | Postponed:
+def _is_unchanging(listing: Listing) -> bool:
+    """Whether each later change of the directory will show in its time or in that of a sub-directory."""
+    times = [listing.directory_mtime_ns, *(subdirectory.mtime_ns or 0 for subdirectory in listing.below)]
+    began = listing.began_ns // TICK_NS
+    return not listing.may_grow and all(time is not None and time // TICK_NS < began for time in times)
+
+
+def _classify_new(now: ChangeSignals, listing: Listing, published_through: int) -> NewPartition | Postponed:
     if fresh := [file for file in listing.files if not listing.is_settled(file)]:
-        return _postponed(fresh, "the partition is new")
-    return NewPartition(
-        files=listing.files, baseline=build_next_baseline(now, listing, listing.files, published_through=given)
-    )
+        return _postpone(fresh, "the partition is new")
+    baseline = build_next_baseline(now, listing, listing.files, published_through=published_through)
+    return NewPartition(files=listing.files, baseline=baseline)
 
 
-def _compared(baseline: PartitionBaseline, now: ChangeSignals, listing: Listing) -> Drift:
+@dataclass(frozen=True, slots=True)
+class _FileDiff:
+    """The files of a partition that a listing shows to be lost or replaced, and those that it shows to be new."""
+
+    removed: tuple[ListedFile, ...]
+    added: tuple[ListedFile, ...]
+    fresh: tuple[ListedFile, ...]
+    """Added files that are too new to be trusted."""
+
+    @property
+    def settled(self) -> tuple[ListedFile, ...]:
+        """Added files that can be trusted."""
+        return tuple(file for file in self.added if file not in self.fresh)
+
+
+def _diff_files(baseline: PartitionBaseline, listing: Listing) -> _FileDiff:
     before = {file.path: file for file in baseline.files}
     after = {file.path: file for file in listing.files}
-    removed = tuple(f for f in baseline.files if f.path not in after or not f.same_as(after[f.path]))
-    added = [f for f in listing.files if f.path not in before or not before[f.path].same_as(f)]
-    fresh = [file for file in added if not listing.is_settled(file)]
-    relocated = now.location != baseline.location
-    if fresh and (relocated or removed or baseline.is_dropped):
-        return _postponed(fresh, "the partition moved" if relocated else "files of it vanished or were replaced")
-    believed = [file for file in listing.files if file not in fresh]
-    if not relocated:
-        believed = [_remembered(file, before.get(file.path)) for file in believed]
-    lost = baseline.files if relocated else removed
+    added = tuple(f for f in listing.files if f.path not in before or not before[f.path].same_as(f))
+    return _FileDiff(
+        removed=tuple(f for f in baseline.files if f.path not in after or not f.same_as(after[f.path])),
+        added=added,
+        fresh=tuple(file for file in added if not listing.is_settled(file)),
+    )
+
+
+def _compare(baseline: PartitionBaseline, now: ChangeSignals, listing: Listing) -> Drift:
+    diff = _diff_files(baseline, listing)
+    is_moved = now.location != baseline.location
+    is_rebuild = bool(is_moved or diff.removed or baseline.is_dropped)
+    if diff.fresh and is_rebuild:
+        return _postpone(diff.fresh, "the partition moved" if is_moved else "files of it vanished or were replaced")
+    trusted = [file for file in listing.files if file not in diff.fresh]
+    if not is_moved:
+        known = {file.path: file for file in baseline.files}
+        trusted = [_keep_known_facts(file, known.get(file.path)) for file in trusted]
+    lost = baseline.files if is_moved else diff.removed
     new_baseline = replace(
-        build_next_baseline(now, listing, believed, published_through=baseline.published_through),
+        build_next_baseline(now, listing, trusted, published_through=baseline.published_through),
         lost_ns=listing.began_ns if lost else baseline.lost_ns,
-        lost=baseline.losing(lost, listing.began_ns),
-        watched=baseline.watched_but(now.location),
+        lost=baseline.add_loss(lost, listing.began_ns),
+        watched=baseline.watched_except(now.location),
         appended_through=baseline.appended_through,
     )
-    if relocated or removed or baseline.is_dropped:
-        return Rebuild(
-            reason="it was dropped a moment ago" if baseline.is_dropped else _reason(baseline, now, removed, after),
-            files=tuple(believed),
-            added=tuple(believed) if relocated else tuple(added),
-            removed=lost,
-            baseline=new_baseline,
-        )
-    settled_now = tuple(file for file in added if file not in fresh)
-    if not settled_now:
+    if not is_rebuild:
+        return _classify_additions(baseline, diff.settled, tuple(trusted), new_baseline)
+    return Rebuild(
+        reason=_find_rebuild_reason(baseline, now, diff.removed, listing),
+        files=tuple(trusted),
+        added=tuple(trusted) if is_moved else diff.added,
+        removed=lost,
+        baseline=new_baseline,
+    )
+
+
+def _classify_additions(
+    baseline: PartitionBaseline,
+    added: tuple[ListedFile, ...],
+    trusted: tuple[ListedFile, ...],
+    new_baseline: PartitionBaseline,
+) -> Drift:
+    """Classify files that Hive added where no file was lost."""
+    if not added:
         return Unchanged(baseline=new_baseline)
-    if any("/" in file.path and file.path.partition("/")[0] in baseline.subdirectories for file in settled_now):
-        # They were there all the time: no news that would win over what was changed here since.
+    if any("/" in file.path and file.path.partition("/")[0] in baseline.subdirectories for file in added):
+        # These files were there before, so their rows must not override later changes of the table's users.
         reason = "files in its sub-directories, which were ignored so far, are read"
-        return Rebuild(reason=reason, files=tuple(believed), added=settled_now, removed=(), baseline=new_baseline)
-    additions = Additions(files=settled_now, baseline=new_baseline)
+        return Rebuild(reason=reason, files=trusted, added=added, removed=(), baseline=new_baseline)
+    additions = Additions(files=added, baseline=new_baseline)
     if baseline.lost_ns is None:
         return additions
-    # An overwrite takes its time between the old files' end and the new ones' coming. Taken for added rows, they
-    # would be newer than every change that was made here before, as they would not be had they come at once.
-    return as_rebuild(additions, "files came soon after others had vanished: one overwrite", baseline.lost_ns)
+    # In an overwrite, time passes between the end of the old files and the arrival of the new ones. As additions, their
+    # rows would override all earlier changes of the table's users; in one step they would not.
+    return to_rebuild(additions, "files came soon after others had vanished: one overwrite", baseline.lost_ns)
 
 
-def _remembered(file: ListedFile, known: ListedFile | None) -> ListedFile:
-    """With what no listing says of a file that was taken over before."""
+def _keep_known_facts(file: ListedFile, known: ListedFile | None) -> ListedFile:
+    """The listed file, with the facts about a known file that no listing shows."""
     if known is None or not known.same_as(file):
         return file
     return replace(file, digest=known.digest, knew=known.knew)
 
 
-def _reason(
-    baseline: PartitionBaseline, now: ChangeSignals, removed: Collection[ListedFile], after: Collection[str]
+def _find_rebuild_reason(
+    baseline: PartitionBaseline, now: ChangeSignals, removed: Collection[ListedFile], listing: Listing
 ) -> str:
+    if baseline.is_dropped:
+        return "it was dropped a moment ago"
     if now.location != baseline.location:
         return f"moved from {baseline.location} to {now.location}"
+    after = {file.path for file in listing.files}
     replaced = sum(file.path in after for file in removed)
     parts = [f"{len(removed) - replaced} files vanished"] if len(removed) > replaced else []
     return " and ".join([*parts, f"{replaced} files were replaced"] if replaced else parts)
 
 
-def _postponed(fresh: Collection[ListedFile], reason: str) -> Postponed:
-    return Postponed(reason=f"{reason} and {len(fresh)} files are too young to be told from what may replace them")
+def _postpone(fresh: Collection[ListedFile], reason: str) -> Postponed:
+    return Postponed(reason=f"{reason} and {len(fresh)} files are too new: a replacement could look the same")

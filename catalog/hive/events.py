@@ -46,15 +46,15 @@ def shorten_events(events: Sequence[HiveEvent], most: int = MOST_AT_ONCE) -> lis
     """The first of each kind, and one event for the rest of them: a sync may take over 10,000 partitions."""
     kept: list[HiveEvent] = []
     for kind in HiveEventKind:
-        mine = [one for one in events if one.kind is kind]
+        mine = [event for event in events if event.kind is kind]
         kept += mine[:most]
         if rest := mine[most:]:
-            rows = [one.rows for one in rest if one.rows is not None]
+            rows = [event.rows for event in rest if event.rows is not None]
             kept.append(
                 HiveEvent(
                     kind=kind,
                     partition=None,
-                    files=sum(one.files for one in rest),
+                    files=sum(event.files for event in rest),
                     rows=sum(rows) if len(rows) == len(rest) else None,
                     partitions=len(rest),
                 )

@@ -1,7 +1,7 @@
-"""The link of a table to its Hive table: what Firn remembers of both between two syncs, as one value.
+"""The link of a table to its Hive table: the state of both that Firn stores between two syncs, as one value.
 
-A link never changes: each transition returns a new one, and a transaction replaces the stored link by it. What belongs
-to one partition is in its baseline. This module is the only one that knows the stored form.
+A link is immutable. Each transition returns a new link, and a transaction stores it. The state of a single partition is
+in its baseline. Only this module knows the stored form.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ from enum import StrEnum
 from typing import Any, Self
 
 from catalog.hive.change_sources import ChangeSources
-from catalog.hive.columns import SchemaDifference, SchemaDrift, restored, stored
+from catalog.hive.columns import SchemaDifference, SchemaDrift, columns_from_json, columns_to_json
 from catalog.hive.model import HiveColumn, HiveTable
 from catalog.hive.publish_request import PublishRequest
 from catalog.hive.retired_directories import RetiredTotals
 from catalog.iceberg.json import Json
 
 MAX_UNREPRESENTABLE = 1000
-"""Partitions that are noted of one table; a publish tries all others each time."""
+"""The largest number of partitions with a note for one table. A publish tries all others each time."""
 
 
 class DriftKind(StrEnum):
-    """Where the two sides differ in a way that no sync settles."""
+    """The part in which the two sides differ, if no sync can resolve the difference."""
 
     COLUMNS = "columns"
-    """In columns that both sides have changed: the column differences name all of it."""
+    """Columns that both sides changed. The column differences list all of them."""
     PARTITIONS = "partitions"
-    """In partitions that a sync holds back, and perhaps in columns too."""
+    """Partitions that a sync holds back, and perhaps columns too."""
     TABLE = "table"
-    """The Hive table as a whole cannot be followed, or both sides have changed the same files."""
+    """The whole table: Firn cannot follow the Hive table, or both sides changed the same files."""
     SYNC = "sync"
-    """The last sync failed or is kept from running."""
+    """The last sync failed or could not run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """Why a table and its Hive table differ, and who may know of it; `message` is for people."""
+    """The difference between a table and its Hive table, and its likely author; `message` is for people."""
 
     kind: DriftKind
     message: str
@@ -47,7 +47,7 @@ class Drift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnDifference:
-    """A column that the two sides do not have alike, and since when."""
+    """A column that differs between the two sides, and the time since when it does."""
 
     column: str
     what: str
@@ -59,7 +59,7 @@ class ColumnDifference:
 
     @classmethod
     def of(cls, difference: SchemaDifference, since: datetime) -> Self:
-        """A difference that a comparison has shown."""
+        """Build it from a difference of a comparison."""
         return cls(
             column=difference.column,
             what=difference.what,
@@ -73,7 +73,7 @@ class ColumnDifference:
 
 @dataclass(frozen=True, slots=True)
 class UnrepresentableNote:
-    """A digest of what a partition was written from when its format could not hold its values, and why it could not."""
+    """A digest of the input of a failed write to a partition, and the reason: its format cannot hold the values."""
 
     tried: str
     reason: str
@@ -81,50 +81,50 @@ class UnrepresentableNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HiveLink:
-    """A linked table as the last sync and publish left it."""
+    """The state of a linked table after its last sync and publish."""
 
     columns: tuple[HiveColumn, ...]
-    """Hive's columns when both sides were last in step."""
+    """Hive's columns when both sides last agreed."""
     partition_columns: tuple[HiveColumn, ...]
     synced_at: datetime
-    """When a sync last took over everything that there was."""
+    """When a sync last took over all changes."""
     swept_at: datetime
     """When a sync last listed every directory."""
     former_columns: Mapping[str, Json] = field(default_factory=dict)
-    """Columns that both sides once had and that Hive may have again, see `SchemaDrift.former`."""
+    """Columns that both sides had before and that Hive may add again, see `SchemaDrift.former`."""
     column_differences: tuple[ColumnDifference, ...] = ()
     read_again: tuple[str, ...] = ()
-    """Partitions that the next sync builds anew, because a column came back."""
+    """Partitions that the next sync rebuilds, because a column came back."""
     held_partitions: tuple[str, ...] = ()
     """Partitions that the last sync held back."""
     ddl_time: int | None = None
     created: int | None = None
-    """When Hive's table was made, by the metastore's clock."""
+    """When Hive's table was created, by the metastore's clock."""
     generation: int = 0
-    """Grows with everything that a sync or publish takes over: a writer that has read an older one looks again."""
+    """Grows with each change by a sync or publish. A writer that read an older generation starts again."""
     published_through: int = 0
-    """The change sequence that Hive has everywhere."""
+    """The change sequence that all of Hive's partitions contain."""
     published_at: datetime | None = None
-    """When Hive was last given anything; None before the first publish."""
+    """When the last publish changed Hive; None before the first publish."""
     published_snapshot_id: int | None = None
-    """The snapshot of a plain table at which Hive had everything; None where that has to be compared."""
+    """The snapshot of a plain table that Hive has completely; None if a comparison has to find out."""
     lock_warning: str | None = None
-    """Why the last publish had no lock of the metastore's."""
+    """Why the last publish ran without a lock of the metastore."""
     publish_request: PublishRequest | None = None
-    """The last one, over or not."""
+    """The last publish request, ended or not."""
     drift: Drift | None = None
     drift_since: datetime | None = None
-    """Since when something differs: the words may change meanwhile."""
+    """Since when the sides differ. The message may change meanwhile."""
     sources: ChangeSources = field(default_factory=ChangeSources)
     retired: RetiredTotals = field(default_factory=RetiredTotals)
     unrepresentable: Mapping[str, UnrepresentableNote] = field(default_factory=dict)
-    """Partitions whose format in Hive could not hold their values when a job tried."""
+    """Partitions whose format in Hive could not hold their values in a job's last try."""
     released_after_drop: datetime | None = None
-    """The drop after which the metastore said that this table's publisher mark is gone."""
+    """The drop of the table after which the metastore confirmed that the publisher's mark is gone."""
 
     @classmethod
     def of_table(cls, table: HiveTable, now: datetime) -> Self:
-        """The link of a table that was just upgraded."""
+        """The link of a newly upgraded table."""
         return cls(
             columns=table.columns,
             partition_columns=table.partition_columns,
@@ -135,50 +135,53 @@ class HiveLink:
         )
 
     def with_drift(self, drift: Drift | None, now: datetime) -> HiveLink:
-        """What differs now, and since when something does."""
+        """The link with the present drift; it keeps the time since when the sides differ."""
         return replace(self, drift=drift, drift_since=None if drift is None else self.drift_since or now)
 
-    def differing(self, drift: Drift, now: datetime) -> HiveLink:
-        """Once a sync has found no more than that the sides differ; the next one is due an interval later."""
+    def with_unsynced_drift(self, drift: Drift, now: datetime) -> HiveLink:
+        """The link after a sync that only found a drift. The next sync is due an interval later."""
         return replace(self.with_drift(drift, now), synced_at=now)
 
     def with_schema(self, drift: SchemaDrift, now: datetime, read_again: Collection[str] = ()) -> HiveLink:
-        """Once a sync has compared the columns; a difference keeps the time since which it is known."""
-        known = {(one.column, one.is_conflict): one.since for one in self.column_differences}
+        """The link after a comparison of columns. A known difference keeps its time."""
+        known = {
+            (difference.column, difference.is_conflict): difference.since for difference in self.column_differences
+        }
         return replace(
             self,
             columns=drift.baseline,
             former_columns=drift.former,
             column_differences=tuple(
-                ColumnDifference.of(one, known.get((one.column, one.is_conflict), now)) for one in drift.differences
+                ColumnDifference.of(difference, known.get((difference.column, difference.is_conflict), now))
+                for difference in drift.differences
             ),
             read_again=tuple(sorted({*self.read_again, *read_again})),
         )
 
     def has_schema(self, drift: SchemaDrift) -> bool:
-        """Whether the link says of the columns what a comparison does."""
-        known = [replace(one, since=self.synced_at) for one in self.column_differences]
+        """Whether the link already has the result of this comparison of columns."""
+        known = [replace(difference, since=self.synced_at) for difference in self.column_differences]
         return (
             self.columns == drift.baseline
             and self.former_columns == drift.former
-            and known == [ColumnDifference.of(one, self.synced_at) for one in drift.differences]
+            and known == [ColumnDifference.of(difference, self.synced_at) for difference in drift.differences]
         )
 
-    def published(self, through: int, now: datetime, *, is_moved: bool) -> HiveLink:
-        """Once the table stands on what the metastore is to be pointed at; `is_moved` unless no partition differed."""
+    def with_publish(self, through: int, now: datetime, *, is_moved: bool) -> HiveLink:
+        """The link after a publish has committed; `is_moved` is False if no partition differed."""
         return replace(self, published_through=through, published_at=now, generation=self.generation + bool(is_moved))
 
-    def repointed(self, through: int, lock_warning: str | None) -> HiveLink:
-        """Once the metastore points at published partitions, or refused to."""
+    def with_repoint(self, through: int, lock_warning: str | None) -> HiveLink:
+        """The link after the metastore was asked to point at published partitions."""
         return replace(self, published_through=through, lock_warning=lock_warning)
 
     def with_unrepresentable(self, notes: Mapping[str, UnrepresentableNote]) -> HiveLink:
-        """Once a job has tried these partitions; the oldest notes stay where there are too many."""
+        """The link with notes on partitions that a job could not write. If there are too many, the oldest stay."""
         kept = [*{**self.unrepresentable, **notes}.items()][:MAX_UNREPRESENTABLE]
         return replace(self, unrepresentable=dict(kept))
 
     def without_unrepresentable(self, partitions: Collection[str]) -> HiveLink:
-        """Once these partitions are gone, published or changed: the next publish tries them again."""
+        """The link without notes on partitions that are dropped, published or changed. The next publish tries them."""
         kept = {name: note for name, note in self.unrepresentable.items() if name not in partitions}
         return replace(self, unrepresentable=kept)
 
@@ -186,11 +189,11 @@ class HiveLink:
         """The JSON that the database stores. The database stores `synced_at` in a column of its own."""
         drift, request = self.drift, self.publish_request
         return {
-            "columns": stored(self.columns),
-            "partition_columns": stored(self.partition_columns),
+            "columns": columns_to_json(self.columns),
+            "partition_columns": columns_to_json(self.partition_columns),
             "swept_at": self.swept_at.isoformat(),
             "former_columns": dict(self.former_columns),
-            "column_differences": [_difference_json(one) for one in self.column_differences],
+            "column_differences": [_difference_json(difference) for difference in self.column_differences],
             "read_again": list(self.read_again),
             "held_partitions": list(self.held_partitions),
             "ddl_time": self.ddl_time,
@@ -217,12 +220,12 @@ class HiveLink:
         """As it was kept."""
         request, (directories, size) = kept["publish_request"], kept["retired"]
         return cls(
-            columns=restored(kept["columns"]),
-            partition_columns=restored(kept["partition_columns"]),
+            columns=columns_from_json(kept["columns"]),
+            partition_columns=columns_from_json(kept["partition_columns"]),
             synced_at=synced_at,
             swept_at=datetime.fromisoformat(kept["swept_at"]),
             former_columns=kept["former_columns"],
-            column_differences=tuple(_difference(one) for one in kept["column_differences"]),
+            column_differences=tuple(_difference(difference) for difference in kept["column_differences"]),
             read_again=tuple(kept["read_again"]),
             held_partitions=tuple(kept["held_partitions"]),
             ddl_time=kept["ddl_time"],

@@ -1,7 +1,7 @@
-"""What a commit may not do to a table that is linked to Hive: what the next sync needs to find Hive's rows by.
+"""Checks of commits to a table that is linked to Hive. A commit must keep what syncs need to read Hive's files.
 
-Hive's files carry no field ids. A column is found in them by the names that the mapping gives it, and a file belongs to
-its partition by the one spec that Hive's directories follow.
+Hive's files carry no field ids. Readers find their columns by the names in the table's name mapping, and the partition
+of a file by the one partition spec that Hive's directories follow.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from catalog.iceberg.table import current_schema
 _CHANGING = frozenset({"add-snapshot", "set-snapshot-ref", "add-schema", "set-current-schema"})
 
 
-def check_linked(metadata: Json, updates: Sequence[Json]) -> None:
-    """CommitRefused when the updates would make Hive's files mean something else."""
-    schema = next((one["schema"] for one in updates if one.get("action") == "add-schema"), current_schema(metadata))
+def check_linked_commit(metadata: Json, updates: Sequence[Json]) -> None:
+    """Raise CommitRefused if the updates would change the meaning of Hive's files."""
+    schema = next(
+        (update["schema"] for update in updates if update.get("action") == "add-schema"), current_schema(metadata)
+    )
     for update in updates:
         match update.get("action"):
             case "set-properties" if PROPERTY in (update.get("updates") or {}):
@@ -38,19 +40,19 @@ def check_linked(metadata: Json, updates: Sequence[Json]) -> None:
                 pass
 
 
-def check_stays(updates: Sequence[Json]) -> None:
-    """CommitRefused when the updates would change rows or columns of a table that is being downgraded to Hive."""
-    if any(one.get("action") in _CHANGING and one.get("ref-name", MAIN) == MAIN for one in updates):
+def check_downgrading(updates: Sequence[Json]) -> None:
+    """Raise CommitRefused if the updates would change rows or columns of a table that is being downgraded."""
+    if any(update.get("action") in _CHANGING and update.get("ref-name", MAIN) == MAIN for update in updates):
         raise CommitRefused(
             "the table is being downgraded to Hive and takes no changes any more",
             hint="write to the Hive table once `firn hive downgrade` has ended, or cancel that operation",
         )
 
 
-def _check_mapping(metadata: Json, schema: Json, wanted: str) -> None:
-    """Names may come, and go with their column: no column may lose one, as engines let another column take it over."""
+def _check_mapping(metadata: Json, schema: Json, mapping: str) -> None:
+    """Raise CommitRefused if a column loses a name in the mapping: engines would let another column take it."""
     try:
-        new = set(read_aliases(wanted))
+        new = set(read_aliases(mapping))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CommitRefused(f"{PROPERTY} is no name mapping: {error}") from error
     kept = {field_id for field_id, _ in read_aliases(build_name_mapping(schema))}
@@ -64,10 +66,10 @@ def _check_mapping(metadata: Json, schema: Json, wanted: str) -> None:
 
 
 def _is_spec(metadata: Json, spec: Json) -> bool:
-    """Whether it is the table's own; its fields' ids may be left to the server."""
-    default = next(one for one in metadata["partition-specs"] if one["spec-id"] == metadata["default-spec-id"])
-    return _said(spec) == _said(default)
+    """Whether it is the table's own spec. The client may leave the ids of its fields to the server."""
+    specs = {known["spec-id"]: known for known in metadata["partition-specs"]}
+    return _list_transforms(spec) == _list_transforms(specs[metadata["default-spec-id"]])
 
 
-def _said(spec: Json) -> list[tuple[object, ...]]:
+def _list_transforms(spec: Json) -> list[tuple[object, ...]]:
     return [(field.get("source-id"), field.get("transform")) for field in spec.get("fields") or ()]

@@ -23,22 +23,22 @@ def build_name_mapping(schema: Mapping[str, Any], aliases: Iterable[tuple[int, s
 
 def read_aliases(mapping: str) -> list[tuple[int, str]]:
     """All names of a mapping: give them to the next one, so that a spelling seen once is never forgotten."""
-    found: list[tuple[int, str]] = []
+    aliases: list[tuple[int, str]] = []
 
     def walk(fields: Sequence[Mapping[str, Any]]) -> None:
         for field in fields:
-            found.extend((field["field-id"], name) for name in field["names"])
+            aliases.extend((field["field-id"], name) for name in field["names"])
             walk(field.get("fields", ()))
 
     walk(json.loads(mapping))
-    return found
+    return aliases
 
 
 def _field(field: Mapping[str, Any], spelled: Mapping[int, set[str]]) -> dict[str, Any]:
     others = spelled.get(field["id"], set()) - {field["name"]}
     made: dict[str, Any] = {"field-id": field["id"], "names": [field["name"], *sorted(others)]}
     if inner := _inner(field["type"]):
-        made["fields"] = [_field(one, spelled) for one in inner]
+        made["fields"] = [_field(field, spelled) for field in inner]
     return made
 
 

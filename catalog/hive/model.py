@@ -1,4 +1,4 @@
-"""What a Hive Metastore says about a table and its partitions."""
+"""Tables, partitions and columns of a Hive Metastore, as values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROVIDER = "spark.sql.sources.provider"
 """Table parameter by which Spark marks tables of its own: their real format, whatever the storage descriptor says."""
 
 WALL_CLOCK = "timestamp_ntz"
-"""What a `timestamp` is called here where its values are wall-clock times: in ORC files (decision 40)."""
+"""The name of a `timestamp` type whose values are wall-clock times: in ORC files (decision 40)."""
 _PROVIDED = {"parquet": FileFormat.PARQUET, "orc": FileFormat.ORC}
 _WALL_CLOCK = re.compile(rf"(?<!`)\b{WALL_CLOCK}\b(?!`|\s*:)", re.IGNORECASE)
 _TIMESTAMP = re.compile(r"(?<!`)\btimestamp\b(?!`|\s*:|\s+with\b)", re.IGNORECASE)
@@ -29,14 +29,14 @@ class HiveColumn:
     comment: str | None = None
 
 
-def has_wall_clock_timestamps(columns: Iterable[HiveColumn]) -> tuple[HiveColumn, ...]:
-    """Columns whose timestamps are wall-clock times, nested ones included."""
-    return tuple(replace(one, type=_TIMESTAMP.sub(WALL_CLOCK, one.type)) for one in columns)
+def to_wall_clock_columns(columns: Iterable[HiveColumn]) -> tuple[HiveColumn, ...]:
+    """Convert columns to ones whose timestamps, nested ones included, are wall-clock times."""
+    return tuple(replace(column, type=_TIMESTAMP.sub(WALL_CLOCK, column.type)) for column in columns)
 
 
 def to_stored_columns(columns: Iterable[HiveColumn]) -> tuple[HiveColumn, ...]:
-    """Columns as the metastore spells them, which does not tell a wall clock from an instant."""
-    return tuple(replace(one, type=_WALL_CLOCK.sub("timestamp", one.type)) for one in columns)
+    """Convert columns to the metastore's spelling, which has one name for wall-clock times and instants."""
+    return tuple(replace(column, type=_WALL_CLOCK.sub("timestamp", column.type)) for column in columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class HiveTable:
     parameters: Mapping[str, str] = field(default_factory=dict)
     owner: str = ""
     created: int | None = None
-    """When it was made, in seconds: a table that is renamed keeps it, one that is made anew has another."""
+    """The time of its creation in seconds since 1970. A rename keeps it; a new table of the same name has another."""
 
     @property
     def full_name(self) -> str:
@@ -80,7 +80,7 @@ class HiveTable:
         """The columns in the files; partition columns are not among them."""
         if self.file_format is not FileFormat.ORC:
             return self.storage.columns
-        return has_wall_clock_timestamps(self.storage.columns)
+        return to_wall_clock_columns(self.storage.columns)
 
     @property
     def provider(self) -> str:
@@ -103,7 +103,7 @@ class HiveTable:
     @property
     def has_timestamps(self) -> bool:
         """Whether columns in its files hold timestamps, nested ones included."""
-        return any(_TIMESTAMP.search(one.type) for one in self.storage.columns)
+        return any(_TIMESTAMP.search(column.type) for column in self.storage.columns)
 
     @property
     def location(self) -> str:
@@ -163,13 +163,13 @@ def ddl_time(parameters: Mapping[str, str]) -> int | None:
 
 
 def describe_owner(table: HiveTable, partition: HivePartition | None = None) -> str | None:
-    """Who may know why a table or partition is what it is: whoever altered it last, as Hive notes it, and its owner."""
-    held = table.parameters if partition is None else partition.parameters
-    by, at = held.get("last_modified_by"), held.get("last_modified_time", "")
-    words = []
+    """Describe who may have changed a table or partition: the user of the last ALTER, and the table's owner."""
+    parameters = table.parameters if partition is None else partition.parameters
+    by, at = parameters.get("last_modified_by"), parameters.get("last_modified_time", "")
+    parts = []
     if by:
         when = f", {datetime.fromtimestamp(int(at), UTC):%Y-%m-%d %H:%M} UTC" if at.isdecimal() else ""
-        words.append(f"{'the Hive table' if partition is None else 'the partition'} was last altered by {by}{when}")
+        parts.append(f"{'the Hive table' if partition is None else 'the partition'} was last altered by {by}{when}")
     if table.owner:
-        words.append(f"the Hive table's owner is {table.owner}")
-    return "; ".join(words) or None
+        parts.append(f"the Hive table's owner is {table.owner}")
+    return "; ".join(parts) or None

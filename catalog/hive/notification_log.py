@@ -40,4 +40,4 @@ class NotificationBatch:
 
     upto: int
     """Its last entry: the next part begins behind it."""
-    found: tuple[Notification, ...] = ()
+    notifications: tuple[Notification, ...] = ()

@@ -93,10 +93,10 @@ def can_name(columns: Sequence[HiveColumn], record: Sequence[PartitionValue]) ->
     if not columns:
         return True
     try:
-        found = to_partition_record(columns, parse_partition_name(columns, format_record_name(columns, record)))
+        parsed = to_partition_record(columns, parse_partition_name(columns, format_record_name(columns, record)))
     except BadPartitionValue:
         return False
-    return found == tuple(record) and "" not in found
+    return parsed == tuple(record) and "" not in parsed
 
 
 def _text(column: HiveColumn, value: PartitionValue) -> str | None:

@@ -9,7 +9,7 @@ from firn.protocol.locations import normalize_location
 
 def group_nested(locations: Sequence[str]) -> Iterator[list[int]]:
     """Positions of directories that lie in each other, or are the same, an outermost one first."""
-    places = [normalize_location(one).rstrip("/") + "/" for one in locations]
+    places = [normalize_location(location).rstrip("/") + "/" for location in locations]
     group: list[int] = []
     for at in sorted(range(len(places)), key=lambda at: places[at]):
         if group and places[at].startswith(places[group[0]]):

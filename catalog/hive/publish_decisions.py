@@ -15,7 +15,7 @@ from enum import StrEnum
 from catalog.files.data_file import FileFormat, LiveFile
 from catalog.hive.avro_limits import find_unsupported_fields
 from catalog.hive.baseline import PartitionBaseline
-from catalog.hive.decision import Decision, Filter, HeldBack, filtered, group_held
+from catalog.hive.decision import Decision, Filter, HeldBack, apply_filters, group_held
 from catalog.hive.link import HiveLink
 from catalog.hive.model import HiveColumn, HiveTable
 from catalog.hive.partition_names import can_name, format_record_name, to_partition_records
@@ -24,7 +24,7 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
 
 UNNAMEABLE = "unnameable"
-"""The filter of partitions that only this side can have."""
+"""The filter of partitions whose values Hive cannot have."""
 UNREPRESENTABLE_ADVICE = "change these values, or have Hive write there in Parquet or ORC"
 
 
@@ -32,17 +32,17 @@ class PublishKind(StrEnum):
     """What a publish does with a partition."""
 
     SAME = "same"
-    """Both sides stand on the same files: there is nothing to write."""
+    """Both sides have the same files: there is nothing to write."""
     WRITE = "write"
     WAIT = "wait"
     """It waits for a sync, for a merge, or for time."""
     NEVER = "never"
-    """Hive cannot be given it before somebody changes something."""
+    """A publish cannot write it until a user changes something."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A partition of the table beside what Hive lists there."""
+    """A partition of the table, compared with Hive's."""
 
     record: Record
     is_same: bool = False
@@ -74,34 +74,32 @@ class PublishClassification:
     digests: Mapping[str, str]
     """A digest of the files and columns that each differing partition in Avro is written from."""
     stale_notes: frozenset[str]
-    """Partitions whose note of unrepresentable values no longer holds."""
+    """Partitions with an outdated note of unrepresentable values."""
 
     @property
     def same(self) -> tuple[str, ...]:
-        """Partitions that Hive has as they are, and that no filter holds back."""
+        """Partitions that are the same in Hive, and that no filter holds back."""
         return tuple(sorted(name for name, decision in self.decisions.items() if decision.kind is PublishKind.SAME))
 
     @property
     def to_write(self) -> dict[str, Record]:
-        """Partitions that a job writes, those that Hive has first."""
-        written = {name: one for name, one in self.decisions.items() if one.kind is PublishKind.WRITE}
+        """Partitions that a job writes; those that Hive already has come first."""
+        written = {name: decision for name, decision in self.decisions.items() if decision.kind is PublishKind.WRITE}
         return {name: decision.facts.record for name, decision in written.items()}
 
     @property
     def held_back(self) -> tuple[HeldBack, ...]:
         """Differing partitions that this publish leaves out, grouped by filter, in the order of the filters."""
-        return group_held({name: one for name, one in self.decisions.items() if not one.facts.is_same})
+        return group_held({name: decision for name, decision in self.decisions.items() if not decision.facts.is_same})
 
     @property
     def blocked(self) -> str | None:
-        """Why Hive cannot be given some partition before somebody changes something, and what to do; or None."""
+        """Why a partition cannot be published until a user changes something, and what to do; or None."""
         return explain_never(self.held_back)
 
 
-def candidates_of(comparison: PublishComparison, columns: Sequence[HiveColumn]) -> dict[str, Candidate]:
-    """Returns every partition under Hive's name; differing partitions come first. A partition without a name in Hive
-    stands under its values.
-    """
+def list_candidates(comparison: PublishComparison, columns: Sequence[HiveColumn]) -> dict[str, Candidate]:
+    """List every partition under Hive's name, differing ones first; under its values if it has no name in Hive."""
     candidates = {name: Candidate(record=record) for name, record in comparison.differing.items()}
     for record in comparison.unknown:
         name = format_record_name(columns, record) if can_name(columns, record) else repr(record)
@@ -110,52 +108,54 @@ def candidates_of(comparison: PublishComparison, columns: Sequence[HiveColumn]) 
     return candidates | {name: Candidate(record=(), is_same=True) for name in same}
 
 
-def filters_by_link(
+def build_link_filters(
     link: HiveLink,
     baselines: Mapping[str, PartitionBaseline],
     columns: Sequence[HiveColumn],
     watermark: int,
     lost_since_ns: int,
 ) -> list[PublishFilter]:
-    """The first group; changes of a keyed table are merged up to the watermark."""
+    """Build the first group of filters. Merges have applied a keyed table's changes up to the watermark."""
     wait = PublishKind.WAIT
     return [
-        filter_unnameable(columns),
+        build_unnameable_filter(columns),
         Filter(
             "held-by-sync",
             wait,
-            "mend what the last sync names",
-            _always(link.held_partitions, "what Hive has there is not taken over"),
+            "fix the problem that the last sync names",
+            _always(link.held_partitions, "its changes in Hive are not synced"),
         ),
         Filter(
             "just-written",
             wait,
-            "a later publish writes it, once the overwrite is surely over and added rows are merged",
-            _always(_just_written(baselines, watermark, lost_since_ns), "Hive has written there a moment ago"),
+            "a later publish writes it, after the overwrite has ended and added rows are merged",
+            _always(_just_written(baselines, watermark, lost_since_ns), "Hive has just written to it"),
         ),
     ]
 
 
-def filters_by_look(
+def build_state_filters(
     formats: Mapping[str, FileFormat], metadata: Json, unrepresentable: Mapping[str, str], changed: Collection[str]
 ) -> list[PublishFilter]:
-    """The second group: partitions in formats that cannot hold what is here, and those that Hive has `changed` since.
+    """Build the second group: formats that cannot hold the partition's values, and partitions that Hive has `changed`.
 
-    Of the `unrepresentable` ones a job has found out, for each by which values.
+    A job has found the `unrepresentable` partitions, and the values of each.
     """
     changes = "Hive has changed it since the last sync"
     return [
-        *filters_by_format(formats, metadata, unrepresentable),
-        Filter("changed-in-hive", PublishKind.WAIT, "the next sync takes that over", _always(changed, changes)),
+        *build_format_filters(formats, metadata, unrepresentable),
+        Filter("changed-in-hive", PublishKind.WAIT, "the next sync takes the change over", _always(changed, changes)),
     ]
 
 
-def filters_by_format(
+def build_format_filters(
     formats: Mapping[str, FileFormat], metadata: Json, unrepresentable: Mapping[str, str]
 ) -> list[PublishFilter]:
-    """What Hive's Avro cannot hold: columns of the whole table, or values of some partitions."""
-    column = column_beyond_avro(metadata)
-    in_avro = [name for name, one in formats.items() if one is FileFormat.AVRO] if column is not None else []
+    """Build filters for Avro in Hive, which cannot hold some columns of the table or values of some partitions."""
+    column = find_unsupported_column(metadata)
+    in_avro = (
+        [name for name, file_format in formats.items() if file_format is FileFormat.AVRO] if column is not None else []
+    )
     never = PublishKind.NEVER
     return [
         Filter(
@@ -176,15 +176,17 @@ def filters_by_format(
     ]
 
 
-def filter_unnameable(columns: Sequence[HiveColumn]) -> PublishFilter:
-    """Partitions that only this side can have: Hive takes an empty text for null, and has smaller integers."""
+def build_unnameable_filter(columns: Sequence[HiveColumn]) -> PublishFilter:
+    """Build the filter of partitions that Hive cannot have, such as empty texts, which are null there."""
 
     def find(candidates: Mapping[str, Candidate]) -> dict[str, str]:
-        unknown = {name: one for name, one in candidates.items() if not (one.is_same or one.is_in_hive)}
+        unknown = {
+            name: candidate for name, candidate in candidates.items() if not (candidate.is_same or candidate.is_in_hive)
+        }
         return {
-            name: "Hive can have none of the values"
-            for name, one in unknown.items()
-            if not can_name(columns, one.record)
+            name: "Hive cannot have these partition values"
+            for name, candidate in unknown.items()
+            if not can_name(columns, candidate.record)
         }
 
     advice = "write their rows to other partitions, or delete them"
@@ -192,8 +194,8 @@ def filter_unnameable(columns: Sequence[HiveColumn]) -> PublishFilter:
 
 
 def decide(candidates: Mapping[str, Candidate], filters: Sequence[PublishFilter]) -> dict[str, PublishDecision]:
-    """A decision about each: those that no filter holds back are written, unless Hive has them as they are."""
-    remaining, held = filtered(candidates, filters)
+    """Decide about each partition. A publish writes those that no filter holds back and that differ."""
+    remaining, held = apply_filters(candidates, filters)
     free = {
         name: Decision(PublishKind.SAME if candidate.is_same else PublishKind.WRITE, candidate)
         for name, candidate in remaining.items()
@@ -227,9 +229,11 @@ def classify_partitions(
     """
     columns = sides.table.partition_columns
     comparison = compare_partitions(read_live(), baselines, to_partition_records(columns, baselines))
-    filters = filters_by_link(sides.link, baselines, columns, watermark, lost_since_ns)
-    first = decide(candidates_of(comparison, columns), filters)
-    differing = [name for name, one in first.items() if one.kind is PublishKind.WRITE and one.facts.is_in_hive]
+    filters = build_link_filters(sides.link, baselines, columns, watermark, lost_since_ns)
+    first = decide(list_candidates(comparison, columns), filters)
+    differing = [
+        name for name, decision in first.items() if decision.kind is PublishKind.WRITE and decision.facts.is_in_hive
+    ]
     return _classify_in_hive(first, read_hive(differing), sides, read_live())
 
 
@@ -238,7 +242,7 @@ def find_unpublishable(
 ) -> str | None:
     """Why Hive can never hold some differing partition, whatever a sync or time brings; None when it can hold all."""
     columns = sides.table.partition_columns
-    first = decide(candidates_of(comparison, columns), [filter_unnameable(columns)])
+    first = decide(list_candidates(comparison, columns), [build_unnameable_filter(columns)])
     return _classify_in_hive(first, in_hive, sides, live).blocked
 
 
@@ -258,7 +262,7 @@ def _classify_in_hive(
     }
     gone = {*in_hive.changed} - in_hive.formats.keys()  # a sync decides about these, so their notes stay
     notes = compare_notes(sides, live, nameable, {name: formats[name] for name in formats.keys() - gone})
-    second = decide(passed, filters_by_look(formats, sides.metadata, notes.reasons, in_hive.changed))
+    second = decide(passed, build_state_filters(formats, sides.metadata, notes.reasons, in_hive.changed))
     held = {name: decision for name, decision in first.items() if decision.held_by}
     return PublishClassification(
         decisions=held | second, formats=formats, digests=notes.digests, stale_notes=notes.stale
@@ -270,23 +274,25 @@ def formats_to_write(
 ) -> dict[str, FileFormat]:
     """The format of each partition that differs: `in_hive` has the formats of those that Hive has now.
 
-    Whoever reads a partition goes by the descriptor that it has, so a publish changes none (decision 40): a partition
+    A reader uses the partition's own storage descriptor, so a publish changes no descriptor (decision 40): a partition
     keeps its own format, and a new one has the table's.
     """
     new = of_table or FileFormat.PARQUET
     return {name: in_hive.get(name, new) for name, candidate in candidates.items() if not candidate.is_same}
 
 
-def column_beyond_avro(metadata: Json) -> str | None:
-    """The column for which Avro has no form as Hive writes it; None when all can be published in it."""
+def find_unsupported_column(metadata: Json) -> str | None:
+    """Find a column that Avro cannot hold as Hive writes it; None if Avro can hold all columns."""
     specs = (spec for spec in metadata["partition-specs"] if spec["spec-id"] == metadata["default-spec-id"])
     elsewhere = {part["source-id"] for spec in specs for part in spec["fields"]}
-    return find_unsupported_fields([one for one in current_schema(metadata)["fields"] if one["id"] not in elsewhere])
+    return find_unsupported_fields(
+        [field for field in current_schema(metadata)["fields"] if field["id"] not in elsewhere]
+    )
 
 
 def explain_never(held: Sequence[HeldBack]) -> str | None:
-    """Why Hive cannot be given some of what differs, and what to do; None when it can be given all."""
-    never = next((one for one in held if one.kind == PublishKind.NEVER), None)
+    """Explain why some differing partitions can never be published as they are, and what to do; None without any."""
+    never = next((group for group in held if group.kind == PublishKind.NEVER), None)
     if never is None:
         return None
     others = f" and {never.partitions - 1} more" if never.partitions > 1 else ""
@@ -295,9 +301,9 @@ def explain_never(held: Sequence[HeldBack]) -> str | None:
 
 
 def _just_written(baselines: Mapping[str, PartitionBaseline], watermark: int, lost_since_ns: int) -> set[str]:
-    """Partitions that Hive has overwritten a moment ago, of which half may be missing.
+    """Find partitions that Hive has just overwritten, where half of the files may be missing.
 
-    And those to which it has added rows that are not merged yet: its readers would not see these any more.
+    Also those to which Hive has added rows that are not merged: a publish would hide these rows from Hive's readers.
     """
     return {
         name
@@ -315,7 +321,7 @@ class NoteComparison:
     reasons: Mapping[str, str]
     """The values that stopped a partition when a job tried to write it from the same files and columns."""
     stale: frozenset[str] = frozenset()
-    """Partitions whose note no longer holds."""
+    """Partitions with an outdated note."""
 
 
 def compare_notes(
@@ -361,5 +367,5 @@ def _digest(content: object) -> str:
 
 
 def _always(names: Collection[str], reason: str) -> Callable[[Mapping[str, Candidate]], Mapping[str, str]]:
-    """What finds these partitions, for one reason."""
+    """A `find` that holds back these partitions for one reason."""
     return lambda _: dict.fromkeys(names, reason)

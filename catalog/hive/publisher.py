@@ -1,6 +1,6 @@
-"""Which Firn points a Hive table at what it has published: one alone, as a parameter of the table says.
+"""The publisher: the one Firn that may publish to a Hive table. A parameter of the table in the metastore names it.
 
-Two that did so would each take the other's rows for what Hive's side has written.
+With two publishers, each would take the other's rows for writes of Hive's side.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Publisher:
     """The Firn table over a Hive table that publishes to it."""
 
     relation_id: RelationId | None
-    """None where somebody has written what is no id."""
+    """None if the parameter holds no id."""
     words: str
 
     def __str__(self) -> str:
@@ -29,17 +29,17 @@ class Publisher:
 
 
 def read_publisher(parameters: Mapping[str, str]) -> Publisher | None:
-    """As a Hive table's parameters say; None for a table that was never published."""
-    told = parameters.get(PUBLISHER)
-    if told is None:
+    """Read the publisher from a Hive table's parameters; None for a table that was never published."""
+    value = parameters.get(PUBLISHER)
+    if value is None:
         return None
-    first, _, words = told.partition(" ")
+    first, _, words = value.partition(" ")
     try:
         return Publisher(relation_id=RelationId(UUID(first)), words=words or first)
     except ValueError:
-        return Publisher(relation_id=None, words=told)
+        return Publisher(relation_id=None, words=value)
 
 
 def make_publisher(relation: Relation, warehouse: str) -> Publisher:
-    """What a table of ours writes there."""
+    """The publisher that a table of this Firn writes there."""
     return Publisher(relation_id=relation.id, words=f"{relation.catalog}.{relation.name} in {warehouse}")

@@ -1,7 +1,7 @@
-"""What Hive has to be given: partitions of a table that are not the files which Hive lists.
+"""Comparison of a table's partitions with Hive's lists of files: the partitions that a publish has to write.
 
-Whether a partition differs is seen from files alone. While base, or a plain table, stands on the files that Hive lists,
-and nothing deletes rows of them, both sides read the same; whoever has changed it here has put others in their place.
+Files alone show whether a partition differs. Both sides read the same rows while base, or a plain table, consists of
+the files that Hive lists, without delete files. Each change in Firn replaces files.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from firn.protocol.locations import normalize_location
 
 _EQUALITY_DELETES = 2
 Record = tuple[Any, ...]
-"""A partition's values as Iceberg has them."""
+"""A partition's values in Iceberg's form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishComparison:
-    """The partitions of a table beside what Hive lists."""
+    """The partitions of a table, compared with Hive's."""
 
     same: frozenset[str]
-    """Names of those that stand on Hive's own files, and of those that neither side has any more."""
+    """Names of partitions that consist of Hive's own files, or that both sides have dropped."""
     differing: Mapping[str, Record]
-    """Names of those that Hive knows and that differ."""
+    """Names and values of partitions that Hive has and that differ."""
     unknown: tuple[Record, ...]
-    """Those that Hive does not have."""
+    """Values of partitions that Hive lacks."""
 
     @property
     def count(self) -> int:
-        """How many Hive is to be given."""
+        """The number of partitions that a publish has to write."""
         return len(self.differing) + len(self.unknown)
 
 
 def compare_partitions(
     live: Iterable[LiveFile], baselines: Mapping[str, PartitionBaseline], records: Mapping[str, Record]
 ) -> PublishComparison:
-    """The table's live files against what is known of Hive's; `records` has each ground's partition."""
+    """Compare the table's live files with Hive's; `records` has the values of each baseline's partition."""
     data: dict[Record, set[str]] = defaultdict(set)
     with_deletes: set[Record] = set()
     for file in live:
@@ -59,7 +59,7 @@ def compare_partitions(
             same.add(name)
         else:
             differing[name] = record
-    same |= {name for name, one in baselines.items() if _is_gone(one) and not data.get(records[name])}
+    same |= {name for name, baseline in baselines.items() if _is_gone(baseline) and not data.get(records[name])}
     unknown = tuple(record for record, files in data.items() if files and record not in known)
     return PublishComparison(same=frozenset(same), differing=differing, unknown=unknown)
 
@@ -69,48 +69,50 @@ def _is_gone(baseline: PartitionBaseline) -> bool:
 
 
 def fingerprint_files(live: Iterable[LiveFile], partitions: Collection[Record]) -> str:
-    """Which files these partitions consist of, deletes included: equal ones hold equal rows."""
-    found = sorted((one.location, one.content, one.record_count) for one in live if one.partition in partitions)
-    return hashlib.sha256(repr(found).encode()).hexdigest()
+    """A digest of the files of these partitions, delete files included. Equal digests mean equal rows."""
+    fingerprints = sorted(
+        (file.location, file.content, file.record_count) for file in live if file.partition in partitions
+    )
+    return hashlib.sha256(repr(fingerprints).encode()).hexdigest()
 
 
 def stays(file: LiveFile, through: int) -> bool:
-    """Whether a file is left beside what a publish has written that has read the snapshot of this sequence number.
+    """Whether a file stays in the table beside the output of a publish that read the snapshot of this sequence number.
 
-    So is data that came since. Newer deletes are not: they may be of rows that it has written.
+    Newer data files stay. Newer delete files do not: they may delete rows that the publish wrote.
     """
     return file.content == 0 and file.sequence_number > through
 
 
 def check_rows(written: int, replaced: Collection[LiveFile]) -> None:
-    """Conflict when these files, deletes included, cannot hold the rows that were written out of them.
+    """Raise Conflict if the number of written rows does not fit the files that they were read from.
 
-    How many rows deletes take away is known at most, and of equality deletes not even that.
+    Position deletes give only the largest number of deleted rows, and equality deletes not even that.
     """
-    held = sum(file.record_count for file in replaced if file.content == 0)
+    rows = sum(file.record_count for file in replaced if file.content == 0)
     is_known = all(file.content != _EQUALITY_DELETES for file in replaced)
-    deleted = sum(file.record_count for file in replaced if file.content) if is_known else held
-    if not held - deleted <= written <= held:
-        raise Conflict(f"{written} rows were written for {held} rows of the table, of which {deleted} may be deleted")
+    deleted = sum(file.record_count for file in replaced if file.content) if is_known else rows
+    if not rows - deleted <= written <= rows:
+        raise Conflict(f"{written} rows were written for {rows} rows of the table, of which {deleted} may be deleted")
 
 
-def list_given_directories(baselines: Iterable[PartitionBaseline], before: int) -> int:
-    """The change sequence that Hive has been given in all of its partitions; `before` where there is none.
+def find_published_sequence(baselines: Iterable[PartitionBaseline], before: int) -> int:
+    """The change sequence that all of Hive's partitions contain; `before` if Hive has no partitions.
 
-    Changes up to it are in Hive's own files, and what its side makes of these it makes knowing them.
+    Changes up to it are in Hive's own files, so later writes of Hive's side build on them.
     """
-    return min((one.published_through for one in baselines if not one.is_dropped), default=before)
+    return min((baseline.published_through for baseline in baselines if not baseline.is_dropped), default=before)
 
 
-def count_given_directories(baselines: Iterable[PartitionBaseline], before: int) -> int:
-    """The change sequence that some partition contains: what was put where Hive has no partition, it was given once."""
-    return max((one.published_through for one in baselines), default=before)
+def find_newest_sequence(baselines: Iterable[PartitionBaseline], before: int) -> int:
+    """The newest change sequence that any partition contains, dropped partitions included."""
+    return max((baseline.published_through for baseline in baselines), default=before)
 
 
-def select_missing_rows(directory: WatchedDirectory, before: int) -> PartitionBaseline:
-    """The ground of a partition that Hive is to be given and does not have.
+def build_publishing_baseline(directory: WatchedDirectory, before: int) -> PartitionBaseline:
+    """The baseline of a partition that a publish creates in Hive.
 
-    Should it make one of its own meanwhile, it does so knowing what it had been given `before`.
+    If Hive creates the partition itself meanwhile, its rows build on the change sequence `before`.
     """
     return PartitionBaseline(
         signals=ChangeSignals(location=directory.location),
@@ -121,7 +123,7 @@ def select_missing_rows(directory: WatchedDirectory, before: int) -> PartitionBa
     )
 
 
-def is_same_snapshot(baseline: PartitionBaseline, through: int) -> PartitionBaseline:
-    """A partition that no change up to there has touched: Hive's own files say all of it, moved ones too."""
+def mark_published(baseline: PartitionBaseline, through: int) -> PartitionBaseline:
+    """The baseline of a partition without unpublished changes up to that sequence: Hive's files have all its rows."""
     files = tuple(file if file.knew is None else replace(file, knew=None) for file in baseline.files)
     return replace(baseline, files=files, published_through=max(baseline.published_through, through))

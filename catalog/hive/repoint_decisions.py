@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from catalog.hive.baseline import ChangeSignals, PartitionBaseline
-from catalog.hive.decision import Decision, Filter, filtered
+from catalog.hive.decision import Decision, Filter, apply_filters
 from firn.protocol.locations import normalize_location
 
 
@@ -54,7 +54,7 @@ def decide_repoints(open_publishes: Mapping[str, PartitionBaseline], hive: InHiv
         Filter("pointed-there", RepointKind.DONE, "", lambda _: dict.fromkeys(there, "the metastore points there")),
         Filter("changed-in-hive", give_up, sync, lambda _: dict.fromkeys(hive.overtaken, "Hive has changed it")),
     ]
-    remaining, decided = filtered(open_publishes, filters)
+    remaining, decided = apply_filters(open_publishes, filters)
     return decided | {name: Decision(RepointKind.MOVE, baseline) for name, baseline in remaining.items()}
 
 

@@ -1,6 +1,6 @@
-"""Directories that a table was published to and Hive has left since: which of its files Hive may still read.
+"""Directories that publishes have replaced: which of their files Hive may still read.
 
-What is in use errs on one side: two ways to write a directory that may be one count as one.
+The answer errs on the safe side: two spellings that may be the same directory count as the same.
 """
 
 from __future__ import annotations
@@ -16,64 +16,68 @@ from catalog.names import RelationId
 
 @dataclass(frozen=True, slots=True)
 class FilesInUse:
-    """Directories that a linked table's own Hive table reads, or may be pointed at or written to."""
+    """Directories that Hive may read or write for a linked table."""
 
     relation_id: RelationId
     names: frozenset[str]
 
     @classmethod
     def of(cls, relation_id: RelationId, directories: Iterable[str]) -> Self:
-        """Those named here."""
-        return cls(relation_id, frozenset(name for one in directories for name in _names(relation_id, one)))
+        """Build it from locations of directories."""
+        return cls(relation_id, frozenset(name for directory in directories for name in _names(relation_id, directory)))
 
     def holds(self, location: str) -> bool:
-        """Whether a file lies in or below one of them."""
+        """Whether a file is in or below one of the directories."""
         return any(above in self.names for name in _names(self.relation_id, location) for above in _lineage(name))
 
 
 def list_known_directories(baselines: Iterable[PartitionBaseline]) -> Iterator[str]:
-    """Where partitions are by a table's books, are to be pointed at, and were when a writer may have begun."""
+    """List all directories of a table's partitions: the present ones, the published ones, and the watched ones."""
     for baseline in baselines:
         yield baseline.location
         if baseline.publishing is not None:
             yield baseline.publishing.location
-        yield from (one.location for one in baseline.watched)
+        yield from (directory.location for directory in baseline.watched)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetiredTotals:
-    """How much lies in Hive's own directories that publishing replaced and that nobody watches any more."""
+    """The size of Hive's own directories that publishes replaced and that Firn no longer watches."""
 
     directories: int = 0
     bytes: int = 0
 
 
-def is_hives(relation_id: RelationId, location: str) -> bool:
-    """Whether Hive's side made a directory; those that were published have the table's id in their path."""
+def is_made_by_hive(relation_id: RelationId, location: str) -> bool:
+    """Whether Hive's side made a directory. A directory of a publish has the table's id in its path."""
     return f"/{relation_id}/" not in f"{location}/"
 
 
-def update_kept_directories(
+def add_kept_directories(
     relation_id: RelationId, before: RetiredTotals, baselines: Iterable[PartitionBaseline], unwatched: Collection[str]
 ) -> RetiredTotals:
-    """The totals once these directories are watched no longer."""
-    over = set(unwatched)
-    watched = [one for baseline in baselines for one in baseline.watched] if over else []
-    mine = [one for one in watched if one.location in over and is_hives(relation_id, one.location)]
+    """The totals after Firn has stopped watching these directories."""
+    ended = set(unwatched)
+    watched = [directory for baseline in baselines for directory in baseline.watched] if ended else []
+    mine = [
+        directory
+        for directory in watched
+        if directory.location in ended and is_made_by_hive(relation_id, directory.location)
+    ]
     return RetiredTotals(
         directories=before.directories + len(mine), bytes=before.bytes + sum(directory.bytes for directory in mine)
     )
 
 
 def _names(relation_id: RelationId, location: str) -> Iterator[str]:
-    """What a location is compared by: how it may be read, and what of it begins with the table's id.
+    """The names by which locations are compared: all readings of a location, and its part from the table's id on.
 
-    By the latter a published directory is known under any scheme, host or mount.
+    The latter identifies a published directory under any scheme, host or mount.
     """
     for reading in list_readings(location):
         yield reading.casefold()
-        _, found, below = f"{reading}/".casefold().partition(f"/{relation_id}/")
-        if found:
+        _, separator, below = f"{reading}/".casefold().partition(f"/{relation_id}/")
+        if separator:
             yield f"{relation_id}/{below}".rstrip("/")
 
 

@@ -1,9 +1,10 @@
-"""What a comparison of columns is made of: Hive's columns and fields side by side with those of Iceberg."""
+"""Values and functions for the comparison of Hive's columns with Iceberg's fields."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from catalog.hive.columns import SchemaDifference
@@ -24,11 +25,11 @@ from catalog.iceberg.json import Json
 
 STRING = Named("string")
 LONGEST_COMMENT = 256
-"""Characters that a metastore's database has room for in a column's comment."""
+"""The largest number of characters that a metastore's database stores for a column's comment."""
 
 
 class SchemaNode(NamedTuple):
-    """A column, or a field of a struct, as Hive has it; `kind` is None for a type without counterpart."""
+    """A column of Hive, or a field of a struct; `kind` is None for a type that Iceberg lacks."""
 
     name: str
     kind: HiveType | None
@@ -37,107 +38,135 @@ class SchemaNode(NamedTuple):
 
 
 class NodeTypes(NamedTuple):
-    """What becomes of a type: ours, the one in step, the one that Hive may be given, and the one to read files by."""
+    """The merged type: the table's, the new baseline's, the one to push to Hive, and the one to read files by."""
 
     ours: Any
     baseline: HiveType
-    given: HiveType
+    pushed: HiveType
     read: HiveType
 
 
 @dataclass(slots=True)
 class SchemaLevel:
-    """What becomes of the columns of a table, or of the fields of a struct."""
+    """The merged columns of a table, or fields of a struct."""
 
     ours: list[Json]
-    baseline: list[SchemaNode] = field(default_factory=list)
-    gives: list[tuple[SchemaNode | None, SchemaNode | None]] = field(default_factory=list)
-    """Each as Hive has it, and as it may be given."""
-    read: dict[int, SchemaNode] = field(default_factory=dict)
-    """How Hive's files hold a field of ours."""
-    linked: dict[str, int] = field(default_factory=dict)
-    """The field for each of Hive's names."""
+    baseline: list[SchemaNode] = dataclasses.field(default_factory=list)
+    pushes: list[tuple[SchemaNode | None, SchemaNode | None]] = dataclasses.field(default_factory=list)
+    """Each column as Hive has it, and as a publish may push it."""
+    read: dict[int, SchemaNode] = dataclasses.field(default_factory=dict)
+    """How Hive's files hold a field of the table, by field id."""
+    linked: dict[str, int] = dataclasses.field(default_factory=dict)
+    """The field id for each of Hive's names."""
     last: int | None = None
-    """The field of the column before, in Hive's order."""
+    """The id of the field that was linked last, in Hive's order."""
 
-    def put(self, made: Json) -> None:
-        """A new field, behind the one before it in Hive."""
-        ids = [one["id"] for one in self.ours]
-        self.ours.insert(ids.index(self.last) + 1 if self.last in ids else 0, made)
+    def put(self, added: Json) -> None:
+        """Insert a new field after its predecessor in Hive."""
+        ids = [field["id"] for field in self.ours]
+        self.ours.insert(ids.index(self.last) + 1 if self.last in ids else 0, added)
 
-    def replace(self, before: Json, made: Json) -> None:
-        if made != before:
-            self.ours[self.ours.index(before)] = made
+    def replace(self, before: Json, after: Json) -> None:
+        """Put a changed field in the place of the old one."""
+        if after != before:
+            self.ours[self.ours.index(before)] = after
 
-    def link(self, name: str, field_id: int, part: SchemaNode) -> None:
-        self.linked[name], self.read[field_id], self.last = field_id, part, field_id
+    def link(self, name: str, field_id: int, node: SchemaNode) -> None:
+        """Link Hive's name to a field, whose values files hold as `node`."""
+        self.linked[name], self.read[field_id], self.last = field_id, node, field_id
 
 
-def is_beginning(hive: HiveType, ours: HiveType) -> bool:
-    """Whether values of ours are Hive's once what Hive does not know is left off the ends of its structs."""
+def is_prefix_type(hive: HiveType, ours: HiveType) -> bool:
+    """Whether the table's type is Hive's, with more fields at most at the ends of structs."""
     match hive, ours:
         case StructOf(known), StructOf(all_):
             pairs = zip(known, all_, strict=False)
             return len(known) <= len(all_) and all(
-                name.lower() == other.lower() and is_beginning(kind, others) for (name, kind), (other, others) in pairs
+                name.lower() == other.lower() and is_prefix_type(kind, others)
+                for (name, kind), (other, others) in pairs
             )
         case ListOf(kind), ListOf(others):
-            return is_beginning(kind, others)
+            return is_prefix_type(kind, others)
         case MapOf(key, kind), MapOf(other, others):
-            return is_beginning(key, other) and is_beginning(kind, others)
+            return is_prefix_type(key, other) and is_prefix_type(kind, others)
         case _:
             return type(hive) is type(ours)
 
 
 def list_columns(columns: Sequence[HiveColumn]) -> dict[str, SchemaNode]:
-    found = {}
-    for one in columns:
+    nodes = {}
+    for column in columns:
         kind: HiveType | None
         try:
-            kind = parse_type(one.type)
+            kind = parse_type(column.type)
             iceberg_type(kind, lambda: 0)
         except UnsupportedType:
             kind = None
-        found[one.name.lower()] = SchemaNode(one.name, kind, one.type, one.comment or "")
-    return found
+        nodes[column.name.lower()] = SchemaNode(column.name, kind, column.type, column.comment or "")
+    return nodes
 
 
-def column_of(part: SchemaNode) -> HiveColumn:
-    return HiveColumn(name=part.name, type=part.text, comment=part.comment or None)
+def match_fields(
+    baseline: Iterable[str], hive: Iterable[str], fields: Sequence[Json], aliases: Sequence[tuple[int, str]]
+) -> tuple[dict[str, Json], dict[str, str]]:
+    """Find the table's field for each of Hive's names, by the fields' names and aliases.
+
+    The second value has Hive's new names that belong to a field which another name of Hive's already has: new name to
+    other name.
+    """
+    by_id = {field["id"]: field for field in fields}
+    candidates: dict[str, list[Json]] = {}
+    for field_id, name in [*((field["id"], field["name"]) for field in fields), *aliases]:
+        if field_id in by_id:
+            candidates.setdefault(name.lower(), []).append(by_id[field_id])
+    matches: dict[str, Json] = {}
+    name_by_id: dict[int, str] = {}
+    taken: dict[str, str] = {}
+    for name in dict.fromkeys([*baseline, *hive]):
+        for field in candidates.get(name, ()):
+            if field["id"] not in name_by_id:
+                matches[name], name_by_id[field["id"]] = field, name
+                break
+            taken.setdefault(name, name_by_id[field["id"]])
+    return matches, {name: other for name, other in taken.items() if name not in matches}
 
 
-def fields_of(kind: StructOf) -> dict[str, SchemaNode]:
-    return {name.lower(): part(name, one) for name, one in kind.fields}
+def to_column(node: SchemaNode) -> HiveColumn:
+    return HiveColumn(name=node.name, type=node.text, comment=node.comment or None)
 
 
-def part(name: str, kind: HiveType, comment: str = "", *, spelled: Sequence[SchemaNode | None] = ()) -> SchemaNode:
-    """With the text of one of the `spelled` that has its type, where there is one."""
-    text = next((one.text for one in spelled if one is not None and one.kind == kind), None)
+def list_struct_fields(kind: StructOf) -> dict[str, SchemaNode]:
+    return {name.lower(): make_node(name, inner) for name, inner in kind.fields}
+
+
+def make_node(name: str, kind: HiveType, comment: str = "", *, spelled: Sequence[SchemaNode | None] = ()) -> SchemaNode:
+    """Make a node; its text is that of one of the `spelled` nodes of the same type, if there is one."""
+    text = next((node.text for node in spelled if node is not None and node.kind == kind), None)
     return SchemaNode(name, kind, text or format_hive_type(kind), comment)
 
 
-def struct_of(parts: Sequence[SchemaNode]) -> StructOf:
-    return StructOf(tuple((one.name, one.kind) for one in parts if one.kind is not None))
+def to_struct(nodes: Sequence[SchemaNode]) -> StructOf:
+    return StructOf(tuple((node.name, node.kind) for node in nodes if node.kind is not None))
 
 
-def as_hive(one: Json, name: str) -> SchemaNode | None:
-    """A field of ours as a column of Hive's; None when Hive has no such type."""
-    kind = hive_type(one["type"])
-    comment = one.get("doc") or ""
-    return None if kind is None else part(name.lower(), kind, comment if len(comment) <= LONGEST_COMMENT else "")
+def to_hive_node(field: Json, name: str) -> SchemaNode | None:
+    """Convert a field of the table to a column of Hive; None if Hive lacks the type."""
+    kind = hive_type(field["type"])
+    comment = field.get("doc") or ""
+    return None if kind is None else make_node(name.lower(), kind, comment if len(comment) <= LONGEST_COMMENT else "")
 
 
-def additions(gives: Sequence[tuple[SchemaNode | None, SchemaNode | None]]) -> Iterator[SchemaNode]:
-    """New columns and comments: nothing by which a reader could lose sight of values."""
-    for had, given in gives:
-        if had is not None:
-            yield had if given is None else had._replace(comment=given.comment)
-        elif given is not None:
-            yield given
+def list_additions(pushes: Sequence[tuple[SchemaNode | None, SchemaNode | None]]) -> Iterator[SchemaNode]:
+    """List Hive's columns with the new columns and comments, without changes that would hide values from readers."""
+    for before, after in pushes:
+        if before is not None:
+            yield before if after is None else before._replace(comment=after.comment)
+        elif after is not None:
+            yield after
 
 
-def may_become(old: str, new: str) -> bool:
-    """Iceberg's type promotions."""
+def is_promotion(old: str, new: str) -> bool:
+    """Whether Iceberg may promote a type to another."""
     if (old, new) in (("int", "long"), ("float", "double")):
         return True
     if old.startswith("decimal") and new.startswith("decimal"):
@@ -151,30 +180,30 @@ def _decimal(text: str) -> tuple[int, int]:
     return int(precision), int(scale)
 
 
-def is_like(kind: HiveType | None) -> object:
-    """A type as Iceberg has it, without ids: what Iceberg does not tell apart is no change."""
+def strip_ids(kind: HiveType | None) -> object:
+    """Convert to an Iceberg type without field ids. Two types that are equal then are no change to Iceberg."""
     return None if kind is None else iceberg_type(kind, lambda: 0)
 
 
-def remember_aliases(one: Json, aliases: Sequence[tuple[int, str]]) -> Json:
-    """A field that goes, with all names that files have for it and for what is in it."""
-    ids = set(list_field_ids(one))
-    return {"field": one, "names": [[at, name] for at, name in aliases if at in ids]}
+def remember_aliases(field: Json, aliases: Sequence[tuple[int, str]]) -> Json:
+    """The JSON of a dropped field, with all names that files have for it and for the fields in it."""
+    ids = set(list_field_ids(field))
+    return {"field": field, "names": [[field_id, name] for field_id, name in aliases if field_id in ids]}
 
 
 def find_former_type(history: Sequence[Json], schema: Json, name: str) -> Json | None:
-    """The last column of that name that a table had, if it is one that it has no more."""
-    there = {one["id"] for one in schema["fields"]}
+    """Find the newest former column of this name that the table no longer has."""
+    current_ids = {field["id"] for field in schema["fields"]}
     for before in reversed(history):
-        for one in before["fields"]:
-            if one["name"].lower() == name.lower() and one["id"] not in there:
-                return dict(one)
+        for field in before["fields"]:
+            if field["name"].lower() == name.lower() and field["id"] not in current_ids:
+                return dict(field)
     return None
 
 
-def list_field_ids(one: Json) -> Iterator[int]:
-    yield one["id"]
-    yield from _inner_ids(one["type"])
+def list_field_ids(field: Json) -> Iterator[int]:
+    yield field["id"]
+    yield from _inner_ids(field["type"])
 
 
 def _inner_ids(kind: Any) -> Iterator[int]:
@@ -184,8 +213,8 @@ def _inner_ids(kind: Any) -> Iterator[int]:
         if key in kind:
             yield kind[f"{key}-id"]
             yield from _inner_ids(kind[key])
-    for one in kind.get("fields", ()):
-        yield from list_field_ids(one)
+    for field in kind.get("fields", ()):
+        yield from list_field_ids(field)
 
 
 def explain_unfollowable(where: str, old: str, new: str) -> str:
@@ -195,28 +224,31 @@ def explain_unfollowable(where: str, old: str, new: str) -> str:
     )
 
 
-def said(kind: Any) -> str:
+def format_type(kind: Any) -> str:
     return kind if isinstance(kind, str) else str(kind["type"])
 
 
-def named(one: Json) -> str:
-    """A field's name and type, in Hive's words where it has some."""
-    made = as_hive(one, one["name"])
-    return f"{one['name']} {said(one['type']) if made is None else made.text}"
+def format_field(field: Json) -> str:
+    """Format a field's name and type, as Hive's type if Hive has it."""
+    node = to_hive_node(field, field["name"])
+    return f"{field['name']} {format_type(field['type']) if node is None else node.text}"
 
 
-def describe_field(one: Json) -> str:
-    return f"{one['name']} {said(one['type'])}" + (f", {one['doc']!r}" if one.get("doc") else "")
+def describe_field(field: Json) -> str:
+    return f"{field['name']} {format_type(field['type'])}" + (f", {field['doc']!r}" if field.get("doc") else "")
 
 
-def describe_node(part: SchemaNode) -> str:
-    return part.text + (f", {part.comment!r}" if part.comment else "")
+def describe_node(node: SchemaNode) -> str:
+    return node.text + (f", {node.comment!r}" if node.comment else "")
 
 
-def beside(one: SchemaDifference, hive: Sequence[HiveColumn], level: SchemaLevel) -> SchemaDifference:
-    """A difference with the whole column as each side has it."""
-    name = one.column.partition(".")[0]
+def with_both_sides(difference: SchemaDifference, hive: Sequence[HiveColumn], level: SchemaLevel) -> SchemaDifference:
+    """The difference, with the whole column as each side has it."""
+    name = difference.column.partition(".")[0]
     theirs = next((f"{column.name} {column.type}" for column in hive if column.name.lower() == name), None)
     known = level.linked.get(name)
-    ours = next((o for o in level.ours if o["id"] == known or (known is None and o["name"].lower() == name)), None)
-    return replace(one, hive=theirs, here=None if ours is None else named(ours))
+    ours = next(
+        (field for field in level.ours if field["id"] == known or (known is None and field["name"].lower() == name)),
+        None,
+    )
+    return replace(difference, hive=theirs, here=None if ours is None else format_field(ours))

@@ -1,7 +1,7 @@
-"""What a sync does with each partition: take over what Hive has changed, wait, or hold it back until it is mended.
+"""Sync decisions: for each partition, take Hive's changes over, wait, or hold it back until a user fixes it.
 
-A sync detects changes by listing directories, reads the footers of files that came, and classifies the partitions by
-filters. What no filter holds back is taken over.
+A sync lists directories to detect changes, reads the footers of new files, and classifies the partitions by filters. It
+takes over each partition that no filter holds back.
 """
 
 from __future__ import annotations
@@ -21,38 +21,38 @@ class SyncKind(StrEnum):
     """What a sync does with a partition."""
 
     ADD = "add"
-    """It takes over files that came: to the partition, to a new one, or to a retired directory."""
+    """Take over added files: in the partition, in a new one, or in a retired directory."""
     REBUILD = "rebuild"
-    """The partition becomes what Hive lists there, below the changes that Hive was never given."""
+    """The partition becomes the rows that Hive lists, and on them the changes that were never published."""
     DROP = "drop"
     POINT_BACK = "point-back"
-    """A writer has overwritten a retired directory: the metastore is pointed there again."""
+    """A writer has overwritten a retired directory: point the metastore there again."""
     WAIT = "wait"
-    """Time settles it: a later sync looks again."""
+    """A later sync tries again, after some time."""
     HOLD = "hold"
-    """It cannot be taken over as it is: somebody has to mend it."""
+    """The partition cannot be taken over until a user has fixed it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateChange:
-    """Files that came to a directory which a partition was at before."""
+    """Files that were added to a retired directory of a partition."""
 
     name: str
     files: tuple[ListedFile, ...]
     directory: WatchedDirectory
-    """As it is known once they are taken over."""
+    """The directory's state after the sync."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
-    """What Hive's side did to one partition since the last sync."""
+    """The changes of Hive's side to one partition since the last sync."""
 
     change: Changed | None = None
     late: tuple[LateChange, ...] = ()
 
     @property
     def kind(self) -> SyncKind:
-        """What a sync does with it unless a filter holds it back."""
+        """The action of a sync that no filter holds back."""
         match self.change:
             case Rebuild():
                 return SyncKind.REBUILD
@@ -68,25 +68,24 @@ NO_NEWS = News()
 
 
 def held(filter_: str, reason: str, advice: str = "") -> SyncDecision:
-    """A partition that waits for somebody who mends it."""
+    """The decision to hold a partition back until a user fixes it."""
     return Decision(SyncKind.HOLD, NO_NEWS, reason, advice, filter_)
 
 
 def waiting(filter_: str, reason: str) -> SyncDecision:
-    """A partition that waits for time to pass."""
+    """The decision to wait with a partition for a later sync."""
     return Decision(SyncKind.WAIT, NO_NEWS, reason, "", filter_)
 
 
-def filter_always(name: str, kind: SyncKind, reasons: Mapping[str, str]) -> SyncFilter:
-    """What is known of partitions whatever else is."""
+def build_known_filter(name: str, kind: SyncKind, reasons: Mapping[str, str]) -> SyncFilter:
+    """A filter that holds back partitions for known reasons, by partition."""
     return Filter(name, kind, "", lambda _: reasons)
 
 
-def filter_torn(find_torn: Callable[[Mapping[str, News]], str | None]) -> SyncFilter:
-    """Rebuilds, which read base's rows of all partitions: none can run while files that base needs are gone for good.
+def build_torn_filter(find_torn: Callable[[Mapping[str, News]], str | None]) -> SyncFilter:
+    """A filter that holds back all rebuilds while base needs files that are lost, because a rebuild reads all of base.
 
-    Of partitions that are still to be taken over the callable finds one whose files are. What is only added needs none
-    of them.
+    `find_torn` finds one of the partitions to take over whose files are lost. Additions need no files of base.
     """
 
     def find(partitions: Mapping[str, News]) -> dict[str, str]:
@@ -97,14 +96,14 @@ def filter_torn(find_torn: Callable[[Mapping[str, News]], str | None]) -> SyncFi
     return Filter("rebuild-needs-lost-files", SyncKind.HOLD, "", find)
 
 
-def origins_of(partitions: Mapping[str, News]) -> frozenset[str]:
-    """Partitions that have lost files to rebuilt ones, or may have: where one is held back nobody knows."""
+def list_origins(partitions: Mapping[str, News]) -> frozenset[str]:
+    """List the partitions from which files moved into rebuilt ones."""
     rebuilds = [news.change for news in partitions.values() if isinstance(news.change, Rebuild)]
     return frozenset(name for rebuild in rebuilds for name in rebuild.origins)
 
 
 def first_of(names: Collection[str]) -> str | None:
-    """The first by name; None of none."""
+    """The first partition by name; None without any."""
     return min(names, default=None)
 
 

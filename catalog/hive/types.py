@@ -151,7 +151,7 @@ def hive_type(kind: IcebergType) -> HiveType | None:
             key, value = hive_type(kind["key"]), hive_type(kind["value"])
             return None if key is None or value is None else MapOf(key, value)
         case _:
-            parts = [(one["name"].lower(), hive_type(one["type"])) for one in kind["fields"]]
+            parts = [(field["name"].lower(), hive_type(field["type"])) for field in kind["fields"]]
             known = tuple((name, part) for name, part in parts if part is not None and _PLAIN_NAME.fullmatch(name))
             return StructOf(known) if parts and len(known) == len(parts) else None
 
@@ -200,10 +200,10 @@ class _Parser:
             raise self._unreadable()
 
     def whole(self) -> HiveType:
-        found = self._type()
+        parsed = self._type()
         if self._at != len(self._tokens):
             raise self._unreadable()
-        return found
+        return parsed
 
     def _type(self) -> HiveType:
         name = self._next().lower()
@@ -223,12 +223,12 @@ class _Parser:
 
     def _parameters(self, count: int) -> list[HiveType]:
         self._expect("<")
-        found = [self._type()]
+        kinds = [self._type()]
         for _ in range(count - 1):
             self._expect(",")
-            found.append(self._type())
+            kinds.append(self._type())
         self._expect(">")
-        return found
+        return kinds
 
     def _struct(self) -> tuple[tuple[str, HiveType], ...]:
         self._expect("<")

@@ -17,6 +17,6 @@ def is_unfinished_work(name: str) -> bool:
     return name.endswith("._COPYING_") or name.startswith(("_temporary", "_tmp.", ".hive-staging", ".spark-staging"))
 
 
-def may_be_going_on(mtime_ns: int | None, began_ns: int) -> bool:
+def may_be_unfinished(mtime_ns: int | None, began_ns: int) -> bool:
     """Whether whoever left something unfinished at that time may still be at it when a listing began."""
     return mtime_ns is not None and abs(began_ns - mtime_ns) < UNFINISHED_NS

@@ -1,4 +1,4 @@
-"""What stands in the way of taking a Hive table over in place, each with what to do about it."""
+"""Upgrade check: the blockers of an upgrade of a Hive table in place, each with advice."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from catalog.hive.path_prefix import group_nested
 from catalog.hive.readers import choose_reader
 from catalog.hive.types import Named, UnsupportedType, iceberg_type, parse_type
 
-_REWRITE = "Write the rows into a Parquet table (CREATE TABLE … STORED AS PARQUET AS SELECT …) and take that one over."
+_REWRITE = "Write the rows into a Parquet table (CREATE TABLE … STORED AS PARQUET AS SELECT …) and upgrade that one."
 _CONVERT = (
-    "`firn hive convert {}` makes an Iceberg copy of it: a rewrite, for which Spark reads all rows and writes them "
-    "anew; Hive's table stays as it is, and the copy does not follow it."
+    "`firn hive convert {}` makes an Iceberg copy of it: Spark reads all rows and writes them into a new table; Hive's "
+    "table stays as it is, and the copy does not follow it."
 )
 _ONLY = "only Parquet, ORC and Avro files can be registered"
 _WITHOUT_SCHEMA = (
@@ -31,7 +31,7 @@ _NAMED_AT_MOST = 3
 
 
 class UpgradeBlockerCode(StrEnum):
-    """Reasons why a table cannot be taken over as it is."""
+    """Reasons why a table cannot be upgraded as it is."""
 
     VIEW = "view"
     ICEBERG = "iceberg"
@@ -59,7 +59,7 @@ class UpgradeBlockerCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UpgradeBlocker:
-    """One reason, in words for the table's owner."""
+    """One reason, with a message and advice for the table's owner."""
 
     code: UpgradeBlockerCode
     message: str
@@ -69,40 +69,40 @@ class UpgradeBlocker:
 def find_blockers(
     table: HiveTable, partitions: Sequence[HivePartition], *, reads_below: bool = False
 ) -> list[UpgradeBlocker]:
-    """Everything that stands in the way, as far as the metastore knows; [] when nothing does.
+    """Find all blockers that the metastore's facts show.
 
-    `reads_below` is whether files in sub-directories count.  What only the files know (their real columns, damaged
-    footers, nulls in keys) shows when they are read.
+    `reads_below` is whether files in sub-directories count. Only the upgrade itself finds problems in the files: their
+    real columns, damaged footers, nulls in keys.
     """
     if table.is_view:
         message = f"{table.full_name} is a view and has no files of its own"
-        return [UpgradeBlocker(UpgradeBlockerCode.VIEW, message, "Take over the tables it reads.")]
-    found = [found for rule in _TABLE_RULES if (found := rule(table))]
+        return [UpgradeBlocker(UpgradeBlockerCode.VIEW, message, "Upgrade the tables that it reads.")]
+    blockers = [blocker for rule in _TABLE_RULES if (blocker := rule(table))]
     of_partitions = (blocker for blocker, _ in _partition_rules(table, partitions, reads_below=reads_below))
-    return [*found, *_columns(table), *of_partitions]
+    return [*blockers, *_columns(table), *of_partitions]
 
 
 def find_blocked_partitions(
     table: HiveTable, partitions: Sequence[HivePartition], *, reads_below: bool = False
 ) -> dict[str, UpgradeBlocker]:
-    """The partitions that cannot be taken over as they are, by name, each with the first reason.
+    """Find the partitions that cannot be taken over as they are, by name, each with its first blocker.
 
-    Of partitions that are in each other's way it is all of them: which one a file or a row belongs to is not known.
+    If partitions conflict with each other, all of them are blocked: Firn cannot know to which one a file belongs.
     """
-    found: dict[str, UpgradeBlocker] = {}
+    blockers: dict[str, UpgradeBlocker] = {}
     for blocker, blocked in _partition_rules(table, partitions, reads_below=reads_below):
         for partition in blocked:
-            found.setdefault(format_partition_name(table.partition_columns, partition.values), blocker)
-    return found
+            blockers.setdefault(format_partition_name(table.partition_columns, partition.values), blocker)
+    return blockers
 
 
 def find_upgrade_notes(table: HiveTable) -> list[str]:
-    """What will look different through Iceberg, though nothing stands in the way."""
+    """Find differences that users will see after the upgrade, but that do not block it."""
     padded = [column.name for column in table.columns if _is_padded(column.type)]
     if not padded:
         return []
     return [
-        f"char columns ({', '.join(padded)}) show the blanks that are stored; through Hive, Spark adds missing ones"
+        f"char columns ({', '.join(padded)}) show blanks as they are stored; through Hive, Spark adds missing blanks"
     ]
 
 
@@ -112,24 +112,24 @@ def find_key_blockers(
     primary_key: Sequence[str],
     null_counts: Mapping[str, int] | None = None,
 ) -> list[UpgradeBlocker]:
-    """What stands in the way of this primary key.
+    """Find the blockers of this primary key.
 
-    `null_counts` are nulls by column as the files' footers count them, once they have been read.
+    `null_counts` has the nulls of each column from the files' footers, once the server has read them.
     """
     kinds = {column.name.lower(): column.type for column in (*table.columns, *table.partition_columns)}
-    found = []
+    blockers = []
     for name in primary_key:
         kind = kinds.get(name.lower())
         if kind is None:
             message = f"primary key column {name!r} is not a column of {table.full_name}"
-            found.append(UpgradeBlocker(UpgradeBlockerCode.KEY_UNKNOWN, message, f"Choose from {', '.join(kinds)}."))
+            blockers.append(UpgradeBlocker(UpgradeBlockerCode.KEY_UNKNOWN, message, f"Choose from {', '.join(kinds)}."))
         elif _is_padded(kind):
             message = f"primary key column {name!r} is a {kind}: some writers store its trailing blanks, others do not"
             advice = f"Make it a varchar, or choose other columns: ALTER TABLE … CHANGE {name} {name} var{kind}."
-            found.append(UpgradeBlocker(UpgradeBlockerCode.KEY_TYPE, message, advice))
+            blockers.append(UpgradeBlocker(UpgradeBlockerCode.KEY_TYPE, message, advice))
         elif not _can_be_key(kind):
             message = f"primary key column {name!r} is a {kind}, whose values cannot be compared exactly"
-            found.append(
+            blockers.append(
                 UpgradeBlocker(UpgradeBlockerCode.KEY_TYPE, message, "Choose numbers, strings, dates or timestamps.")
             )
     nulls = dict(null_counts or {})
@@ -137,14 +137,14 @@ def find_key_blockers(
         nulls[column.name] = sum(
             to_partition_record([column], [p.values[at]]) == (None,) for p in _readable(table, partitions)
         )
-    wanted = {name.lower() for name in primary_key}
+    key_names = {name.lower() for name in primary_key}
     for name, count in nulls.items():
-        if count and name.lower() in wanted:
+        if count and name.lower() in key_names:
             message = f"primary key column {name!r} holds nulls ({count} found)"
-            found.append(
+            blockers.append(
                 UpgradeBlocker(UpgradeBlockerCode.KEY_NULL, message, "Choose other columns, or remove the rows first.")
             )
-    return found
+    return blockers
 
 
 def _iceberg(table: HiveTable) -> UpgradeBlocker | None:
@@ -210,8 +210,8 @@ def _bucketed(table: HiveTable) -> UpgradeBlocker | None:
 
 
 def _by_position(table: HiveTable) -> UpgradeBlocker | None:
-    said = {**table.parameters, **table.storage.serde_parameters}
-    name = next((one for one in _BY_POSITION if said.get(one, "").lower() == "true"), None)
+    settings = {**table.parameters, **table.storage.serde_parameters}
+    name = next((name for name in _BY_POSITION if settings.get(name, "").lower() == "true"), None)
     if name is None:
         return None
     message = f"{table.full_name} finds columns in files by position ({name}=true), Iceberg finds them by name"
@@ -219,7 +219,7 @@ def _by_position(table: HiveTable) -> UpgradeBlocker | None:
 
 
 def _avro_schema(table: HiveTable) -> UpgradeBlocker | None:
-    """A schema of its own may name columns otherwise than the files do, and has values for those that they lack."""
+    """An Avro schema of the table's own may rename columns, and has defaults for columns that files lack."""
     name = _own_schema(table, table.storage)
     if table.file_format is not FileFormat.AVRO or name is None:
         return None
@@ -230,8 +230,8 @@ def _avro_schema(table: HiveTable) -> UpgradeBlocker | None:
 
 
 def _own_schema(table: HiveTable, storage: HiveStorage) -> str | None:
-    said = {**table.parameters, **storage.serde_parameters}
-    return next((one for one in _AVRO_SCHEMA if said.get(one)), None)
+    settings = {**table.parameters, **storage.serde_parameters}
+    return next((name for name in _AVRO_SCHEMA if settings.get(name)), None)
 
 
 _TABLE_RULES: Sequence[Callable[[HiveTable], UpgradeBlocker | None]] = (
@@ -257,7 +257,7 @@ def _columns(table: HiveTable) -> Iterator[UpgradeBlocker]:
                 UpgradeBlockerCode.COLUMN_TYPE, message, "Change the column's type, or drop the column."
             )
     for column in table.partition_columns:
-        kind = _parsed(column.type)
+        kind = _try_parse(column.type)
         if not isinstance(kind, Named) or kind.name not in PARTITION_TYPES:
             message = f"partition column {column.name!r} is a {column.type}: what its values mean depends on the reader"
             yield UpgradeBlocker(UpgradeBlockerCode.PARTITION_TYPE, message, _REWRITE)
@@ -270,7 +270,7 @@ def _columns(table: HiveTable) -> Iterator[UpgradeBlocker]:
 def _partition_rules(
     table: HiveTable, partitions: Sequence[HivePartition], *, reads_below: bool
 ) -> Iterator[tuple[UpgradeBlocker, Sequence[HivePartition]]]:
-    """What stands in the way of some partitions, each time with those."""
+    """Find blockers of partitions, each with the partitions that it blocks."""
 
     def name(partition: HivePartition) -> str:
         return format_partition_name(table.partition_columns, partition.values)
@@ -279,21 +279,21 @@ def _partition_rules(
     records = [_record(table, partition) for partition in partitions]
     bad = [partition for partition, record in zip(partitions, records, strict=True) if record is _BAD]
     if bad:
-        message = f"{len(bad)} partitions have values that are none of their column's type: {_some(map(name, bad))}"
+        message = f"{len(bad)} partitions have values that do not fit the column: {_list_names(map(name, bad))}"
         yield UpgradeBlocker(UpgradeBlockerCode.PARTITION_VALUE, message, "Rename or drop these partitions."), bad
     for same in _groups(partitions, records):
-        message = f"partitions {_some(map(name, same))} have the same values spelled differently"
+        message = f"partitions {_list_names(map(name, same))} have the same values spelled differently"
         advice = "Move their files into one of them and drop the others."
         yield UpgradeBlocker(UpgradeBlockerCode.SAME_VALUES, message, advice), same
     for same in _groups(partitions, [partition.storage.location.rstrip("/") for partition in partitions]):
-        message = f"partitions {_some(map(name, same))} share the directory {same[0].storage.location}"
+        message = f"partitions {_list_names(map(name, same))} share the directory {same[0].storage.location}"
         yield (
             UpgradeBlocker(UpgradeBlockerCode.SHARED_LOCATION, message, "Give each partition a directory of its own."),
             same,
         )
     for group in group_nested([partition.storage.location for partition in partitions]) if reads_below else ():
         nested = [partitions[at] for at in group]
-        message = f"partitions {_some(map(name, nested))} have directories in each other: what lies below counts twice"
+        message = f"partitions {_list_names(map(name, nested))} have nested directories: their files count twice"
         advice = "Give each a directory that lies in no other's, or let sub-directories be ignored."
         yield UpgradeBlocker(UpgradeBlockerCode.SHARED_LOCATION, message, advice), nested
 
@@ -301,29 +301,29 @@ def _partition_rules(
 def _formats(
     table: HiveTable, partitions: Sequence[HivePartition], name: Callable[[HivePartition], str]
 ) -> Iterator[tuple[UpgradeBlocker, Sequence[HivePartition]]]:
-    """Each partition has a format of its own, which is mostly its table's."""
+    """Find partitions in formats that the table cannot have. Mostly, each partition has its table's format."""
     if table.file_format is None:
-        return  # said of the table
+        return  # a blocker of the table names the format
     by_format: dict[FileFormat | None, list[HivePartition]] = {}
     for partition in partitions:
         by_format.setdefault(table.format_of(partition.storage), []).append(partition)
     if others := by_format.get(None):
         formats = ", ".join(sorted({p.storage.format for p in others}))
-        message = f"{len(others)} partitions are stored as {formats}: {_some(map(name, others))}"
+        message = f"{len(others)} partitions are stored as {formats}: {_list_names(map(name, others))}"
         advice = "Write these partitions again as Parquet, ORC or Avro."
         yield UpgradeBlocker(UpgradeBlockerCode.PARTITION_FORMAT, message, advice), others
     is_orc = table.file_format is FileFormat.ORC
-    clash = [p for kind, some in by_format.items() if kind and (kind is FileFormat.ORC) != is_orc for p in some]
+    clash = [p for kind, members in by_format.items() if kind and (kind is FileFormat.ORC) != is_orc for p in members]
     if clash and table.has_timestamps:
         message = (
-            f"{len(clash)} partitions are in other formats than the table: {_some(map(name, clash))}; its timestamps "
-            "are wall-clock times in ORC files and instants in others, and one column cannot be both"
+            f"{len(clash)} partitions are in other formats than the table: {_list_names(map(name, clash))}; "
+            "timestamps are wall-clock times in ORC files and instants in others, and one column cannot be both"
         )
         advice = f"Write these partitions again as {table.file_format}."
         yield UpgradeBlocker(UpgradeBlockerCode.TIMESTAMP_FORMATS, message, advice), clash
     schemas = [p for p in by_format.get(FileFormat.AVRO, ()) if _own_schema(table, p.storage)]
     if schemas and table.file_format is not FileFormat.AVRO:
-        message = f"{len(schemas)} Avro partitions are read through a schema of their own: {_some(map(name, schemas))}"
+        message = f"{len(schemas)} Avro partitions have a schema of their own: {_list_names(map(name, schemas))}"
         yield UpgradeBlocker(UpgradeBlockerCode.AVRO_SCHEMA, message, _WITHOUT_SCHEMA), schemas
 
 
@@ -331,7 +331,7 @@ _BAD = ("no value of its type",)
 
 
 def _record(table: HiveTable, partition: HivePartition) -> tuple[object, ...]:
-    """The partition's Iceberg values; `_BAD` when one of them is none, a partition of its own when a type is none."""
+    """The partition's Iceberg values; `_BAD` for a wrong value, and Hive's values for an unsupported column type."""
     try:
         return to_partition_record(table.partition_columns, partition.values)
     except BadPartitionValue:
@@ -345,33 +345,33 @@ def _readable(table: HiveTable, partitions: Sequence[HivePartition]) -> list[Hiv
 
 
 def _groups(partitions: Sequence[HivePartition], by: Sequence[object]) -> Iterator[list[HivePartition]]:
-    """Partitions that are alike by these values, where there is more than one."""
-    found: dict[object, list[HivePartition]] = {}
+    """Group partitions with equal values of `by`; a group has at least two."""
+    groups: dict[object, list[HivePartition]] = {}
     for partition, value in zip(partitions, by, strict=True):
         if value is not _BAD:
-            found.setdefault(value, []).append(partition)
-    return (same for same in found.values() if len(same) > 1)
+            groups.setdefault(value, []).append(partition)
+    return (same for same in groups.values() if len(same) > 1)
 
 
 def _is_padded(text: str) -> bool:
-    kind = _parsed(text)
+    kind = _try_parse(text)
     return isinstance(kind, Named) and kind.name == "char"
 
 
 def _can_be_key(text: str) -> bool:
-    kind = _parsed(text)
+    kind = _try_parse(text)
     return isinstance(kind, Named) and kind.name not in ("float", "double", "binary")
 
 
-def _parsed(text: str) -> object:
+def _try_parse(text: str) -> object:
     try:
         return parse_type(text)
     except UnsupportedType:
         return None
 
 
-def _some(names: Iterator[str]) -> str:
-    """The first few names, and how many more."""
-    found = list(names)
-    more = f" and {len(found) - _NAMED_AT_MOST} more" if len(found) > _NAMED_AT_MOST else ""
-    return ", ".join(found[:_NAMED_AT_MOST]) + more
+def _list_names(names: Iterator[str]) -> str:
+    """Format the first names, and the number of the others."""
+    listed = list(names)
+    more = f" and {len(listed) - _NAMED_AT_MOST} more" if len(listed) > _NAMED_AT_MOST else ""
+    return ", ".join(listed[:_NAMED_AT_MOST]) + more

@@ -48,7 +48,7 @@ class Namespaces(Protocol):
     def exists(self, catalog: CatalogName, namespace: Namespace) -> bool:
         """Whether it exists. In a writing transaction it cannot be removed until the transaction ends."""
 
-    def holder(self, catalog: CatalogName, namespace: Namespace) -> Namespace | None:
+    def find_name_holder(self, catalog: CatalogName, namespace: Namespace) -> Namespace | None:
         """The namespace that prevents another one with this name: see Catalog.unique."""
 
     def properties(self, catalog: CatalogName, namespace: Namespace) -> dict[str, str]: ...

@@ -66,7 +66,7 @@ class DroppedRelations(Protocol):
         False if this drop is no longer listed in this state.
         """
 
-    def forget_books(self, relation_id: RelationId) -> None:
+    def delete_state(self, relation_id: RelationId) -> None:
         """Remove statistics, versions and Hive baselines of a purged relation."""
 
     def overdue(self, now: datetime, *, limit: int) -> Sequence[Dropped]:
@@ -75,7 +75,7 @@ class DroppedRelations(Protocol):
     def purging(self) -> Sequence[Dropped]:
         """Entries whose files are being deleted."""
 
-    def over_hive(self) -> Sequence[tuple[Dropped, Relation]]:
+    def list_linked(self) -> Sequence[tuple[Dropped, Relation]]:
         """Linked tables that are listed or being purged, oldest first."""
 
     def find_overlaps(

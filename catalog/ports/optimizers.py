@@ -17,7 +17,7 @@ class Optimizers(Protocol):
     def put(self, optimizer: Optimizer) -> None: ...
     def find(self, optimizer_id: str) -> Optimizer | None: ...
 
-    def saw(self, optimizer_id: str, now: datetime, memory: Mapping[str, int]) -> Optimizer | None:
+    def record_heartbeat(self, optimizer_id: str, now: datetime, memory: Mapping[str, int]) -> Optimizer | None:
         """Record a heartbeat, with the memory if it was sent. All else stays unchanged.
         None if it is not registered.
         """

@@ -25,14 +25,14 @@ class Relations(Protocol):
     def add(self, relation: Relation) -> None: ...
     def get(self, relation_id: RelationId) -> Relation: ...
     def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, Relation]: ...
-    def held(self, relation_ids: Collection[RelationId]) -> Collection[RelationId]:
+    def lock_existing(self, relation_ids: Collection[RelationId]) -> Collection[RelationId]:
         """The relations among these that exist; they then exist until this transaction ends.
 
         Does not wait for relations that a concurrent transaction removes or renames, and leaves them out.
         """
 
     def find(self, catalog: CatalogName, name: TableName) -> Relation | None: ...
-    def holder(self, catalog: CatalogName, name: TableName) -> Relation | None:
+    def find_name_holder(self, catalog: CatalogName, name: TableName) -> Relation | None:
         """The relation that prevents another one with this name: see Catalog.unique. Not
         for lookups, which are exact.
         """
@@ -74,7 +74,7 @@ class Relations(Protocol):
     def of_hive(self, catalog: CatalogName, hive_name: str) -> Relation | None:
         """The relation that a Hive table, named `database.table`, was upgraded to, whatever its name is now."""
 
-    def over(self, locations: Collection[str]) -> Sequence[Relation]:
+    def find_at(self, locations: Collection[str]) -> Sequence[Relation]:
         """Relations at one of these locations, in all catalogs."""
 
     def move_pointer(self, relation: Relation, to: Pointer, now: datetime) -> bool:
@@ -92,10 +92,10 @@ class Stats(Protocol):
     def put(self, stats: TableStats, *, plan_after: datetime) -> None:
         """Insert or replace the counters; the planner plans the table from `plan_after` on."""
 
-    def look_again(self, relation_ids: Collection[RelationId], at: datetime) -> None:
+    def request_plans(self, relation_ids: Collection[RelationId], at: datetime) -> None:
         """Let the planner plan these tables, plain or keyed, at `at` or earlier."""
 
-    def look_again_below(self, catalog: CatalogName, namespace: Namespace, at: datetime) -> None:
+    def request_plans_below(self, catalog: CatalogName, namespace: Namespace, at: datetime) -> None:
         """The same for all tables of a namespace and of those below it; () is the whole catalog."""
 
     def plan_unassessed(self, at: datetime) -> None:
@@ -104,10 +104,10 @@ class Stats(Protocol):
     def due(self, until: datetime, *, limit: int) -> Sequence[RelationId]:
         """Tables and stores to plan by then, longest due first."""
 
-    def looks(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, PlanRequest]:
+    def load_plan_requests(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, PlanRequest]:
         """The plan requests of these tables and stores so far."""
 
-    def looked(self, done: Collection[PlanResult], now: datetime) -> None:
+    def record_plans(self, done: Collection[PlanResult], now: datetime) -> None:
         """Record that these were planned. Requests that came meanwhile stay due."""
 
 

@@ -70,10 +70,10 @@ class FileLayouts(Protocol):
     def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, FileLayout]:
         """The layouts of those that were counted."""
 
-    def want(self, relation_ids: Collection[RelationId], now: datetime) -> None:
+    def request_counts(self, relation_ids: Collection[RelationId], now: datetime) -> None:
         """Request a count of these. It comes later for a table that was just counted and takes long."""
 
-    def wanted(self, until: datetime, *, limit: int) -> Sequence[RelationId]:
+    def list_requested(self, until: datetime, *, limit: int) -> Sequence[RelationId]:
         """The requested counts that are due by then, oldest request first."""
 
     def put(self, relation_id: RelationId, layout: FileLayout, now: datetime) -> None:

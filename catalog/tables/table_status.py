@@ -50,5 +50,5 @@ class PlanRequest:
 class PlanResult:
     """The result of planning: the time of the next one, or None if only a change makes one due."""
 
-    look: PlanRequest
+    request: PlanRequest
     next_at: datetime | None

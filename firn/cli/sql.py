@@ -14,7 +14,7 @@ from firn.auto_sync import AutoSync
 from firn.cli.context import CliContext, command
 from firn.cli.show import Show
 from firn.embedded.process import require_java
-from firn.embedded.quiet import stderr_into
+from firn.embedded.quiet import redirect_stderr
 from firn.errors import FirnError, Invalid
 from firn.protocol.names import join_name
 from firn.spark.jars import cache_dir
@@ -78,7 +78,7 @@ def _session(ctx: CliContext, *, master: str, memory: str) -> Iterator[SparkSess
     ctx.show.note("starting Spark …")
     log = cache_dir() / "sql.log"
     try:
-        with stderr_into(log):
+        with redirect_stderr(log):
             spark = builder.config(map=quiet).getOrCreate()
     except (PySparkException, Py4JError) as error:  # such as too little memory, or no connection to Maven Central
         raise FirnError(f"Spark does not start: {error}", hint=f"read the end of {log}") from error
@@ -92,7 +92,7 @@ def _run(ctx: CliContext, spark: SparkSession, statement: str, limit: int, auto_
     show = ctx.show
     statement = statement.rstrip().rstrip(";")
     with show.progress("syncing changes from Hive" if auto_sync is not AutoSync.NONE else "running"):
-        firn.spark.before_statement(spark, statement, auto_sync)
+        firn.spark.sync_before_statement(spark, statement, auto_sync)
     try:
         with show.progress("running"):
             frame = spark.sql(statement)
@@ -112,7 +112,7 @@ def _run(ctx: CliContext, spark: SparkSession, statement: str, limit: int, auto_
 
 def _keyed_target(ctx: CliContext, spark: SparkSession, statement: str) -> str | None:
     """The keyed table that a failed statement tried to write to; Spark's own message does not name it."""
-    target = firn.spark.written_table(spark, statement)
+    target = firn.spark.find_written_table(spark, statement)
     if target is None:
         return None
     name = join_name(target)

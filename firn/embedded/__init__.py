@@ -1,6 +1,6 @@
-"""Parts of a data platform that Firn can start itself on one machine, each as a child process.
+"""Parts of a data platform that Firn itself can start on one machine, each as a child process.
 
-For trying out, tests and small installations.  Nothing here outlives the process that started it.
+They are for trials, tests and small installations. Each part ends with the process that started it.
 
 The metastore's Thrift client takes half a second to import, so `EmbeddedMetastore` loads its module on first use.
 """

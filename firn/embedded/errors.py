@@ -1,14 +1,14 @@
-"""Why an embedded part is not running, in words for whoever asked for it.
+"""Errors of embedded parts, for the user who started them.
 
-EmbeddedError            the message says what, where and what to do; nothing was left behind
-├── JavaUnsuitable       there is no Java, or one that Spark and the metastore cannot run on
+EmbeddedError            the message says what happened, where, and what to do; no process is left behind
+├── JavaUnsuitable       there is no Java, or only one that Spark and the metastore cannot use
 ├── ServerMissing        the distribution firn-server, which has the server and the optimizer, is not installed
-├── PySparkMissing       PySpark's jars, which everything here is made of, are not installed
+├── PySparkMissing       PySpark's jars, which the embedded parts need, are not installed
 ├── JarsUnavailable      a jar could not be fetched from Maven Central
-├── DataDirUnusable      the directory cannot be made or written
-├── PortTaken            something else listens there
-├── AlreadyRunning       another process of Firn holds this data directory
-└── StartFailed          the child was started, and ended or kept silent; its log says why
+├── DataDirUnusable      the directory cannot be created or written
+├── PortTaken            another program listens on the port
+├── AlreadyRunning       another process of Firn has locked this data directory
+└── StartFailed          the child ended or did not answer after its start; its log has the reason
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class EmbeddedError(Exception):
 
 
 class JavaUnsuitable(EmbeddedError):
-    """There is no Java, or one that Spark and the metastore cannot run on."""
+    """There is no Java, or only one that Spark and the metastore cannot use."""
 
 
 class ServerMissing(EmbeddedError):
@@ -27,7 +27,7 @@ class ServerMissing(EmbeddedError):
 
 
 class PySparkMissing(EmbeddedError):
-    """PySpark's jars, which everything here is made of, are not installed."""
+    """PySpark's jars, which the embedded parts need, are not installed."""
 
 
 class JarsUnavailable(EmbeddedError):
@@ -35,16 +35,16 @@ class JarsUnavailable(EmbeddedError):
 
 
 class DataDirUnusable(EmbeddedError):
-    """The directory cannot be made or written."""
+    """The directory cannot be created or written."""
 
 
 class PortTaken(EmbeddedError):
-    """Something else listens on the port."""
+    """Another program listens on the port."""
 
 
 class AlreadyRunning(EmbeddedError):
-    """Another process of Firn holds this data directory."""
+    """Another process of Firn has locked this data directory."""
 
 
 class StartFailed(EmbeddedError):
-    """The child was started, and ended or kept silent."""
+    """The child ended or did not answer after its start."""

@@ -1,6 +1,6 @@
-"""Which Java the machine has, and whether Spark and the metastore can run on it.
+"""Finds the machine's Java, and checks whether Spark and the metastore can use it.
 
-Standard library only, and nothing else of Firn: `make setup` runs this file before anything is installed.
+It uses only the standard library and nothing else of Firn: `make setup` runs this file before it installs anything.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HOW_TO_INSTALL = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """A Java that Spark and the metastore can run on."""
+    """A Java that Spark and the metastore can use."""
 
     path: Path
     version: str
@@ -32,59 +32,63 @@ class Java:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoJava:
-    """There is none that fits; `reason` says what was found instead and how to get one."""
+    """There is no suitable Java; `reason` says what is there instead and how to get one."""
 
     reason: str
 
 
 def find_java(environ: Mapping[str, str] | None = None) -> Java | NoJava:
-    """Look where Spark's own launcher looks: JAVA_HOME, else the search path.
+    """Find Java where Spark's own launcher looks: in JAVA_HOME, or else on the search path.
 
-    A suitable Java elsewhere on the machine is named in the advice but not taken: Spark would not take it either, and
-    the metastore on one Java and Spark on another is a puzzle for later.
+    The advice names a suitable Java elsewhere on the machine, but the function does not use it: Spark would not use it
+    either, and two different Javas for the metastore and Spark would be hard to debug.
     """
     env = os.environ if environ is None else environ
     home = env.get("JAVA_HOME")
     if home:
-        found = Path(home, "bin", "java")
-        if not found.is_file():
-            return NoJava(reason=f"JAVA_HOME is {home}, but there is no bin/java in it. {_advice()}")
+        java = Path(home, "bin", "java")
+        if not java.is_file():
+            return NoJava(reason=f"JAVA_HOME is {home}, but it has no bin/java. {_describe_advice()}")
     else:
         on_path = shutil.which("java", path=env.get("PATH"))
         if on_path is None:
-            return NoJava(reason=f"No Java was found on the search path, and JAVA_HOME is not set. {_advice()}")
-        found = Path(on_path)
-    version = _version(found)
+            return NoJava(
+                reason=f"No Java was found on the search path, and JAVA_HOME is not set. {_describe_advice()}"
+            )
+        java = Path(on_path)
+    version = _read_version(java)
     if version is None:
-        return NoJava(reason=f"{found} does not run as Java (it names no version). {_advice()}")
-    if _major(version) not in SUITABLE:
-        return NoJava(reason=f"{found} is Java {version}. {_advice()}")
-    return Java(path=found, version=version)
+        return NoJava(reason=f"{java} does not run as Java (it prints no version). {_describe_advice()}")
+    if _parse_major(version) not in SUITABLE:
+        return NoJava(reason=f"{java} is Java {version}. {_describe_advice()}")
+    return Java(path=java, version=version)
 
 
-def _version(java: Path) -> str | None:
-    """The version that `java -version` prints, wherever in its output it does; None if it prints none."""
+def _read_version(java: Path) -> str | None:
+    """Read the version from the output of `java -version`; None if it prints none."""
     try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=30)
+        output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    named = re.search(r'version "([^"]+)"', said.stderr + said.stdout)
-    return named.group(1) if named else None
+    match = re.search(r'version "([^"]+)"', output.stderr + output.stdout)
+    return match.group(1) if match else None
 
 
-def _major(version: str) -> int:
-    """17 of "17.0.15", 8 of "1.8.0_392", 0 of what does not begin with a number."""
-    named = re.match(r"(?:1\.)?(\d+)", version)
-    return int(named.group(1)) if named else 0
+def _parse_major(version: str) -> int:
+    """Parse 17 from "17.0.15" and 8 from "1.8.0_392"; 0 for a text that does not begin with a number."""
+    match = re.match(r"(?:1\.)?(\d+)", version)
+    return int(match.group(1)) if match else 0
 
 
-def _advice() -> str:
-    wanted = " or ".join(str(major) for major in SUITABLE)
+def _describe_advice() -> str:
+    versions = " or ".join(str(major) for major in SUITABLE)
     homes = sorted(java.parents[1] for java in INSTALLED_UNDER.glob("*/bin/java"))
-    fitting = next((home for home in homes if _major(_version(home / "bin" / "java") or "") in SUITABLE), None)
+    fitting = next(
+        (home for home in homes if _parse_major(_read_version(home / "bin" / "java") or "") in SUITABLE), None
+    )
     if fitting is not None:
-        return f"Firn's metastore and Spark need Java {wanted}; {fitting} is one: set JAVA_HOME to it."
-    return f"Firn's metastore and Spark need Java {wanted}; install one ({HOW_TO_INSTALL}) or set JAVA_HOME to one."
+        return f"Firn's metastore and Spark need Java {versions}: set JAVA_HOME to {fitting}."
+    return f"Firn's metastore and Spark need Java {versions}: install it ({HOW_TO_INSTALL}) or set JAVA_HOME to it."
 
 
 def main() -> int:

@@ -1,9 +1,9 @@
-"""A real Hive Metastore on Derby, out of PySpark's own jars.
+"""A real Hive Metastore on Derby, built from PySpark's own jars.
 
     with EmbeddedMetastore(Path("firn-data/metastore"), port=9083) as metastore:
         metastore.uri          # thrift://127.0.0.1:9083
 
-The metastore asks for no password and listens on 127.0.0.1 only.  Tables live in its data directory and survive
+The metastore needs no password and listens only on 127.0.0.1. Its tables are in its data directory and survive
 restarts.
 """
 
@@ -22,16 +22,16 @@ from thrift.Thrift import TException
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport
 
-from firn.embedded.directory import exclusive, prepared
+from firn.embedded.directory import lock_directory, prepare_directory
 from firn.embedded.errors import DataDirUnusable, StartFailed
-from firn.embedded.hive_service import MAIN_CLASS, announced, serve, start_service
+from firn.embedded.hive_service import MAIN_CLASS, read_gateway, serve, start_service
 from firn.embedded.ports import LOOPBACK, METASTORE_PORT, free_port, is_open, require_free
-from firn.embedded.process import GuardedProcess, ended_early, last_lines, require_java
+from firn.embedded.process import GuardedProcess, make_early_end_error, read_last_lines, require_java
 from firn.embedded.pyspark_jars import pyspark_jars
 
 ANSWER_SECONDS = 5
 
-# To standard error: standard output is for the gateway's announcement.
+# Logs go to standard error, because the gateway prints its port and token to standard output.
 LOG_SETTINGS = """\
 status = warn
 appender.out.type = Console
@@ -47,7 +47,7 @@ rootLogger.appenderRef.out.ref = out
 class EmbeddedMetastore:
     """One metastore process and its data directory.
 
-    The process ends with stop(), with this object, and with this process, also when that is killed.
+    The process ends with stop(), with this object, or with this process, also if that is killed.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class EmbeddedMetastore:
         start_seconds: float = 90,
         locks: bool = False,
     ) -> None:
-        """`port` 0 takes a free one; with `locks` Hive's can be taken.  Nothing is touched before start()."""
+        """`port` 0 chooses a free port; with `locks`, clients can take Hive's locks. Nothing happens before start()."""
         self.data_dir = data_dir.absolute()
         self.port = port
         self._heap_mib = heap_mib
@@ -69,45 +69,45 @@ class EmbeddedMetastore:
 
     @property
     def uri(self) -> str:
-        """What goes into `hive.metastore.uris`."""
+        """The value for `hive.metastore.uris`."""
         return f"thrift://{LOOPBACK}:{self.port}"
 
     @property
     def warehouse(self) -> Path:
-        """Where databases and tables without a location of their own lie."""
+        """The directory of databases and tables without a location of their own."""
         return self.data_dir / "warehouse"
 
     @property
     def log(self) -> Path:
-        """What the process prints, over all its starts."""
+        """The output of the process, over all its starts."""
         return self.data_dir / "metastore.log"
 
     @property
     def running(self) -> bool:
-        """Whether the process is there; whether it answers is another question."""
+        """Whether the process runs; it may not answer yet."""
         return self._process is not None and self._process.exit_status is None
 
     def start(self) -> Self:
-        """Start it and return once it has answered a call; about five seconds.
+        """Start it, and return once it has answered a call; about five seconds.
 
-        Raises a kind of EmbeddedError, and then nothing of it is left running.  Starting a running one changes nothing.
+        Raises an EmbeddedError, and leaves no process then. A start of a running metastore changes nothing.
         """
         if self.running:
             return self
-        self.stop()  # one that has died still holds its pipes
+        self.stop()  # a dead process still holds its pipes
         java = require_java()
         if ":" in str(self.data_dir):
-            # Derby takes what stands before a colon for a protocol: it makes such a database and never opens it again.
+            # Derby takes the text before a colon for a protocol: it creates such a database and never opens it again.
             raise DataDirUnusable(
                 f"{self.data_dir} cannot hold the metastore's data: Derby allows no colon in its path."
             )
-        prepared(self.data_dir, what="the metastore's data")
+        prepare_directory(self.data_dir, owner="the metastore's data")
         self._write_settings()
         give_up = time.monotonic() + self._start_seconds
         with ExitStack() as undo:
-            with exclusive(self.data_dir, what="A metastore") as lock:
+            with lock_directory(self.data_dir, owner="A metastore") as lock:
                 self.port = self.port or free_port()
-                require_free(self.port, what="The Hive Metastore")
+                require_free(self.port, owner="The Hive Metastore")
                 self._process = GuardedProcess(
                     self._command(java.path), log=self.log, cwd=self.data_dir, keep_open=[lock], pipe_stdout=True
                 )
@@ -117,7 +117,7 @@ class EmbeddedMetastore:
         return self
 
     def stop(self) -> None:
-        """End it and wait until it is gone.  Stopping a stopped one changes nothing."""
+        """End it, and wait for the end. A stop of a stopped metastore changes nothing."""
         if self._process is not None:
             self._process.stop()
             self._process = None
@@ -134,7 +134,7 @@ class EmbeddedMetastore:
         return [
             str(java),
             f"-Xmx{self._heap_mib}m",
-            "-XX:+DisplayVMOutputToStderr",  # why it cannot start belongs into the log
+            "-XX:+DisplayVMOutputToStderr",  # the log gets the reason of a failed start
             "-Djava.net.preferIPv4Stack=true",
             "-Dlog4j2.disable.jmx=true",  # its beans need classes that PySpark does not bring
             # Hive would log through LMAX Disruptor, which PySpark does not bring either.
@@ -169,37 +169,37 @@ class EmbeddedMetastore:
         (conf / "log4j2.properties").write_text(LOG_SETTINGS, encoding="utf-8")
 
     def _serve(self, process: GuardedProcess, give_up: float) -> None:
-        gateway = announced(process.stdout, give_up=give_up)
+        gateway = read_gateway(process.stdout, give_up=give_up)
         if gateway is None:
-            raise self._silent(process)
+            raise self._make_start_error(process)
         seconds = max(1.0, give_up - time.monotonic())
         serve(gateway, self.port, seconds=seconds, log=self.log, start=self._start_service)
-        while not answers(self.port):
+        while not does_answer(self.port):
             if process.exit_status is not None or time.monotonic() > give_up:
-                raise self._silent(process)
+                raise self._make_start_error(process)
             time.sleep(0.1)
 
     def _start_service(self, jvm: Any, port: int) -> None:
         start_service(jvm, port, locks=self._locks)
 
-    def _silent(self, process: GuardedProcess) -> StartFailed:
-        status = process.ended_within(1)  # its output ends a moment before it does
+    def _make_start_error(self, process: GuardedProcess) -> StartFailed:
+        status = process.wait_for_end(1)  # its output ends shortly before the process
         if status is not None:
-            return ended_early("The Hive Metastore", status, self.log)
+            return make_early_end_error("The Hive Metastore", status, self.log)
         return StartFailed(
             f"The Hive Metastore did not answer within {self._start_seconds:.0f} s. "
-            f"The end of {self.log}:\n{last_lines(self.log)}"
+            f"The end of {self.log}:\n{read_last_lines(self.log)}"
         )
 
 
-class Asking:
-    """A client of the metastore on this machine; it hangs up without a word.
+class MetastoreSession:
+    """A context manager with a client of the metastore on this machine.
 
-    No generator: the client's exceptions cannot be changed, which `contextlib` tries as they pass through one.
+    It is not a generator, because `contextlib` changes exceptions, and the client's are read-only.
     """
 
     def __init__(self, port: int, *, seconds: float = 60) -> None:
-        """Nothing is opened before it is entered."""
+        """The connection opens on entry."""
         socket = TSocket(LOOPBACK, port)
         socket.setTimeout(seconds * 1000)
         self._transport = TBufferedTransport(socket)
@@ -212,12 +212,12 @@ class Asking:
         self._transport.close()
 
 
-def answers(port: int) -> bool:
-    """Whether a metastore on this machine answers a call, which an open port alone does not tell."""
-    if not is_open(port):  # asked first because thrift logs each refused connection as an error
+def does_answer(port: int) -> bool:
+    """Whether a metastore on this machine answers a call. An open port alone does not prove that."""
+    if not is_open(port):  # checked first, because thrift logs each refused connection as an error
         return False
     try:
-        with Asking(port, seconds=ANSWER_SECONDS) as client:
+        with MetastoreSession(port, seconds=ANSWER_SECONDS) as client:
             client.get_all_databases()
     except (TException, OSError):
         return False

@@ -1,4 +1,4 @@
-"""A Java child process that ends when we do, writes into a log file, and leaves nothing behind."""
+"""Child processes that end with this process and write to a log file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STOP_SECONDS = guard.GRACE_SECONDS + 5
 
 
 def require_java() -> Java:
-    """The Java to start; raises JavaUnsuitable with what was found and how to get a right one."""
+    """Find a suitable Java; raise JavaUnsuitable with advice if there is none."""
     java = find_java()
     if isinstance(java, NoJava):
         raise JavaUnsuitable(java.reason)
@@ -25,7 +25,7 @@ def require_java() -> Java:
 
 
 class GuardedProcess:
-    """One command run under a guard: it ends with stop(), with this object, or with this process, however that ends."""
+    """A command under a guard. It ends with stop(), with this object, or with this process, however that ends."""
 
     def __init__(
         self,
@@ -37,13 +37,13 @@ class GuardedProcess:
         pipe_stdout: bool = False,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """Start it at once.
+        """Start the command.
 
-        `keep_open` are descriptors, of locks, that are released only when the command is gone.  With `pipe_stdout` its
-        standard output comes to us instead of going into the log.  `environment` is added to ours.
+        `keep_open` are descriptors of locks, which the command holds until it ends. With `pipe_stdout`, the caller
+        reads its standard output instead of the log. `environment` is added to the environment of this process.
         """
-        with os.fdopen(private_log(log), "ab") as output:
-            # In a session of its own, so that Ctrl-C reaches only us and the child is ended in order.
+        with os.fdopen(open_private_log(log), "ab") as output:
+            # The child has its own session, so that Ctrl-C reaches only this process, which then ends it in order.
             self._guard = subprocess.Popen(
                 [sys.executable, "-I", "-S", guard.__file__, *command],
                 stdin=subprocess.PIPE,
@@ -57,11 +57,11 @@ class GuardedProcess:
 
     @property
     def exit_status(self) -> int | None:
-        """None while it runs."""
+        """The exit status; None while it runs."""
         return self._guard.poll()
 
-    def ended_within(self, seconds: float) -> int | None:
-        """Its status if it has ended by then, else None."""
+    def wait_for_end(self, seconds: float) -> int | None:
+        """Wait for the end. Returns the exit status, or None after `seconds`."""
         try:
             return self._guard.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -69,39 +69,39 @@ class GuardedProcess:
 
     @property
     def stdout(self) -> IO[bytes]:
-        """Its standard output, where that was asked for."""
+        """Its standard output, if it was started with `pipe_stdout`."""
         if self._guard.stdout is None:
             raise ValueError("this process writes into its log: it was not started with pipe_stdout")
         return self._guard.stdout
 
     def stop(self) -> None:
-        """End it and wait until it is gone; killed if it takes longer than its grace.  Stopping twice is harmless."""
+        """End it and wait for the end; kill it after the grace period. A second stop does nothing."""
         if self._guard.stdin is not None:
             self._guard.stdin.close()
         try:
             self._guard.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
-            self._guard.kill()  # takes the command with it
+            self._guard.kill()  # the command dies with it
             self._guard.wait()
         if self._guard.stdout is not None:
             self._guard.stdout.close()
 
 
-def private_log(log: Path) -> int:
-    """A descriptor to append to a log that only its owner may read: what programs say may hold what nobody else may."""
+def open_private_log(log: Path) -> int:
+    """Open a log for appending. Only its owner may read it, because the output of programs may hold secrets."""
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    os.fchmod(descriptor, 0o600)  # it may be of an earlier version, which left it open to others
+    os.fchmod(descriptor, 0o600)  # an earlier version created it readable for others
     return descriptor
 
 
-def last_lines(log: Path, count: int = 15) -> str:
-    """The end of a log, for a message; reads no more than the file's last 16 KiB."""
+def read_last_lines(log: Path, count: int = 15) -> str:
+    """Read the last lines of a log, from at most its last 16 KiB."""
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - 16_384))
         text = file.read().decode(errors="replace")
     return "\n".join(text.splitlines()[-count:])
 
 
-def ended_early(name: str, status: int, log: Path) -> StartFailed:
+def make_early_end_error(name: str, status: int, log: Path) -> StartFailed:
     """The error for a child that ended before it answered."""
-    return StartFailed(f"{name} ended with status {status} while starting. The end of {log}:\n{last_lines(log)}")
+    return StartFailed(f"{name} ended with status {status} while starting. The end of {log}:\n{read_last_lines(log)}")

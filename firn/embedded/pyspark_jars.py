@@ -1,4 +1,4 @@
-"""The jars that PySpark brings: Spark, Hive's metastore with Derby, Ivy."""
+"""The jars in PySpark: Spark, Hive's metastore with Derby, and Ivy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from firn.embedded.errors import PySparkMissing
 
 
 def require_pyspark(needed_by: str) -> None:
-    """Raise PySparkMissing, which names what needs it, where firn-server was installed without its extra `spark`.
+    """Raise PySparkMissing, which names the command, if firn-server is installed without its extra `spark`.
 
     Commands call it before they import a module that imports PySpark's gateway to Java.
     """
@@ -20,9 +20,9 @@ def require_pyspark(needed_by: str) -> None:
 
 
 def pyspark_jars() -> Path:
-    """The directory of PySpark's jars; raises PySparkMissing where the extra was not installed.
+    """The directory of PySpark's jars; raise PySparkMissing without the extra.
 
-    Found without importing PySpark, which takes longer than all the rest of a command.
+    The function does not import PySpark, which takes longer than the rest of a command.
     """
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
@@ -31,8 +31,8 @@ def pyspark_jars() -> Path:
 
 
 def pyspark_jar(pattern: str) -> Path:
-    """The one jar of that name, such as `ivy-*.jar`; raises PySparkMissing if this PySpark does not bring it."""
-    found = sorted(pyspark_jars().glob(pattern))
-    if not found:
-        raise PySparkMissing(f"{pyspark_jars()} holds no {pattern}: this PySpark is incomplete; install it again.")
-    return found[0]
+    """The jar of that name, such as `ivy-*.jar`; raise PySparkMissing if this PySpark lacks it."""
+    jars = sorted(pyspark_jars().glob(pattern))
+    if not jars:
+        raise PySparkMissing(f"{pyspark_jars()} has no {pattern}: PySpark is incomplete. Install it again.")
+    return jars[0]

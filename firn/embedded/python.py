@@ -1,4 +1,4 @@
-"""Modules of this installation as processes of their own."""
+"""Commands that run modules of this installation as separate processes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ SERVER_PACKAGES = ("catalog", "migrations", "optimizer", "server")
 
 
 def python_module(module: str, *arguments: str) -> list[str]:
-    """The command that runs a module of this installation; -P keeps a like-named directory at hand out of it."""
+    """The command that runs a module of this installation; -P ignores a directory of the same name."""
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
 def require_server(needed_by: str, *, extra: str = "") -> None:
-    """Raise ServerMissing, which names the command and what to install, where only the client is installed.
+    """Raise ServerMissing, which names the command and the package, if only the client is installed.
 
-    The check imports nothing: a command that only finds out that it cannot run stays fast.
+    The check imports nothing, so that the command fails fast.
     """
     if any(find_spec(package) is None for package in SERVER_PACKAGES):
-        wanted = f"'firn-server[{extra}]'" if extra else "firn-server"
+        package_name = f"'firn-server[{extra}]'" if extra else "firn-server"
         raise ServerMissing(
-            f"{needed_by} needs the Firn server, which is not installed. Install it: pip install {wanted}"
+            f"{needed_by} needs the Firn server, which is not installed. Install it: pip install {package_name}"
         )

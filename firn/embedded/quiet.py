@@ -1,4 +1,4 @@
-"""What a JVM says while it starts, kept from people's terminals."""
+"""Keeps the output of a starting JVM off the terminal."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from pathlib import Path
 
 
 @contextmanager
-def stderr_into(log: Path) -> Iterator[None]:
-    """Let standard error go into a file; a child started meanwhile goes on writing there afterwards.
+def redirect_stderr(log: Path) -> Iterator[None]:
+    """Redirect standard error to a file. A child that starts meanwhile keeps writing there afterwards.
 
-    Python's own `sys.stderr` writes to the same descriptor, so nothing is lost: it is in the file.
+    Python's own `sys.stderr` uses the same descriptor, so its output is in the file too.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     sys.stderr.flush()
-    kept = os.dup(2)
+    saved = os.dup(2)
     try:
         with log.open("ab") as file:
             os.dup2(file.fileno(), 2)
         yield
     finally:
         sys.stderr.flush()
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(saved, 2)
+        os.close(saved)

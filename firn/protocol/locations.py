@@ -13,7 +13,7 @@ _SAME_STORE = {"s3a": "s3", "s3n": "s3", "viewfs": "hdfs", "wasbs": "wasb", "abf
 
 
 def normalize_location(location: str) -> str:
-    """One text for all ways to write a location: `file:/a`, `file:///a/` and `/a`, `s3a://b/c` and `s3://b//c`."""
+    """Convert all spellings of a location to one: `file:/a`, `file:///a/` and `/a`, `s3a://b/c` and `s3://b//c`."""
     scheme, sign, rest = location.partition("://")
     if not sign and location.startswith("file:"):
         scheme, rest = "file", location.removeprefix("file:")
@@ -26,29 +26,29 @@ def normalize_location(location: str) -> str:
 
 
 def lies_in(location: str, directory: str) -> bool:
-    """Whether a location is the directory or something below it; both canonical."""
+    """Whether a location is the directory, or is in it; both are normalized."""
     return location == directory or location.startswith(directory.rstrip("/") + "/")
 
 
-def overlaps(one: str, other: str) -> bool:
-    """Whether one of two locations holds the other; both canonical."""
-    return lies_in(one, other) or lies_in(other, one)
+def overlaps(first: str, second: str) -> bool:
+    """Whether one of two normalized locations is in the other."""
+    return lies_in(first, second) or lies_in(second, first)
 
 
 def list_spellings(location: str) -> frozenset[str]:
-    """The regular ways to write a location down: by each scheme, with and without a slash at the end."""
+    """List the regular spellings of a location: with each scheme, with and without a slash at the end."""
     own = normalize_location(location)
     scheme, sign, rest = own.partition("://")
     if sign:
         schemes = (scheme, *(other for other, same in _SAME_STORE.items() if same == scheme))
-        found = {f"{one}://{rest}" for one in schemes}
+        spellings = {f"{scheme}://{rest}" for scheme in schemes}
     else:
-        found = {own, f"file:{own}", f"file://{own}", f"file://localhost{own}"}
-    return frozenset(found | {f"{one}/" for one in found})
+        spellings = {own, f"file:{own}", f"file://{own}", f"file://localhost{own}"}
+    return frozenset(spellings | {f"{spelling}/" for spelling in spellings})
 
 
-def prefixes(location: str) -> tuple[str, ...]:
-    """What the files in a directory begin with, by every regular way to write it; nothing that may lie elsewhere."""
+def list_prefixes(location: str) -> tuple[str, ...]:
+    """List the prefixes of files in a directory, one for each regular spelling. No file elsewhere has such a prefix."""
     own = normalize_location(location)
     if own.startswith("/"):
         return tuple(f"{scheme}{own.rstrip('/')}/" for scheme in ("", "file:", "file://", "file://localhost"))
@@ -58,9 +58,9 @@ def prefixes(location: str) -> tuple[str, ...]:
     return (f"{location.rstrip('/')}/",)  # one name node, or one account, is not always the other
 
 
-def may_be_same(one: str, other: str) -> bool:
-    """Whether two names may be of one file: as some programs escape what others write plainly, that too."""
-    return unquote(normalize_location(one)) == unquote(normalize_location(other))
+def may_be_same(first: str, second: str) -> bool:
+    """Whether two locations may be the same file, also if only one of them is percent-encoded."""
+    return unquote(normalize_location(first)) == unquote(normalize_location(second))
 
 
 def _clean(path: str) -> str:

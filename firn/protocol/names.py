@@ -13,7 +13,7 @@ _PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 
 
 class InvalidName(ValueError):
-    """A text that is no dotted name: `message` says why, `hint` says how to write it."""
+    """A text that is not a dotted name: `message` has the reason, `hint` the right form."""
 
     def __init__(self, message: str, *, hint: str) -> None:
         super().__init__(message)
@@ -22,31 +22,31 @@ class InvalidName(ValueError):
 
 
 def join_name(parts: Sequence[str]) -> str:
-    """The parts as one name for people; `split_name` gives them back."""
+    """Join parts to one name for people; `split_name` is the inverse."""
     return ".".join(quote_name(part) if "." in part or "`" in part else part for part in parts)
 
 
 def split_name(text: str) -> tuple[str, ...]:
-    """The parts of a dotted name; InvalidName when a part is empty or backticks do not match."""
+    """Split a dotted name into parts; raise InvalidName if a part is empty or backticks do not match."""
     parts, at = [], 0
     while at <= len(text):
-        found = _PART.match(text, at)
-        if found is None or (found.end() < len(text) and text[found.end()] != "."):
+        match = _PART.match(text, at)
+        if match is None or (match.end() < len(text) and text[match.end()] != "."):
             raise InvalidName(
                 f"invalid name {text!r}: its parts are divided by dots, and each needs at least one character",
                 hint="write a part with a dot or a backtick between backticks, doubling those inside: `a.b`.orders",
             )
-        inside, plain = found.groups()
+        inside, plain = match.groups()
         parts.append(plain if inside is None else inside.replace("``", "`"))
-        at = found.end() + 1
+        at = match.end() + 1
     return tuple(parts)
 
 
 def quote_name(part: str) -> str:
-    """One part as Spark SQL reads it, whatever characters it is made of."""
+    """Quote one part for Spark SQL, whatever characters it has."""
     return "`" + part.replace("`", "``") + "`"
 
 
 def format_sql_name(parts: Sequence[str]) -> str:
-    """The parts as Spark SQL reads them, whatever characters they are made of."""
+    """Quote and join parts for Spark SQL, whatever characters they have."""
     return ".".join(map(quote_name, parts))

@@ -1,9 +1,10 @@
-"""The rows of a keyed table without Spark: both stores read with PyIceberg, merged in Arrow.
+"""Scans of keyed tables without Spark: PyIceberg reads both stores, and Arrow merges the rows.
 
-Gives what the table's view gives: the rule of merging is the view's, in other words.  May use PyArrow, PyIceberg and
-firn.errors; knows the server only through the `Source` it is handed.
+A scan returns the rows of the table's view, by the same merge rule. The package uses PyArrow, PyIceberg and
+firn.errors. It knows the server only through the `Source` of a scan.
 
-PyArrow and PyIceberg are an extra and take most of a second to import, so these names load their modules on first use.
+PyArrow and PyIceberg are an extra, and their import takes most of a second. So these names load their modules on first
+use.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from firn.lazy_names import load_name
 
 if TYPE_CHECKING:
     from firn.scan.scan import Pin, Pinned, Scan, Source
-    from firn.scan.served import Served, live_files
+    from firn.scan.served import Served, list_live_files
 
-__all__ = ["Pin", "Pinned", "Scan", "Served", "Source", "live_files"]
+__all__ = ["Pin", "Pinned", "Scan", "Served", "Source", "list_live_files"]
 
 _HOMES = {
     "firn.scan.scan": ("Pin", "Pinned", "Scan", "Source"),
-    "firn.scan.served": ("Served", "live_files"),
+    "firn.scan.served": ("Served", "list_live_files"),
 }
 
 

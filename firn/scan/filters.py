@@ -1,7 +1,7 @@
-"""Filters as people type them, and which part of one may be applied before the merge.
+"""Parses filters, and finds the part of a filter that a scan may apply before the merge.
 
-A condition on key columns alone is true for all versions of a row or for none, so it may go first.  Any other must
-wait: the newest version decides, and it may be one that the filter leaves out.
+A condition on key columns alone is true for all versions of a row or for none, so the scan may apply it first. Any
+other condition must wait for the merge: the newest version of a row decides, and the filter may exclude it.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ _WILDCARD = re.compile(r"\blike\s+'[^']*_", re.IGNORECASE)
 _WIDEST_DECIMAL = 76
 
 
-def parsed(text: str | None, schema: Schema) -> BooleanExpression:
-    """The filter, checked against the schema; Invalid says what in it does not fit."""
+def parse_filter(text: str | None, schema: Schema) -> BooleanExpression:
+    """Parse a filter and check it against the schema; raise Invalid if it does not fit."""
     if text is None:
         return AlwaysTrue()
     if _WILDCARD.search(text):
-        # It would be taken for a plain character, and silently find other rows than SQL does.
-        raise Invalid(f"the filter {text!r} has _ in LIKE: only % at the end of a pattern is known", hint=_HOW)
+        # PyIceberg would read it as a plain character and find other rows than SQL does.
+        raise Invalid(f"the filter {text!r} has _ in LIKE: only % at the end of a pattern is supported", hint=_HOW)
     try:
         expression = _as_sql(rewrite_not(parse(text)), schema)
     except ParseException as error:
         raise Invalid(f"the filter {text!r} does not parse at character {error.loc + 1}", hint=_HOW) from error
     except ValueError as error:
-        raise Invalid(f"the filter {text!r} cannot be judged: {error}", hint=_HOW) from error
+        raise Invalid(f"the filter {text!r} is not supported: {error}", hint=_HOW) from error
     try:
-        filtered(schema_to_pyarrow(schema, include_field_ids=False).empty_table(), expression, schema)
+        apply_filter(schema_to_pyarrow(schema, include_field_ids=False).empty_table(), expression, schema)
     except pa.ArrowNotImplementedError as error:
-        raise Invalid(f"the filter {text!r} compares what Arrow cannot compare: {error}") from error
+        raise Invalid(f"the filter {text!r} compares types that Arrow cannot compare: {error}") from error
     except (ValueError, TypeError, ValidationError) as error:
         columns = ", ".join(field.name for field in schema.fields)
         raise Invalid(
@@ -63,8 +63,8 @@ def parsed(text: str | None, schema: Schema) -> BooleanExpression:
     return expression
 
 
-def on_columns(expression: BooleanExpression, schema: Schema, columns: Sequence[str]) -> BooleanExpression:
-    """The part of the filter that can be judged by these columns alone: it leaves out no row that the whole keeps."""
+def restrict_to_columns(expression: BooleanExpression, schema: Schema, columns: Sequence[str]) -> BooleanExpression:
+    """The part of the filter that needs only these columns. It excludes no row that the whole filter keeps."""
     allowed = {schema.find_field(column).field_id for column in columns}
     safe: BooleanExpression = AlwaysTrue()
     for part in _conjuncts(expression):
@@ -73,13 +73,13 @@ def on_columns(expression: BooleanExpression, schema: Schema, columns: Sequence[
     return safe
 
 
-def columns_of(expression: BooleanExpression, schema: Schema) -> set[str]:
-    """The top-level columns that the filter looks at."""
+def list_filter_columns(expression: BooleanExpression, schema: Schema) -> set[str]:
+    """List the top-level columns that the filter uses."""
     names = (schema.find_column_name(field_id) or "" for field_id in _ids(expression, schema))
     return {name.partition(".")[0] for name in names}
 
 
-def filtered(rows: pa.Table, expression: BooleanExpression, schema: Schema) -> pa.Table:
+def apply_filter(rows: pa.Table, expression: BooleanExpression, schema: Schema) -> pa.Table:
     """The rows that the filter keeps."""
     if isinstance(expression, AlwaysTrue):
         return rows
@@ -87,9 +87,9 @@ def filtered(rows: pa.Table, expression: BooleanExpression, schema: Schema) -> p
 
 
 def _as_sql(expression: BooleanExpression, schema: Schema) -> BooleanExpression:
-    """No comparison with null is true in SQL.
+    """Add SQL's rule that no comparison with null is true.
 
-    Arrow says that null is none of (1, 2), and Iceberg that a value out of the column's range is unlike all rows'.
+    To Arrow, null is not in (1, 2). To Iceberg, a value outside of the column's range differs from all rows.
     """
     match expression:
         case And():
@@ -105,7 +105,7 @@ def _as_sql(expression: BooleanExpression, schema: Schema) -> BooleanExpression:
 
 
 def _rescaled(predicate: LiteralPredicate, schema: Schema) -> LiteralPredicate:
-    """`amount = 1.5` over decimal(10,2): Iceberg compares numbers of the column's own scale alone."""
+    """Rescale the literal of `amount = 1.5` over decimal(10,2): Iceberg compares only numbers of the column's scale."""
     term, literal = predicate.term, predicate.literal
     if not isinstance(term, Reference) or not isinstance(literal, DecimalLiteral):
         return predicate

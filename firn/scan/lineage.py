@@ -1,7 +1,7 @@
-"""Row ids and sequence numbers of a v3 table's rows, which PyIceberg does not give.
+"""Row ids and sequence numbers of a v3 table's rows, which PyIceberg does not return.
 
-A row's id and its sequence number are derived where a file does not hold them: the id from the file's first row id and
-the row's position, the number from the manifest entry.  Compacted files hold both, so that rows keep theirs.
+If a file does not hold them, the id follows from the file's first row id and the row's position, and the sequence
+number from the manifest entry. Compacted files hold both, so that rows keep them.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ _THREADS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineageFile:
-    """A live data file and where its rows' ids and sequence numbers start from."""
+    """A live data file, its first row id and its sequence number."""
 
     file: DataFile
     first_row_id: int | None
     sequence_number: int
 
 
-def lineage_files(table: Table) -> list[LineageFile]:
-    """The live data files of the table's current snapshot."""
+def list_lineage_files(table: Table) -> list[LineageFile]:
+    """List the live data files of the table's current snapshot."""
     snapshot = table.current_snapshot()
     if snapshot is None:
         return []
@@ -71,26 +71,26 @@ def lineage_files(table: Table) -> list[LineageFile]:
 
 
 def read_rows(table: Table, files: Sequence[LineageFile], columns: Schema) -> pa.Table:
-    """All rows of the files: these columns, `_row_id` and `_last_updated_sequence_number`."""
-    wanted = Schema(*columns.fields, *_LINEAGE)
+    """Read all rows of the files: these columns, `_row_id` and `_last_updated_sequence_number`."""
+    schema = Schema(*columns.fields, *_LINEAGE)
     with ThreadPoolExecutor(_THREADS) as threads:
-        read = list(threads.map(lambda file: _read_file(table, file, wanted), files))
-    if not read:
-        return ArrowScan(table.metadata, table.io, wanted, AlwaysTrue()).to_table([])
-    return pa.concat_tables(read, promote_options="permissive")
+        parts = list(threads.map(lambda file: _read_file(table, file, schema), files))
+    if not parts:
+        return ArrowScan(table.metadata, table.io, schema, AlwaysTrue()).to_table([])
+    return pa.concat_tables(parts, promote_options="permissive")
 
 
-def counted(count: int, *, start: int = 0) -> pa.Array:
-    """start, start + 1 … as int64."""
+def count_from(count: int, *, start: int = 0) -> pa.Array:
+    """The numbers start, start + 1 … as int64."""
     return pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count), start=start - 1)
 
 
-def _read_file(table: Table, file: LineageFile, wanted: Schema) -> pa.Table:
-    """One file's rows, in the order they have in it: no filter, as a position is half of a row's id."""
-    rows = ArrowScan(table.metadata, table.io, wanted, AlwaysTrue()).to_table([FileScanTask(file.file)])
+def _read_file(table: Table, file: LineageFile, schema: Schema) -> pa.Table:
+    """Read one file's rows in their order, without a filter, because a row's position is half of its id."""
+    rows = ArrowScan(table.metadata, table.io, schema, AlwaysTrue()).to_table([FileScanTask(file.file)])
     ids, numbers = rows[ROW_ID], rows[SEQUENCE]
     if file.first_row_id is not None:
-        ids = pc.coalesce(ids, counted(len(rows), start=file.first_row_id))
+        ids = pc.coalesce(ids, count_from(len(rows), start=file.first_row_id))
     if ids.null_count:
         raise ServerFault(f"{file.file.file_path} has rows without an id, which no writer of format v3 leaves")
     numbers = pc.coalesce(numbers, pa.scalar(file.sequence_number, pa.int64()))
@@ -107,7 +107,7 @@ def _only_data(table: Table, manifest: ManifestFile) -> bool:
 
 
 def _manifests(io: FileIO, manifest_list: str) -> list[ManifestFile]:
-    """PyIceberg's own reader takes every manifest list for one of v2, which has no row ids."""
+    """Read a manifest list as v3. PyIceberg's own reader reads each one as v2, which has no row ids."""
     with AvroFile[ManifestFile](
         io.new_input(manifest_list),
         MANIFEST_LIST_FILE_SCHEMAS[_V3],
@@ -118,7 +118,7 @@ def _manifests(io: FileIO, manifest_list: str) -> list[ManifestFile]:
 
 
 def _files(io: FileIO, manifest: ManifestFile) -> Iterator[LineageFile]:
-    """The manifest's live files; those without a first row id of their own count on from the manifest's."""
+    """Read the manifest's live files. Files without a first row id continue the count from the manifest's."""
     next_row_id = manifest[_position(MANIFEST_LIST_FILE_SCHEMAS[_V3].fields, _FIRST_ROW_ID_OF_MANIFEST)]
     own = _position(DATA_FILE_TYPE[_V3].fields, _FIRST_ROW_ID_OF_FILE)
     with AvroFile[ManifestEntry](

@@ -1,4 +1,4 @@
-"""Null lists and maps of structs stay null; PyIceberg makes empty ones of them (apache/iceberg-python#3833)."""
+"""Keeps null lists and maps of structs null. PyIceberg turns them into empty ones (apache/iceberg-python#3833)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyiceberg.types import ListType, MapType
 
 
 class KeepingNulls(reading.ArrowProjectionVisitor):
-    """Puts a file's columns under a table's schema; where PyIceberg rebuilds one, its nulls are set again."""
+    """Projects a file's columns to a table's schema, and restores the nulls of columns that PyIceberg rebuilds."""
 
     def list(self, list_type: ListType, list_array: pa.Array | None, value_array: pa.Array | None) -> pa.Array | None:
         return _nulls_of(list_array, super().list(list_type, list_array, value_array))
@@ -24,4 +24,4 @@ def _nulls_of(array: pa.Array | None, rebuilt: pa.Array | None) -> pa.Array | No
     if array is None or rebuilt is None or array.null_count == rebuilt.null_count:
         return rebuilt
     chosen = pc.if_else(array.is_valid(), rebuilt, pa.nulls(len(rebuilt), rebuilt.type))
-    return chosen.cast(rebuilt.type)  # which holds the ids of fields
+    return chosen.cast(rebuilt.type)  # this type has the field ids

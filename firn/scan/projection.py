@@ -1,4 +1,4 @@
-"""How a file's columns become those of a table, where PyIceberg has it wrong (decisions 58 and 65)."""
+"""Projects a file's columns to a table's, and corrects errors of PyIceberg (decisions 58 and 65)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from firn.scan.nulls import KeepingNulls
 
 
 class Projection(KeepingNulls):
-    """Gives a required column that is not in a file the value of the file's partition, as it does an optional one.
+    """Fills a required column that a file lacks with the file's partition value, as PyIceberg does for optional ones.
 
-    Hive's files never hold the columns that their table is partitioned by, and those are often part of the key.
+    Hive's files never hold the partition columns, which are often part of the key.
     """
 
     def struct(
@@ -22,7 +22,7 @@ class Projection(KeepingNulls):
         field_results: list[pa.Array | None],  # type: ignore[valid-type,unused-ignore]
     ) -> pa.Array | None:
         fields = zip(struct.fields, field_results, strict=True)
-        known = [self._optional(field) if found is None else field for field, found in fields]
+        known = [self._optional(field) if array is None else field for field, array in fields]
         return super().struct(StructType(*known), struct_array, field_results)
 
     def _optional(self, field: NestedField) -> NestedField:
@@ -32,5 +32,5 @@ class Projection(KeepingNulls):
 
 
 def correct_projection() -> None:
-    """From now on in this process, in all that PyIceberg reads: it can be told of no other class."""
+    """Replace PyIceberg's projection in this process. PyIceberg has no setting for it."""
     reading.ArrowProjectionVisitor = Projection  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""One scan: pin both stores, read what can matter, merge, filter, project.
+"""One scan: pin both stores, read the files that matter, merge, filter, project.
 
 client.scan("lake.db.orders", filter="day = '2026-11-21'", columns=["id", "amount"]).to_arrow()
 """
@@ -23,14 +23,14 @@ from pyiceberg.table import DataScan, FileScanTask, Table
 from firn.errors import Invalid, NotFound, Refused, Unavailable
 from firn.protocol.names import join_name
 from firn.scan import filters
-from firn.scan.avro import READ_BY_SPARK, avro_rows
-from firn.scan.lineage import SEQUENCE, LineageFile, lineage_files, read_rows
-from firn.scan.merge import OP, applied, newest, taking_effect
+from firn.scan.avro import READ_BY_SPARK, read_avro_rows
+from firn.scan.lineage import SEQUENCE, LineageFile, list_lineage_files, read_rows
+from firn.scan.merge import OP, apply_changes, select_effective, select_newest
 from firn.scan.projection import correct_projection
 
-_ROUNDS = 3
+_MAX_TRIES = 3
 
-# It warns once a file that the nanoseconds of Hive's timestamps become microseconds, as the table's type says.
+# It warns for each file that nanoseconds of Hive's timestamps become microseconds, which the table's type demands.
 _PYICEBERG = logging.getLogger("pyiceberg.io.pyarrow")
 if _PYICEBERG.level == logging.NOTSET:
     _PYICEBERG.setLevel(logging.ERROR)
@@ -39,14 +39,14 @@ correct_projection()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pinned:
-    """One store as it was at one moment: the name under which the Iceberg catalog serves it."""
+    """One store at one moment: the name under which the Iceberg catalog serves it."""
 
     table: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """Both stores of a keyed table at one moment, and what merging them takes."""
+    """Both stores of a keyed table at one moment, and the facts for their merge."""
 
     primary_key: tuple[str, ...]
     sequence_field: str | None
@@ -57,20 +57,20 @@ class Pin:
 
 
 class Source(Protocol):
-    """Where a scan finds its table."""
+    """The source of a scan's table."""
 
     def pin(self) -> Pin | None:
-        """Both stores as they are now; None for a plain table, NotFound for none at all."""
+        """Pin both stores as they are now; None for a plain table. Raises NotFound without a table."""
 
     def load(self, name: Sequence[str] | None = None) -> Table:
-        """An Iceberg table of the catalog, by default the one that is scanned; NoSuchTableError if there is none."""
+        """Load an Iceberg table of the catalog, by default the scanned one. Raises NoSuchTableError without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scan:
-    """What is to be read.  Every call of `to_arrow` reads the table as it is then.
+    """A scan of a table. Each call of `to_arrow` reads the table as it is then.
 
-    `filter` is judged as SQL judges WHERE (comparisons with NaN are Arrow's: never true).
+    `filter` has the meaning of SQL's WHERE, except that comparisons with NaN are never true, as in Arrow.
     """
 
     source: Source
@@ -80,25 +80,25 @@ class Scan:
     """Called before each reading."""
 
     def to_arrow(self) -> pa.Table:
-        """The rows, in no particular order.
+        """Read the rows, in no particular order.
 
-        Invalid for a filter or columns that do not fit, NotFound for no table, Refused for an Avro file that
-        cannot be decoded and for equality deletes, Unavailable when a file of it is gone.
+        Raises Invalid for a filter or columns that do not fit, NotFound without a table, Refused for an Avro file that
+        cannot be decoded and for equality deletes, and Unavailable if a file is lost.
         """
         self.before()
         try:
-            for _ in range(_ROUNDS - 1):
-                # A pin ends when its snapshots expire, with its files; Hive-side writers remove files before a sync.
+            for _ in range(_MAX_TRIES - 1):
+                # A pin ends when its snapshots expire with their files. Hive-side writers remove files before a sync.
                 with suppress(NoSuchTableError, FileNotFoundError):
                     return self._read_once()
             return self._read_once()
         except FileNotFoundError as error:
             raise Unavailable(
-                f"a file of the table is gone: {error}",
-                hint="if Hive has overwritten it: `firn hive sync TABLE`, then read again",
+                f"a file of the table is lost: {error}",
+                hint="if Hive has overwritten the table, run `firn hive sync TABLE` and read again",
             ) from error
         except NoSuchTableError as error:
-            raise NotFound(f"the table cannot be read: {error}", hint="look with `firn table list`") from error
+            raise NotFound(f"the table cannot be read: {error}", hint="`firn table list` lists all tables") from error
 
     def _read_once(self) -> pa.Table:
         pin = self.source.pin()
@@ -109,7 +109,7 @@ def _plain(scan: Scan) -> pa.Table:
     table = scan.source.load()
     schema = table.schema()
     columns = _columns(scan, schema)
-    where = filters.parsed(scan.filter, schema)
+    where = filters.parse_filter(scan.filter, schema)
     return _read(table, columns, where)
 
 
@@ -117,17 +117,17 @@ def _keyed(scan: Scan, pin: Pin) -> pa.Table:
     base = scan.source.load(pin.base.table)
     schema = base.schema()
     columns = _columns(scan, schema)
-    where = filters.parsed(scan.filter, schema)
+    where = filters.parse_filter(scan.filter, schema)
     if not pin.pending:
         return _read(base, columns, where)
     change = scan.source.load(pin.change.table)
-    needed = _ordered(schema, {*columns, *pin.primary_key, *filters.columns_of(where, schema)})
-    on_keys = filters.on_columns(where, schema, pin.primary_key)
-    files = lineage_files(change)
+    needed = _ordered(schema, {*columns, *pin.primary_key, *filters.list_filter_columns(where, schema)})
+    on_keys = filters.restrict_to_columns(where, schema, pin.primary_key)
+    files = list_lineage_files(change)
     effective = _effective(pin, base, change, files, needed=needed, on_keys=on_keys)
-    # The filter may go to base whole: a row of base either stays as it is or is replaced, whatever the filter says.
-    rows = applied(_read(base, needed, where), effective, pin.primary_key)
-    return filters.filtered(rows, where, schema).select(columns)
+    # The whole filter may go to base: a row of base stays as it is or is replaced, whatever the filter says.
+    rows = apply_changes(_read(base, needed, where), effective, pin.primary_key)
+    return filters.apply_filter(rows, where, schema).select(columns)
 
 
 def _effective(
@@ -139,14 +139,14 @@ def _effective(
     needed: Sequence[str],
     on_keys: BooleanExpression,
 ) -> pa.Table:
-    """The changes that take effect, one a key."""
+    """Read the changes that take effect, one for each key."""
     sequence = pin.sequence_field
     columns = _ordered(change.schema(), {*needed, OP, *([sequence] if sequence else [])})
     # A file's sequence number is never below that of its rows: compaction raises it.
     pending = [file for file in files if file.sequence_number > pin.watermark]
     rows = _changes(change, pending, columns, on_keys)
     above = pc.greater(rows[SEQUENCE], pin.watermark)
-    last = newest(rows.filter(above), pin.primary_key, sequence)
+    last = select_newest(rows.filter(above), pin.primary_key, sequence)
     if sequence is None:
         return last
     facts = [*pin.primary_key, sequence]
@@ -154,8 +154,8 @@ def _effective(
     older = _changes(change, merged, [*facts, OP], on_keys).select([*facts, OP])
     deleted = pa.concat_tables([rows.filter(pc.invert(above)).select([*facts, OP]), older])
     deleted = deleted.filter(pc.equal(deleted[OP], "D"))
-    held = _read(base, facts, on_keys)
-    return taking_effect(last, pin.primary_key, sequence, held=held, deleted=deleted)
+    base_rows = _read(base, facts, on_keys)
+    return select_effective(last, pin.primary_key, sequence, base_rows=base_rows, deleted=deleted)
 
 
 def _changes(
@@ -167,15 +167,16 @@ def _changes(
     target = schema_to_pyarrow(picked, include_field_ids=False)
     for position, field in enumerate(target):
         rows = rows.set_column(position, field.name, rows[field.name].cast(field.type))
-    return filters.filtered(rows, on_keys, schema)
+    return filters.apply_filter(rows, on_keys, schema)
 
 
 def _read(table: Table, columns: Sequence[str], where: BooleanExpression) -> pa.Table:
-    """Rows of an Iceberg table under its current schema's types, delete files applied.
+    """Read rows of an Iceberg table in the types of its current schema, without deleted rows.
 
-    PyIceberg judges a filter by a file's partition only where the scan selects the column: it finds no row otherwise.
+    PyIceberg applies a filter to a file's partition values only if the scan selects the column; otherwise it finds no
+    row.
     """
-    selected = _ordered(table.schema(), {*columns, *filters.columns_of(where, table.schema())})
+    selected = _ordered(table.schema(), {*columns, *filters.list_filter_columns(where, table.schema())})
     scan = table.scan(row_filter=where, selected_fields=tuple(selected))
     tasks = _planned(table, scan)
     fields = (table.schema().find_field(column) for column in columns)
@@ -186,9 +187,9 @@ def _read(table: Table, columns: Sequence[str], where: BooleanExpression) -> pa.
     read = [rows.select(list(columns)).cast(target)]
     if avro := [task for task in tasks if task.file.file_format is FileFormat.AVRO]:
         schema = table.schema()
-        needed = _ordered(schema, {*columns, *filters.columns_of(where, schema)})
-        wanted = Schema(*(schema.find_field(column) for column in needed))
-        batches = (filters.filtered(batch, where, schema) for batch in avro_rows(table, avro, wanted))
+        needed = _ordered(schema, {*columns, *filters.list_filter_columns(where, schema)})
+        needed_schema = Schema(*(schema.find_field(column) for column in needed))
+        batches = (filters.apply_filter(batch, where, schema) for batch in read_avro_rows(table, avro, needed_schema))
         read += [batch.select(list(columns)).cast(target) for batch in batches]
     return pa.concat_tables(read)
 
@@ -207,12 +208,15 @@ def _planned(table: Table, scan: DataScan) -> list[FileScanTask]:
 
 def _columns(scan: Scan, schema: Schema) -> list[str]:
     names = [field.name for field in schema.fields]
-    wanted = names if scan.columns is None else list(scan.columns)
-    missing = [column for column in wanted if column not in names]
-    if missing or len(set(wanted)) != len(wanted):
-        what = f"no column {', '.join(map(repr, missing))}" if missing else "a column is asked for twice"
-        raise Invalid(f"{what} in the table", hint=f"the columns are {', '.join(names)}; names are case-sensitive")
-    return wanted
+    selected = names if scan.columns is None else list(scan.columns)
+    missing = [column for column in selected if column not in names]
+    if missing or len(set(selected)) != len(selected):
+        names_missing = f"the table has no column {', '.join(map(repr, missing))}"
+        raise Invalid(
+            names_missing if missing else "the scan selects a column twice",
+            hint=f"the columns are {', '.join(names)}; names are case-sensitive",
+        )
+    return selected
 
 
 def _ordered(schema: Schema, columns: set[str]) -> list[str]:

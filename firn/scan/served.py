@@ -1,4 +1,4 @@
-"""A scan's tables as a server gives them: the pin from the management API, the tables from its Iceberg catalog."""
+"""A server as the source of a scan: the pin from its management API, the tables from its Iceberg catalog."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ class Served:
     table: str
 
     def pin(self) -> Pin | None:
-        """Both stores as they are now; None for what is no keyed table, as far as this API knows."""
+        """Pin both stores as they are now; None for a table that is not keyed or that the API does not know."""
         path = f"/catalogs/{quote(self.catalog, safe='')}/tables/{quote(self.table, safe='')}/pin"
         try:
-            told = PinOut.read(self.transport.get(path))
+            answer = PinOut.read(self.transport.get(path))
         except NotFound:
             return None
         return Pin(
-            primary_key=tuple(told.primary_key),
-            sequence_field=told.sequence_field,
-            watermark=told.watermark,
-            pending=told.pending,
-            base=Pinned(table=tuple(told.base.table)),
-            change=Pinned(table=tuple(told.change.table)),
+            primary_key=tuple(answer.primary_key),
+            sequence_field=answer.sequence_field,
+            watermark=answer.watermark,
+            pending=answer.pending,
+            base=Pinned(table=tuple(answer.base.table)),
+            change=Pinned(table=tuple(answer.change.table)),
         )
 
     def load(self, name: Sequence[str] | None = None) -> Table:
-        """An Iceberg table of the catalog; NoSuchTableError when there is none."""
+        """Load an Iceberg table of the catalog; raise NoSuchTableError without one."""
         table: Table = self._catalog.load_table(split_name(self.table) if name is None else tuple(name))
         return table
 
@@ -62,21 +62,23 @@ _CONTENT = {
 }
 
 
-def live_files(source: Served) -> list[Json]:
-    """The files of a table's current snapshot, or of both stores; NotFound when there is no such table."""
+def list_live_files(source: Served) -> list[Json]:
+    """List the files of a table's current snapshot, or of both stores; raise NotFound without such a table."""
     pin = source.pin()
     try:
         if pin is None:
-            return _files_of("table", source.load())
+            return _list_files("table", source.load())
         return [
-            *_files_of("base", source.load(pin.base.table)),
-            *_files_of("change", source.load(pin.change.table)),
+            *_list_files("base", source.load(pin.base.table)),
+            *_list_files("change", source.load(pin.change.table)),
         ]
     except NoSuchTableError as error:
-        raise NotFound(f"{source.catalog}.{source.table}: {error}", hint="look with `firn table list`") from error
+        raise NotFound(
+            f"{source.catalog}.{source.table}: {error}", hint="`firn table list` lists all tables"
+        ) from error
 
 
-def _files_of(store: str, table: Table) -> list[Json]:
+def _list_files(store: str, table: Table) -> list[Json]:
     snapshot = table.current_snapshot()
     manifests = [] if snapshot is None else snapshot.manifests(table.io)
     specs, schema = table.specs(), table.schema()

@@ -1,11 +1,11 @@
-"""Helpers for PySpark: which jars a session needs, how it finds the catalog, upserts and reads.
+"""Helpers for PySpark: sessions with the jars and catalogs that they need, upserts and reads.
 
     spark = firn.spark.session("http://127.0.0.1:8630", app="load orders")
     firn.spark.upsert(df, "lake.db.orders", batch="2026-11-21T10")
     firn.spark.read("lake.db.orders").show()
 
-PySpark is an extra: nothing outside this package may need it to be importable. So these names are looked up when they
-are used, and fetching the jars does not wait for PySpark to be imported.
+PySpark is an extra, and only this package needs it. So these names load their modules on first use, and a fetch of jars
+does not wait for the import of PySpark.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from firn.spark.errors import CommitRefused, NotKeyed, NotPublished, RowsRefused, WriteError, WriteUnknown, reason
     from firn.spark.reading import read
     from firn.spark.sessions import catalog_conf, configure, session, sql
-    from firn.spark.statements import before_statement, written_table
+    from firn.spark.statements import find_written_table, sync_before_statement
     from firn.spark.write import Written, delete, upsert
 
 __all__ = [
@@ -29,16 +29,16 @@ __all__ = [
     "WriteError",
     "WriteUnknown",
     "Written",
-    "before_statement",
     "catalog_conf",
     "configure",
     "delete",
+    "find_written_table",
     "read",
     "reason",
     "session",
     "sql",
+    "sync_before_statement",
     "upsert",
-    "written_table",
 ]
 
 _HOMES = {
@@ -53,7 +53,7 @@ _HOMES = {
     ),
     "firn.spark.reading": ("read",),
     "firn.spark.sessions": ("catalog_conf", "configure", "session", "sql"),
-    "firn.spark.statements": ("before_statement", "written_table"),
+    "firn.spark.statements": ("sync_before_statement", "find_written_table"),
     "firn.spark.write": ("Written", "delete", "upsert"),
 }
 

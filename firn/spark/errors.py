@@ -1,7 +1,7 @@
-"""What can go wrong when rows are written, in words for whoever wrote them; and Java's side of it, by class.
+"""Errors of writes, and the classes of Java exceptions that tell them apart.
 
 WriteError               nothing of this batch is in the table
-├── NotKeyed             the name stands for no keyed table
+├── NotKeyed             there is no keyed table of this name
 ├── RowsRefused          the rows do not fit the table: columns, types, nulls, keys that appear twice
 └── CommitRefused        the catalog did not take the commit
 WriteUnknown             outside the tree: the batch may be in the table; writing it again under its name is safe
@@ -27,7 +27,7 @@ REFUSALS = frozenset(
         "ValidationException",
     )
 )
-"""Exceptions of Iceberg's that say for certain that a commit was not applied."""
+"""Iceberg's exceptions that prove that a commit was not applied."""
 UNCERTAIN = frozenset(
     _PACKAGE + name
     for name in (
@@ -47,7 +47,7 @@ class WriteError(Exception):
 
 
 class NotKeyed(WriteError):
-    """The name stands for no keyed table."""
+    """There is no keyed table of this name."""
 
 
 class RowsRefused(WriteError):
@@ -63,11 +63,11 @@ class WriteUnknown(Exception):
 
 
 class NotPublished(Exception):
-    """The batch is in the table, and was not given to Hive yet; writing it again under its name tries that again."""
+    """The batch is in the table, but not published to Hive; writing it again under its name tries to publish again."""
 
 
 def java_causes(error: BaseException) -> list[tuple[str, str]]:
-    """Class and message of a Java exception and of all its causes, outermost first; empty for Python's own errors."""
+    """List class and message of a Java exception and of all its causes, outermost first; empty for Python's errors."""
     java = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
     causes: list[tuple[str, str]] = []
     while java is not None and len(causes) < 20:
@@ -77,7 +77,7 @@ def java_causes(error: BaseException) -> list[tuple[str, str]]:
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Whether this failure of a write says for certain that its commit was not applied."""
+    """Whether this failure of a write proves that its commit was not applied."""
     if isinstance(error, AnalysisException):
         return True  # Spark did not even start
     classes = {name for name, _ in java_causes(error)}
@@ -85,9 +85,9 @@ def is_refusal(error: BaseException) -> bool:
 
 
 def is_uncertain(error: BaseException) -> bool:
-    """Whether this failure of a write is that of its commit's answer: the commit may have been applied.
+    """Whether the commit of this failed write may have been applied, because its answer is missing.
 
-    So it may where the JVM is gone, or does not answer: whatever it was doing, nobody has told how it ended.
+    That includes a JVM that has ended or does not answer.
     """
     if isinstance(error, Py4JNetworkError | ConnectionError):
         return True
@@ -95,19 +95,19 @@ def is_uncertain(error: BaseException) -> bool:
 
 
 def reason(error: BaseException) -> str:
-    """The innermost message of a failure, first line only: what people need of a Java stack.
+    """The first line of the innermost message of a failure, without the Java stack.
 
-    Where Python failed in one of Spark's workers it is what Python said last.
+    If Python failed in a worker of Spark, it is the last line of Python's traceback.
     """
     causes = java_causes(error)
-    said = [message for _, message in causes] + [str(error)]
-    if found := next((text for text in said if _TRACEBACK in text), None):
-        return _said_by_python(found)
+    messages = [message for _, message in causes] + [str(error)]
+    if traceback_text := next((text for text in messages if _TRACEBACK in text), None):
+        return _last_python_message(traceback_text)
     text = causes[-1][1] if causes else str(error)
     return (text.strip() or type(error).__name__).splitlines()[0]
 
 
-def _said_by_python(text: str) -> str:
+def _last_python_message(text: str) -> str:
     """The last line of the last traceback, without the name of the error's class."""
     stack = text.rpartition(_TRACEBACK)[2].strip().partition("\n\n")[0]
     line = stack.splitlines()[-1]

@@ -1,4 +1,4 @@
-"""What a session's reads and writes have to do with the Hive table under a table: nothing, unless they are asked."""
+"""Syncs and publishes around a session's reads and writes of linked tables, if the caller asks for them."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ if TYPE_CHECKING:
     from firn.spark.write import Written
 
 
-def before_read(spark: SparkSession, table: str, auto_sync: AutoSync | str) -> None:
-    """Sync the table with Hive; ValueError for another `auto_sync`, errors as of `LinkedTable.sync`."""
-    what = AutoSync(auto_sync)
-    if what is AutoSync.NONE:
+def sync_before_read(spark: SparkSession, table: str, auto_sync: AutoSync | str) -> None:
+    """Sync the table with Hive. Raises ValueError for another `auto_sync`, and the errors of `LinkedTable.sync`."""
+    level = AutoSync(auto_sync)
+    if level is AutoSync.NONE:
         return
     client, name = client_of(spark, table)
     with client:
-        if (found := find_linked_table(client, name)) is not None:
-            found.sync(what)
+        if (linked := find_linked_table(client, name)) is not None:
+            linked.sync(level)
 
 
-def before_write(spark: SparkSession, table: str, auto_sync: AutoSync | str, *, publish: bool) -> None:
-    """The same; Invalid where the write is to be published and there is no Hive table, before anything is written."""
+def sync_before_write(spark: SparkSession, table: str, auto_sync: AutoSync | str, *, publish: bool) -> None:
+    """Sync the table before a write. With `publish`, raise Invalid if there is no Hive table to publish to."""
     if publish:
         client, name = client_of(spark, table)
         with client:
-            _link(find_linked_table(client, name), table)
-    before_read(spark, table, auto_sync)
+            _require_linked(find_linked_table(client, name), table)
+    sync_before_read(spark, table, auto_sync)
 
 
-def published(spark: SparkSession, written: Written) -> Written:
-    """Once Hive's readers see what was written; NotPublished when they do not."""
+def publish_written(spark: SparkSession, written: Written) -> Written:
+    """Publish the written batch and wait until Hive's readers see it; raise NotPublished if they do not."""
     try:
         client, name = client_of(spark, written.table)
         with client:
-            _link(find_linked_table(client, name), written.table).publish()
+            _require_linked(find_linked_table(client, name), written.table).publish()
     except FirnError as error:
         done = f"{written.table}: batch {written.batch!r} of writer {written.writer!r} is in the table"
         hint = f" ({error.hint})" if error.hint else ""
@@ -48,9 +48,9 @@ def published(spark: SparkSession, written: Written) -> Written:
     return written
 
 
-def _link(found: LinkedTable | None, table: str) -> LinkedTable:
-    if found is None:
+def _require_linked(linked: LinkedTable | None, table: str) -> LinkedTable:
+    if linked is None:
         raise Invalid(
-            f"{table} is over no Hive table: there is nobody to publish to", hint="write without publish=True"
+            f"{table} is not linked to a Hive table, so it cannot be published", hint="write without publish=True"
         )
-    return found
+    return linked

@@ -1,9 +1,9 @@
-"""The jar that teaches Spark Iceberg: by Maven coordinate, fetched once, then started from its file.
+"""The Iceberg runtime jar for Spark: fetched once by its Maven coordinate, then loaded from its file.
 
     builder.config(map={**spark_conf()})
 
-`python -m firn.spark.jars` fetches it and prints the file.  Once it is there, sessions take the file (`spark.jars`) and
-start without Ivy, also offline; before, they let Spark's own Ivy fetch it (`spark.jars.packages`).
+`python -m firn.spark.jars` fetches it and prints the file. After that, sessions load the file (`spark.jars`) and start
+without Ivy, also offline. Before, Spark's own Ivy fetches the jar (`spark.jars.packages`).
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from firn.embedded.process import require_java
 from firn.embedded.pyspark_jars import pyspark_jar
 
 Coordinate: TypeAlias = tuple[str, str, str]
-"""What Maven calls it: group, artifact, version."""
+"""A Maven coordinate: group, artifact, version."""
 ICEBERG_RUNTIME: Coordinate = ("org.apache.iceberg", "iceberg-spark-runtime-4.1_2.13", "1.12.0")
 AWS_BUNDLE: Coordinate = ("org.apache.iceberg", "iceberg-aws-bundle", "1.12.0")
-"""What Spark needs besides for files in S3."""
+"""The further jar that Spark needs for files in S3."""
 FETCH_SECONDS = 600
 
 
 def packages() -> tuple[str, ...]:
-    """What a session needs beyond PySpark's own jars, as Maven coordinates."""
+    """The Maven coordinates of the jars that a session needs beyond PySpark's own."""
     return (":".join(ICEBERG_RUNTIME),)
 
 
@@ -39,14 +39,14 @@ def ivy_settings_path() -> Path:
 
 
 def cache_dir(environ: Mapping[str, str] | None = None) -> Path:
-    """Where fetched jars are kept, for all checkouts of this user: below $XDG_CACHE_HOME or ~/.cache."""
+    """The directory of fetched jars, for all checkouts of this user: in $XDG_CACHE_HOME or ~/.cache."""
     env = os.environ if environ is None else environ
     root = env.get("XDG_CACHE_HOME")
     return (Path(root) if root else Path.home() / ".cache") / "firn"
 
 
 def local_jar(runtime: Coordinate = ICEBERG_RUNTIME) -> Path:
-    """Where the runtime's file is once it was fetched.  It is moved there, so a file of that name is whole."""
+    """The path of the fetched runtime. A file of this name is always complete, because a fetch moves it there."""
     _, artifact, version = runtime
     return cache_dir() / "jars" / f"{artifact}-{version}.jar"
 
@@ -54,7 +54,7 @@ def local_jar(runtime: Coordinate = ICEBERG_RUNTIME) -> Path:
 def spark_conf() -> dict[str, str]:
     """Settings that put the Iceberg runtime into a session, for the builder or for `spark-submit --conf`.
 
-    Fetches nothing itself.
+    The function itself fetches nothing.
     """
     if local_jar().is_file():
         return {"spark.jars": str(local_jar())}
@@ -66,17 +66,17 @@ def spark_conf() -> dict[str, str]:
 
 
 def fetch(runtime: Coordinate = ICEBERG_RUNTIME) -> Path:
-    """The runtime's file, fetched by the Ivy that PySpark brings if it is not there yet; Ivy compares checksums.
+    """The runtime's file. If it is missing, PySpark's Ivy fetches it and compares checksums.
 
-    Raises JarsUnavailable, with Ivy's own words, and leaves nothing half written.
+    Raises JarsUnavailable with Ivy's own message, and leaves no partial file.
     """
     jar = local_jar(runtime)
     if jar.is_file():
         return jar
     jar.parent.mkdir(parents=True, exist_ok=True)
-    # Beside its final place, so that moving it there is one step, also when two processes fetch at once.
+    # In the same directory, so that the move is one step, also if two processes fetch at once.
     with tempfile.TemporaryDirectory(dir=jar.parent) as scratch:
-        said = run_ivy(
+        output = run_ivy(
             *("-settings", str(ivy_settings_path())),
             *("-cache", str(cache_dir() / "ivy" / "cache")),
             *("-dependency", *runtime),
@@ -87,14 +87,14 @@ def fetch(runtime: Coordinate = ICEBERG_RUNTIME) -> Path:
         if not fetched.is_file():
             raise JarsUnavailable(
                 f"Ivy did not fetch {':'.join(runtime)} into {jar.parent}. Is Maven Central reachable? "
-                f"Its last words:\n{said}"
+                f"The end of Ivy's output:\n{output}"
             )
         fetched.replace(jar)
     return jar
 
 
 def run_ivy(*arguments: str) -> str:
-    """Run Ivy; gives the end of what it said.  Whether it worked shows in the files, which are what is wanted."""
+    """Run Ivy and return the end of its output. The caller checks the fetched files for success."""
     command = [str(require_java().path), "-jar", str(pyspark_jar("ivy-*.jar")), *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=FETCH_SECONDS)

@@ -31,7 +31,7 @@ PYSPARK_LOGGER = "SQLQueryContextLogger"
 
 _lock = threading.Lock()
 _levels: dict[str, Any] = {}
-"""The level that a silenced logger had of its own; None for one that had none."""
+"""The own level of each silenced logger; None for a logger without one."""
 _depth = 0
 
 

@@ -23,13 +23,13 @@ DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "2g",
 }
-"""What a session on one machine starts with; settings made on the builder later win."""
+"""Defaults of a session on one machine. Later settings on the builder override them."""
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-"""For a Spark that runs in one process: it opens ports, and nobody else has any business there."""
+"""For a Spark in one process: its ports are only for this machine."""
 TIMEOUT_SECONDS = 30.0
 ICEBERG_API = "/iceberg"
 SHORTEST_NAME = 2
-"""Parts of a table's name without its catalog: a namespace and the name itself."""
+"""The smallest number of parts of a table's name without its catalog: a namespace and the name."""
 
 
 class Connection(Protocol):
@@ -48,9 +48,9 @@ Server: TypeAlias = str | Connection
 def configure(
     builder: SparkSession.Builder, client: Server, *, catalogs: Iterable[str] | None = None
 ) -> SparkSession.Builder:
-    """The builder, told of the server's catalogs under their own names, and of the jars they need.
+    """Add the server's catalogs under their own names, and the jars that they need, to the builder.
 
-    Without `catalogs` the server is asked for them; httpx.HTTPError when it does not answer.
+    Without `catalogs`, the function asks the server for them, and raises httpx.HTTPError if it does not answer.
     """
     names = _catalog_names(client) if catalogs is None else catalogs
     settings: dict[str, bool | float | int | str | None] = {**DEFAULTS, **spark_conf()}
@@ -62,15 +62,15 @@ def configure(
 def session(
     client: Server, app: str = "firn", *, master: str | None = None, catalogs: Iterable[str] | None = None
 ) -> SparkSession:
-    """A session on the server's catalogs; the running one, told of them, when there is one already."""
+    """A session on the server's catalogs: the running session with them added, or a new one."""
     builder = configure(SparkSession.builder.appName(app), client, catalogs=catalogs)
     if master is not None:
-        builder = builder.master(master).config(map=loopback_if_local(master))
+        builder = builder.master(master).config(map=build_loopback_conf(master))
     return builder.getOrCreate()
 
 
 def sql(statement: str, spark: SparkSession | None = None) -> DataFrame:
-    """Run one statement on the given or the running session; RuntimeError when none is running."""
+    """Run one statement on the given or the running session; raise RuntimeError without one."""
     active = spark or SparkSession.getActiveSession()
     if active is None:
         raise RuntimeError("no Spark session is running: start one with firn.spark.session(client)")
@@ -78,31 +78,31 @@ def sql(statement: str, spark: SparkSession | None = None) -> DataFrame:
 
 
 def client_of(spark: SparkSession, table: str) -> tuple[Client, str]:
-    """The management API of the server that a session has a table from, and the table's name there.
+    """A client of the server of a session's table, and the table's name there.
 
-    Invalid when the session has no catalog of Firn's of that name.
+    Raises Invalid if the session has no Firn catalog of that name.
     """
     catalog, *parts = split_name(table)
     prefix = f"spark.sql.catalog.{catalog}"
-    uri, found = spark.conf.get(f"{prefix}.uri", None), spark.conf.get(f"{prefix}.warehouse", None)
-    if uri is None or found is None or not uri.endswith(ICEBERG_API) or len(parts) < SHORTEST_NAME:
+    uri, warehouse = spark.conf.get(f"{prefix}.uri", None), spark.conf.get(f"{prefix}.warehouse", None)
+    if uri is None or warehouse is None or not uri.endswith(ICEBERG_API) or len(parts) < SHORTEST_NAME:
         raise Invalid(
-            f"{table} is in no catalog of a Firn server that this session knows",
+            f"{table} is not in a Firn catalog of this session",
             hint="name it with its catalog, as in lake.db.orders, in a session of firn.spark.session(client)",
         )
-    client = connect(uri.removesuffix(ICEBERG_API), token=spark.conf.get(f"{prefix}.token", None), catalog=found)
-    return client, join_name([found, *parts])
+    client = connect(uri.removesuffix(ICEBERG_API), token=spark.conf.get(f"{prefix}.token", None), catalog=warehouse)
+    return client, join_name([warehouse, *parts])
 
 
-def loopback_if_local(master: str) -> dict[str, bool | float | int | str | None]:
-    """Settings that keep a Spark on one machine to that machine; none for a cluster, which must reach its driver."""
+def build_loopback_conf(master: str) -> dict[str, bool | float | int | str | None]:
+    """Settings that bind a local Spark to loopback; none for a cluster, which must reach its driver."""
     return {**LOOPBACK} if master.startswith("local") else {}
 
 
 def catalog_conf(
     client: Server, catalog: str, *, name: str | None = None, headers: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Settings that make one of the server's catalogs known to Spark, as `name` or under its own name."""
+    """Spark settings for one of the server's catalogs, as `name` or under its own name."""
     url, token = _address(client)
     prefix = f"spark.sql.catalog.{name or catalog}"
     settings = {
@@ -110,10 +110,10 @@ def catalog_conf(
         f"{prefix}.type": "rest",
         f"{prefix}.uri": f"{url}{ICEBERG_API}",
         f"{prefix}.warehouse": catalog,
-        # With Spark's own cache a session that has created a keyed table would go on seeing its empty base store under
-        # the table's name, and other writers' commits late. Unchanged metadata is not sent again: the client has ETags.
+        # With Spark's own cache, a session that created a keyed table would keep seeing its empty base store under the
+        # table's name, and other writers' commits late. The client has ETags, so unchanged metadata is not sent again.
         f"{prefix}.cache-enabled": "false",
-        # The server decides which files a dropped table may lose; Spark would delete them itself.
+        # The server decides which files of a dropped table to delete. Spark would delete all of them itself.
         f"{prefix}.rest-catalog-purge": "true",
     }
     if token:

@@ -1,4 +1,4 @@
-"""Which tables an SQL statement names, so that those over Hive tables can be brought up to Hive before it runs."""
+"""Finds the tables of an SQL statement, so that linked tables can be synced before it runs."""
 
 from __future__ import annotations
 
@@ -19,55 +19,58 @@ _WRITES = frozenset({"InsertIntoStatement", "UpdateTable", "DeleteFromTable", "M
 """Spark's parsed plans that write to a table."""
 
 
-def tables_of(spark: SparkSession, statement: str) -> list[tuple[str, ...]]:
-    """Names in a statement, with their catalogs; also those of views and of the statement's own WITH clauses.
+def find_tables(spark: SparkSession, statement: str) -> list[tuple[str, ...]]:
+    """Find the names in a statement, with their catalogs; also those of views and of the statement's own WITH clauses.
 
-    None of what cannot be parsed: running it tells why. Names that hold a comma and a blank are not found.
+    A statement that cannot be parsed has none: Spark explains the error when it runs. A name with a comma and a blank
+    is not found.
     """
     try:
         plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(statement)
     except PySparkException:
         return []
-    named = (tuple(found.split(", ")) for found in _RELATION.findall(plan.treeString()))
+    named = (tuple(match.split(", ")) for match in _RELATION.findall(plan.treeString()))
     return list(dict.fromkeys(_qualified(spark, parts) for parts in named))
 
 
-def written_table(spark: SparkSession, statement: str) -> tuple[str, ...] | None:
-    """The table that an INSERT, UPDATE, DELETE or MERGE statement writes to; None for any other statement."""
+def find_written_table(spark: SparkSession, statement: str) -> tuple[str, ...] | None:
+    """Find the table that an INSERT, UPDATE, DELETE or MERGE statement writes to; None for any other statement."""
     try:
         plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(statement)
     except PySparkException:
         return None
     if plan.getClass().getSimpleName() not in _WRITES:
         return None
-    target = _RELATION.search(plan.treeString())  # the plan of each of them names its target first
+    target = _RELATION.search(plan.treeString())  # the plan of each such statement names its target first
     return None if target is None else _qualified(spark, tuple(target[1].split(", ")))
 
 
-def before_statement(spark: SparkSession, statement: str, auto_sync: AutoSync | str) -> None:
-    """Bring up to Hive what the statement names and is over a Hive table; errors as of `LinkedTable.sync`."""
-    what = AutoSync(auto_sync)
-    for parts in [] if what is AutoSync.NONE else tables_of(spark, statement):
+def sync_before_statement(spark: SparkSession, statement: str, auto_sync: AutoSync | str) -> None:
+    """Sync the linked tables of a statement. Raises the errors of `LinkedTable.sync`."""
+    level = AutoSync(auto_sync)
+    for parts in [] if level is AutoSync.NONE else find_tables(spark, statement):
         try:
             client, name = client_of(spark, join_name(parts))
-        except Invalid:  # in no catalog of ours
+        except Invalid:  # not in a Firn catalog
             continue
         with client:
-            found = _linked(client, name)
-            if found is not None:
-                found.sync(what)
+            linked = _linked(client, name)
+            if linked is not None:
+                linked.sync(level)
 
 
 def _linked(client: Client, name: str) -> LinkedTable | None:
     try:
         return find_linked_table(client, name)
-    except NotFound:  # a view of an engine's, or a name of the statement's own
+    except NotFound:  # an engine's view, or a name that the statement itself defines
         return None
 
 
 def _qualified(spark: SparkSession, parts: tuple[str, ...]) -> tuple[str, ...]:
-    """As Spark finds it: in the current namespace, or in the current catalog."""
+    """The full name, as Spark resolves it: in the current namespace, or in the current catalog."""
     if len(parts) == 1:
         return (spark.catalog.currentCatalog(), spark.catalog.currentDatabase(), *parts)
-    is_whole = len(parts) > _CATALOG_AND_NAMESPACE and spark.conf.get(f"spark.sql.catalog.{parts[0]}", None) is not None
-    return parts if is_whole else (spark.catalog.currentCatalog(), *parts)
+    has_catalog = (
+        len(parts) > _CATALOG_AND_NAMESPACE and spark.conf.get(f"spark.sql.catalog.{parts[0]}", None) is not None
+    )
+    return parts if has_catalog else (spark.catalog.currentCatalog(), *parts)

@@ -1,4 +1,4 @@
-"""What a writer has to know of a keyed table; read through the session's own catalog, so it needs no client."""
+"""The facts that a writer needs about a keyed table. It reads them through the session's catalog, without a client."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OWN_COLUMNS = ("_op", "_source")
 
 @dataclass(frozen=True)
 class Target:
-    """A keyed table, to be written to. `change` is its change store as SQL reads it."""
+    """A keyed table as the target of a write. `change` is the name of its change store in SQL."""
 
     name: str
     change: str
@@ -36,17 +36,17 @@ class Target:
 
     @property
     def delete_columns(self) -> list[str]:
-        """What a delete must name."""
+        """The columns that a delete needs."""
         needed = {*self.key, self.sequence_field}
         if self.is_partition_scoped:
             needed |= {*self.partition_columns}
         return [column for column in self.columns if column in needed]
 
 
-def target_of(spark: SparkSession, table: str) -> Target:
-    """The keyed table of this name, `catalog.namespace.table`; NotKeyed when there is none.
+def load_target(spark: SparkSession, table: str) -> Target:
+    """Load the keyed table `catalog.namespace.table`; raise NotKeyed if there is none.
 
-    Only parts that hold a dot need backticks.
+    Only parts with a dot need backticks.
     """
     try:
         change = format_sql_name((*split_name(table), "change"))
@@ -74,17 +74,17 @@ def target_of(spark: SparkSession, table: str) -> Target:
 
 
 def _partition_columns(described: list[tuple[str, str]], names: list[str]) -> tuple[str, ...]:
-    """The columns that partitions are made of, out of what DESCRIBE says: plain ones by name, or inside transforms."""
+    """Find the partition columns in the output of DESCRIBE: by their names, or inside of transforms."""
     titles = [title for title, _ in described]
     if "# Partition Information" in titles:
         start = titles.index("# Partition Information") + 2
         return tuple(title for title in titles[start:] if title in names)
     if "# Partitioning" in titles:
         transforms = [text for _, text in described[titles.index("# Partitioning") + 1 :]]
-        return tuple(name for name in names if any(_takes(text, name) for text in transforms))
+        return tuple(name for name in names if any(_uses_column(text, name) for text in transforms))
     return ()
 
 
-def _takes(transform: str, name: str) -> bool:
+def _uses_column(transform: str, name: str) -> bool:
     arguments = transform[transform.find("(") + 1 :].rstrip(")") if "(" in transform else transform
     return any(argument.strip().strip("`") == name for argument in arguments.split(","))

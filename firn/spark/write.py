@@ -1,7 +1,7 @@
-"""Upserts and deletes: rows become changes in a keyed table's change store, in one commit that is made once.
+"""Upserts and deletes: rows become changes in a keyed table's change store, in one commit that applies once.
 
-Nothing is looked up in the table. Checks run inside the write itself, so the rows are computed once; only when it has
-failed are they looked at again, to say what is wrong with them.
+A write reads nothing from the table. The checks run inside of the write, so Spark computes the rows once. Only after a
+failure does Spark read the rows again, to explain it.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from firn.spark.errors import (
     java_causes,
     reason,
 )
-from firn.spark.hive import before_write, published
+from firn.spark.hive import publish_written, sync_before_write
 from firn.spark.quiet_logs import silence_failure_logs
-from firn.spark.target import Target, target_of
+from firn.spark.target import Target, load_target
 
 TRIES = 4
 SMALL_BYTES = 32 * 2**20
-"""What one task writes in a second or two: as one, it leaves one file per partition."""
+"""One task writes this many bytes in a second or two, and leaves one file for each partition."""
 _COMMITTED_BEFORE = re.compile(r"was committed before, in snapshot (\d+)")
 _SHOWN_KEYS = 3
 _RANK = "_firn_rank"
@@ -43,9 +43,9 @@ _RANK = "_firn_rank"
 
 @dataclass(frozen=True)
 class Written:
-    """A batch that is in the table. `was_there` says that an earlier attempt had brought it.
+    """A batch that is in the table. `was_there` means that an earlier attempt wrote it.
 
-    `batch` is the name to send it again under, given or made up.
+    `batch` is its name for repeated attempts, the caller's or a generated one.
     """
 
     table: str
@@ -63,25 +63,25 @@ def upsert(
     auto_sync: AutoSync | str = AutoSync.NONE,
     publish: bool = False,
 ) -> Written:
-    """Insert the rows whose keys are new to the table, replace those whose keys are there.
+    """Insert the rows with new keys, and replace the rows with existing keys.
 
-    `df` has all of the table's columns, by name. Two rows of one key are told apart by the table's sequence field;
-    without one they are refused. With `batch`, the same batch of the same `writer` (the application's name unless
-    given) is applied once, however often it is sent.
+    `df` has all of the table's columns, by name. The table's sequence field decides between two rows of one key;
+    without one, two rows are refused. A `batch` of a `writer` (by default the application's name) is applied once,
+    however often it is sent.
 
-    A table over a Hive table can be brought up to it first, see `read`: then Hive's rows are older than these. With
-    `publish` it returns when Hive's readers see the rows: they are merged and published, by an optimizer's jobs.
+    `auto_sync` syncs a linked table first, see `read`, so that Hive's rows are older than these. With `publish`, the
+    function returns when Hive's readers see the rows: jobs of an optimizer merge and publish them.
 
-    Raises NotKeyed, RowsRefused and CommitRefused when nothing of it is in the table, and WriteUnknown when that could
-    not be found out: then send it again, under the same batch name. FirnError when nothing was written because
-    `auto_sync` or `publish` cannot be had, NotPublished when it was written and Hive's readers do not see it.
+    Raises NotKeyed, RowsRefused or CommitRefused if nothing of the batch is in the table. Raises WriteUnknown if that
+    is not known: send the batch again under the same name. Raises FirnError if nothing was written because `auto_sync`
+    or `publish` is not possible, and NotPublished if the batch is in the table but Hive's readers do not see it.
     """
-    before_write(df.sparkSession, table, auto_sync, publish=publish)
-    target = target_of(df.sparkSession, table)
-    _check_columns(df, target, needed=target.columns, what="an upsert needs all columns")
+    sync_before_write(df.sparkSession, table, auto_sync, publish=publish)
+    target = load_target(df.sparkSession, table)
+    _check_columns(df, target, needed=target.columns, rule="an upsert needs all columns")
     changes = df.select(*_cast(df, target, target.columns))
-    written = _written(changes, target, op="U", batch=batch, writer=writer)
-    return published(df.sparkSession, written) if publish else written
+    written = _write(changes, target, op="U", batch=batch, writer=writer)
+    return publish_written(df.sparkSession, written) if publish else written
 
 
 def delete(
@@ -93,28 +93,33 @@ def delete(
     auto_sync: AutoSync | str = AutoSync.NONE,
     publish: bool = False,
 ) -> Written:
-    """Delete the rows that have the keys of `df`; keys that the table has not are fine.
+    """Delete the rows with the keys of `df`. Keys that the table lacks do no harm.
 
-    `df` has the key columns, the sequence field where the table has one (a delete wins against rows that are not newer)
-    and, where keys belong to partitions, the partition columns. Its other columns are not looked at. See `upsert` for
-    everything else; an upsert and a delete of one batch name are two batches.
+    `df` has the key columns, the table's sequence field if there is one (a delete wins against rows that are not newer)
+    and, if keys belong to partitions, the partition columns. Other columns are ignored. See `upsert` for everything
+    else; an upsert and a delete of one batch name are two batches.
     """
-    before_write(df.sparkSession, table, auto_sync, publish=publish)
-    target = target_of(df.sparkSession, table)
+    sync_before_write(df.sparkSession, table, auto_sync, publish=publish)
+    target = load_target(df.sparkSession, table)
     needed = target.delete_columns
-    _check_columns(df, target, needed=needed, what="a delete needs the key columns, and what orders or places them")
+    _check_columns(
+        df,
+        target,
+        needed=needed,
+        rule="a delete needs the key columns, the sequence field, and partition columns of partition-scoped keys",
+    )
     changes = df.select(*_cast(df, target, needed))
-    written = _written(changes, target, op="D", batch=batch, writer=writer)
-    return published(df.sparkSession, written) if publish else written
+    written = _write(changes, target, op="D", batch=batch, writer=writer)
+    return publish_written(df.sparkSession, written) if publish else written
 
 
-def _check_columns(df: DataFrame, target: Target, *, needed: Sequence[str], what: str) -> None:
+def _check_columns(df: DataFrame, target: Target, *, needed: Sequence[str], rule: str) -> None:
     repeated = sorted({name for name in df.columns if df.columns.count(name) > 1})
     if repeated:
         raise RowsRefused(f"{target.name}: columns appear twice in the rows: {', '.join(repeated)}")
     missing = [name for name in needed if name not in df.columns]
     if missing:
-        raise RowsRefused(f"{target.name}: the rows lack {', '.join(missing)}; {what}: {', '.join(needed)}")
+        raise RowsRefused(f"{target.name}: the rows lack {', '.join(missing)}; {rule}: {', '.join(needed)}")
     unknown = [name for name in df.columns if name not in target.columns]
     if unknown:
         raise RowsRefused(
@@ -123,13 +128,13 @@ def _check_columns(df: DataFrame, target: Target, *, needed: Sequence[str], what
 
 
 def _cast(df: DataFrame, target: Target, columns: Sequence[str]) -> list[Column]:
-    """The columns in the table's types. Text is not parsed into numbers or dates: that would hide a mix-up."""
-    given = {field.name: field.dataType for field in df.schema.fields}
+    """Cast the columns to the table's types. Text is not parsed as numbers or dates: that would hide mistakes."""
+    types = {field.name: field.dataType for field in df.schema.fields}
     selected = []
     for field in target.fields:
         if field.name not in columns:
             continue
-        kinds = given[field.name].simpleString(), field.dataType.simpleString()
+        kinds = types[field.name].simpleString(), field.dataType.simpleString()
         if kinds[0] == "string" != kinds[1]:
             raise RowsRefused(
                 f"{target.name}: column {field.name} is {kinds[1]}, the rows have text there: convert it first"
@@ -139,15 +144,15 @@ def _cast(df: DataFrame, target: Target, columns: Sequence[str]) -> list[Column]
     return selected
 
 
-def _written(df: DataFrame, target: Target, *, op: str, batch: str | None, writer: str | None) -> Written:
+def _write(df: DataFrame, target: Target, *, op: str, batch: str | None, writer: str | None) -> Written:
     name = writer or df.sparkSession.conf.get("spark.app.name", "firn") or "firn"
     written = Written(target.name, name, batch or str(uuid4()))
     for attempt in range(1, TRIES + 1):
         try:
             _append(df, target, written, op)
-        except Exception as error:  # whatever Java throws: what matters is what became of the commit
+        except Exception as error:  # Java throws many types of errors; the outcome of the commit matters
             if attempt == 1:
-                # Only the first failure can say that nothing is there: behind a later one is an attempt without answer.
+                # Only the first failure can prove that nothing was written. Before a later one, one is unanswered.
                 _raise_if_certain(df, target, error)
             if _was_refused_as_known(error) or _is_in_table(df.sparkSession, target, written, op):
                 return replace(written, was_there=True)
@@ -163,7 +168,7 @@ def _written(df: DataFrame, target: Target, *, op: str, batch: str | None, write
 
 
 def _raise_if_certain(df: DataFrame, target: Target, error: Exception) -> None:
-    """Raise what this failure is, unless the batch may be in the table."""
+    """Raise the error that explains this failure, unless the batch may be in the table."""
     if _was_refused_as_known(error) or is_uncertain(error):
         return
     if is_refusal(error):
@@ -176,8 +181,8 @@ def _was_refused_as_known(error: Exception) -> bool:
     return any(name == BAD_REQUEST and _COMMITTED_BEFORE.search(message) for name, message in java_causes(error))
 
 
-def _recorded(batch: str, op: str) -> str:
-    """The batch as the table knows it: an upsert and a delete of one name are two."""
+def _format_batch_id(batch: str, op: str) -> str:
+    """The batch id in the table's snapshots. An upsert and a delete of one name are two batches."""
     return f"{batch}#delete" if op == "D" else batch
 
 
@@ -185,7 +190,7 @@ def _append(df: DataFrame, target: Target, written: Written, op: str) -> None:
     is_small = _estimated_bytes(df) <= SMALL_BYTES
     keys = [F.col(quote_name(key)) for key in target.key]
     spread = df.repartition(1, *keys) if is_small else df.repartition(*keys)
-    changes = _checked(spread, target, op)
+    changes = _add_checks(spread, target, op)
     for field in target.fields:
         if field.name not in df.columns:
             changes = changes.withColumn(field.name, F.lit(None).cast(field.dataType))
@@ -193,17 +198,17 @@ def _append(df: DataFrame, target: Target, written: Written, op: str) -> None:
     if is_small:
         writer = writer.option("distribution-mode", "none")
     writer = writer.option("snapshot-property.firn.writer-id", written.writer)
-    writer = writer.option("snapshot-property.firn.batch-id", _recorded(written.batch, op))
+    writer = writer.option("snapshot-property.firn.batch-id", _format_batch_id(written.batch, op))
     with silence_failure_logs(df.sparkSession):
         writer.append()
 
 
-def _checked(df: DataFrame, target: Target, op: str) -> DataFrame:
-    """One row per key, with its operation; a row that must not be there fails the write."""
+def _add_checks(df: DataFrame, target: Target, op: str) -> DataFrame:
+    """Keep one row for each key and add its operation. A wrong row fails the write."""
     window = Window.partitionBy(*[F.col(quote_name(key)) for key in target.key])
     wrong = _null_in(_not_null(target))
     if target.sequence_field is None:
-        # Any order does: a second row of a key is an error, whichever comes second.
+        # Any order works: a second row of a key is an error, whichever comes second.
         ranked = df.withColumn(_RANK, F.row_number().over(window.orderBy(F.lit(1))))
         wrong = wrong | (F.col(_RANK) > 1)
     else:
@@ -220,40 +225,40 @@ def _not_null(target: Target) -> list[str]:
 
 
 def _null_in(columns: Sequence[str]) -> Column:
-    found = F.lit(False)
+    condition = F.lit(False)
     for column in columns:
-        found = found | F.col(quote_name(column)).isNull()
-    return found
+        condition = condition | F.col(quote_name(column)).isNull()
+    return condition
 
 
 def _explain(df: DataFrame, target: Target) -> None:
-    """Raise RowsRefused when the rows themselves are why the write failed."""
+    """Raise RowsRefused if the rows themselves made the write fail."""
     counts = df.agg(*[F.count_if(F.col(quote_name(name)).isNull()).alias(name) for name in _not_null(target)]).first()
     nulls = {} if counts is None else {name: n for name, n in counts.asDict().items() if n}
     if nulls:
-        found = ", ".join(f"{name} in {n} rows" for name, n in nulls.items())
+        described = ", ".join(f"{name} in {n} rows" for name, n in nulls.items())
         raise RowsRefused(
-            f"{target.name}: key columns and the sequence field must not be null; null are {found}"
+            f"{target.name}: key columns and the sequence field must not be null; null are {described}"
         ) from None
     if target.sequence_field is not None:
         return
     keys = [F.col(quote_name(key)) for key in target.key]
     repeated = df.groupBy(*keys).count().where("count > 1")
-    some = repeated.limit(_SHOWN_KEYS).collect()
-    if some:
-        shown = ", ".join("(" + ", ".join(f"{key}={row[key]!r}" for key in target.key) + ")" for row in some)
+    sample = repeated.limit(_SHOWN_KEYS).collect()
+    if sample:
+        shown = ", ".join("(" + ", ".join(f"{key}={row[key]!r}" for key in target.key) + ")" for row in sample)
         raise RowsRefused(
             f"{target.name}: {repeated.count()} keys appear more than once in the rows, such as {shown}. Keep one row "
-            "of each, or give the table a sequence field that says which is newer"
+            "of each, or give the table a sequence field that orders them"
         ) from None
 
 
 def _is_in_table(spark: SparkSession, target: Target, written: Written, op: str) -> bool:
-    """Whether the batch was found there; a server that does not answer has not been found to have it."""
+    """Whether the table has the batch; False if the server does not answer."""
     try:
         summary = F.col("summary")
         of_writer = summary["firn.writer-id"] == written.writer
-        of_batch = summary["firn.batch-id"] == _recorded(written.batch, op)
+        of_batch = summary["firn.batch-id"] == _format_batch_id(written.batch, op)
         spark.sql(f"REFRESH TABLE {target.change}")
         return not spark.table(f"{target.change}.snapshots").where(of_writer & of_batch).isEmpty()
     except (PySparkException, Py4JError, ConnectionError):
@@ -261,5 +266,5 @@ def _is_in_table(spark: SparkSession, target: Target, written: Written, op: str)
 
 
 def _estimated_bytes(df: DataFrame) -> int:
-    """What Spark's planner makes of the size; generous where it does not know."""
+    """The size that Spark's planner estimates; too large if it does not know."""
     return int(str(df._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))

@@ -13,7 +13,7 @@ from pyiceberg.table import Table
 from pyiceberg.types import LongType, NestedField
 
 from firn.scan.lineage import ROW_ID, SEQUENCE, LineageFile
-from firn.scan.merge import OP, newest
+from firn.scan.merge import OP, select_newest
 from optimizer.images.reading import ColumnReader, map_files
 
 FILE = "_file_number"
@@ -68,7 +68,7 @@ def read_changes(change: Table, files: Sequence[LineageFile], columns: KeyColumn
 
 def find_newest(changes: Changes, columns: KeyColumns) -> pa.Table:
     """The newest pending change of each key, over all pending rows at once."""
-    return newest(changes.pending, columns.primary_key, columns.sequence_field)
+    return select_newest(changes.pending, columns.primary_key, columns.sequence_field)
 
 
 def _with_places(tables: Sequence[pa.Table], files: Sequence[LineageFile]) -> pa.Table:

@@ -13,8 +13,8 @@ from pyiceberg.table import FileScanTask, Table
 from pyroaring import BitMap64
 
 from firn.protocol.tasks.image import HiddenPositions, Layer
-from firn.scan.lineage import LineageFile, counted
-from firn.scan.merge import OP, key_columns, taking_effect
+from firn.scan.lineage import LineageFile, count_from
+from firn.scan.merge import OP, select_effective, select_keys
 from optimizer.images.changes import Changes, KeyColumns, find_newest, read_changes
 from optimizer.images.hidden import read_hidden, to_bitmap, write_position_files, write_vectors
 from optimizer.images.packs import write_packs
@@ -92,17 +92,17 @@ def _find_effective(
     none = newest.select(names).slice(0, 0)
     held = pa.concat_tables([none, *(find_live(hit, deleted).select(names) for hit in hits)])
     merged = changes.merged.filter(pc.equal(changes.merged[OP], "D")).select(names)
-    return taking_effect(newest, columns.primary_key, columns.sequence_field, held=held, deleted=merged)
+    return select_effective(newest, columns.primary_key, columns.sequence_field, base_rows=held, deleted=merged)
 
 
 def _hidden_by(hit: Hits, newest: pa.Table, columns: KeyColumns) -> pa.Array:
     """The positions that a file's rows lose: all, or with a sequence field those that no newer value outranks."""
     if columns.sequence_field is None:
         return hit.positions
-    mine = key_columns(hit.rows, columns.primary_key)
+    mine = select_keys(hit.rows, columns.primary_key)
     names = mine.column_names
-    mine = mine.append_column("held", hit.rows[columns.sequence_field]).append_column("i", counted(len(mine)))
-    theirs = key_columns(newest, columns.primary_key).append_column("s", newest[columns.sequence_field])
+    mine = mine.append_column("held", hit.rows[columns.sequence_field]).append_column("i", count_from(len(mine)))
+    theirs = select_keys(newest, columns.primary_key).append_column("s", newest[columns.sequence_field])
     joined = mine.join(theirs, names, join_type="left outer")
     gives_way = pc.or_kleene(pc.is_null(joined["held"]), pc.greater_equal(joined["s"], joined["held"]))
     return hit.positions.take(joined["i"].filter(pc.fill_null(gives_way, False)).combine_chunks())

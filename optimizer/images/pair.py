@@ -12,7 +12,7 @@ from pathlib import Path
 from pyiceberg.table import StaticTable, Table
 
 from firn.protocol.tasks.image import Layer, LayerTask
-from firn.scan.lineage import LineageFile, lineage_files
+from firn.scan.lineage import LineageFile, list_lineage_files
 from optimizer.images.changes import KeyColumns
 from optimizer.images.layer import LayerPlan, build_layer
 
@@ -57,7 +57,7 @@ def check_metadata(table: Table, check: Check) -> None:
 def find_change_files(change: Table, task: LayerTask) -> list[LineageFile]:
     """The files with pending changes; with a sequence field all, because merged deletes count, too."""
     above = max(task.watermark, task.since)
-    return [file for file in lineage_files(change) if task.sequence_field or file.sequence_number > above]
+    return [file for file in list_lineage_files(change) if task.sequence_field or file.sequence_number > above]
 
 
 def make_directory(location: str) -> None:

@@ -16,8 +16,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyroaring import BitMap64
 
-from firn.scan.lineage import counted
-from firn.scan.merge import key_columns
+from firn.scan.lineage import count_from
+from firn.scan.merge import select_keys
 from optimizer.images.changes import KeyColumns
 from optimizer.images.reading import ColumnReader, batch_by_rows, map_files
 
@@ -58,15 +58,15 @@ class _Search:
 
     def __init__(self, keys: pa.Table, primary_key: Sequence[str]) -> None:
         self._names = tuple(primary_key)
-        self._keys = key_columns(keys, primary_key)
+        self._keys = select_keys(keys, primary_key)
         self._single = self._keys["k0"].combine_chunks() if len(primary_key) == 1 else None
 
     def find(self, rows: pa.Table) -> np.ndarray:
         """The row numbers, ascending."""
-        mine = key_columns(rows, self._names)
+        mine = select_keys(rows, self._names)
         if self._single is not None:
             return np.flatnonzero(pc.is_in(mine["k0"], value_set=self._single).to_numpy())
-        numbered = mine.append_column("i", counted(len(mine)))
+        numbered = mine.append_column("i", count_from(len(mine)))
         joined = numbered.join(self._keys, mine.column_names, join_type="left semi")
         return np.sort(joined["i"].to_numpy())
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from catalog.errors import Denied, NotFound, Unavailable
 from catalog.hive.baseline import NO_DIRECTORY_NS, ListedFile, Listing, Subdirectory, is_hidden
-from catalog.hive.unfinished_writes import is_unfinished_work, may_be_going_on
+from catalog.hive.unfinished_writes import is_unfinished_work, may_be_unfinished
 from server.files.arrow import RemoteDirectories, RemoteEntry, has_times
 from server.files.deadlines import Deadlines
 from server.files.locations import local_path
@@ -133,7 +133,7 @@ class Listings:
             subdirectories=tuple(sorted(name.rstrip("/") for name in unread)),
             below=tuple(sorted(below, key=lambda directory: directory.path)),
             directory_mtime_ns=modified_ns,
-            is_being_written=any(may_be_going_on(mtime_ns, began_ns) for mtime_ns in unfinished),
+            is_being_written=any(may_be_unfinished(mtime_ns, began_ns) for mtime_ns in unfinished),
         )
 
     def _list_remote(self, location: str, *, recursive: bool) -> Listing:
@@ -159,7 +159,7 @@ class Listings:
             subdirectories=() if recursive else tuple(directory.path for directory in below),
             below=tuple(below) if recursive else (),
             directory_mtime_ns=modified_ns,
-            is_being_written=any(may_be_going_on(mtime_ns, began_ns) for mtime_ns in unfinished),
+            is_being_written=any(may_be_unfinished(mtime_ns, began_ns) for mtime_ns in unfinished),
             keeps_times=has_times(location),
         )
 

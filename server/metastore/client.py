@@ -204,7 +204,7 @@ class HiveMetastore:
             if event.dbName
         ]
         last = max([end, *(event.eventId for event in answer.events)])
-        return NotificationBatch(upto=last, found=tuple(notifications))
+        return NotificationBatch(upto=last, notifications=tuple(notifications))
 
     def health(self) -> str:
         version: str = self._ask("for its version", lambda hive: hive.getVersion())

@@ -146,11 +146,11 @@ class SqlNamespaces:
             with self.session.begin_nested():
                 self.session.add(row)
         except IntegrityError as error:
-            holder = self.holder(catalog, namespace) or namespace
+            holder = self.find_name_holder(catalog, namespace) or namespace
             hint = find_name_in_other_case(join_name(holder), join_name(namespace))
             raise AlreadyExists(f"Namespace already exists: {join_name(namespace)}", hint=hint) from error
 
-    def holder(self, catalog: CatalogName, namespace: Namespace) -> Namespace | None:
+    def find_name_holder(self, catalog: CatalogName, namespace: Namespace) -> Namespace | None:
         """Find the namespace with this name, or with one that differs only in case if the catalog ignores case."""
         unique = unique_name(self.session, catalog, encode_namespace(namespace))
         path = self.session.scalar(

@@ -125,11 +125,11 @@ class SqlDropped:
         if gone.scalar_one_or_none() is None:
             return False
         for relation in self.relations_of(entry.id):
-            self.forget_books(relation.id)
+            self.delete_state(relation.id)
         self._remove_relations(entry.id)
         return True
 
-    def forget_books(self, relation_id: RelationId) -> None:
+    def delete_state(self, relation_id: RelationId) -> None:
         """Remove statistics, versions and baselines of a table, and mark its jobs for removal once they are old."""
         self.session.execute(delete(TableStatsRow).where(TableStatsRow.relation_id == relation_id))
         self._remove_status(relation_id)
@@ -152,7 +152,7 @@ class SqlDropped:
         query = select(DroppedRow).where(DroppedRow.state == DroppedState.PURGING).order_by(DroppedRow.number)
         return [_entry(row) for row in self.session.scalars(query)]
 
-    def over_hive(self) -> Sequence[tuple[Dropped, Relation]]:
+    def list_linked(self) -> Sequence[tuple[Dropped, Relation]]:
         """List dropped tables that still have a link to a Hive table."""
         query = (
             select(DroppedRow, DroppedRelationRow)

@@ -32,7 +32,7 @@ class SqlFileLayouts:
         rows = self.session.execute(query.where(FileLayoutRow.relation_id.in_(relation_ids)))
         return {RelationId(key): FileLayout.from_json(layout) for key, layout in rows if layout is not None}
 
-    def want(self, relation_ids: Collection[RelationId], now: datetime) -> None:
+    def request_counts(self, relation_ids: Collection[RelationId], now: datetime) -> None:
         """Request counts; an earlier request keeps its time. All callers lock rows in the same order."""
         query = select(FileLayoutRow).where(FileLayoutRow.relation_id.in_(relation_ids))
         rows = {row.relation_id: row for row in self.session.scalars(query)}
@@ -46,7 +46,7 @@ class SqlFileLayouts:
             statement = update(FileLayoutRow).where(*condition).values(wanted_at=_find_earliest(row, now))
             self.session.execute(statement.execution_options(synchronize_session=False))
 
-    def wanted(self, until: datetime, *, limit: int) -> Sequence[RelationId]:
+    def list_requested(self, until: datetime, *, limit: int) -> Sequence[RelationId]:
         """List tables with a due count, only from the index."""
         query = select(FileLayoutRow.relation_id).where(FileLayoutRow.wanted_at <= until)
         return [RelationId(key) for key in self.session.scalars(query.order_by(FileLayoutRow.wanted_at).limit(limit))]

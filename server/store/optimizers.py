@@ -32,7 +32,7 @@ class SqlOptimizers:
         row = self.session.get(OptimizerRow, optimizer_id)
         return None if row is None else _optimizer(row)
 
-    def saw(self, optimizer_id: str, now: datetime, memory: Mapping[str, int]) -> Optimizer | None:
+    def record_heartbeat(self, optimizer_id: str, now: datetime, memory: Mapping[str, int]) -> Optimizer | None:
         """Record a heartbeat; None when the optimizer is not registered."""
         values = {"last_seen_at": now, **({"memory": dict(memory)} if memory else {})}
         return self._update(optimizer_id, values)

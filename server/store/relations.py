@@ -76,7 +76,7 @@ class SqlRelations:
             raise self._describe_conflict(relation)
 
     def _describe_conflict(self, relation: Relation) -> AlreadyExists:
-        holder = self.holder(relation.catalog, relation.name)
+        holder = self.find_name_holder(relation.catalog, relation.name)
         holds_view = holder is not None and holder.kind in (RelationKind.VIEW, RelationKind.KEYED)
         wants_view = relation.kind in (RelationKind.VIEW, RelationKind.KEYED)
         same = "" if holds_view == wants_view else " with same name"
@@ -97,7 +97,7 @@ class SqlRelations:
         rows = self.session.scalars(select(RelationRow).where(RelationRow.id.in_(relation_ids)))
         return {RelationId(row.id): to_relation(row) for row in rows}
 
-    def held(self, relation_ids: Collection[RelationId]) -> Collection[RelationId]:
+    def lock_existing(self, relation_ids: Collection[RelationId]) -> Collection[RelationId]:
         """Lock relations against removal and return them, without those being removed; commits can continue."""
         query = select(RelationRow.id).where(RelationRow.id.in_(relation_ids))
         shared = query.with_for_update(read=True, key_share=True, skip_locked=True)
@@ -109,7 +109,7 @@ class SqlRelations:
         row = _FIND.first(self.session, values)
         return None if row is None else to_relation(row)
 
-    def holder(self, catalog: CatalogName, name: TableName) -> Relation | None:
+    def find_name_holder(self, catalog: CatalogName, name: TableName) -> Relation | None:
         """Find the relation with this name, or with one that differs only in case if the catalog ignores case."""
         values = {
             "catalog": catalog,
@@ -192,7 +192,7 @@ class SqlRelations:
         row = self.session.scalars(query).first()
         return None if row is None else to_relation(row)
 
-    def over(self, locations: Collection[str]) -> Sequence[Relation]:
+    def find_at(self, locations: Collection[str]) -> Sequence[Relation]:
         """List the relations of all catalogs at one of these locations."""
         query = select(RelationRow).where(RelationRow.location.in_(sorted(locations))).order_by(RelationRow.id)
         return [to_relation(row) for row in self.session.scalars(query)]

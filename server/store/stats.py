@@ -60,13 +60,13 @@ class SqlStats:
             self.session, values | {"plan_after": plan_after, "plan_requests": 1}
         )
 
-    def look_again(self, relation_ids: Collection[RelationId], at: datetime) -> None:
+    def request_plans(self, relation_ids: Collection[RelationId], at: datetime) -> None:
         """Request planning of tables; all callers lock rows in the same order, which avoids deadlocks."""
         own = TableStatsRow.relation_id.in_(relation_ids)
         base = select(KeyedTableRow.base_id).where(KeyedTableRow.relation_id.in_(relation_ids))
         self._request(or_(own, TableStatsRow.relation_id.in_(base)), at)
 
-    def look_again_below(self, catalog: CatalogName, namespace: Namespace, at: datetime) -> None:
+    def request_plans_below(self, catalog: CatalogName, namespace: Namespace, at: datetime) -> None:
         """Request planning of all tables in a namespace; a keyed table's stores are in a namespace below it."""
         scope = [RelationRow.catalog == catalog]
         if namespace:
@@ -93,17 +93,22 @@ class SqlStats:
         query = select(TableStatsRow.relation_id).where(TableStatsRow.plan_after <= until)
         return [RelationId(key) for key in self.session.scalars(query.order_by(TableStatsRow.plan_after).limit(limit))]
 
-    def looks(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, PlanRequest]:
+    def load_plan_requests(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, PlanRequest]:
         """Get the number of planning requests of each table so far."""
         query = select(TableStatsRow.relation_id, TableStatsRow.plan_requests)
         rows = self.session.execute(query.where(TableStatsRow.relation_id.in_(relation_ids)))
         return {RelationId(key): PlanRequest(relation_id=RelationId(key), plan_requests=count) for key, count in rows}
 
-    def looked(self, done: Collection[PlanResult], now: datetime) -> None:
+    def record_plans(self, done: Collection[PlanResult], now: datetime) -> None:
         """Record planned tables. A table with a newer request stays due, behind all that have waited longer."""
         values = [
-            {"of": result.look.relation_id, "seen": result.look.plan_requests, "next_at": result.next_at, "now": now}
-            for result in sorted(done, key=lambda result: result.look.relation_id)
+            {
+                "of": result.request.relation_id,
+                "seen": result.request.plan_requests,
+                "next_at": result.next_at,
+                "now": now,
+            }
+            for result in sorted(done, key=lambda result: result.request.relation_id)
         ]
         if values:
             self.session.connection().execute(_RECORD_PLANNED, values)

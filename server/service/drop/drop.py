@@ -77,7 +77,7 @@ def drop_relation(
         uow.dropped.add(entry, removed)
     else:
         for part in removed:
-            uow.dropped.forget_books(part.id)
+            uow.dropped.delete_state(part.id)
     uow.events.add(build_event(entry, "drop", now))
     return entry
 

@@ -250,7 +250,7 @@ def _restore(uow: UnitOfWork, entry: Dropped, relations: Sequence[Relation], nam
             namespaces = uow.dropped.get(entry.catalog, entry.parent_id).namespaces
     properties = namespaces.get(encode_namespace(name.namespace), {})
     ensure_within(uow, entry.catalog, name.namespace, properties)
-    holder = uow.relations.holder(entry.catalog, name)
+    holder = uow.relations.find_name_holder(entry.catalog, name)
     if holder is not None:
         raise AlreadyExists(
             f"{name} cannot come back: there is another {holder.kind} of that name",
@@ -261,7 +261,7 @@ def _restore(uow: UnitOfWork, entry: Dropped, relations: Sequence[Relation], nam
     for relation in relations:
         store_name = TableName(name.as_namespace, relation.name.name)
         uow.relations.add(replace(relation, name=store_name if relation.kind.is_store else name))
-    uow.stats.look_again([relation.id for relation in relations], uow.now())
+    uow.stats.request_plans([relation.id for relation in relations], uow.now())
     uow.events.add(replace(build_event(entry, "undrop", uow.now()), table=name))
     return Restored(entry.id, entry.kind, name)
 
@@ -286,7 +286,7 @@ def _check_no_neighbour(uow: UnitOfWork, entry: Dropped, relations: Sequence[Rel
     A user may have registered the metadata of the dropped table again.
     """
     ids = {relation.id for relation in relations}
-    users = [user for part in relations for user in uow.relations.over(list_spellings(part.location))]
+    users = [user for part in relations for user in uow.relations.find_at(list_spellings(part.location))]
     if any(user.id not in ids for user in users):
         raise Conflict(
             f"{entry.name} cannot come back: another table uses its location",

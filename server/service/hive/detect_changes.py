@@ -31,7 +31,7 @@ from catalog.hive.drift import (
 )
 from catalog.hive.moved_files import MoveDetection
 from catalog.hive.path_prefix import find_innermost
-from catalog.hive.publishing import count_given_directories
+from catalog.hive.publishing import find_newest_sequence
 from catalog.hive.sync_decisions import LateChange, SyncDecision, held, waiting
 from catalog.hive.upgrade_check import find_blocked_partitions
 from catalog.ports.files import TableFiles
@@ -80,9 +80,9 @@ def detect_changes(
     known = {
         name: one
         for name, baseline in baselines.items()
-        if (one := baseline.at(began_ns, overwrite_ns=when.overwrite_ns))
+        if (one := baseline.forget_old_losses(began_ns, overwrite_ns=when.overwrite_ns))
     }
-    most = count_given_directories(baselines.values(), given)
+    most = find_newest_sequence(baselines.values(), given)
     asleep = {name: one for name, one in baselines.items() if name not in known and one.published_through < most}
     found = ChangeSet(
         units={unit.name: unit for unit in state.units},
@@ -144,12 +144,12 @@ def _listed(
             known.get(unit.name),
             unit.signals,
             listing,
-            given=given(unit.name),
+            published_through=given(unit.name),
             subdirectories=depth.subdirectories,
             may_leave=depth.may_leave,
         )
         if isinstance(result, Unchanged | Additions) and (fresh := len(listing.files) - len(result.baseline.files)):
-            found.young[unit.name] = f"{fresh} files are too young to be told from what may replace them"
+            found.young[unit.name] = f"{fresh} files are too new: a replacement could look the same"
     return listed
 
 

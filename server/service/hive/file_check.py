@@ -16,17 +16,17 @@ from catalog.errors import Invalid
 from catalog.files.data_file import FileFormat, FileStats, Unreadable
 from catalog.hive.baseline import ListedFile
 from catalog.hive.columns import ColumnFileRule, FileCheck
-from catalog.hive.decision import Filter, filtered
+from catalog.hive.decision import Filter, apply_filters
 from catalog.hive.drift import Additions, DroppedPartition, NewPartition, Rebuild
 from catalog.hive.sync_decisions import (
     Changed,
     News,
     SyncFilter,
     SyncKind,
-    filter_always,
-    filter_torn,
+    build_known_filter,
+    build_torn_filter,
     first_of,
-    origins_of,
+    list_origins,
 )
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
@@ -82,12 +82,12 @@ class FileCheckRunner:
         unreadable = {name: one.reason for name, one in bad.items() if not one.is_gone}
         vanished = {name: f"{one.reason}, and was listed a moment ago" for name, one in bad.items() if one.is_gone}
         filters = [
-            filter_always("unreadable", SyncKind.HOLD, unreadable),
-            filter_always("vanished", SyncKind.WAIT, vanished),
+            build_known_filter("unreadable", SyncKind.HOLD, unreadable),
+            build_known_filter("vanished", SyncKind.WAIT, vanished),
             filter_unfit(found, checks, self.files),
-            filter_torn(lambda partitions: self._torn(found, partitions, vanished)),
+            build_torn_filter(lambda partitions: self._torn(found, partitions, vanished)),
         ]
-        _, decisions = filtered(found.news, filters)
+        _, decisions = apply_filters(found.news, filters)
         return ReadableFiles(found=found.filtered(decisions, self.linked.baselines), stats=stats)
 
     def _read(self, found: ChangeSet) -> tuple[dict[str, FileStats], dict[str, int | None], dict[str, _Bad]]:
@@ -120,7 +120,7 @@ class FileCheckRunner:
         if not self.linked.is_keyed:
             return None
         held = {*found.held, *(found.news.keys() - partitions.keys() - set(vanished))}
-        if away := first_of(origins_of(partitions) & held):
+        if away := first_of(list_origins(partitions) & held):
             return away
         rebuilds = {name: one for name, one in found.changed.items() if name in held and isinstance(one, Rebuild)}
         lost = {

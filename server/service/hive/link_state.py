@@ -17,7 +17,7 @@ from catalog.hive.checkpoint import Checkpoint, SyncPlan
 from catalog.hive.columns import SchemaAuthority, SchemaPush
 from catalog.hive.events import HiveEvent, HiveEventKind, shorten_events
 from catalog.hive.link import Drift, HiveLink, UnrepresentableNote
-from catalog.hive.publishing import is_same_snapshot, list_given_directories, select_missing_rows
+from catalog.hive.publishing import build_publishing_baseline, find_published_sequence, mark_published
 from catalog.iceberg.json import Json
 from catalog.jobs.job import Job
 from catalog.keyed.spec import KeySpec
@@ -77,7 +77,7 @@ class LinkedTable:
     @property
     def given(self) -> int:
         """The change sequence that Hive has been given."""
-        return list_given_directories(self.baselines.values(), self.link.published_through)
+        return find_published_sequence(self.baselines.values(), self.link.published_through)
 
     @property
     def is_published(self) -> bool:
@@ -198,13 +198,13 @@ def advance(
     uow.baselines.remove(relation_id, checkpoint.removed)
     baselines = checkpoint.next_baselines(appended_through)
     uow.baselines.put(relation_id, {name: baseline.to_json() for name, baseline in baselines.items()})
-    uow.baselines.put_link(relation_id, checkpoint.applied(link, uow.now()))
+    uow.baselines.put_link(relation_id, checkpoint.apply_to(link, uow.now()))
     remember(uow, relation_id, checkpoint.events, store or relation_id)
 
 
 def note_drift(uow: UnitOfWork, relation_id: RelationId, drift: Drift) -> None:
     """Tell people why the table and Hive differ, and who may know of it."""
-    update_link(uow, relation_id, lambda link: link.differing(drift, uow.now()))
+    update_link(uow, relation_id, lambda link: link.with_unsynced_drift(drift, uow.now()))
 
 
 def note_published(
@@ -217,16 +217,16 @@ def note_published(
     relation_id = linked.relation.id
     link = load_link(uow, relation_id)
     baselines = {name: PartitionBaseline.from_json(stored) for name, stored in uow.baselines.of(relation_id).items()}
-    changed = {name: is_same_snapshot(baselines[name], through) for name in same if name in baselines}
-    before = list_given_directories(baselines.values(), link.published_through)
+    changed = {name: mark_published(baselines[name], through) for name in same if name in baselines}
+    before = find_published_sequence(baselines.values(), link.published_through)
     for name, directory in parts.items():
         known = baselines.get(name)
         changed[name] = (
-            select_missing_rows(directory, before) if known is None else replace(known, publishing=directory)
+            build_publishing_baseline(directory, before) if known is None else replace(known, publishing=directory)
         )
     uow.baselines.put(relation_id, {name: baseline.to_json() for name, baseline in changed.items()})
-    given_now = list_given_directories((baselines | changed).values(), link.published_through)
-    uow.baselines.put_link(relation_id, link.published(given_now, uow.now(), is_moved=bool(parts)))
+    given_now = find_published_sequence((baselines | changed).values(), link.published_through)
+    uow.baselines.put_link(relation_id, link.with_publish(given_now, uow.now(), is_moved=bool(parts)))
     events = [
         HiveEvent(kind=HiveEventKind.PUBLISHED, partition=name, files=len(directory.files), rows=directory.rows)
         for name, directory in parts.items()

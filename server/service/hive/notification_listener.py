@@ -89,11 +89,11 @@ class NotificationListener:
         position.note(uri, f"its notification log is followed, to entry {notices.upto} so far", follows=True)
         position.upto = notices.upto
         for catalog in catalogs:
-            position.to_list |= self._unlisted(catalog, notices.found)
+            position.to_list |= self._unlisted(catalog, notices.notifications)
         anew: set[str] = set()
         if position.to_list and self.clock() >= position.list_at:
             anew, position.to_list, position.list_at = position.to_list, set(), self.clock() + LISTED_FOR
-        named = {notice.full_name for notice in notices.found}
+        named = {notice.full_name for notice in notices.notifications}
         return sum(self._hint(catalog, named, anew) for catalog in catalogs) if named or anew else 0
 
     def _asked(self, uri: str, position: _LogPosition) -> NotificationBatch | None:

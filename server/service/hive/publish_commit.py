@@ -24,7 +24,7 @@ from catalog.hive.mapping import PROPERTY as NAME_MAPPING
 from catalog.hive.mapping import build_name_mapping, read_aliases
 from catalog.hive.model import HiveColumn, HiveTable
 from catalog.hive.partition_names import parse_partition_name, to_partition_record, to_partition_records
-from catalog.hive.publishing import Record, check_rows, fingerprint_files, select_missing_rows, stays
+from catalog.hive.publishing import Record, build_publishing_baseline, check_rows, fingerprint_files, stays
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema, ref_snapshot_id
 from catalog.jobs.job import JobKind
@@ -235,7 +235,9 @@ class PublishedFiles:
         What it did to files that the publish then takes from the table would look like a change on both sides.
         """
         baselines = job.linked.baselines
-        published = {name: baselines.get(name) or select_missing_rows(one, 0) for name, one in directories.items()}
+        published = {
+            name: baselines.get(name) or build_publishing_baseline(one, 0) for name, one in directories.items()
+        }
         relation = job.linked.relation
         state = read_some(self.index.metastore(relation.catalog), *split_name(relation.hive_name or ""), [*published])
         if changed := state.find_changed(published, self.files, job.linked.subdirectories):

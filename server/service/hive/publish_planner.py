@@ -17,7 +17,7 @@ from catalog.hive.checkpoint import PublishPlan
 from catalog.hive.model import HiveColumn, HiveTable
 from catalog.hive.publish_decisions import PartitionsInHive, PublishClassification, TableSides, classify_partitions
 from catalog.hive.publishing import fingerprint_files
-from catalog.hive.schema_diff import is_beginning
+from catalog.hive.schema_diff import is_prefix_type
 from catalog.hive.types import parse_type
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot, sequence_number
@@ -321,7 +321,7 @@ def _written(table: HiveTable, followed: SchemaSyncResult) -> Iterator[HiveColum
     types = {column.name.lower(): column.type for column in followed.drift.readable}
     for column in followed.hive:
         kind = types.get(column.name.lower())
-        if kind is not None and not is_beginning(parse_type(column.type), parse_type(kind)):
+        if kind is not None and not is_prefix_type(parse_type(column.type), parse_type(kind)):
             raise Conflict(
                 f"column {column.name} of {table.full_name} is {column.type} in Hive and {kind} here; published, "
                 "its readers would lose fields, or take one for another",

@@ -105,7 +105,7 @@ class PublisherMarks:
         """Ask of each drop once, as soon as its metastore answers."""
         status = PublisherMarksStatus()
         with self.database.reading() as uow:
-            linked = uow.dropped.over_hive()
+            linked = uow.dropped.list_linked()
             dropped = [(entry, one) for entry, one in linked if not _is_asked(uow, entry, one)]
         for entry, relation in dropped:
             try:

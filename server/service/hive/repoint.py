@@ -20,7 +20,7 @@ from catalog.hive.baseline import ChangeSignals, PartitionBaseline, Subdirectori
 from catalog.hive.link import HiveLink
 from catalog.hive.model import HiveTable
 from catalog.hive.partition_names import parse_partition_name
-from catalog.hive.publishing import list_given_directories
+from catalog.hive.publishing import find_published_sequence
 from catalog.hive.repoint_decisions import (
     InHive,
     RepointDecision,
@@ -136,7 +136,11 @@ class Repointer:
         with self.database.writing() as uow:
             stored, now_ns = uow.baselines.of(relation.id), time.time_ns()
             baselines = {name: PartitionBaseline.from_json(one) for name, one in stored.items()}
-            up = {name: one.given_up(now_ns).to_json() for name, one in baselines.items() if one.publishing is not None}
+            up = {
+                name: one.give_up_publish(now_ns).to_json()
+                for name, one in baselines.items()
+                if one.publishing is not None
+            }
             uow.baselines.put(relation.id, up)
 
     def _some(
@@ -206,9 +210,9 @@ class Repointer:
         for name, decision in decisions.items():
             baseline = decision.facts
             if decision.kind is RepointKind.DONE:
-                yield name, baseline.switched(signals[name], time.time_ns())
+                yield name, baseline.finish_publish(signals[name], time.time_ns())
             elif decision.kind is RepointKind.GIVE_UP:
-                yield name, baseline.given_up(time.time_ns())
+                yield name, baseline.give_up_publish(time.time_ns())
             elif decision.kind is RepointKind.MOVE:
                 moved[baseline.is_dropped].append(name)
         # Without a lock each is read right before it is moved.
@@ -234,10 +238,10 @@ class Repointer:
                     yield from self._moved(locked, {name: baseline})
                 return
             log.warning("%s: not published: %s", table.full_name, error)
-            yield from ((name, baseline.given_up(time.time_ns())) for name, baseline in baselines.items())
+            yield from ((name, baseline.give_up_publish(time.time_ns())) for name, baseline in baselines.items())
         else:
             for (name, baseline), one in zip(baselines.items(), signals, strict=True):
-                yield name, baseline.switched(one, time.time_ns())
+                yield name, baseline.finish_publish(one, time.time_ns())
 
     def _note(
         self,
@@ -258,8 +262,8 @@ class Repointer:
             current = {name: PartitionBaseline.from_json(one) for name, one in stored.items()}
             mine = {name: one for name, one in ended.items() if current.get(name) == before[name]}
             uow.baselines.put(relation_id, {name: one.to_json() for name, one in mine.items()})
-            through = list_given_directories((current | mine).values(), link.published_through)
-            uow.baselines.put_link(relation_id, link.repointed(through, lock_warning))
+            through = find_published_sequence((current | mine).values(), link.published_through)
+            uow.baselines.put_link(relation_id, link.with_repoint(through, lock_warning))
 
 
 @dataclass(frozen=True, slots=True)

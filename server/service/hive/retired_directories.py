@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from catalog.errors import NotFound
-from catalog.hive.retired_directories import is_hives
+from catalog.hive.retired_directories import is_made_by_hive
 from catalog.names import CatalogName
 from catalog.ports.store import UnitOfWork
 from server.service.hive.link_state import LinkedTable, load_linked_table
@@ -76,7 +76,7 @@ def _watched(linked: LinkedTable) -> Iterator[RetiredDirectory]:
                 bytes=one.bytes,
                 retired_at=_moment(one.since_ns),
                 grace_until=_moment(one.since_ns + linked.when.watch_ns),
-                owned_by_hive=is_hives(linked.relation.id, one.location),
+                owned_by_hive=is_made_by_hive(linked.relation.id, one.location),
             )
 
 

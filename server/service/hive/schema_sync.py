@@ -140,7 +140,7 @@ class SchemaSync:
         for gives in (
             (SchemaPush.ADDITIONS, SchemaPush.ALL) if linked.gives is SchemaPush.ALL else (SchemaPush.ADDITIONS,)
         ):
-            columns = drift.given[gives]
+            columns = drift.pushed[gives]
             if columns == given:
                 continue
             if provider != "hive":

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 
 from catalog.files.data_file import FileFormat
 from catalog.hive.baseline import ListedFile, PartitionBaseline
-from catalog.hive.change_sources import ChangeSources, source_of
+from catalog.hive.change_sources import ChangeSources, format_source
 from catalog.hive.checkpoint import Checkpoint, SyncPlan
 from catalog.hive.drift import Additions, DroppedPartition, NewPartition, Rebuild
 from catalog.hive.events import HiveEvent, HiveEventKind
 from catalog.hive.link import Drift, DriftKind
 from catalog.hive.model import HiveTable, describe_owner
 from catalog.hive.partition_names import format_partition_name
-from catalog.hive.publishing import count_given_directories
-from catalog.hive.retired_directories import update_kept_directories
+from catalog.hive.publishing import find_newest_sequence
+from catalog.hive.retired_directories import add_kept_directories
 from catalog.hive.sync_decisions import Changed, LateChange
 from catalog.iceberg.json import Json
 from server.service.hive.change_set import ChangeSet
@@ -85,7 +85,7 @@ def _given(linked: LinkedTable, taken: Taken, table: HiveTable, least: int | Non
     By a sequence field older changes lose by themselves: only what all partitions have been given is left out there.
     Files hold the changes up to `least` or later ones.
     """
-    baselines, most = linked.baselines, count_given_directories(linked.baselines.values(), linked.given)
+    baselines, most = linked.baselines, find_newest_sequence(linked.baselines.values(), linked.given)
     has_sequence = linked.spec is None or linked.spec.sequence_field is not None
     if not table.partition_columns or has_sequence:
         rebuilt = [baselines[name] for name in taken.changed if name in baselines]
@@ -119,7 +119,7 @@ class _Read:
     added: bool
 
     def to_json(self) -> Json:
-        source, mtime_ns = source_of(self.location, self.file), self.file.mtime_ns
+        source, mtime_ns = format_source(self.location, self.file), self.file.mtime_ns
         return {"location": self.location, "source": source, "mtime_ns": mtime_ns, "added": self.added}
 
 
@@ -149,7 +149,7 @@ def _decided_before(change: Rebuild, linked: LinkedTable) -> set[str]:
     return {
         path
         for path, removed in change.moved.items()
-        if all(source_of(join(one.location, one.file.path), one.file) not in live for one in removed)
+        if all(format_source(join(one.location, one.file.path), one.file) not in live for one in removed)
     }
 
 
@@ -183,7 +183,7 @@ def next_checkpoint(
     link, baselines = linked.link, _next_baselines(linked, found, taken, late)
     kept = None
     if found.unwatched:
-        kept = update_kept_directories(linked.relation.id, link.retired, linked.baselines.values(), found.unwatched)
+        kept = add_kept_directories(linked.relation.id, link.retired, linked.baselines.values(), found.unwatched)
     return Checkpoint(
         since=link.generation,
         generation=link.generation + bool(taken or late or found.lost_late),
@@ -211,7 +211,7 @@ def _next_baselines(
         if isinstance(change, Additions | NewPartition | Rebuild):
             baselines[name] = change.baseline
         elif linked.when.overwrite_ns:
-            baselines[name] = linked.baselines[name].dropped(found.began_ns)
+            baselines[name] = linked.baselines[name].mark_dropped(found.began_ns)
     for one in late:
         baselines[one.name] = baselines.get(one.name, linked.baselines[one.name]).with_watched(one.directory)
     return baselines
@@ -222,7 +222,7 @@ def _still_listed(
 ) -> ChangeSources:
     """Without sources in directories that nobody lists any more."""
     sources = next_sources(linked, found, taken, late)
-    return sources.except_below(found.unwatched, [unit.location for unit in found.units.values()])
+    return sources.without_directories(found.unwatched, [unit.location for unit in found.units.values()])
 
 
 def _drift(state: HiveState, found: ChangeSet) -> Drift | None:
@@ -261,11 +261,13 @@ def next_sources(
     for name, change in taken.items():
         if isinstance(change, Additions | NewPartition):
             unit = found.units[name]
-            sources = sources.appended([source_of(join(unit.location, file.path), file) for file in change.files])
+            sources = sources.with_appended(
+                [format_source(join(unit.location, file.path), file) for file in change.files]
+            )
         elif change.removed:
             place = linked.baselines[name].location
-            sources = sources.vanished([source_of(join(place, file.path), file) for file in change.removed])
+            sources = sources.with_vanished([format_source(join(place, file.path), file) for file in change.removed])
     for one in late:
         place = one.directory.location
-        sources = sources.appended([source_of(join(place, file.path), file) for file in one.files])
+        sources = sources.with_appended([format_source(join(place, file.path), file) for file in one.files])
     return sources

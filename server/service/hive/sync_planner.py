@@ -273,7 +273,9 @@ class SyncPlanner:
             check_not_blocked(uow, linked.relation.id, JobKind.SYNC)
             due = Due(kind=JobKind.SYNC, reason=reason, state=f"sync {plan.checkpoint.generation}")
             job = make_job(linked.relation, due, facts, uow.now())
-            if not uow.relations.held([linked.relation.id]) or not uow.jobs.add(job):  # dropped, or another one came
+            if not uow.relations.lock_existing([linked.relation.id]) or not uow.jobs.add(
+                job
+            ):  # dropped, or another one came
                 return None
             uow.baselines.stage(job.id, plan)
         return job
@@ -327,7 +329,7 @@ def _as_pointed_at(linked: LinkedTable, state: HiveState) -> LinkedTable:
     """
     now = time.time_ns()
     at = {unit.name: unit.location for unit in state.units}
-    baselines = {name: one.back_at(at[name], now) if name in at else one for name, one in linked.baselines.items()}
+    baselines = {name: one.return_to(at[name], now) if name in at else one for name, one in linked.baselines.items()}
     return replace(linked, baselines=baselines)
 
 

@@ -201,7 +201,7 @@ def of_subdirectories(nested: Sequence[str], subdirectories: Subdirectories) -> 
             "Say what Hive's readers do with the files in them, here or by `firn hive upgrade --subdirectories read` "
             "(or `ignore`); or set `firn.hive.subdirectories` for the database or the catalog."
         )
-        message = f"{found}, and nobody has said whether the files in them count"
+        message = f"{found}, and it is not decided whether their files count"
         return CheckResult(code="subdirectories", status="blocked", message=message, advice=advice)
     count = "count" if subdirectories is Subdirectories.READ else "do not count"
     message = f"{found}: the files in them {count} (firn.hive.subdirectories)"

@@ -68,7 +68,7 @@ class Registrar:
         """
         check_source_location(metadata_location)
         with self.database.reading() as uow:
-            present = uow.relations.holder(catalog, name)
+            present = uow.relations.find_name_holder(catalog, name)
             known = [
                 *find_dropped_around(uow, catalog, metadata_location),
                 *([] if present is None else find_kin(present)),
@@ -152,7 +152,7 @@ class Registrar:
         return seen, decide_import(candidate, present, seen.misplaced, rules)
 
     def _seen(self, uow: UnitOfWork, catalog: CatalogName, name: TableName, candidate: Candidate) -> _Target:
-        present = uow.relations.holder(catalog, name)
+        present = uow.relations.find_name_holder(catalog, name)
         return _Target(present=present, misplaced=self._misplaced(uow, catalog, name, candidate, present))
 
     def _misplaced(

@@ -52,7 +52,7 @@ class Blockers:
         with self.database.writing() as uow:
             relation = find_planned_relation(uow, catalog, name)
             removed = uow.blockers.remove(relation.id, blocker_id)
-            uow.stats.look_again([relation.id], uow.now())
+            uow.stats.request_plans([relation.id], uow.now())
             if blocker_id is not None and not removed:
                 raise NotFound(f"{name} has no blocker {blocker_id}", hint="it may have ended: list the blockers again")
         return removed
@@ -62,7 +62,7 @@ def put_blocker(uow: UnitOfWork, blocker: Blocker, now: datetime) -> None:
     """Add a blocker, and withdraw a waiting job that it blocks."""
     uow.blockers.add(blocker)
     _withdraw(uow, blocker, now)
-    uow.stats.look_again([blocker.relation_id], now)  # after the job, in the lock order of all transactions
+    uow.stats.request_plans([blocker.relation_id], now)  # after the job, in the lock order of all transactions
 
 
 def _withdraw(uow: UnitOfWork, blocker: Blocker, now: datetime) -> None:

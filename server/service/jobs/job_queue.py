@@ -53,7 +53,7 @@ def enqueue(uow: UnitOfWork, job: Job, now: datetime) -> bool:
 
     False when the table keeps another active job, or was dropped since the planner assessed it.
     """
-    if not uow.relations.held([job.relation_id]):
+    if not uow.relations.lock_existing([job.relation_id]):
         return False
     active = uow.jobs.active_of(job.relation_id)
     waiting = None if active is None else uow.jobs.lock(active.id)

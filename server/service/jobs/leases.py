@@ -93,7 +93,7 @@ class Jobs:
             token = LeaseToken(secrets.token_urlsafe(18).replace(".", "_"))
             job = lease_job(job, owner=optimizer.id, token=token, now=now, until=now + self.times.lasts)
             uow.jobs.put(job)
-            uow.optimizers.saw(optimizer.id, now, {})
+            uow.optimizers.record_heartbeat(optimizer.id, now, {})
         return Leased(job=job, lease=Lease(job.id, job.attempt, token)), False
 
     def _find_permitted(self, uow: UnitOfWork, group: GroupName, kinds: Collection[JobKind]) -> tuple[Job | None, bool]:
@@ -112,7 +112,7 @@ class Jobs:
                 break
             uow.jobs.put(admitted)
             withdrawn += [] if admitted.status.is_active else [admitted.relation_id]
-        uow.stats.look_again(withdrawn, uow.now())
+        uow.stats.request_plans(withdrawn, uow.now())
         return permitted, may_be_more
 
     def postpone(self, lease: Lease, reason: str) -> None:
@@ -202,7 +202,7 @@ class Jobs:
 
     def _record_sign_of_life(self, uow: UnitOfWork, job: Job, memory: Mapping[str, int]) -> None:
         if job.owner is not None:
-            uow.optimizers.saw(job.owner, uow.now(), memory)
+            uow.optimizers.record_heartbeat(job.owner, uow.now(), memory)
 
     def cancel(self, job_id: JobId) -> Job:
         """Cancel a job; its optimizer learns it with the next heartbeat. Raises Conflict when it has committed.
@@ -275,7 +275,7 @@ def _save(uow: UnitOfWork, job: Job) -> None:
     """Save a job; if it has ended, make its table due in the same transaction, because it may need another job."""
     uow.jobs.put(job)
     if not job.status.is_active:
-        uow.stats.look_again([job.relation_id], uow.now())
+        uow.stats.request_plans([job.relation_id], uow.now())
 
 
 def _get_optimizer(uow: UnitOfWork, optimizer_id: str) -> Optimizer:

@@ -231,7 +231,7 @@ def find_hive_tables_inside(
         return []
     linked = uow.relations.of_hive(catalog, full_name)
     own = [] if linked is None else [linked.id]
-    own += [table.id for _, table in uow.dropped.over_hive() if table.hive_name == full_name]
+    own += [table.id for _, table in uow.dropped.list_linked() if table.hive_name == full_name]
     searched = (
         locations
         if len(locations) <= _MAX_LOCATIONS_PER_QUERY

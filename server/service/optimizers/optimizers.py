@@ -83,7 +83,7 @@ class Optimizers:
         Raises NotFound when it has to register again, and Dismissed when it has to stop.
         """
         with self.database.writing() as uow:
-            optimizer = uow.optimizers.saw(optimizer_id, uow.now(), memory)
+            optimizer = uow.optimizers.record_heartbeat(optimizer_id, uow.now(), memory)
         if optimizer is None:
             raise _build_unknown_error(optimizer_id)
         if optimizer.stopping:

@@ -80,7 +80,7 @@ class FileLayouts:
     def run_once(self) -> CountedStatus:
         """Count the tables and stores that the planner has requested, the longest waiting first."""
         with self.database.reading() as uow:
-            requested = uow.layouts.wanted(uow.now(), limit=MOST)
+            requested = uow.layouts.list_requested(uow.now(), limit=MOST)
         if not requested:
             return CountedStatus()
         with ThreadPoolExecutor(min(AT_ONCE, len(requested)), "count") as threads:
@@ -96,9 +96,9 @@ class FileLayouts:
             return False
         layout = self._count_files(subject)
         with self.database.writing() as uow:
-            if relation_id in uow.relations.held([relation_id]):
+            if relation_id in uow.relations.lock_existing([relation_id]):
                 uow.layouts.put(relation_id, layout, uow.now())
-                uow.stats.look_again([relation_id], uow.now())
+                uow.stats.request_plans([relation_id], uow.now())
         return True
 
     def _count_or_postpone(self, relation_id: RelationId) -> bool:

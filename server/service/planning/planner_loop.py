@@ -145,7 +145,7 @@ def _write_assessments(
 
     It skips tables that another request is dropping: nobody would remove the rows that it writes for them.
     """
-    existing = uow.relations.held([assessment.relation.id for assessment in assessments])
+    existing = uow.relations.lock_existing([assessment.relation.id for assessment in assessments])
     assessments = [assessment for assessment in assessments if assessment.relation.id in existing]
     blockers = uow.blockers.of(existing, now)  # a user may have just set one
     planned = 0
@@ -155,7 +155,7 @@ def _write_assessments(
         decision = assessment.decision
         if isinstance(decision, Due) and not find_longest_blocker(active_blockers, (decision.kind,), now):
             planned += _plan_job(uow, assessment, decision, quota_usage, now)
-    uow.layouts.want([store_id for assessment in assessments for store_id in assessment.facts.to_count], now)
+    uow.layouts.request_counts([store_id for assessment in assessments for store_id in assessment.facts.to_count], now)
     statuses = [
         build_table_status(assessment.relation, assessment.facts, assessment.decision, now)
         for assessment in assessments
@@ -163,7 +163,7 @@ def _write_assessments(
     uow.table_statuses.put(statuses)
     uow.table_statuses.remove(missing.swept)
     results = [result for assessment in assessments for result in _build_results(assessment)]
-    uow.stats.looked([*missing.results, *results], now)
+    uow.stats.record_plans([*missing.results, *results], now)
     return planned
 
 
@@ -192,7 +192,9 @@ def _assess_tables(
     tables = [relation for relation in relations.values() if relation.kind in PLANNED_KINDS]
     facts = load_many_facts(uow, tables)
     stores = {table.id: _list_store_ids(table, facts[table.id]) for table in tables}
-    requests = uow.stats.looks([*due, *(store_id for store_ids in stores.values() for store_id in store_ids)])
+    requests = uow.stats.load_plan_requests(
+        [*due, *(store_id for store_ids in stores.values() for store_id in store_ids)]
+    )
     active = uow.jobs.active_of_many(facts)
     decisions = _decide(uow, facts, active, now)
     assessments = [
@@ -207,7 +209,7 @@ def _assess_tables(
     ]
     covered = {request.relation_id for assessment in assessments for request in assessment.requests}
     results = [
-        PlanResult(look=requests[relation_id], next_at=None)
+        PlanResult(request=requests[relation_id], next_at=None)
         for relation_id in due
         if relation_id in requests and relation_id not in covered
     ]
@@ -242,6 +244,6 @@ def _build_results(assessment: _Assessment) -> list[PlanResult]:
     """The end of each plan request; a planned job needs no time, because its end requests the next assessment."""
     next_at = assessment.decision.next_at if isinstance(assessment.decision, NotDue) else None
     return [
-        PlanResult(look=request, next_at=None if number else next_at)
+        PlanResult(request=request, next_at=None if number else next_at)
         for number, request in enumerate(assessment.requests)
     ]

@@ -78,7 +78,7 @@ class Policies:
             _check_exists(uow, catalog, namespace)
             check_published(uow, self.links, catalog, settings)
             uow.policies.put(catalog, namespace, settings)
-            uow.stats.look_again_below(catalog, namespace, uow.now())
+            uow.stats.request_plans_below(catalog, namespace, uow.now())
             return _load_scoped_policy(uow, catalog, namespace)
 
     def change(
@@ -93,7 +93,7 @@ class Policies:
             check_published(uow, self.links, catalog, updates)
             kept = {key: text for key, text in uow.policies.get(catalog, namespace).items() if key not in removals}
             uow.policies.put(catalog, namespace, {**kept, **updates})
-            uow.stats.look_again_below(catalog, namespace, uow.now())
+            uow.stats.request_plans_below(catalog, namespace, uow.now())
             return _load_scoped_policy(uow, catalog, namespace)
 
 

@@ -286,7 +286,7 @@ def find_serving_table(uow: UnitOfWork, catalog: CatalogName, name: TableName) -
 
 def check_no_namespace(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> None:
     """Raise AlreadyExists when a namespace has the name that the stores need."""
-    existing = uow.namespaces.holder(catalog, name.as_namespace)
+    existing = uow.namespaces.find_name_holder(catalog, name.as_namespace)
     if existing is not None:
         message = f"Namespace already exists: {name}; the stores of keyed table {name} would be in it"
         raise AlreadyExists(message, hint=find_name_in_other_case(join_name(existing), name))

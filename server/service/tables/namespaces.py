@@ -237,7 +237,7 @@ def ensure_within(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace, p
 
 def _add(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None:
     if len(namespace) > 1:
-        holder = uow.relations.holder(catalog, TableName(namespace[:-1], namespace[-1]))
+        holder = uow.relations.find_name_holder(catalog, TableName(namespace[:-1], namespace[-1]))
         if holder is not None and holder.kind is RelationKind.KEYED:
             raise Conflict(f"{holder.name} is a keyed table: its namespace is taken by its stores")
     uow.namespaces.add(catalog, namespace, properties)

@@ -171,7 +171,7 @@ def forget_relation(uow: UnitOfWork, metadata: MetadataFiles, relation: Relation
     relation = uow.dropped.take(relation.id)
     end_jobs(uow, [relation.id], f"{relation.name} was {done}")  # the planner may have added a job since
     check_unprotected(uow, metadata, [relation])
-    uow.dropped.forget_books(relation.id)
+    uow.dropped.delete_state(relation.id)
     uow.events.add(make_event(relation, "drop", uow.now(), [Changed(ChangeKind.DROPPED, after=done)]))
     return relation
 

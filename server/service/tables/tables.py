@@ -174,7 +174,7 @@ class Tables:
 
     def _is_table(self, catalog: CatalogName, name: TableName) -> bool:
         with self.database.reading() as uow:
-            taken = uow.relations.holder(catalog, name)
+            taken = uow.relations.find_name_holder(catalog, name)
         return taken is None or taken.kind.is_table
 
     def _find_created(self, catalog: CatalogName, name: TableName, updates: Sequence[Json]) -> Loaded | None:
@@ -328,7 +328,7 @@ class Tables:
             relation = get_table(uow, catalog, source)
             refuse_store(relation, "renamed")
             check_namespace(uow, catalog, to.namespace)
-            taken = uow.relations.holder(catalog, to)
+            taken = uow.relations.find_name_holder(catalog, to)
             # A relation may take a name that differs from its own in case alone.
             if taken is not None and (taken.name == to or taken.id != relation.id):
                 message = f"Cannot rename {source} to {to}. {_shown(taken.kind)} already exists"
@@ -365,7 +365,7 @@ class Tables:
         """Raise NoSuchNamespace or AlreadyExists unless a table of this name can be created."""
         uow.catalogs.get(catalog)
         check_namespace(uow, catalog, name.namespace)
-        taken = uow.relations.holder(catalog, name)
+        taken = uow.relations.find_name_holder(catalog, name)
         if taken is not None:
             same = "" if taken.kind.is_table else " with same name"
             message = f"{_shown(taken.kind)}{same} already exists: {name}"

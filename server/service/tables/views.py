@@ -209,7 +209,7 @@ class Views:
         with self.database.writing() as uow:
             relation = get_view(uow, catalog, source)
             check_namespace(uow, catalog, to.namespace)
-            taken = uow.relations.holder(catalog, to)
+            taken = uow.relations.find_name_holder(catalog, to)
             if taken is not None and (taken.name == to or taken.id != relation.id):  # its own case may change
                 kind = "Table" if taken.kind.is_table else "View"
                 message = f"Cannot rename {source} to {to}. {kind} already exists"
@@ -301,7 +301,7 @@ def get_view(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> Relation
 def _check_free(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> None:
     uow.catalogs.get(catalog)
     check_namespace(uow, catalog, name.namespace)
-    taken = uow.relations.holder(catalog, name)
+    taken = uow.relations.find_name_holder(catalog, name)
     if taken is not None:
         kind = "Table with same name" if taken.kind.is_table else "View"
         raise AlreadyExists(f"{kind} already exists: {name}", hint=find_name_in_other_case(taken.name, name))

@@ -158,13 +158,13 @@ def test_a_new_partition_is_taken_when_it_is_settled() -> None:
 def test_a_late_hive_writer_that_points_hms_back_finds_what_was_known_of_that_directory() -> None:
     """Not a relocation: only what came there since is news, and what Hive knew of changes there counts again."""
     new = WatchedDirectory(location="new", files=(C,), published_through=9, since_ns=1)
-    published = replace(BASELINE, publishing=new).switched(ChangeSignals(location="new"), 2)
+    published = replace(BASELINE, publishing=new).finish_publish(ChangeSignals(location="new"), 2)
     assert (published.location, published.files, published.published_through) == ("new", (C,), 9)
     assert [one.location for one in published.watched] == ["hive"]
-    back = published.back_at("hive", 3)
+    back = published.return_to("hive", 3)
     assert (back.location, back.files, back.published_through) == ("hive", (A, B), 7)
     assert [(one.location, one.published_through) for one in back.watched] == [("new", 9)]
-    assert published.back_at("elsewhere", 3) == published
+    assert published.return_to("elsewhere", 3) == published
     found = classify_drift(back, HIVE, a_listing(A, B, C))
     assert isinstance(found, Additions)
     assert found.files == (C,)
@@ -266,19 +266,19 @@ def test_the_second_half_of_an_overwrite_is_no_addition() -> None:
     assert isinstance(emptied, Rebuild)
     new = ListedFile("c", 5, 250 * TICK_NS)
     refilled = classify_drift(
-        emptied.baseline.at(300 * TICK_NS, overwrite_ns=HOUR), HIVE, a_listing(new, at=300 * TICK_NS)
+        emptied.baseline.forget_old_losses(300 * TICK_NS, overwrite_ns=HOUR), HIVE, a_listing(new, at=300 * TICK_NS)
     )
     assert isinstance(refilled, Rebuild)
     assert (refilled.files, refilled.added, refilled.removed) == ((new,), (new,), ())
     late = NOW + HOUR
-    added = classify_drift(emptied.baseline.at(late, overwrite_ns=HOUR), HIVE, a_listing(new, at=late))
+    added = classify_drift(emptied.baseline.forget_old_losses(late, overwrite_ns=HOUR), HIVE, a_listing(new, at=late))
     assert isinstance(added, Additions)
     assert added.baseline.lost_ns is None
 
 
 def test_a_partition_that_was_dropped_and_comes_back_brings_no_new_rows() -> None:
     """DROP and ADD, MSCK after a restore, a mount that was away."""
-    tombstone = BASELINE.dropped(NOW)
+    tombstone = BASELINE.mark_dropped(NOW)
     assert PartitionBaseline.from_json(tombstone.to_json()) == tombstone
     assert classify_drift(tombstone, None, None) is None
     back = classify_drift(tombstone, HIVE, a_listing(A, B, at=NOW + TICK_NS))
@@ -287,7 +287,7 @@ def test_a_partition_that_was_dropped_and_comes_back_brings_no_new_rows() -> Non
     assert not back.baseline.is_dropped
     young = ListedFile("c", 5, NOW + 2 * TICK_NS)
     assert isinstance(classify_drift(tombstone, HIVE, a_listing(A, young, at=NOW + 2 * TICK_NS)), Postponed)
-    assert tombstone.at(NOW + HOUR, overwrite_ns=HOUR) is None
+    assert tombstone.forget_old_losses(NOW + HOUR, overwrite_ns=HOUR) is None
 
 
 def test_files_below_new_directories_hold_the_partition_back() -> None:
@@ -338,7 +338,7 @@ def test_files_that_were_read_so_far_go_only_when_that_is_asked_for() -> None:
     ignored = partial(classify_drift, baseline, HIVE, subdirectories=Subdirectories.IGNORE)
     held = ignored(flat)
     assert isinstance(held, Held)
-    assert "1 files in its sub-directories were read so far, for example sub/a" in held.reason
+    assert "1 files in its sub-directories, for example sub/a, were read so far" in held.reason
     assert isinstance(classify_drift(baseline, HIVE, flat), Held), "nobody has said that they are to be ignored"
     left = ignored(flat, may_leave=True)
     assert isinstance(left, Rebuild)

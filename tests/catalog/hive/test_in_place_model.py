@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from catalog.hive import baseline as module
 from catalog.hive.baseline import TICK_NS, ChangeSignals, ListedFile, Listing, PartitionBaseline, find_listing_reason
 from catalog.hive.drift import Additions, NewPartition, Rebuild, Unchanged, classify_drift
-from catalog.hive.unfinished_writes import may_be_going_on
+from catalog.hive.unfinished_writes import may_be_unfinished
 
 SIGNALS = ChangeSignals(location="p")
 STEPS = st.lists(st.sampled_from(["create", "flush", "close", "put", "remove", "sync", "1 s", "20 s"]), max_size=25)
@@ -80,7 +80,7 @@ class Disk:
             files=tuple(ListedFile(name, size, time) for name, (size, time) in sorted(there.items())),
             began_ns=self.now,
             directory_mtime_ns=self.directory,
-            is_being_written=self.sees_writers and any(may_be_going_on(time, self.now) for time in empty),
+            is_being_written=self.sees_writers and any(may_be_unfinished(time, self.now) for time in empty),
         )
         found = classify_drift(self.baseline, SIGNALS, listing)
         if isinstance(found, Additions | NewPartition | Rebuild | Unchanged):

@@ -106,11 +106,11 @@ def test_a_plan_comes_back_as_it_was(plan: SyncPlan | PublishPlan) -> None:
 
 
 def test_a_checkpoint_of_everything_counts_as_a_sync_and_one_that_left_something_does_not() -> None:
-    part = CHECKPOINT.applied(FULL, LATER)
+    part = CHECKPOINT.apply_to(FULL, LATER)
     assert (part.generation, part.synced_at, part.swept_at) == (4, NOW, LATER)
     assert (part.published_snapshot_id, part.sources, part.retired) == (None, CHECKPOINT.sources, CHECKPOINT.retired)
     last = LATER + timedelta(hours=1)
-    whole = replace(CHECKPOINT, is_complete=True, sources=None, retired=None, is_to_compare=False).applied(FULL, last)
+    whole = replace(CHECKPOINT, is_complete=True, sources=None, retired=None, is_to_compare=False).apply_to(FULL, last)
     assert (whole.synced_at, whole.swept_at) == (last, last)
     assert (whole.published_snapshot_id, whole.sources, whole.retired) == (5, FULL.sources, FULL.retired)
     assert whole.publish_request == FULL.publish_request, "what others have noted meanwhile stays"
@@ -128,12 +128,12 @@ def test_since_when_something_differs_stays_while_the_words_change() -> None:
     assert (link.drift, link.drift_since) == (other, NOW)
     settled = link.with_drift(None, LATER)
     assert (settled.drift, settled.drift_since) == (None, None)
-    assert NEW.differing(DRIFT, LATER).synced_at == LATER
+    assert NEW.with_unsynced_drift(DRIFT, LATER).synced_at == LATER
 
 
 def test_a_publish_that_moves_a_partition_makes_others_look_again() -> None:
-    assert NEW.published(9, LATER, is_moved=False).generation == NEW.generation
-    moved = NEW.published(9, LATER, is_moved=True)
+    assert NEW.with_publish(9, LATER, is_moved=False).generation == NEW.generation
+    moved = NEW.with_publish(9, LATER, is_moved=True)
     assert (moved.generation, moved.published_through, moved.published_at) == (NEW.generation + 1, 9, LATER)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from catalog.errors import CommitRefused
-from catalog.hive.linked_commit import check_linked
+from catalog.hive.linked_commit import check_linked_commit
 from catalog.hive.mapping import PROPERTY, build_name_mapping
 from catalog.iceberg.json import Json
 
@@ -46,18 +46,20 @@ def set_mapping(*fields: Json, aliases: Any = ()) -> Json:
 def test_what_engines_send_when_columns_change_is_let_through() -> None:
     """Iceberg brings the mapping along itself: new names for new columns, old ones kept for renamed ones."""
     added: Json = {"id": 6, "name": "more", "required": False, "type": "int"}
-    check_linked(
+    check_linked_commit(
         metadata(), [{"action": "add-schema", "schema": schema([*FIELDS, added])}, set_mapping(*FIELDS, added)]
     )
     renamed = [{**field, "name": "title"} if field["id"] == 2 else field for field in FIELDS]
-    check_linked(
+    check_linked_commit(
         metadata(),
         [{"action": "add-schema", "schema": schema(renamed)}, set_mapping(*renamed, aliases=[(2, "name")])],
     )
     left = [field for field in FIELDS if field["id"] != 2]
-    check_linked(metadata(), [{"action": "add-schema", "schema": schema(left)}, set_mapping(*left)])
-    check_linked(metadata(), [{"action": "add-spec", "spec": SPEC}, {"action": "set-default-spec", "spec-id": 0}])
-    check_linked(metadata(), [{"action": "set-properties", "updates": {"comment": "x"}}])
+    check_linked_commit(metadata(), [{"action": "add-schema", "schema": schema(left)}, set_mapping(*left)])
+    check_linked_commit(
+        metadata(), [{"action": "add-spec", "spec": SPEC}, {"action": "set-default-spec", "spec-id": 0}]
+    )
+    check_linked_commit(metadata(), [{"action": "set-properties", "updates": {"comment": "x"}}])
 
 
 def test_a_column_of_a_renamed_columns_old_name_cannot_take_hives_values() -> None:
@@ -69,23 +71,23 @@ def test_a_column_of_a_renamed_columns_old_name_cannot_take_hives_values() -> No
         set_mapping(*renamed, again),
     ]
     with pytest.raises(CommitRefused, match="has to keep the name 'name'"):
-        check_linked(metadata(), updates)
+        check_linked_commit(metadata(), updates)
 
 
 def test_the_mapping_cannot_be_taken_away_emptied_or_broken() -> None:
     with pytest.raises(CommitRefused, match="by position"):
-        check_linked(metadata(), [{"action": "remove-properties", "removals": [PROPERTY]}])
+        check_linked_commit(metadata(), [{"action": "remove-properties", "removals": [PROPERTY]}])
     with pytest.raises(CommitRefused, match="has to keep the name"):
-        check_linked(metadata(), [{"action": "set-properties", "updates": {PROPERTY: "[]"}}])
+        check_linked_commit(metadata(), [{"action": "set-properties", "updates": {PROPERTY: "[]"}}])
     without_left = build_name_mapping(schema([{**one, "type": "string"} if one["id"] == 3 else one for one in FIELDS]))
     with pytest.raises(CommitRefused, match="'left'"):
-        check_linked(metadata(), [{"action": "set-properties", "updates": {PROPERTY: without_left}}])
+        check_linked_commit(metadata(), [{"action": "set-properties", "updates": {PROPERTY: without_left}}])
     for broken in ("{", "1", json.dumps([{"names": ["id"]}])):
         with pytest.raises(CommitRefused, match="is no name mapping"):
-            check_linked(metadata(), [{"action": "set-properties", "updates": {PROPERTY: broken}}])
+            check_linked_commit(metadata(), [{"action": "set-properties", "updates": {PROPERTY: broken}}])
 
 
 def test_another_partition_spec_is_refused() -> None:
     wanted = {"fields": [*SPEC["fields"], {"source-id": 1, "name": "b", "transform": "bucket[4]"}]}
     with pytest.raises(CommitRefused, match="whose directories follow it"):
-        check_linked(metadata(), [{"action": "add-spec", "spec": wanted}])
+        check_linked_commit(metadata(), [{"action": "add-spec", "spec": wanted}])

@@ -24,7 +24,7 @@ from catalog.hive.moved_files import (
     list_arrivals,
     select_digest_files,
 )
-from catalog.hive.publishing import is_same_snapshot
+from catalog.hive.publishing import mark_published
 
 HOUR = 3600 * TICK_NS
 NOW = 200 * TICK_NS
@@ -87,7 +87,7 @@ def test_renames_of_whole_partitions_are_moves_too() -> None:
     assert isinstance(found["p"], DroppedPartition)
     assert isinstance(found["r"], NewPartition)
     assert isinstance(regrouped(found, {"p": P})["r"], Rebuild)
-    dropped = {"p": P.dropped(NOW - 1)}
+    dropped = {"p": P.mark_dropped(NOW - 1)}
     later = regrouped(looked(dropped, a_listing(RENAMED, name="r")), dropped)["r"]
     assert isinstance(later, Rebuild)
     assert not later.moved, "what was decided when it went is not known any more"
@@ -151,7 +151,7 @@ def test_files_that_were_taken_over_before_digests_were_kept_are_known_by_size_a
 def test_a_file_that_a_directory_holds_which_was_left_is_known_and_what_it_contains() -> None:
     """The old rows of a published partition come into another one: what was published since is newer."""
     new = WatchedDirectory(location="new", files=(replace(B, digest=13),), published_through=12, since_ns=1)
-    published = replace(P, publishing=new).switched(ChangeSignals(location="new"), 2)
+    published = replace(P, publishing=new).finish_publish(ChangeSignals(location="new"), 2)
     baselines = {"p": published, "q": Q}
     came = regrouped(looked(baselines, a_listing(B, RENAMED, name="q")), baselines)["q"]
     assert isinstance(came, Rebuild)
@@ -164,7 +164,7 @@ def test_a_file_that_was_moved_twice_contains_what_it_did_at_first() -> None:
     came = regrouped(looked(baselines, a_listing(), a_listing(B, RENAMED, name="q")), baselines)["q"]
     assert isinstance(came, Rebuild)
     assert came.baseline.files[-1].knew == 3
-    assert is_same_snapshot(came.baseline, 9).files[-1].knew is None, "base stands on it as it is"
+    assert mark_published(came.baseline, 9).files[-1].knew is None, "base stands on it as it is"
 
 
 def test_what_a_partition_lost_first_is_not_forgotten_for_what_it_loses_then() -> None:
@@ -178,7 +178,7 @@ def test_what_a_partition_lost_first_is_not_forgotten_for_what_it_loses_then() -
     assert PartitionBaseline.from_json(json.loads(json.dumps(second.baseline.to_json()))) == second.baseline
     come = looked(baselines, a_listing(at=NOW + TICK_NS), a_listing(B, RENAMED, name="q"))
     assert isinstance(regrouped(come, baselines)["q"], Rebuild)
-    kept = second.baseline.at(NOW + HOUR, overwrite_ns=HOUR)
+    kept = second.baseline.forget_old_losses(NOW + HOUR, overwrite_ns=HOUR)
     assert kept is not None
     assert [one.at_ns for one in kept.lost] == [NOW + TICK_NS]
 

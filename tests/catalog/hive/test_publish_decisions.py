@@ -15,12 +15,12 @@ from catalog.hive.publish_decisions import (
     PublishClassification,
     PublishDecisions,
     PublishKind,
-    candidates_of,
+    build_link_filters,
+    build_state_filters,
     decide,
     explain_never,
-    filters_by_link,
-    filters_by_look,
     formats_to_write,
+    list_candidates,
 )
 from catalog.hive.publishing import PublishComparison
 from catalog.iceberg.json import Json
@@ -58,10 +58,10 @@ def metadata(kind: str = "long") -> Json:
 
 def test_every_partition_is_a_candidate_once() -> None:
     found = PublishComparison(same=frozenset({"p=s"}), differing={"p=a": ("a",)}, unknown=(("new",), ("",)))
-    candidates = candidates_of(found, P)
+    candidates = list_candidates(found, P)
     assert [*candidates] == ["p=a", "p=new", "('',)", "p=s"]
     assert [one.is_in_hive for one in candidates.values()] == [True, False, False, True]
-    decisions = decide(candidates, filters_by_link(a_link(), {}, P, 0, 0))
+    decisions = decide(candidates, build_link_filters(a_link(), {}, P, 0, 0))
     assert classified(decisions).to_write == {"p=a": ("a",), "p=new": ("new",)}
     assert classified(decisions).same == ("p=s",)
 
@@ -79,33 +79,35 @@ def test_what_a_sync_has_not_settled_waits_whether_it_differs_or_not(
 ) -> None:
     for candidate, waiting in ((A, 1), (Candidate(record=(), is_same=True), 0)):
         candidates = {"p=a": candidate, "p=b": B}
-        decisions = decide(candidates, filters_by_link(link, {"p=a": baseline}, P, watermark=5, lost_since_ns=10))
+        decisions = decide(candidates, build_link_filters(link, {"p=a": baseline}, P, watermark=5, lost_since_ns=10))
         assert (decisions["p=a"].kind, decisions["p=a"].held_by) == (PublishKind.WAIT, filter_)
         assert decisions["p=b"].kind is PublishKind.WRITE
         assert sum(held.partitions for held in held_back(decisions)) == waiting, "what is the same needs no publish"
 
 
 def test_an_overwrite_and_changes_that_are_over_hold_nothing_back() -> None:
-    filters = filters_by_link(a_link(), {"p=a": a_baseline(lost_ns=10, appended=5)}, P, watermark=5, lost_since_ns=10)
+    filters = build_link_filters(
+        a_link(), {"p=a": a_baseline(lost_ns=10, appended=5)}, P, watermark=5, lost_since_ns=10
+    )
     assert decide({"p=a": A}, filters)["p=a"].kind is PublishKind.WRITE
 
 
 def test_a_format_that_cannot_hold_a_column_stops_what_is_stored_in_it_for_good() -> None:
     formats = {"p=a": FileFormat.AVRO, "p=b": FileFormat.PARQUET}
-    decisions = decide({"p=a": A, "p=b": B}, filters_by_look(formats, metadata("uuid"), {}, ()))
+    decisions = decide({"p=a": A, "p=b": B}, build_state_filters(formats, metadata("uuid"), {}, ()))
     assert decisions["p=b"].kind is PublishKind.WRITE
     [held] = held_back(decisions)
     assert (held.filter, held.kind, held.example) == ("avro-columns", PublishKind.NEVER, "p=a")
     assert "column v (a uuid)" in held.message
     assert "have Hive write it in Parquet or ORC" in held.message
     assert (explain_never([held]) or "").startswith("partition p=a cannot be published, because Hive has Avro there")
-    assert decide({"p=a": A}, filters_by_look(formats, metadata("long"), {}, ()))["p=a"].kind is PublishKind.WRITE
+    assert decide({"p=a": A}, build_state_filters(formats, metadata("long"), {}, ()))["p=a"].kind is PublishKind.WRITE
 
 
 def test_of_several_reasons_the_one_that_lasts_is_told() -> None:
     """Hive's changes are taken over by the next sync, and then the values still cannot be written."""
     formats = {"p=a": FileFormat.AVRO, "p=b": FileFormat.PARQUET}
-    filters = filters_by_look(formats, metadata(), {"p=a": "microseconds"}, ["p=a", "p=b"])
+    filters = build_state_filters(formats, metadata(), {"p=a": "microseconds"}, ["p=a", "p=b"])
     held = held_back(decide({"p=a": A, "p=b": B}, filters))
     assert [(one.filter, one.kind) for one in held] == [
         ("avro-values", PublishKind.NEVER),
@@ -116,9 +118,9 @@ def test_of_several_reasons_the_one_that_lasts_is_told() -> None:
 
 def test_partitions_of_one_reason_are_counted_together() -> None:
     candidates = {f"p={number}": Candidate(record=(str(number),)) for number in range(1200)}
-    [held] = held_back(decide(candidates, filters_by_link(a_link(*candidates), {}, P, 0, 0)))
+    [held] = held_back(decide(candidates, build_link_filters(a_link(*candidates), {}, P, 0, 0)))
     assert (held.partitions, held.example) == (1200, "p=0")
-    assert held.message.startswith("1,200 partitions wait, because what Hive has there is not taken over: mend")
+    assert held.message.startswith("1,200 partitions wait, because its changes in Hive are not synced: fix")
 
 
 def test_a_partition_keeps_its_format_and_a_new_one_has_the_table_s() -> None:

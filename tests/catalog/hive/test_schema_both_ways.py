@@ -159,7 +159,7 @@ def test_what_we_alone_have_changed_stays_and_is_in_step_once_hive_was_given_it(
     fields = table.fields(data.draw(edited(baseline)))
     found = compared(baseline, baseline, fields, decides=decides)
     assert (found.changes, found.schema["fields"]) == ([], fields)
-    given = compared(found.baseline, found.given[SchemaPush.ALL], fields, decides=decides)
+    given = compared(found.baseline, found.pushed[SchemaPush.ALL], fields, decides=decides)
     assert (given.changes, given.schema["fields"]) == ([], fields)
     assert [one.what for one in given.differences] == [one.what for one in found.conflicts]
 
@@ -177,7 +177,7 @@ def test_whatever_both_change_a_second_look_takes_nothing_more(
     assert len({one["id"] for one in found.schema["fields"]}) == len(found.schema["fields"])
     assert found.schema["fields"].count(PARTITION) == 1
     for gives in SchemaPush:
-        given = found.given[gives]
+        given = found.pushed[gives]
         after = compared(found.baseline, given, found.schema["fields"], decides=decides, former=found.former)
         assert after.changes == [], "what Hive was given is no change of Hive's"
         assert len({one.name for one in given}) == len(given)
@@ -193,7 +193,7 @@ def test_nothing_is_decided_that_both_have_changed_unless_a_policy_says_so(
     hive, fields = data.draw(edited(baseline)), table.fields(data.draw(edited(baseline)))
     found = compared(baseline, hive, fields)
     was, is_now = ({one["name"]: one["type"] for one in side} for side in (fields, found.schema["fields"]))
-    now, given = ({one.name: one for one in side} for side in (hive, found.given[SchemaPush.ALL]))
+    now, given = ({one.name: one for one in side} for side in (hive, found.pushed[SchemaPush.ALL]))
     for one in found.conflicts:
         if "comment" not in one.what and one.column and "." not in one.column:
             assert is_now.get(one.column) == was.get(one.column)
@@ -209,7 +209,7 @@ def test_additions_leave_every_column_of_hives_where_and_what_it_is(
     table = Table()
     table.fields(baseline)
     hive, fields = data.draw(edited(baseline)), table.fields(data.draw(edited(baseline)))
-    given = compared(baseline, hive, fields, decides=decides).given[SchemaPush.ADDITIONS]
+    given = compared(baseline, hive, fields, decides=decides).pushed[SchemaPush.ADDITIONS]
     assert [(one.name, one.type) for one in given][: len(hive)] == [(one.name, one.type) for one in hive]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from catalog.hive.columns import ColumnFileRule, SchemaAuthority, SchemaDrift, SchemaPush, SchemaSides
 from catalog.hive.model import HiveColumn
-from catalog.hive.schema_diff import is_beginning
+from catalog.hive.schema_diff import is_prefix_type
 from catalog.hive.schema_sync import compare_schemas
 from catalog.hive.types import iceberg_fields, parse_type
 from tests.hive_tables import columns
@@ -167,7 +167,7 @@ def test_a_comment_that_both_have_changed_is_for_the_policy_to_decide(decides: s
         "", "", schema, baseline=columns("a int"), hive=commented("a int", "there"), decides=SchemaAuthority(decides)
     )
     assert found.schema["fields"][0]["doc"] == ours
-    assert found.given[SchemaPush.ADDITIONS][0].comment == hives
+    assert found.pushed[SchemaPush.ADDITIONS][0].comment == hives
     assert bool(found.conflicts) == (decides == "ask")
     assert not found.checks
 
@@ -187,7 +187,7 @@ def test_a_column_that_was_renamed_here_keeps_its_name_in_hive() -> None:
     ours = a_schema("x int; day date")
     found = drifted("a int", "a int", ours, aliases=[(1, "a"), (1, "x")])
     assert (found.changes, found.differences, found.schema) == ([], [], ours)
-    assert [one.name for one in found.given[SchemaPush.ALL]] == ["a"]
+    assert [one.name for one in found.pushed[SchemaPush.ALL]] == ["a"]
 
 
 def test_a_column_added_on_both_sides_alike_is_one_column() -> None:
@@ -211,7 +211,7 @@ def test_a_key_column_cannot_be_dropped_from_hive_s_side(decides: SchemaAuthorit
     [check] = found.checks
     assert check.rule is ColumnFileRule.HOLDS
     assert bool(found.conflicts) == (decides is not SchemaAuthority.FIRN)
-    gave = [one.name for one in found.given[SchemaPush.ADDITIONS]]
+    gave = [one.name for one in found.pushed[SchemaPush.ADDITIONS]]
     assert gave == (["a", "b"] if decides is SchemaAuthority.FIRN else ["a"])
 
 
@@ -236,7 +236,7 @@ def test_a_column_dropped_in_hive_and_changed_here_is_for_the_policy_to_decide(d
     found = drifted("a int; b int", "a int", "a int; b bigint", decides=SchemaAuthority(decides))
     assert ("b" in kinds(found)) == stays
     assert bool(found.conflicts) == (decides == "ask")
-    gave = [(one.name, one.type) for one in found.given[SchemaPush.ADDITIONS]]
+    gave = [(one.name, one.type) for one in found.pushed[SchemaPush.ADDITIONS]]
     assert gave == ([("a", "int"), ("b", "bigint")] if decides == "firn" else [("a", "int")])
     assert not found.checks, "it holds up no rows"
 
@@ -250,7 +250,7 @@ def test_a_column_dropped_here_and_changed_in_hive_is_for_the_policy_to_decide(d
     assert bool(found.conflicts) == (decides is SchemaAuthority.ASK)
     by_name = {one["name"]: (one["id"], one["type"]) for one in found.schema["fields"]}
     assert by_name.get("b") == ((2, "long") if decides is SchemaAuthority.HIVE else None)
-    kept = [one.name for one in found.given[SchemaPush.ALL]]
+    kept = [one.name for one in found.pushed[SchemaPush.ALL]]
     assert kept == (["a"] if decides is SchemaAuthority.FIRN else ["a", "b"])
 
 
@@ -305,7 +305,7 @@ def test_hives_order_is_followed_and_ours_is_kept_and_never_given() -> None:
     assert followed.changes == ["put the columns into Hive's order"]
     kept = drifted("a int; b int", "a int; b int; c int", "b int; a int")
     assert list(kinds(kept)) == ["b", "c", "a", "day"]
-    assert [one.name for one in kept.given[SchemaPush.ALL]] == ["a", "b", "c"]
+    assert [one.name for one in kept.pushed[SchemaPush.ALL]] == ["a", "b", "c"]
     assert not kept.differences
 
 
@@ -322,7 +322,7 @@ def test_an_order_that_both_have_changed_is_for_the_policy_to_decide(decides: st
 def test_hive_is_given_new_columns_at_its_end_and_comments_and_asked_for_all_else() -> None:
     ours = documented(a_schema("a bigint; s struct<x:int,y:int>; n string; day date"), "the id")
     found = drifted("a int; gone int; s struct<x:int>", "a int; gone int; s struct<x:int>", ours)
-    additions, everything = found.given[SchemaPush.ADDITIONS], found.given[SchemaPush.ALL]
+    additions, everything = found.pushed[SchemaPush.ADDITIONS], found.pushed[SchemaPush.ALL]
     assert [(one.name, one.type, one.comment) for one in additions] == [
         ("a", "int", "the id"),
         ("gone", "int", None),
@@ -350,7 +350,7 @@ def test_a_comment_that_is_too_long_for_a_metastore_is_not_given() -> None:
     ours = documented(a_schema("a int; n int; day date"), "x" * 257)
     ours["fields"][1]["doc"] = "y" * 257
     found = drifted("a int", "a int", ours)
-    assert [(one.name, one.comment) for one in found.given[SchemaPush.ADDITIONS]] == [("a", None), ("n", None)]
+    assert [(one.name, one.comment) for one in found.pushed[SchemaPush.ADDITIONS]] == [("a", None), ("n", None)]
     assert found.schema == ours
 
 
@@ -359,7 +359,7 @@ def test_a_type_that_hive_does_not_have_is_shown_and_not_given() -> None:
     ours["fields"].append({"id": 9, "name": "at", "required": False, "type": "time"})
     found = drifted("a int", "a int", ours)
     assert [one.what for one in found.differences] == ["column 'at' was added here, Hive has no time"]
-    assert [one.name for one in found.given[SchemaPush.ALL]] == ["a"]
+    assert [one.name for one in found.pushed[SchemaPush.ALL]] == ["a"]
 
 
 def test_a_new_column_without_counterpart_is_a_conflict_of_its_own() -> None:
@@ -387,4 +387,4 @@ def test_structs_are_read_field_by_field_in_our_order() -> None:
     ],
 )
 def test_what_hive_reads_of_a_struct_is_what_it_begins_with(hive: str, ours: str, *, is_so: bool) -> None:
-    assert is_beginning(parse_type(hive), parse_type(ours)) is is_so
+    assert is_prefix_type(parse_type(hive), parse_type(ours)) is is_so

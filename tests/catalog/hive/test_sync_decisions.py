@@ -7,17 +7,17 @@ from collections.abc import Mapping
 import pytest
 
 from catalog.hive.baseline import ChangeSignals, ListedFile, PartitionBaseline, WatchedDirectory
-from catalog.hive.decision import filtered, group_held
+from catalog.hive.decision import apply_filters, group_held
 from catalog.hive.drift import Additions, DroppedPartition, NewPartition, Rebuild
 from catalog.hive.sync_decisions import (
     Changed,
     LateChange,
     News,
     SyncKind,
-    filter_always,
-    filter_torn,
+    build_known_filter,
+    build_torn_filter,
     held,
-    origins_of,
+    list_origins,
     waiting,
 )
 
@@ -48,10 +48,10 @@ def test_what_hive_did_says_what_a_sync_does(change: Changed | None, kind: SyncK
 
 def test_the_first_filter_that_holds_a_partition_back_counts() -> None:
     filters = [
-        filter_always("unreadable", SyncKind.HOLD, {"p=x": "a is damaged"}),
-        filter_always("vanished", SyncKind.WAIT, {"p=x": "a is gone", "p=y": "b is gone", "p=z": "nobody asked"}),
+        build_known_filter("unreadable", SyncKind.HOLD, {"p=x": "a is damaged"}),
+        build_known_filter("vanished", SyncKind.WAIT, {"p=x": "a is gone", "p=y": "b is gone", "p=z": "nobody asked"}),
     ]
-    remaining, decisions = filtered(dict.fromkeys(("p=x", "p=y", "p=q"), News(change=ADDED)), filters)
+    remaining, decisions = apply_filters(dict.fromkeys(("p=x", "p=y", "p=q"), News(change=ADDED)), filters)
     assert [*remaining] == ["p=q"]
     assert {name: (one.kind, one.held_by, one.reason) for name, one in decisions.items()} == {
         "p=x": (SyncKind.HOLD, "unreadable", "a is damaged"),
@@ -76,15 +76,15 @@ def test_rebuilds_wait_while_files_that_they_need_are_gone_and_additions_do_not(
         asked.append(some)
         return torn
 
-    _, decisions = filtered(partitions, [filter_torn(find)])
+    _, decisions = apply_filters(partitions, [build_torn_filter(find)])
     assert decisions.keys() == held_back
     assert asked == [partitions]
-    filtered({"p=a": News(change=ADDED)}, [filter_torn(find)])
+    apply_filters({"p=a": News(change=ADDED)}, [build_torn_filter(find)])
     assert len(asked) == 1, "without a rebuild base's files are not looked at"
 
 
 def test_a_rebuild_names_the_partitions_that_it_has_files_of() -> None:
-    assert origins_of({"p=x": News(change=REBUILT), "p=a": News(change=ADDED)}) == {"p=o"}
+    assert list_origins({"p=x": News(change=REBUILT), "p=a": News(change=ADDED)}) == {"p=o"}
 
 
 def test_what_is_held_back_is_told_by_filter_with_what_to_do() -> None:

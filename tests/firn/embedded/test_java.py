@@ -68,7 +68,7 @@ def test_a_suitable_java_elsewhere_is_pointed_at(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("firn.embedded.java.INSTALLED_UNDER", tmp_path)
     found = find_java({"PATH": "/nowhere"})
     assert isinstance(found, NoJava)
-    assert f"{tmp_path / 'b-21'} is one: set JAVA_HOME to it" in found.reason
+    assert f"set JAVA_HOME to {tmp_path / 'b-21'}" in found.reason
 
 
 def test_a_program_that_is_no_java_is_named(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from firn.embedded.directory import exclusive
-from firn.embedded.process import GuardedProcess, last_lines
+from firn.embedded.directory import lock_directory
+from firn.embedded.process import GuardedProcess, read_last_lines
 
 # Names its own pid, then lives for longer than any test.
 CHILD = ["/bin/sh", "-c", "echo $$; exec sleep 600"]
@@ -78,12 +78,12 @@ def test_the_childs_own_end_and_status_are_seen(tmp_path: Path) -> None:
     process = GuardedProcess(["/bin/sh", "-c", "echo no room; exit 7"], log=tmp_path / "log", cwd=tmp_path)
     assert within(10, lambda: process.exit_status is not None)
     assert process.exit_status == 7
-    assert last_lines(tmp_path / "log") == "no room"
+    assert read_last_lines(tmp_path / "log") == "no room"
     process.stop()
 
 
 def test_a_directory_stays_held_until_the_child_is_gone(tmp_path: Path) -> None:
-    with exclusive(tmp_path, what="A test") as lock:
+    with lock_directory(tmp_path, owner="A test") as lock:
         process = GuardedProcess(CHILD, log=tmp_path / "log", cwd=tmp_path, keep_open=[lock])
     child = pid_in(tmp_path / "log")
     os.kill(parent_of(child), signal.SIGSTOP)  # a guard that cannot act, so that only the child's own hold counts
@@ -97,4 +97,4 @@ def test_a_directory_stays_held_until_the_child_is_gone(tmp_path: Path) -> None:
 def test_only_the_end_of_a_long_log_is_quoted(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("".join(f"line {n}\n" for n in range(100_000)), encoding="utf-8")
-    assert last_lines(log, 2) == "line 99998\nline 99999"
+    assert read_last_lines(log, 2) == "line 99998\nline 99999"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firn.protocol.locations import lies_in, list_spellings, may_be_same, normalize_location, overlaps, prefixes
+from firn.protocol.locations import lies_in, list_prefixes, list_spellings, may_be_same, normalize_location, overlaps
 
 starts = st.sampled_from(["", "file:", "file://", "file://localhost", "s3://b/", "s3a://b/", "s3n://b/", "hdfs://n:1/"])
 paths = st.lists(st.sampled_from(["/", "a", "b", ".", "..", "a b", "%41", "bucket", "//"]), max_size=6).map("".join)
@@ -21,7 +21,7 @@ def test_the_canonical_text_is_its_own(location: str) -> None:
 @pytest.mark.parametrize("location", ["/t/a", "file:///t/a", "s3a://b/t/a", "hdfs://n:8020/t", "gs://b/t"])
 def test_every_spelling_names_the_location_itself(location: str) -> None:
     assert {normalize_location(one) for one in list_spellings(location)} == {normalize_location(location)}
-    assert {normalize_location(one) for one in prefixes(location)} == {normalize_location(location)}
+    assert {normalize_location(one) for one in list_prefixes(location)} == {normalize_location(location)}
 
 
 def test_ways_to_write_one_place_are_one_place() -> None:

@@ -33,7 +33,7 @@ from pyiceberg.types import (
 from firn.errors import Refused
 from firn.scan import Scan
 from firn.scan import avro as module
-from firn.scan.avro import avro_rows
+from firn.scan.avro import read_avro_rows
 from tests.firn.scan.avro_files import Made, Plain, column
 
 DAY = {"type": "int", "logicalType": "date"}
@@ -155,7 +155,7 @@ def test_rows_that_delete_files_take_are_found_by_their_positions(
             partition=Record(), record_count=len(positions), file_size_in_bytes=path.stat().st_size,
         ))  # fmt: skip
     tasks = [FileScanTask(one, {*deletes}) for one in files]
-    rows = pa.concat_tables(avro_rows(made.table, tasks, made.table.schema()))
+    rows = pa.concat_tables(read_avro_rows(made.table, tasks, made.table.schema()))
     assert rows["id"].to_pylist() == [1, 2, 5, 6, *range(10, 18)]
 
 

@@ -19,7 +19,7 @@ from pyiceberg.types import (
 )
 
 from firn.errors import Invalid
-from firn.scan.filters import columns_of, filtered, on_columns, parsed
+from firn.scan.filters import apply_filter, list_filter_columns, parse_filter, restrict_to_columns
 
 INNER = StructType(NestedField(5, "b", LongType(), required=False))
 SCHEMA = Schema(
@@ -54,7 +54,7 @@ ROWS = pa.table(
     ],
 )
 def test_a_filter_keeps_what_sql_keeps(text: str | None, ids: list[int]) -> None:
-    assert filtered(ROWS, parsed(text, SCHEMA), SCHEMA)["id"].to_pylist() == ids
+    assert apply_filter(ROWS, parse_filter(text, SCHEMA), SCHEMA)["id"].to_pylist() == ids
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,12 @@ def test_a_filter_keeps_what_sql_keeps(text: str | None, ids: list[int]) -> None
     ],
 )
 def test_only_conditions_on_the_key_go_before_the_merge(text: str, early: list[int]) -> None:
-    safe = on_columns(parsed(text, SCHEMA), SCHEMA, ["id"])
-    assert filtered(ROWS, safe, SCHEMA)["id"].to_pylist() == early
+    safe = restrict_to_columns(parse_filter(text, SCHEMA), SCHEMA, ["id"])
+    assert apply_filter(ROWS, safe, SCHEMA)["id"].to_pylist() == early
 
 
 def test_the_columns_of_a_filter_are_top_level_ones() -> None:
-    assert columns_of(parsed("a.b = 1 and day is not null", SCHEMA), SCHEMA) == {"a", "day"}
+    assert list_filter_columns(parse_filter("a.b = 1 and day is not null", SCHEMA), SCHEMA) == {"a", "day"}
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_the_columns_of_a_filter_are_top_level_ones() -> None:
 )
 def test_a_bad_filter_is_refused_in_words(text: str, says: str) -> None:
     with pytest.raises(Invalid, match=says) as refused:
-        parsed(text, SCHEMA)
+        parse_filter(text, SCHEMA)
     assert refused.value.hint
     assert refused.value.exit_code == 2
 
@@ -114,22 +114,22 @@ PAID = Schema(
 def test_numbers_are_compared_as_in_sql_whatever_their_scale_and_size(text: str, kept: list[int]) -> None:
     amounts = pa.array([Decimal("1.50"), Decimal("2.25"), None], pa.decimal128(10, 2))
     rows = pa.table({"amount": amounts, "n": pa.array([1, 2, None], pa.int32()), "row": [1, 2, 3]})
-    assert filtered(rows, parsed(text, PAID), PAID)["row"].to_pylist() == kept
+    assert apply_filter(rows, parse_filter(text, PAID), PAID)["row"].to_pylist() == kept
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("city like '%nn'", "cannot be judged"),
+        ("city like '%nn'", "is not supported"),
         ("city like 'B_nn'", "_ in LIKE"),
         ("city like 'B%' and city like 'B_%'", "_ in LIKE"),
     ],
 )
 def test_patterns_that_would_mean_something_else_are_refused(text: str, says: str) -> None:
     with pytest.raises(Invalid, match=says):
-        parsed(text, SCHEMA)
+        parse_filter(text, SCHEMA)
 
 
 def test_what_arrow_cannot_compare_is_said_before_anything_is_read() -> None:
     with pytest.raises(Invalid, match="Arrow cannot compare"):
-        parsed("ref = 'f79c3e09-677c-4bbd-a479-3f349cb785e7'", PAID)
+        parse_filter("ref = 'f79c3e09-677c-4bbd-a479-3f349cb785e7'", PAID)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firn.scan.lineage import ROW_ID
-from firn.scan.merge import OP, applied, newest, taking_effect
+from firn.scan.merge import OP, apply_changes, select_effective, select_newest
 
 KEYS = ["id", "part"]
 BASE = pa.schema([("id", pa.int64()), ("part", pa.large_string()), ("at", pa.int32()), ("v", pa.list_(pa.int64()))])
@@ -69,7 +69,7 @@ def test_without_a_sequence_field_the_last_change_of_a_key_counts(base: list[Row
         if change.op != "D":
             expected[change.key] = (change.at, change.v)
     shuffled = table(sorted(numbered(changes), key=lambda row: (row.v, row.row_id)), CHANGE)
-    assert content(applied(table(base, BASE), newest(shuffled, KEYS, None), KEYS)) == expected
+    assert content(apply_changes(table(base, BASE), select_newest(shuffled, KEYS, None), KEYS)) == expected
 
 
 @given(
@@ -93,9 +93,9 @@ def test_with_a_sequence_field_the_highest_value_counts_and_base_loses_ties(
             if mine.op != "D":
                 expected[key] = (mine.at, mine.v)
     held = table(base, BASE)
-    last = newest(table(numbered(changes), CHANGE), KEYS, "at")
-    effective = taking_effect(last, KEYS, "at", held=held, deleted=table(deleted, BASE))
-    assert content(applied(held, effective, KEYS)) == expected
+    last = select_newest(table(numbered(changes), CHANGE), KEYS, "at")
+    effective = select_effective(last, KEYS, "at", base_rows=held, deleted=table(deleted, BASE))
+    assert content(apply_changes(held, effective, KEYS)) == expected
 
 
 @pytest.mark.parametrize(
@@ -121,6 +121,6 @@ def test_keys_of_every_type_find_each_other(keys: pa.Array) -> None:
             ROW_ID: pa.array([1, 2]),
         }
     )
-    merged = applied(base, newest(changes, ["id"], None), ["id"])
+    merged = apply_changes(base, select_newest(changes, ["id"], None), ["id"])
     assert sorted(merged["v"].to_pylist()) == ["new", "stays"]
     assert merged.schema == base.schema

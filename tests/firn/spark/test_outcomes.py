@@ -82,7 +82,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
         monkeypatch.setattr(write, "_is_in_table", lambda *_: attempts.found(attempts.made))
         monkeypatch.setattr(write, "time", SimpleNamespace(sleep=lambda _: None))
         frame: Any = SimpleNamespace(sparkSession=SimpleNamespace(conf={"spark.app.name": "app"}))
-        return write._written(frame, TARGET, op="U", batch="b", writer=None)
+        return write._write(frame, TARGET, op="U", batch="b", writer=None)
 
     return tried
 
@@ -149,6 +149,6 @@ def test_a_table_that_cannot_be_asked_has_not_been_found_to_have_it(monkeypatch:
 
 
 def test_the_name_to_send_a_delete_again_under_is_the_one_it_was_sent_under() -> None:
-    sent = write._recorded("b", "D")
-    assert sent != write._recorded("b", "U")
-    assert write._recorded("b", "D") == sent
+    sent = write._format_batch_id("b", "D")
+    assert sent != write._format_batch_id("b", "U")
+    assert write._format_batch_id("b", "D") == sent

@@ -62,7 +62,7 @@ def test_a_session_s_catalog_says_which_server_and_which_table_it_means() -> Non
         assert (client.url, client.token, name) == ("http://h:1", "secret", "legacy.`d.b`.orders")
         assert str(client.name(name)) == name
     for table in ("other.db.orders", "old.orders"):
-        with pytest.raises(Invalid, match="in no catalog of a Firn server"):
+        with pytest.raises(Invalid, match="is not in a Firn catalog"):
             client_of(session_with(conf), table)
 
 
@@ -74,10 +74,10 @@ def test_what_was_written_and_not_published_is_said_to_be_written(monkeypatch: p
     session = session_with(catalog_conf("http://127.0.0.1:1", "lake"))
     monkeypatch.setattr(hive, "find_linked_table", lambda *_: SimpleNamespace(publish=fails))
     with pytest.raises(NotPublished, match=r"batch 'b' of writer 'w' is in the table\. no optimizer \(start one\)"):
-        hive.published(session, Written("lake.db.t", "w", "b"))
+        hive.publish_written(session, Written("lake.db.t", "w", "b"))
     monkeypatch.setattr(hive, "find_linked_table", lambda *_: None)
-    with pytest.raises(Invalid, match="over no Hive table"):
-        hive.before_write(session, "lake.db.t", "none", publish=True)
+    with pytest.raises(Invalid, match="is not linked to a Hive table"):
+        hive.sync_before_write(session, "lake.db.t", "none", publish=True)
 
 
 def test_of_what_a_statement_names_the_tables_over_hive_are_brought_up_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,11 +91,11 @@ def test_of_what_a_statement_names_the_tables_over_hive_are_brought_up_to_it(mon
         return over if name.endswith("hive") else None
 
     named = [("lake", "db", "hive"), ("lake", "db", "plain"), ("lake", "db", "missing"), ("theirs", "db", "hive")]
-    monkeypatch.setattr(statements, "tables_of", lambda *_: named)
+    monkeypatch.setattr(statements, "find_tables", lambda *_: named)
     monkeypatch.setattr(statements, "find_linked_table", link)
-    statements.before_statement(session, "SELECT", "none")
+    statements.sync_before_statement(session, "SELECT", "none")
     assert sync_from_hive == []
-    statements.before_statement(session, "SELECT", "data")
+    statements.sync_before_statement(session, "SELECT", "data")
     assert sync_from_hive == [("lake.db.hive", "data")]
 
 

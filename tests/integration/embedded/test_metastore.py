@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from hive_metastore.ttypes import Database
 
-from firn.embedded.directory import exclusive
+from firn.embedded.directory import lock_directory
 from firn.embedded.errors import AlreadyRunning, DataDirUnusable, PortTaken, StartFailed
-from firn.embedded.metastore import Asking, EmbeddedMetastore
+from firn.embedded.metastore import EmbeddedMetastore, MetastoreSession
 from firn.embedded.ports import is_open
 
 
@@ -31,16 +31,16 @@ def listening() -> Iterator[int]:
 def test_a_metastore_answers_stops_and_remembers(tmp_path: Path) -> None:
     data = tmp_path / "a place; with odd & signs"
     with EmbeddedMetastore(data, port=0) as metastore:
-        with Asking(metastore.port) as client:
+        with MetastoreSession(metastore.port) as client:
             assert client.get_all_databases() == ["default"]
             assert client.get_database("default").locationUri == f"file:{metastore.warehouse}"
             client.create_database(Database(name="sales", locationUri=f"file:{tmp_path}/sales"))
-        with pytest.raises(AlreadyRunning, match="is running on"), exclusive(data, what="x", wait_seconds=0):
+        with pytest.raises(AlreadyRunning, match="already runs on"), lock_directory(data, owner="x", wait_seconds=0):
             pass
     assert not metastore.running
     assert not is_open(metastore.port)
 
-    with EmbeddedMetastore(data, port=metastore.port) as again, Asking(again.port) as client:
+    with EmbeddedMetastore(data, port=metastore.port) as again, MetastoreSession(again.port) as client:
         assert again.uri == f"thrift://127.0.0.1:{metastore.port}"
         assert client.get_all_databases() == ["default", "sales"]
         # One that has died is started again, and what was held of it is let go: warnings of it are errors here.
@@ -78,9 +78,9 @@ def listens_on(pid: int) -> list[tuple[str, int]]:
 def test_only_this_machine_reaches_a_metastore_and_many_clients_at_once_do(tmp_path: Path) -> None:
     def make_and_count(worker: int) -> int:
         for number in range(5):  # each with a connection of its own, hung up without a word
-            with Asking(metastore.port) as client:
+            with MetastoreSession(metastore.port) as client:
                 client.create_database(Database(name=f"d{worker}_{number}", locationUri=f"file:{tmp_path}/x"))
-        with Asking(metastore.port) as client:
+        with MetastoreSession(metastore.port) as client:
             return len(client.get_databases(f"d{worker}_*"))
 
     with EmbeddedMetastore(tmp_path / "metastore", port=0) as metastore:
@@ -138,7 +138,7 @@ def test_a_metastore_that_keeps_silent_is_ended(tmp_path: Path) -> None:
     with pytest.raises(StartFailed, match="did not answer within 0 s"):
         metastore.start()
     assert not metastore.running
-    with exclusive(tmp_path, what="nobody else", wait_seconds=0):
+    with lock_directory(tmp_path, owner="nobody else", wait_seconds=0):
         pass
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from firn.embedded.metastore import Asking, EmbeddedMetastore
+from firn.embedded.metastore import EmbeddedMetastore, MetastoreSession
 from tests.hive_lake import HiveTable
 
 
@@ -13,7 +13,7 @@ def add_partition(table: HiveTable, name: str, metastore: EmbeddedMetastore, lik
     path = table.path / f"p={name}"
     path.mkdir()
     table.alter(f"ADD PARTITION (p='{name}') LOCATION 'file:{path}'")
-    with Asking(metastore.port) as hive:
+    with MetastoreSession(metastore.port) as hive:
         partition, other = hive.get_partition("db", table.short, [name]), hive.get_table("db", like.short)
         partition.sd.inputFormat, partition.sd.outputFormat = other.sd.inputFormat, other.sd.outputFormat
         partition.sd.serdeInfo = other.sd.serdeInfo

@@ -14,10 +14,10 @@ from xml.sax.saxutils import escape
 from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JJavaError
 
-from firn.embedded.hive_service import MAIN_CLASS, announced
+from firn.embedded.hive_service import MAIN_CLASS, read_gateway
 from firn.embedded.metastore import LOG_SETTINGS
 from firn.embedded.ports import LOOPBACK
-from firn.embedded.process import GuardedProcess, ended_early, require_java
+from firn.embedded.process import GuardedProcess, make_early_end_error, require_java
 from firn.embedded.pyspark_jars import pyspark_jars
 from tests.integration.metastore.later import ENGINE, LaterMetastore, home
 
@@ -83,11 +83,11 @@ class RealHive:
         (conf / "log4j2.properties").write_text(LOG_SETTINGS, encoding="utf-8")
         log = self._directory / "hive.log"
         self._process = GuardedProcess(self._command(), log=log, cwd=self._directory, pipe_stdout=True)
-        gateway = announced(self._process.stdout, give_up=time.monotonic() + START_SECONDS)
+        gateway = read_gateway(self._process.stdout, give_up=time.monotonic() + START_SECONDS)
         if gateway is None:
-            status = self._process.ended_within(1) or 0
+            status = self._process.wait_for_end(1) or 0
             self._process.stop()
-            raise ended_early("Hive", status, log)
+            raise make_early_end_error("Hive", status, log)
         self._gateway = JavaGateway(
             gateway_parameters=GatewayParameters(
                 address=LOOPBACK, port=gateway.port, auth_token=gateway.token, enable_memory_management=False

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hive_metastore.ttypes import GetTableRequest
 
-from firn.embedded.metastore import Asking, EmbeddedMetastore
+from firn.embedded.metastore import EmbeddedMetastore, MetastoreSession
 from tests.fingerprints import fingerprint
 from tests.hive_lake import HiveTable, Side
 from tests.integration.hive.all_types import NESTED, PRIMITIVES
@@ -44,7 +44,7 @@ def row(number: int, partition: str, day: str) -> str:
 
 def read_by(metastore: EmbeddedMetastore, table: HiveTable, serde: str) -> None:
     """Let another serializer read a table: Spark, which makes the tables here, does not have all of them."""
-    with Asking(metastore.port) as hive:
+    with MetastoreSession(metastore.port) as hive:
         found = hive.get_table_req(GetTableRequest(dbName="db", tblName=table.short)).table
         found.sd.serdeInfo.serializationLib = serde
         found.sd.serdeInfo.parameters = {"serialization.format": "1"}
@@ -123,7 +123,7 @@ def test_json_by_names_in_any_case(side: Side, metastore: EmbeddedMetastore) -> 
     files = table.path / "p=7"
     write_json(files / "a", {"ID": 1, "Name": "ü\n", "n": 1.005, "st": {"In_ner": ["2026-01-01"]}, "m": {"K": 1}})
     write_json(files / "b", {"id": 2, "ts": "2026-01-01 10:00:00.5", "unknown": []}, {"id": None})
-    with Asking(metastore.port) as hive:
+    with MetastoreSession(metastore.port) as hive:
         partition = hive.get_partition("db", table.short, ["7"])
         partition.sd.serdeInfo.serializationLib = JSON
         hive.alter_partition("db", table.short, partition)

@@ -135,7 +135,7 @@ def test_writers_that_knew_where_a_partition_was_are_heard(orders: HiveTable) ->
     assert orders.rows() == orders.rows(store=".base") == [(1, "mine", "x"), (3, "c", "x"), (4, "new", "x")]
     # What it overwrote waits; the key that came from the other partition is taken from there.
     asked = orders.ask_publish(merge=False)
-    assert "1 partition waits, because Hive has written there a moment ago" in asked["message"]
+    assert "1 partition waits, because Hive has just written to it" in asked["message"]
     orders.worked(asked["job"])
     assert orders.hive_rows() == [(3, "c", "x")]
 

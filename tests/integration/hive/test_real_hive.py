@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hive_metastore.ttypes import GetTableRequest
 
-from firn.embedded.metastore import Asking
+from firn.embedded.metastore import MetastoreSession
 from tests.integration.hive.real_tables import RealSide, RealTable
 
 pytestmark = [pytest.mark.hive, pytest.mark.spark]
@@ -97,7 +97,7 @@ def test_counts_that_hive_answers_from_statistics_stay_right(real_side: RealSide
     """Of managed tables only: what becomes of external ones is none of its business."""
     table = real_side.made("id BIGINT, n INT", "p STRING", external=False)
     table.do("INSERT INTO {t} PARTITION (p) VALUES (1, 1, 'x'), (2, 2, 'x'), (3, 3, 'y')")
-    with Asking(real_side.metastore.port) as client:  # as earlier Hives have left them
+    with MetastoreSession(real_side.metastore.port) as client:  # as earlier Hives have left them
         found = client.get_table_req(GetTableRequest(dbName="db", tblName=table.short)).table
         found.tableType, found.parameters = "MANAGED_TABLE", {}
         client.alter_table("db", table.short, found)

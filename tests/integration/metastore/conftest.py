@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from firn.embedded.metastore import Asking, EmbeddedMetastore
+from firn.embedded.metastore import EmbeddedMetastore, MetastoreSession
 from server.metastore import HiveMetastore, MetastoreSettings
 from server.metastore.locks import LockSettings
 from tests.integration.metastore.later import LaterMetastore, home
@@ -38,7 +38,7 @@ def _later(version: str, directory: Path) -> EmbeddedMetastore:
 @pytest.fixture(scope="package")
 def hive3_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedMetastore]:
     with _later("3.1", tmp_path_factory.mktemp("hive3")) as metastore:
-        with Asking(metastore.port) as client:  # makes the log's table, which its listener takes for granted
+        with MetastoreSession(metastore.port) as client:  # makes the log's table, which its listener takes for granted
             client.get_current_notificationEventId()
         yield metastore
 

@@ -13,7 +13,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from firn.embedded.errors import EmbeddedError, JarsUnavailable
-from firn.embedded.hive_service import serve_by
+from firn.embedded.hive_service import serve_handler
 from firn.embedded.metastore import EmbeddedMetastore
 from firn.embedded.ports import LOOPBACK
 from firn.embedded.pyspark_jars import pyspark_jars
@@ -95,7 +95,7 @@ class LaterMetastore(EmbeddedMetastore):
         else:
             bare = getattr(metastore, "HiveMetaStore$HMSHandler")(name, conf, False)
             handler = metastore.RetryingHMSHandler.getProxy(conf, bare, False)
-        serve_by(jvm, socket, handler, getattr(metastore.security, "TUGIContainingTransport$Factory")())
+        serve_handler(jvm, socket, handler, getattr(metastore.security, "TUGIContainingTransport$Factory")())
 
 
 def main() -> int:

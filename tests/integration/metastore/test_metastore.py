@@ -14,7 +14,7 @@ from catalog.hive.formats import HiveFormat
 from catalog.hive.model import HivePartition
 from catalog.hive.notification_log import NotificationBatch
 from catalog.ports.metastore import PartitionLocation
-from firn.embedded.metastore import Asking, EmbeddedMetastore
+from firn.embedded.metastore import EmbeddedMetastore, MetastoreSession
 from tests.hive_tables import a_hive_partition, a_hive_table, a_storage
 from tests.hive_tables import columns as columns_of
 from tests.integration.metastore.world import World
@@ -246,7 +246,7 @@ def test_hive_4_points_no_managed_table_out_of_its_warehouse(hive4_world: World)
 @pytest.fixture
 def hive4_client(hive4_process: EmbeddedMetastore) -> Iterator[Client]:
     """The client that Hive 4's own definitions give."""
-    with Asking(hive4_process.port) as client:
+    with MetastoreSession(hive4_process.port) as client:
         yield client
 
 
@@ -349,14 +349,14 @@ def test_what_others_change_is_in_the_log(log_world: World) -> None:
     world.hive.add_table(a_hive_table(world.db, storage=a_storage(world.at("o")), partitioned_by="day string"))
     before = world.metastore.notices(None)
     assert before is not None
-    assert before.found == ()
+    assert before.notifications == ()
     world.hive.add_partition(world.db, "orders", a_hive_partition("1", storage=a_storage(world.at("o/1"))))
     world.metastore.set_table_parameters(world.db, "orders", {"a": "b"})
     world.hive.add_table(a_hive_table(world.db, "other", storage=a_storage(world.at("other"))))
     world.hive.drop_table(world.db, "other")
     after = world.metastore.notices(before.upto)
     assert after is not None
-    assert [(one.kind, one.full_name) for one in after.found] == [
+    assert [(one.kind, one.full_name) for one in after.notifications] == [
         ("ADD_PARTITION", f"{world.db}.orders"),
         ("ALTER_TABLE", f"{world.db}.orders"),
         ("CREATE_TABLE", f"{world.db}.other"),

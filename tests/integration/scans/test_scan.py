@@ -10,7 +10,7 @@ import pytest
 import firn
 from firn.errors import Invalid, NotFound
 from firn.scan import Scan
-from firn.scan.lineage import ROW_ID, SEQUENCE, lineage_files, read_rows
+from firn.scan.lineage import ROW_ID, SEQUENCE, list_lineage_files, read_rows
 from firn.scan.served import Served
 from tests.keyed_tables import KeyedTable, a_worker
 from tests.spark_fixtures import RunningServer, running_server
@@ -126,7 +126,7 @@ def test_rows_keep_ids_and_sequence_numbers_through_appends_and_compaction(
 
 def lineage_of(client: firn.Client, name: str) -> list[tuple[Any, ...]]:
     table = Served(transport=client.transport, token=None, catalog="lake", table=name).load()
-    rows = read_rows(table, lineage_files(table), table.schema())
+    rows = read_rows(table, list_lineage_files(table), table.schema())
     return sorted((tuple(row.values()) for row in rows.to_pylist()), key=repr)
 
 

@@ -10,7 +10,7 @@ from firn.cli.context import CliContext
 from firn.cli.sql import _run as run_statement
 from firn.errors import FirnError, Invalid
 from firn.spark.sessions import _catalog_names
-from firn.spark.statements import tables_of
+from firn.spark.statements import find_tables
 from tests.spark_fixtures import RunningServer, shared_spark
 
 
@@ -22,7 +22,7 @@ def test_the_server_is_asked_which_catalogs_it_has(server: RunningServer) -> Non
 @pytest.mark.spark
 def test_the_tables_that_a_statement_names_are_found_wherever_it_names_them(server: RunningServer) -> None:
     spark = server.spark
-    found = tables_of(
+    found = find_tables(
         spark,
         "INSERT INTO lake.db.target WITH one AS (SELECT * FROM lake.db.`in a with`) "
         "SELECT * FROM one JOIN lake.db.right "
@@ -32,9 +32,9 @@ def test_the_tables_that_a_statement_names_are_found_wherever_it_names_them(serv
     named = ("target", "in a with", "right", "scalar")
     assert {*found} == {*(("lake", "db", name) for name in named), ("lake", "d.b", "below"), (*here, "one")}
     merge = "MERGE INTO lake.db.t USING lake.db.s ON t.id = s.id WHEN MATCHED THEN DELETE"
-    assert tables_of(spark, merge) == [("lake", "db", "t"), ("lake", "db", "s")]
-    assert tables_of(spark, "DELETE FROM lake.db.t WHERE id = 1") == [("lake", "db", "t")]
-    assert tables_of(spark, "SELECT 1") == tables_of(spark, "SELEKT") == []
+    assert find_tables(spark, merge) == [("lake", "db", "t"), ("lake", "db", "s")]
+    assert find_tables(spark, "DELETE FROM lake.db.t WHERE id = 1") == [("lake", "db", "t")]
+    assert find_tables(spark, "SELECT 1") == find_tables(spark, "SELEKT") == []
 
 
 @pytest.mark.spark

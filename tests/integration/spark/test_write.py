@@ -16,7 +16,7 @@ from firn.spark.errors import CommitRefused, NotKeyed, RowsRefused
 from firn.spark.quiet_logs import JAVA_LOGGERS, PYSPARK_LOGGER
 from firn.spark.reading import read
 from firn.spark.sessions import catalog_conf
-from firn.spark.target import target_of
+from firn.spark.target import load_target
 from firn.spark.write import Written, delete, upsert
 from tests.lossy_proxy import lossy_proxy
 from tests.spark_fixtures import RunningServer, shared_spark
@@ -110,11 +110,11 @@ def test_with_a_sequence_field_the_newest_of_a_batch_counts_and_null_is_refused(
 def test_deletes_name_the_partition_where_keys_belong_to_one(server: RunningServer) -> None:
     columns = "id BIGINT, `odd part` STRING, at TIMESTAMP, n INT"
     table = a_table(server, columns, "`odd part`, days(at)", **{"firn.key.scope": "partition"})
-    assert target_of(server.spark, table).delete_columns == ["id", "odd part", "at"]
+    assert load_target(server.spark, table).delete_columns == ["id", "odd part", "at"]
     with pytest.raises(RowsRefused, match="the rows lack odd part, at"):
         delete(frame(server, (1,), columns="id BIGINT"), table)
     simple = a_table(server, **{"firn.key.scope": "partition"})
-    assert target_of(server.spark, simple).delete_columns == ["id", "part"]
+    assert load_target(server.spark, simple).delete_columns == ["id", "part"]
 
 
 def test_tables_without_a_key_are_refused_with_what_to_do(server: RunningServer) -> None:

@@ -154,7 +154,7 @@ def test_slots_are_those_of_living_optimizers(api: Api) -> None:
     assert good(api.http.get("/api/v1/status"))["groups"][0]["slots"] == 1
     with lake.services.database.writing() as uow:
         (one,) = uow.optimizers.list()
-        uow.optimizers.saw(one.id, uow.now() - timedelta(hours=1), {})
+        uow.optimizers.record_heartbeat(one.id, uow.now() - timedelta(hours=1), {})
     assert good(api.http.get("/api/v1/status"))["groups"][0]["slots"] == 0
 
 

@@ -175,7 +175,7 @@ class FakeMetastore:
         if not self.log:
             return None
         end = len(self.log)
-        return NotificationBatch(upto=end, found=() if after is None else tuple(self.log[after:]))
+        return NotificationBatch(upto=end, notifications=() if after is None else tuple(self.log[after:]))
 
     def _note(self, kind: str, database: str, table: str) -> None:
         if self.log is not None:

@@ -115,7 +115,7 @@ class Stage:
 
     def was_last_seen(self, optimizer_id: str, ago: timedelta) -> None:
         with self.lake.services.database.writing() as uow:
-            uow.optimizers.saw(optimizer_id, uow.now() - ago, {})
+            uow.optimizers.record_heartbeat(optimizer_id, uow.now() - ago, {})
 
 
 def a_stage(lake: Lake, environment: LaunchEnvironment = GROUND) -> Stage:

@@ -181,7 +181,7 @@ def test_a_dropped_table_has_no_count_any_more_and_none_is_made(lake: Lake) -> N
     lake.services.drop(LAKE, PLAIN)
     assert lake.services.file_layouts.run_once().counted == 0
     with lake.services.database.reading() as uow:
-        assert uow.layouts.wanted(uow.now(), limit=9) == []
+        assert uow.layouts.list_requested(uow.now(), limit=9) == []
 
 
 @pytest.mark.parametrize(

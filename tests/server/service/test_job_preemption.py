@@ -200,6 +200,6 @@ def test_blocking_a_table_waits_for_its_job_with_nothing_locked(orders: Lake) ->
             until = datetime.now(UTC) + HOUR
             blocked = pool.submit(orders.services.blockers.block, LAKE, ORDERS, reason="a load", until=until)
             wait([blocked], timeout=0.5)
-            uow.stats.look_again([job.relation_id], uow.now())
+            uow.stats.request_plans([job.relation_id], uow.now())
         assert blocked.result().reason == "a load"
     assert job_of(orders, job.id).status is JobStatus.CANCELED

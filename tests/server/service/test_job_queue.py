@@ -78,7 +78,7 @@ def test_a_group_says_itself_how_many_slots_are_reserved(lake: Lake) -> None:
 def test_slots_of_optimizers_that_fell_silent_do_not_count(lake: Lake) -> None:
     silent, mine = optimizer(lake, 10), optimizer(lake, 2)
     with lake.services.database.writing() as uow:
-        uow.optimizers.saw(silent, uow.now() - timedelta(hours=1), {})
+        uow.optimizers.record_heartbeat(silent, uow.now() - timedelta(hours=1), {})
     pending(lake, *(a_job(is_long=True) for _ in range(3)))
     assert taken(lake, mine) is not None
     assert taken(lake, mine) is None

@@ -93,10 +93,10 @@ def test_an_optimizer_that_is_not_heard_is_silent_and_forgotten_after_a_while(la
     assert not heard.is_silent
     assert the_one(Optimizers(database, "0", timedelta(seconds=-1))).is_silent
     with database.writing() as uow:
-        uow.optimizers.saw(heard.optimizer.id, uow.now() - timedelta(minutes=9), {})
+        uow.optimizers.record_heartbeat(heard.optimizer.id, uow.now() - timedelta(minutes=9), {})
     assert Cleanup(database).activate().optimizers == 0
     assert the_one(lake.services.optimizers).is_silent
     with database.writing() as uow:
-        uow.optimizers.saw(heard.optimizer.id, uow.now() - timedelta(minutes=11), {})
+        uow.optimizers.record_heartbeat(heard.optimizer.id, uow.now() - timedelta(minutes=11), {})
     assert Cleanup(database).activate().optimizers == 1
     assert lake.services.optimizers.list() == []

@@ -46,7 +46,7 @@ def stats(lake: Lake) -> list[TableStats]:
 
 def plan_after(lake: Lake, relation_id: RelationId, at: datetime) -> None:
     with lake.services.database.writing() as uow:
-        uow.stats.look_again([relation_id], at)
+        uow.stats.request_plans([relation_id], at)
 
 
 def test_a_table_is_looked_at_once_after_its_commit_and_then_left_alone(lake: Lake) -> None:
@@ -107,10 +107,10 @@ def test_a_policy_lets_the_planner_look_at_all_tables_below_and_no_others(lake: 
     lake.create(elsewhere)
     lake.services.planner_loop.run_once()
     with lake.services.database.writing() as uow:
-        uow.stats.look_again_below(LAKE, ("db",), uow.now())
+        uow.stats.request_plans_below(LAKE, ("db",), uow.now())
     assert lake.services.planner_loop.run_once().assessed == 2
     with lake.services.database.writing() as uow:
-        uow.stats.look_again_below(LAKE, (), uow.now())
+        uow.stats.request_plans_below(LAKE, (), uow.now())
     assert lake.services.planner_loop.run_once().assessed == 3
 
 
@@ -138,9 +138,9 @@ def test_a_commit_in_the_very_same_instant_is_not_lost(lake: Lake) -> None:
     lake.create()
     (one,) = due(lake)
     with lake.services.database.writing() as uow:
-        now, looks = uow.now(), uow.stats.looks([one])
+        now, looks = uow.now(), uow.stats.load_plan_requests([one])
         uow.stats.put(uow.stats.get(one), plan_after=now)
-        uow.stats.looked([PlanResult(look=looks[one], next_at=None)], now)
+        uow.stats.record_plans([PlanResult(request=looks[one], next_at=None)], now)
     assert due(lake) == [one]
 
 
@@ -259,7 +259,7 @@ def test_who_drops_a_table_while_the_round_writes_comes_after_it(lake: Lake) -> 
     (table,) = due(lake)
     with ThreadPoolExecutor(1) as pool:
         with lake.services.database.writing() as uow:
-            assert uow.relations.held([table]) == {table}
+            assert uow.relations.lock_existing([table]) == {table}
             dropped = pool.submit(lake.services.drop, LAKE, PLAIN)
             wait([dropped], timeout=0.5)
             uow.table_statuses.put([TableStatus(relation_id=table, catalog=LAKE, looked_at=uow.now())])
@@ -276,7 +276,10 @@ def test_a_server_that_starts_looks_at_tables_that_nobody_has_looked_at(lake: La
     lake.create()
     lake.create_keyed()
     with lake.services.database.writing() as uow:
-        uow.stats.looked([PlanResult(look=one, next_at=None) for one in uow.stats.looks(due(lake)).values()], uow.now())
+        uow.stats.record_plans(
+            [PlanResult(request=one, next_at=None) for one in uow.stats.load_plan_requests(due(lake)).values()],
+            uow.now(),
+        )
     assert lake.services.planner_loop.run_once().assessed == 0
     lake.services.planner_loop.plan_unassessed()
     assert lake.services.planner_loop.run_once().assessed == 2

@@ -129,7 +129,7 @@ def test_of_a_table_that_is_gone_nothing_is_remembered(database: Database) -> No
     table = RelationId(uuid4())
     with database.writing() as uow:
         ended(uow, table)
-        uow.dropped.forget_books(table)
+        uow.dropped.delete_state(table)
         assert uow.jobs.remove_ended(NOW, limit=100) == 1
 
 

@@ -2849,7 +2849,7 @@ export interface components {
         };
         /**
          * DriftKind
-         * @description Where the two sides differ in a way that no sync settles.
+         * @description The part in which the two sides differ, if no sync can resolve the difference.
          * @enum {string}
          */
         DriftKind: "columns" | "partitions" | "table" | "sync";

@@ -52,7 +52,7 @@ def test_a_partition_whose_files_moved_into_sub_directories_is_not_emptied(
     below = table.path / "p=x" / "HIVE_UNION_SUBDIR_1"
     below.mkdir()
     path.rename(below / path.name)
-    outcome = check_held(beside, table, "partition p=x is not taken over: its directory holds others")
+    outcome = check_held(beside, table, "partition p=x is not taken over: its directory has sub-directories")
     assert outcome.job is None
     assert beside.live(table) == before
     (below / path.name).rename(path)

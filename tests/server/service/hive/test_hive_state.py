@@ -12,7 +12,7 @@ from catalog.hive.baseline import (
     Subdirectories,
     WatchedDirectory,
 )
-from catalog.hive.publishing import select_missing_rows
+from catalog.hive.publishing import build_publishing_baseline
 from server.service.hive.hive_state import find_moved, is_written_to
 
 OLD, NEW = ChangeSignals(location="file:/t/p=x"), ChangeSignals(location="file:///w/p=x")
@@ -22,7 +22,7 @@ OPEN = PartitionBaseline(signals=OLD, files=(FILE,), publishing=PUBLISHED)
 
 
 def test_partitions_that_are_there_though_they_were_not_to_be_have_been_made() -> None:
-    new = select_missing_rows(PUBLISHED, 0)
+    new = build_publishing_baseline(PUBLISHED, 0)
     known = {"p=x": OPEN, "p=new": new, "p=gone": OPEN, "p=y": OPEN}
     assert find_moved(known, {"p=x": OLD, "p=new": OLD, "p=y": NEW}) == {"p=new", "p=gone", "p=y"}
     assert find_moved({"p=x": OPEN, "p=new": new}, {"p=x": OLD}) == set()

@@ -198,7 +198,7 @@ def test_a_file_that_is_moved_out_of_a_partition_that_is_held_back_waits_with_it
     added = table.add("z", 9)
     outcome = beside.sync(table)
     assert outcome.conflict
-    assert "nobody has said whether the files in them count" in outcome.message
+    assert "it is not decided whether their files count" in outcome.message
     assert outcome.job is not None
     with beside.database.writing() as uow:
         staged = uow.baselines.staged(outcome.job.id)

@@ -251,7 +251,9 @@ def test_a_partition_that_hive_cannot_have_holds_up_no_other(beside: BesideHive)
     assert [(held.filter, held.partitions, held.kind) for held in outcome.held_back] == [
         ("unnameable", 1, PublishKind.NEVER)
     ]
-    assert outcome.message.startswith("nothing to publish; 1 partition waits, because Hive can have none of the values")
+    assert outcome.message.startswith(
+        "nothing to publish; 1 partition waits, because Hive cannot have these partition values"
+    )
     _, job = written(beside, table)
     assert accepted(beside, job)["switched"] == 1
     assert own in beside.live(table)

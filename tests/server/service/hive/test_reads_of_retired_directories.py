@@ -376,7 +376,7 @@ def test_what_was_published_outlives_a_purge(former: Former) -> None:
 
 def test_a_dropped_partition_with_such_a_directory_is_rid_of_its_overwrite_once_that_is_over(former: Former) -> None:
     left = WatchedDirectory(location=former.first, files=(), published_through=0, since_ns=time.time_ns())
-    former.baseline(lambda baseline: replace(baseline.dropped(1), watched=(left,)))
+    former.baseline(lambda baseline: replace(baseline.mark_dropped(1), watched=(left,)))
     former.table.drop("x")
     former.beside.sync(former.table)
     relation = relation_of(former.beside, former.table)

@@ -81,7 +81,7 @@ def test_hives_readers_lose_sight_of_nothing_that_may_count(beside: BesideHive) 
     assert beside.sync(table).conflict
     waits = beside.publish_requests.publish(LAKE, table.name)
     assert (waits.job, waits.partitions_waiting) == (None, 1)
-    assert "what Hive has there is not taken over" in waits.message
+    assert "its changes in Hive are not synced" in waits.message
 
 
 def test_a_directory_that_comes_where_a_partition_was_is_told(beside: BesideHive) -> None:

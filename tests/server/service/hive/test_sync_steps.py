@@ -310,6 +310,6 @@ def test_files_that_are_too_young_to_be_believed_are_said_to_wait(beside: Beside
     aged(young, ahead)
     outcome = beside.sync(table)
     assert (outcome.waits, outcome.changed) == (True, False)
-    assert outcome.message == "1 files are too young to be told from what may replace them"
+    assert outcome.message == "1 files are too new: a replacement could look the same"
     aged(young, LONG_AGO_NS)
     assert beside.sync(table).changed

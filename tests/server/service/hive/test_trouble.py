@@ -164,7 +164,7 @@ def test_links_are_followed_to_what_they_lead_to_and_no_further(beside: BesideHi
     assert beside.sync(table).message == "partitions rewritten or moved: 1"
     (real / "nowhere.parquet").unlink()
     (real / "round").symlink_to(real)
-    assert "its directory holds others, for example round/" in beside.sync(table).message
+    assert "its directory has sub-directories, for example round/" in beside.sync(table).message
 
 
 @pytest.mark.parametrize("key", [(), ("id",)])
