@@ -72,81 +72,81 @@ class NoSuchPlanTask(NotFound):
 
 
 class Conflict(CatalogError):
-    """The state of the catalog does not allow it now."""
+    """The present state of the catalog does not allow the request."""
 
 
 class AlreadyExists(Conflict):
-    """The name is taken."""
+    """Something with this name exists already."""
 
 
 class NamespaceNotEmpty(Conflict):
-    """A namespace that still holds something cannot be dropped."""
+    """A namespace with content cannot be dropped."""
 
 
 class RequirementFailed(Conflict):
-    """A commit's requirement does not hold on the current metadata."""
+    """A commit's requirement does not hold for the current metadata."""
 
 
 class OtherTable(RequirementFailed):
-    """A table has the name, but not the UUID that a commit requires."""
+    """The table of this name does not have the UUID that the commit requires."""
 
 
 class CommitRefused(Conflict):
-    """A keyed table's own rules refuse this commit."""
+    """A rule of keyed or linked tables refuses this commit."""
 
 
 class Dismissed(Conflict):
-    """An optimizer asks for work after it was told to leave."""
+    """An optimizer asks for work after the server has told it to stop."""
 
 
 class IllegalTransition(Conflict):
     """A job cannot go from this status to that one."""
 
-    def __init__(self, job_id: object, now: str, wanted: str) -> None:
-        super().__init__(f"job {job_id} is {now}, it cannot become {wanted}")
+    def __init__(self, job_id: object, current: str, requested: str) -> None:
+        super().__init__(f"job {job_id} is {current}, it cannot become {requested}")
 
 
 class StaleReport(Conflict):
-    """An attempt that no longer holds the lease has spoken."""
+    """An attempt without the current lease has sent a report."""
 
     def __init__(self, job_id: object, *, reported: int, current: int) -> None:
         super().__init__(f"job {job_id} is at attempt {current}, attempt {reported} reported")
 
 
 class Unauthenticated(CatalogError):
-    """Nobody knows who is asking: no token, or one that is not good (any more)."""
+    """The request has no valid token."""
 
 
 class TokenEnded(Unauthenticated):
-    """The token was a good one, but has expired or was revoked."""
+    """The token has expired or was revoked."""
 
 
 class Forbidden(CatalogError):
-    """The caller may not do this."""
+    """The caller lacks the privilege."""
 
 
 class LeaseLost(Forbidden):
-    """The lease that a request came with is not the current one of its job."""
+    """The lease of the request is not the current lease of its job."""
 
 
 class Protected(Forbidden):
-    """What was to be dropped, or something in it, is protected."""
+    """The object of a drop, or an object in it, is protected."""
 
 
 class Invalid(CatalogError):
-    """What was asked for makes no sense as it stands."""
+    """The request is invalid in itself."""
 
 
 class Contradiction(Invalid):
-    """What was asked for names one thing in two ways that exclude each other."""
+    """The request names one thing in two ways that exclude each other."""
 
 
 class LocationRefused(Invalid):
-    """A directory or file lies where this table may not have it. The message names no other table and not its place."""
+    """This table may not have a directory or file at this location. The message names no other table."""
 
 
 class DuplicateBatch(Invalid):
-    """A writer's batch has been committed before; for the writer this is success."""
+    """The writer's batch was committed before. For the writer this is success."""
 
     def __init__(self, writer: str, batch: str, snapshot_id: int) -> None:
         super().__init__(f"batch {batch!r} of writer {writer!r} was committed before, in snapshot {snapshot_id}")
@@ -154,12 +154,12 @@ class DuplicateBatch(Invalid):
 
 
 class Unavailable(CatalogError):
-    """Something needed does not answer; nothing was changed and asking again is safe."""
+    """A needed service does not answer. Nothing has changed, and a repeated request is safe."""
 
 
 class Denied(Unavailable):
-    """A file or directory that this server may not read, or whose bytes its disk has lost; others can be had."""
+    """The server may not read a file or directory, or its disk has lost the bytes. Other files are readable."""
 
 
 class CommitUnknown(Exception):
-    """A change may or may not have been made: nothing may be cleaned up or reported as failed."""
+    """A change may or may not have been made. Nothing may be cleaned up or reported as failed."""

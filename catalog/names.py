@@ -22,38 +22,38 @@ RelationId = NewType("RelationId", UUID)
 Namespace = tuple[str, ...]
 
 SEPARATOR = "\x1f"
-"""Between the parts of a namespace, in URLs (Iceberg REST specification) and in the database."""
+"""The separator between the parts of a namespace, in URLs (Iceberg REST specification) and in the database."""
 LONGEST_CATALOG = 255
 LONGEST_NAME = 512
 LONGEST_NAMESPACE = 1_024
-"""In bytes of UTF-8, and of the folded name too: together they have to fit into one entry of a database index."""
+"""Bytes of UTF-8, of the name and of the folded name. Together they have to fit into one entry of a database index."""
 
 _FORBIDDEN_KINDS = frozenset({"Cc", "Cs", "Zl", "Zp"})
-"""Unicode's control characters, halves of surrogate pairs, line and paragraph separators."""
+"""Unicode's categories of control characters, halves of surrogate pairs, and line and paragraph separators."""
 
 
 def encode_namespace(namespace: Namespace) -> str:
-    """The namespace as one string, as the Iceberg REST specification writes it before URL encoding."""
+    """Encode a namespace as one string, as the Iceberg REST specification does before URL encoding."""
     return SEPARATOR.join(namespace)
 
 
 def decode_namespace(text: str) -> Namespace:
-    """The parts of a namespace out of a URL or the database; Invalid when one cannot be a name."""
+    """Decode the parts of a namespace from a URL or the database; raise Invalid if one cannot be a name."""
     return check_namespace(tuple(text.split(SEPARATOR)))
 
 
 def decode_parent(text: str, client: str) -> Namespace:
-    """The namespace that a `parent` parameter names; `client` is who asks, as its User-Agent says.
+    """Decode the namespace in a `parent` parameter; `client` is the request's User-Agent.
 
-    PyIceberg encodes each part as for a path and then the whole as a parameter: `%2520` for a space. For others a
-    percent sign is one, so who asks decides: guessing by what exists would list `a b` to who asks for `a%20b`.
+    PyIceberg encodes each part as for a path, and then the whole as a parameter: `%2520` for a space. For other clients
+    a percent sign is a plain character. A guess by the existing names would list `a b` to a client that means `a%20b`.
     """
     parts = tuple(text.split(SEPARATOR))
     return check_namespace(tuple(map(unquote, parts)) if client.startswith("PyIceberg/") else parts)
 
 
 def split_name(text: str) -> tuple[str, ...]:
-    """The parts of a dotted name; Invalid when a part is empty or backticks do not match."""
+    """Split a dotted name into parts; raise Invalid if a part is empty or backticks do not match."""
     try:
         return names.split_name(text)
     except names.InvalidName as error:
@@ -61,12 +61,12 @@ def split_name(text: str) -> tuple[str, ...]:
 
 
 def parse_namespace(text: str) -> Namespace:
-    """`sales.eu` → ("sales", "eu"); Invalid when a part cannot be a name."""
+    """Parse `sales.eu` into ("sales", "eu"); raise Invalid if a part cannot be a name."""
     return check_namespace(split_name(text))
 
 
 def check_namespace(namespace: Namespace) -> Namespace:
-    """The namespace itself; Invalid when it has no parts, when one cannot be a name, or when it is too long."""
+    """Return the namespace; raise Invalid if it has no parts, if one cannot be a name, or if it is too long."""
     if not namespace or any(not part for part in namespace):
         raise Invalid(f"invalid namespace {join_name(namespace)!r}: every part needs at least one character")
     for part in namespace:
@@ -76,37 +76,37 @@ def check_namespace(namespace: Namespace) -> Namespace:
 
 
 def normalize_name(name: str) -> str:
-    """What two names have in common that look and mean the same but are written with other code points (NFC)."""
+    """Normalize a name (NFC): names that look and mean the same, but have other code points, become equal."""
     return name if name.isascii() else unicodedata.normalize("NFC", name)
 
 
 def fold_case(name: str) -> str:
-    """What two names have in common that differ in case only, or in how accents are put together."""
+    """Fold a name: names that differ only in case, or in the composition of accents, become equal."""
     if name.isascii():
         return name.lower()
     return normalize_name(normalize_name(name).casefold())
 
 
-def find_name_in_other_case(held: object, wanted: object) -> str | None:
-    """What to add to "already exists" when it is another name that does; None when it is the very name."""
-    if str(held) == str(wanted):
+def explain_name_clash(existing: object, requested: object) -> str | None:
+    """Explain why an existing name with another spelling is the requested one; None if both are spelled the same."""
+    if str(existing) == str(requested):
         return None
-    if normalize_name(str(held)) == normalize_name(str(wanted)):
-        return f"{wanted} and {held}, which is there, are one name: they differ in how Unicode writes a character"
-    return f"in this catalog {wanted} and {held}, which is there, are one name: they differ in case only"
+    if normalize_name(str(existing)) == normalize_name(str(requested)):
+        return f"{requested} and the existing {existing} are one name: they differ only in their Unicode code points"
+    return f"in this catalog {requested} and the existing {existing} are one name: they differ only in case"
 
 
 def _check_part(part: str) -> None:
     if not part.isprintable() and any(unicodedata.category(char) in _FORBIDDEN_KINDS for char in part):
         raise Invalid(f"invalid name {part!r}: control characters and line breaks are not allowed")
     if part in (".", ".."):
-        raise Invalid(f"invalid name {part!r}: clients and proxies take it out of a URL")
+        raise Invalid(f"invalid name {part!r}: clients and proxies remove it from URLs", hint="choose another name")
     if part[0].isspace() or part[-1].isspace():
         raise Invalid(f"invalid name {part!r}: it begins or ends with a space")
     _check_length("name", part, LONGEST_NAME)
 
 
-def _check_length(what: str, text: str, longest: int) -> None:
+def _check_length(kind: str, text: str, longest: int) -> None:
     size = (
         len(text)
         if text.isascii()
@@ -114,8 +114,8 @@ def _check_length(what: str, text: str, longest: int) -> None:
     )
     if size > longest:
         raise Invalid(
-            f"invalid {what} {text[:40]!r}…: it has {size:,} bytes in UTF-8, at most {longest:,} can be stored",
-            hint="take a shorter one",
+            f"invalid {kind} {text[:40]!r}…: it has {size:,} bytes in UTF-8, at most {longest:,} are allowed",
+            hint="choose a shorter one",
         )
 
 
@@ -137,7 +137,7 @@ class TableName:
 
     @classmethod
     def parse(cls, text: str) -> TableName:
-        """`db.orders` → namespace ("db",), name "orders"; a name without a namespace is Invalid."""
+        """Parse `db.orders` into the namespace ("db",) and the name "orders"; raise Invalid without a namespace."""
         *namespace, name = split_name(text)
         if not namespace:
             raise Invalid(f"invalid table name {text!r}", hint="write it as NAMESPACE.TABLE, for example sales.orders")

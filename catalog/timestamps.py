@@ -1,4 +1,4 @@
-"""Moments as metadata writes them."""
+"""Timestamps of Iceberg's metadata: milliseconds since 1970, as datetime in UTC and back."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def to_milliseconds(moment: datetime) -> int:
-    """Since 1970."""
+    """Convert a datetime to milliseconds since 1970, rounded down."""
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
 def from_milliseconds(milliseconds_since_1970: int) -> datetime:
-    """The same, back."""
+    """Convert milliseconds since 1970 to a datetime in UTC."""
     return _EPOCH + timedelta(milliseconds=milliseconds_since_1970)

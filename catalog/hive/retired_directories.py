@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from catalog.hive.baseline import PartitionBaseline
-from catalog.locations.location_rule import list_readings
+from catalog.locations.readings import list_readings
 from catalog.names import RelationId
 
 

@@ -23,21 +23,18 @@ def current_schema(metadata: Json) -> Json:
     return schema_by_id(metadata, metadata.get("current-schema-id", 0))
 
 
-def schema_by_id(metadata: Json, wanted: int) -> Json:
-    """One of the table's schemas; NotFound when it has none with this id."""
+def schema_by_id(metadata: Json, requested_id: int) -> Json:
+    """One of the table's schemas; raise NotFound if the table has no schema with this id."""
     for schema in list_schemas(metadata):
-        if schema_id(schema) == wanted:
+        if schema_id(schema) == requested_id:
             return schema
-    raise NotFound(f"table {metadata.get('table-uuid')} has no schema {wanted}")
+    raise NotFound(f"table {metadata.get('table-uuid')} has no schema {requested_id}")
 
 
 def field_by_name(schema: Json, name: str) -> Json | None:
     """The top-level column of exactly this name, or None."""
-    for field in schema["fields"]:
-        if field["name"] == name:
-            found: Json = field
-            return found
-    return None
+    fields: list[Json] = schema["fields"]
+    return next((field for field in fields if field["name"] == name), None)
 
 
 def current_snapshot_id(metadata: Json) -> int | None:
@@ -53,13 +50,10 @@ def current_snapshot(metadata: Json) -> Json | None:
 
 
 def snapshot_by_id(metadata: Json, snapshot_id: int) -> Json | None:
-    """The snapshot, or None when it never was or has been expired."""
-    # what is asked for is nearly always near the end, where new snapshots are added
-    for snapshot in reversed(metadata.get("snapshots") or []):
-        if snapshot["snapshot-id"] == snapshot_id:
-            found: Json = snapshot
-            return found
-    return None
+    """The snapshot; None if it never existed or has expired."""
+    snapshots: list[Json] = metadata.get("snapshots") or []
+    # Requests are nearly always for new snapshots, which are at the end.
+    return next((snapshot for snapshot in reversed(snapshots) if snapshot["snapshot-id"] == snapshot_id), None)
 
 
 def unlisted_manifests(snapshot: Mapping[str, Any]) -> list[str]:

@@ -228,9 +228,9 @@ def _renumbered(kind: str | Json, fresh: Callable[[int], int]) -> str | Json:
     return {**kind, **numbers, **{part: _renumbered(kind[part], fresh) for part in parts}}
 
 
-def is_same_schema(one: Json, other: Json) -> bool:
-    """Whether two schemas mean the same; their own ids do not count, fields unknown to us do."""
-    return _canonical_schema(one) == _canonical_schema(other)
+def is_same_schema(first: Json, second: Json) -> bool:
+    """Whether two schemas are equal except for their ids; unknown fields count."""
+    return _canonical_schema(first) == _canonical_schema(second)
 
 
 def _canonical_schema(schema: Json) -> Json:

@@ -102,13 +102,13 @@ def check_view(metadata: Json) -> Json:
 
 
 def current_version(metadata: Json) -> Json:
-    """The version that the view is read by; Invalid when the metadata names one that it lacks."""
-    wanted = metadata["current-version-id"]
-    for version in metadata["versions"]:
-        if version["version-id"] == wanted:
-            found: Json = version
-            return found
-    raise Invalid(f"invalid view metadata: cannot find current version {wanted}")
+    """The current version of the view; raise Invalid if the metadata lacks it."""
+    current_id = metadata["current-version-id"]
+    versions: list[Json] = metadata["versions"]
+    version = next((version for version in versions if version["version-id"] == current_id), None)
+    if version is None:
+        raise Invalid(f"invalid view metadata: cannot find current version {current_id}")
+    return version
 
 
 def _assign_uuid(draft: ViewDraft, update: Json) -> None:

@@ -150,4 +150,4 @@ def _find_v3_type(kind: Any) -> str | None:
     if isinstance(kind, str):
         return kind if kind.partition("(")[0] in _ONLY_V3 else None
     parts = [kind.get("element"), kind.get("key"), kind.get("value"), *(f["type"] for f in kind.get("fields", ()))]
-    return next((found for part in parts if part is not None and (found := _find_v3_type(part))), None)
+    return next((kind for part in parts if part is not None and (kind := _find_v3_type(part))), None)

@@ -7,9 +7,8 @@ must not overlap any other table's directory.
 Firn opens a file that metadata names if it lies in the table's own directories, or in an allowed location outside of
 all other tables' directories. Firn deletes it only in the table's own directories.
 
-Programs read one text in different ways: they decode percent signs or do not, cut a URI at `?` and `#`, take `s3a` for
-`s3`, and follow links. A location passes only if all its readings pass. Each reading is canonical, see
-catalog.locations.paths.
+Programs read one text in different ways, see catalog.locations.readings, and follow links. A location passes only if
+all its readings pass.
 """
 
 from __future__ import annotations
@@ -17,12 +16,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from urllib.parse import unquote
 
 from catalog.errors import LocationRefused
 from catalog.iceberg.json import Json
 from catalog.locations.links import Links
 from catalog.locations.paths import DATA_PATHS
+from catalog.locations.readings import (
+    is_inside_any,
+    list_directory_readings,
+    list_file_readings,
+    list_parents,
+    list_readings,
+    list_stored_readings,
+)
 from firn.protocol.locations import lies_in, normalize_location
 
 QUARANTINE = "_firn_quarantine"
@@ -31,68 +37,10 @@ PUBLISHED = "published-to-hive"
 """The directory of a warehouse in which Firn publishes partitions for Hive."""
 PUBLISH_LOCATION = "firn.hive.publish.location"
 """The setting for another publish directory."""
-ANY_HOST = "hdfs://"
-"""The prefix of an HDFS reading in comparisons, before its path. One name node has many names, so the host is ignored.
-"""
-
-_HDFS_HOST = re.compile(r"^(hdfs|wasb)://[^/]*")
-_ABSOLUTE = re.compile(r"/|file:/(?!/)|file://(localhost)?/|(?!file:)[a-z][a-z0-9+.-]*://[^/]+/", re.ASCII)
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_CUT = re.compile(r"[?#]")
 _DEFAULT_TABLE_DIRECTORY = re.compile(r"/[\w.-]+-[0-9a-f]{12}(?=/|$)", re.ASCII)
 """The default directory of a table; see server.service.tables.default_locations."""
-_SLASH = re.compile(r"%2f", re.IGNORECASE)
-_MAX_DECODINGS = 8
 _MAX_NAMED = 64
 """The most directories that one look-up names; beyond that it names the allowed subdirectories that hold them."""
-
-
-# --- readings of a location ---
-
-
-def list_directory_readings(location: str) -> frozenset[str]:
-    """The canonical readings of a directory; LocationRefused for a text that programs read differently."""
-    if location != location.strip() or "\\" in location:
-        raise LocationRefused(f"{location!r} is not a plain location", hint="write it without spaces or backslashes")
-    return _list_plain_readings(location, unquote)
-
-
-def list_file_readings(location: str) -> frozenset[str]:
-    """The canonical readings of a file. An encoded slash stays encoded: partition values contain it, and no program
-    decodes it into a path.
-    """
-    return _list_plain_readings(location, lambda text: unquote(_SLASH.sub("%252F", text)))
-
-
-def list_readings(location: str) -> set[str]:
-    """The readings of a stored location, for comparisons; HDFS hosts are ignored."""
-    written = {
-        normalize_location(part)
-        for text in _decode_repeatedly(location, unquote)
-        for part in (text, _CUT.split(text)[0])
-        if part
-    }
-    return {_HDFS_HOST.sub(ANY_HOST, reading) for reading in written}
-
-
-def _list_plain_readings(location: str, decode: Callable[[str], str]) -> frozenset[str]:
-    texts = _decode_repeatedly(location, decode)
-    for text in texts:
-        if _CONTROL.search(text):
-            raise LocationRefused(f"{location!r} is not a plain location: it has control characters")
-        if _ABSOLUTE.match(text) is None:
-            hint = "write /DIRECTORY, file:///DIRECTORY, s3://BUCKET/PREFIX or hdfs://HOST:PORT/DIRECTORY"
-            raise LocationRefused(f"{location!r} is not an absolute location", hint=hint)
-        if any(part == ".." for part in text.split("/")):
-            raise LocationRefused(f"{location!r} climbs out of its directory", hint="write it without ..")
-    return frozenset(normalize_location(part) for text in texts for part in (text, _CUT.split(text)[0]))
-
-
-def _decode_repeatedly(location: str, decode: Callable[[str], str]) -> list[str]:
-    texts = [location]
-    while len(texts) < _MAX_DECODINGS and (text := decode(texts[-1])) != texts[-1]:
-        texts.append(text)
-    return texts
 
 
 # --- directories of tables ---
@@ -132,9 +80,7 @@ class AllowedLocations:
     """Directories inside the roots that are closed to this catalog's tables: other warehouses, and quarantines."""
 
     def check_directory(self, location: str, links: Links) -> frozenset[str]:
-        """All readings of a table's directory. LocationRefused unless all of them lie strictly inside an allowed
-        location.
-        """
+        """List all readings of a table's directory; raise LocationRefused unless all are inside an allowed location."""
         written = list_directory_readings(location)
         if any(
             lies_in(name, reading)
@@ -148,16 +94,16 @@ class AllowedLocations:
             )
         for reading in written:
             if not any(_predict_real_location(reading, root) == resolve_links(reading, links) for root in self.roots):
-                raise self.refusal(location)
+                raise self.make_refusal(location)
         readings = written | {resolve_links(reading, links) for reading in written}
         if any(self._is_reserved(reading) for reading in readings):
             raise LocationRefused(f"{location} lies in a directory that is reserved", hint=_LEAVE_OUT)
         return readings | {alias for reading in readings for alias in self._list_aliases(reading)}
 
     def check_published(self, location: str, links: Links) -> frozenset[str]:
-        """All readings of a directory below the given publish directory; none for the default one.
+        """List all readings of a directory in the given publish directory; none for the default one.
 
-        LocationRefused if Firn may not publish there.
+        Raises LocationRefused if Firn may not publish there.
         """
         default = {f"{name}/{PUBLISHED}" for name in (self.roots[0].names if self.roots else ())}
         if list_directory_readings(location) <= default:
@@ -169,7 +115,7 @@ class AllowedLocations:
         for reading in list_directory_readings(location):
             real = resolve_links(reading, links)
             if self._is_reserved(real) or not any(lies_in(real, root.real) for root in self.roots):
-                raise self.refusal(location)
+                raise self.make_refusal(location)
 
     def holds(self, reading: str) -> bool:
         """Whether a canonical location, links followed, lies strictly inside an allowed location."""
@@ -185,17 +131,17 @@ class AllowedLocations:
             any(reading == root.real for root in self.roots[1:]) and not self._is_reserved(reading)
         )
 
-    def around(self, reading: str) -> str:
-        """The first directory below the allowed location that holds a reading."""
+    def find_first_directory(self, reading: str) -> str:
+        """Find the first directory below the allowed location that holds a reading."""
         root = max((root.real for root in self.roots if lies_in(reading, root.real)), key=len, default="")
         first = reading[len(root) :].lstrip("/").partition("/")[0]
         return f"{root.rstrip('/')}/{first}"
 
-    def aliases(self, readings: Collection[str]) -> set[str]:
-        """These readings, with their other names where a link leads to a warehouse."""
+    def add_aliases(self, readings: Collection[str]) -> set[str]:
+        """Add the other names of readings that are in a warehouse behind a link."""
         return {*readings, *(alias for reading in readings for alias in self._list_aliases(reading))}
 
-    def refusal(self, location: str) -> LocationRefused:
+    def make_refusal(self, location: str) -> LocationRefused:
         """The error for a location outside; its hint names the command that allows it."""
         return LocationRefused(
             f"{location} is not inside an allowed location of catalog {self.catalog}",
@@ -219,7 +165,7 @@ class AllowedLocations:
                     yield from (other + reading[len(name) :] for other in root.names if other != name)
 
 
-_LEAVE_OUT = "choose another location, or none, to be given one"
+_LEAVE_OUT = "choose another location, or leave it out for a default one"
 
 
 def _around_table(location: str) -> str:
@@ -247,7 +193,11 @@ def list_own_locations(metadata: Json) -> tuple[str, ...]:
     named = dict.fromkeys(str(properties[key]).rstrip("/") for key in DATA_PATHS if properties.get(key))
     return (
         location,
-        *(one for one in named if not all(_is_inside_any([reading], own) for reading in list_readings(one))),
+        *(
+            directory
+            for directory in named
+            if not all(is_inside_any([reading], own) for reading in list_readings(directory))
+        ),
     )
 
 
@@ -290,8 +240,8 @@ class FileRule:
         object.__setattr__(self, "_own", kept | given)
         object.__setattr__(self, "_given", given)
 
-    def refused(self, locations: Iterable[str]) -> dict[str, LocationRefused]:
-        """The files that may not be opened, each with the reason. Reasons name no other table."""
+    def find_refused(self, locations: Iterable[str]) -> dict[str, LocationRefused]:
+        """Find the files that may not be opened, each with the reason. Reasons name no other table."""
         refusals: dict[str, LocationRefused] = {}
         waiting: dict[str, frozenset[str]] = {}
         for location in locations:
@@ -308,18 +258,16 @@ class FileRule:
 
     def check(self, locations: Iterable[str]) -> None:
         """LocationRefused for the first file that may not be opened."""
-        for error in self.refused(locations).values():
+        for error in self.find_refused(locations).values():
             raise error
 
-    def deletable(self, locations: Iterable[str]) -> list[str]:
-        """The files that may be deleted: inside the table's own directories, and outside of all other tables'
-        directories.
-        """
+    def select_deletable(self, locations: Iterable[str]) -> list[str]:
+        """Select the files that may be deleted: in the table's own directories, and outside of all other tables'."""
         own = [location for location in locations if self._is_own(location)]
         if not own:
             return []
-        others = _list_stored_readings(self.others(sorted(self._own)))
-        return [location for location in own if not _is_inside_any(self._all_readings(location), others)]
+        others = list_stored_readings(self.others(sorted(self._own)))
+        return [location for location in own if not is_inside_any(self._all_readings(location), others)]
 
     def _is_own(self, location: str) -> bool:
         try:
@@ -374,23 +322,23 @@ class FileRule:
         A subdirectory with the shape of a default location does not count: a table whose directory is a namespace's
         does not own the namespace's tables.
         """
-        for above in lineage(reading):
+        for above in list_parents(reading):
             if above in self._own:
                 return above in self._given or _DEFAULT_TABLE_DIRECTORY.search(reading[len(above) :]) is None
         return False
 
     def _refuse_in_others(self, waiting: Mapping[str, frozenset[str]]) -> dict[str, LocationRefused]:
-        wanted = {reading for foreign in waiting.values() for reading in foreign}
-        if len(wanted) > _MAX_NAMED:
-            wanted = {self.allowed.around(resolve_links(reading, self.links)) for reading in wanted}
-        others = _list_stored_readings(self.others(sorted(self.allowed.aliases(wanted))))
+        readings = {reading for foreign in waiting.values() for reading in foreign}
+        if len(readings) > _MAX_NAMED:
+            readings = {self.allowed.find_first_directory(resolve_links(reading, self.links)) for reading in readings}
+        others = list_stored_readings(self.others(sorted(self.allowed.add_aliases(readings))))
         return {
             location: LocationRefused(
                 f"{self.table} names the file {location}, which lies in another table's directory",
                 hint="an administrator sees all such tables with `firn admin check`",
             )
             for location, foreign in waiting.items()
-            if _is_inside_any(self.allowed.aliases(foreign), others)
+            if is_inside_any(self.allowed.add_aliases(foreign), others)
         }
 
     def _list_names(self, location: str) -> Iterator[str]:
@@ -408,20 +356,3 @@ def _strip_file_scheme(location: str) -> str:
 
 
 _UNUSUAL = re.compile(r"[%?#\\\x00-\x1f\x7f]")
-
-
-def lineage(reading: str) -> Iterator[str]:
-    """A canonical location, then each of its parent directories."""
-    scheme, sign, rest = reading.rpartition("://")
-    while rest:
-        yield f"{scheme}{sign}{rest}"
-        rest = rest.rpartition("/")[0]
-
-
-def _list_stored_readings(stored: Iterable[str]) -> set[str]:
-    return {reading for location in stored for reading in list_readings(location)}
-
-
-def _is_inside_any(readings: Iterable[str], directories: Collection[str]) -> bool:
-    hosts_left_out = (_HDFS_HOST.sub(ANY_HOST, reading) for reading in readings)
-    return any(above in directories for reading in hosts_left_out for above in lineage(reading))

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from catalog.locations.location_rule import QUARANTINE, list_readings
+from catalog.locations.location_rule import QUARANTINE
+from catalog.locations.readings import list_readings
 from catalog.removal.purge import UsedLocation
 from catalog.tables.relation import COLLECTED, Relation, RelationKind
 from firn.protocol.locations import lies_in, normalize_location, overlaps

@@ -143,7 +143,7 @@ def _delete_own(location: str, path: str, rule: FileRule) -> None:
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         real = _real_path(handle, directory)
-        if real != directory and not rule.deletable([f"{real}/{name}"]):
+        if real != directory and not rule.select_deletable([f"{real}/{name}"]):
             raise LocationRefused(f"{location} is not deleted, because it is outside the table's own directories")
         os.unlink(name, dir_fd=handle)
     finally:

@@ -18,7 +18,7 @@ from catalog.names import (
     Namespace,
     decode_namespace,
     encode_namespace,
-    find_name_in_other_case,
+    explain_name_clash,
     normalize_name,
 )
 from catalog.ports.page import Page
@@ -58,7 +58,7 @@ class SqlCatalogs:
                 self.session.add(row)
         except IntegrityError as error:
             holder = self.session.scalar(select(CatalogRow.name).where(CatalogRow.normalized == row.normalized))
-            hint = find_name_in_other_case(holder or catalog.name, catalog.name)
+            hint = explain_name_clash(holder or catalog.name, catalog.name)
             raise AlreadyExists(f"catalog {catalog.name!r} already exists", hint=hint) from error
 
     def get(self, name: CatalogName) -> Catalog:
@@ -147,7 +147,7 @@ class SqlNamespaces:
                 self.session.add(row)
         except IntegrityError as error:
             holder = self.find_name_holder(catalog, namespace) or namespace
-            hint = find_name_in_other_case(join_name(holder), join_name(namespace))
+            hint = explain_name_clash(join_name(holder), join_name(namespace))
             raise AlreadyExists(f"Namespace already exists: {join_name(namespace)}", hint=hint) from error
 
     def find_name_holder(self, catalog: CatalogName, namespace: Namespace) -> Namespace | None:

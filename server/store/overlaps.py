@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Text, Uuid, cast, or_, select
 from sqlalchemy.orm import InstrumentedAttribute
 
-from catalog.locations.location_rule import ANY_HOST, lineage, list_readings
+from catalog.locations.readings import ANY_HOST, list_parents, list_readings
 from catalog.removal.purge import UsedLocation
 from catalog.tables.relation import Relation
 from firn.protocol.dropped import DroppedState
@@ -126,7 +126,9 @@ def _may_overlap(column: InstrumentedAttribute[Any], requested: Collection[str])
         for spelling in list_spellings(location)
         if spelling.endswith("/")
     ]
-    around = {spelling for location in requested for parent in lineage(location) for spelling in list_spellings(parent)}
+    around = {
+        spelling for location in requested for parent in list_parents(location) for spelling in list_spellings(parent)
+    }
     anywhere = [
         condition
         for location in requested
@@ -139,7 +141,7 @@ def _may_overlap(column: InstrumentedAttribute[Any], requested: Collection[str])
 def _match_any_host(column: InstrumentedAttribute[Any], location: str) -> Iterator[ColumnElement[bool]]:
     path = location.removeprefix(ANY_HOST)
     yield column.contains(f"{path}/", autoescape=True)
-    for parent in (*lineage(path), ""):
+    for parent in (*list_parents(path), ""):
         yield column.endswith(parent, autoescape=True) if parent else column.not_like("%://%/_%")
         yield column.endswith(f"{parent}/", autoescape=True)
 

@@ -21,7 +21,7 @@ from catalog.names import (
     TableName,
     decode_namespace,
     encode_namespace,
-    find_name_in_other_case,
+    explain_name_clash,
 )
 from catalog.ports.page import Page
 from catalog.tables.relation import ListedRelation, Pointer, Relation, RelationKind
@@ -81,9 +81,7 @@ class SqlRelations:
         wants_view = relation.kind in (RelationKind.VIEW, RelationKind.KEYED)
         same = "" if holds_view == wants_view else " with same name"
         message = f"{'View' if holds_view else 'Table'}{same} already exists: {relation.name}"
-        return AlreadyExists(
-            message, hint=None if holder is None else find_name_in_other_case(holder.name, relation.name)
-        )
+        return AlreadyExists(message, hint=None if holder is None else explain_name_clash(holder.name, relation.name))
 
     def get(self, relation_id: RelationId) -> Relation:
         """Get a relation; NoSuchTable."""

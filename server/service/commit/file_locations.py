@@ -93,7 +93,7 @@ class CommittedFiles:
         self.checked.put(relation.id, manifests)
 
     def _check(self, relation: Relation, quick_rule: FileRule, locations: Sequence[str]) -> None:
-        elsewhere = list(quick_rule.refused(locations))
+        elsewhere = list(quick_rule.find_refused(locations))
         if not elsewhere:
             return
         with self.database.reading() as uow:

@@ -14,7 +14,7 @@ from catalog.errors import Conflict, NotFound, Protected
 from catalog.history.change import Change, ChangeKind
 from catalog.history.commit import CommitEvent
 from catalog.keyed.spec import BASE
-from catalog.locations.location_rule import list_readings
+from catalog.locations.readings import list_readings
 from catalog.names import RelationId
 from catalog.ports.store import UnitOfWork
 from catalog.removal.drop import is_protected, read_drop_retention

@@ -175,7 +175,7 @@ class Purges:
                 steps = _STAGES[stage](confined, metadata, relations[store])
                 for step in range(at.step, len(steps)):
                     files = list(dict.fromkeys(confined.list_files(stage, steps[step])))
-                    deletable = rule.deletable(files)
+                    deletable = rule.select_deletable(files)
                     at = replace(
                         at,
                         step=step + 1,

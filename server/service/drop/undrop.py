@@ -216,7 +216,7 @@ class Undrops:
 
 
 def _filter_allowed(rule: FileRule, locations: Sequence[str]) -> list[str]:
-    refused = rule.refused(locations)
+    refused = rule.find_refused(locations)
     return [location for location in locations if location not in refused]
 
 

@@ -98,7 +98,7 @@ class LeasedFiles:
         refused: dict[str, LocationRefused] = {}
         unchecked = list(locations)
         for rule in rules:  # a store may also name the files of its sibling
-            refused = rule.refused(unchecked)
+            refused = rule.find_refused(unchecked)
             unchecked = list(refused)
         for error in refused.values():
             raise error
@@ -115,7 +115,7 @@ class LeasedFiles:
             with suppress(LocationRefused):  # the table is older than the rule: the optimizer asks about its files
                 allowed.check_directory(place, links)
                 yield place
-                yield from sorted(allowed.aliases({normalize_location(place)}) - {normalize_location(place)})
+                yield from sorted(allowed.add_aliases({normalize_location(place)}) - {normalize_location(place)})
 
 
 def _in_tables(

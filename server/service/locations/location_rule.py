@@ -18,11 +18,10 @@ from catalog.locations.location_rule import (
     PUBLISH_LOCATION,
     AllowedLocations,
     FileRule,
-    lineage,
     list_own_locations,
-    list_readings,
 )
 from catalog.locations.paths import DATA_PATHS
+from catalog.locations.readings import list_parents, list_readings
 from catalog.names import CatalogName
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation
@@ -108,7 +107,7 @@ def check_readable(
 ) -> None:
     """Raise LocationRefused for a metadata file that a client may not name; call it before opening the file."""
     allowed = load_allowed_locations(uow, links, catalog)
-    rule = _build_foreign_rule(uow, links, allowed, "the request", (), but_for, hint=allowed.refusal(location).hint)
+    rule = _build_foreign_rule(uow, links, allowed, "the request", (), but_for, hint=allowed.make_refusal(location).hint)
     rule.check([location])
 
 
@@ -247,6 +246,6 @@ def find_hive_tables_inside(
 
 
 def _is_inside_or_around(readings: Collection[str], others: Collection[str], *, below: bool) -> bool:
-    if any(ancestor in others for reading in readings for ancestor in lineage(reading)):
+    if any(ancestor in others for reading in readings for ancestor in list_parents(reading)):
         return True
     return below and any(lies_in(other, reading) for reading in readings for other in others)

@@ -60,7 +60,7 @@ class MisplacedTables:
             return  # the table has no metadata file, and each load reports that
         yield from self._check_directories(relation, metadata)
         rule = load_file_rule(self.database, self.metadata.files, relation, metadata)
-        refused = list(rule.refused([location, *list_named_files(metadata)]).values())
+        refused = list(rule.find_refused([location, *list_named_files(metadata)]).values())
         for error in refused[:MOST_FILES_NAMED]:
             advice = "allow the location if it belongs to the table; otherwise roll back the table or drop it, no purge"
             yield Misplaced(table=str(relation.name), problem=error.message, advice=advice)

@@ -21,7 +21,7 @@ from catalog.iceberg.table import (
 from catalog.keyed.schema import build_base_schema, build_change_schema
 from catalog.keyed.spec import BASE, CHANGE, KeyedTable, KeySpec
 from catalog.keyed.view_sql import Pair, build_merged_sql, name_pinned_view, quote_name
-from catalog.names import CatalogName, RelationId, TableName, find_name_in_other_case
+from catalog.names import CatalogName, RelationId, TableName, explain_name_clash
 from catalog.ports.store import Database, UnitOfWork
 from catalog.removal.undrop import Dropped
 from catalog.tables.relation import Relation, RelationKind
@@ -289,7 +289,7 @@ def check_no_namespace(uow: UnitOfWork, catalog: CatalogName, name: TableName) -
     existing = uow.namespaces.find_name_holder(catalog, name.as_namespace)
     if existing is not None:
         message = f"Namespace already exists: {name}; the stores of keyed table {name} would be in it"
-        raise AlreadyExists(message, hint=find_name_in_other_case(join_name(existing), name))
+        raise AlreadyExists(message, hint=explain_name_clash(join_name(existing), name))
 
 
 def new_base(definition: TableDefinition, spec: KeySpec, *, location: str, now_ms: int) -> Json:

@@ -24,7 +24,7 @@ from catalog.iceberg.table import apply_updates, build_empty_table, build_table,
 from catalog.imports.newest_metadata import read_version_number
 from catalog.keyed.spec import KeySpec
 from catalog.locations.location_rule import list_own_locations
-from catalog.names import CatalogName, TableName, find_name_in_other_case
+from catalog.names import CatalogName, TableName, explain_name_clash
 from catalog.ports.manifests import ManifestLists
 from catalog.ports.store import Database, UnitOfWork
 from catalog.removal.undrop import Dropped
@@ -332,7 +332,7 @@ class Tables:
             # A relation may take a name that differs from its own in case alone.
             if taken is not None and (taken.name == to or taken.id != relation.id):
                 message = f"Cannot rename {source} to {to}. {_shown(taken.kind)} already exists"
-                raise AlreadyExists(message, hint=find_name_in_other_case(taken.name, to))
+                raise AlreadyExists(message, hint=explain_name_clash(taken.name, to))
             rename_jobs(uow, relation.id, to)
             uow.relations.rename(relation, to)
             uow.events.add(make_rename_event(relation, to, uow.now()))
@@ -369,7 +369,7 @@ class Tables:
         if taken is not None:
             same = "" if taken.kind.is_table else " with same name"
             message = f"{_shown(taken.kind)}{same} already exists: {name}"
-            raise AlreadyExists(message, hint=find_name_in_other_case(taken.name, name))
+            raise AlreadyExists(message, hint=explain_name_clash(taken.name, name))
 
     def _now_ms(self) -> int:
         with self.database.reading() as uow:

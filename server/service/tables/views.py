@@ -16,7 +16,7 @@ from catalog.iceberg.view import apply_view_updates, build_view, check_view, che
 from catalog.imports.newest_metadata import read_version_number
 from catalog.locations.links import Links
 from catalog.locations.location_rule import list_own_locations
-from catalog.names import CatalogName, Namespace, RelationId, TableName, find_name_in_other_case
+from catalog.names import CatalogName, Namespace, RelationId, TableName, explain_name_clash
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
 from catalog.removal.undrop import Dropped
@@ -213,7 +213,7 @@ class Views:
             if taken is not None and (taken.name == to or taken.id != relation.id):  # its own case may change
                 kind = "Table" if taken.kind.is_table else "View"
                 message = f"Cannot rename {source} to {to}. {kind} already exists"
-                raise AlreadyExists(message, hint=find_name_in_other_case(taken.name, to))
+                raise AlreadyExists(message, hint=explain_name_clash(taken.name, to))
             uow.relations.rename(relation, to)
             uow.events.add(make_rename_event(relation, to, uow.now()))
             remember(uow, idempotency)
@@ -304,7 +304,7 @@ def _check_free(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> None:
     taken = uow.relations.find_name_holder(catalog, name)
     if taken is not None:
         kind = "Table with same name" if taken.kind.is_table else "View"
-        raise AlreadyExists(f"{kind} already exists: {name}", hint=find_name_in_other_case(taken.name, name))
+        raise AlreadyExists(f"{kind} already exists: {name}", hint=explain_name_clash(taken.name, name))
 
 
 def _check_listed(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) -> None:

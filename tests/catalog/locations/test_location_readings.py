@@ -121,8 +121,8 @@ def test_a_directory_that_passes_lies_strictly_inside_however_it_is_read(locatio
 @given(locations())
 def test_a_file_that_passes_is_the_tables_own_or_allowed_and_nobody_elses_however_it_is_read(location: str) -> None:
     rule = FileRule(table="t", allowed=ALLOWED, own=["/wh/mine"], others=lambda _: ["file:///wh/hidden"], links=DISK)
-    refused = rule.refused([location])
-    deletable = rule.deletable([location])
+    refused = rule.find_refused([location])
+    deletable = rule.select_deletable([location])
     assert not (refused and deletable)
     for storage, path in opened(location):
         if not refused:
@@ -140,6 +140,6 @@ def test_what_engines_write_passes(parts: list[str]) -> None:
     """The other side: a rule that refuses everything would pass the tests above."""
     rule = FileRule(table="t", allowed=ALLOWED, own=["/wh/mine"], others=lambda _: ["file:///wh/hidden"], links=DISK)
     own = [f"{scheme}/wh/mine/{'/'.join(parts)}" for scheme in ("", "file:", "file://", "file://localhost")]
-    assert rule.refused(own) == {}
-    assert rule.deletable(own) == own
-    assert rule.refused(["/wh/landing/" + "/".join(parts)]) == {}
+    assert rule.find_refused(own) == {}
+    assert rule.select_deletable(own) == own
+    assert rule.find_refused(["/wh/landing/" + "/".join(parts)]) == {}

@@ -147,17 +147,17 @@ def test_a_table_names_its_own_files_and_nobody_else_is_looked_up() -> None:
         *("/wh/mine/data/f", "file:/wh/mine/metadata/snap-1.avro", "file:///wh/mine/data/p=a%2F..%2F..%2Fb/f"),
         *("/wh/mine/data/p=%2E%2E%2Fx/f", "/wh/mine/data/p=a#b/f", "/wh/mine//data/f", "/wh/mine/data/p=a b/f"),
     ]
-    assert made.refused(own) == {}
+    assert made.find_refused(own) == {}
     assert asked.times == 0
-    assert made.deletable(own) == own
+    assert made.select_deletable(own) == own
 
 
 def test_a_file_from_a_landing_area_is_read_and_never_deleted() -> None:
     made, asked = rule()
     landed = [f"/wh/landing/{number}/f" for number in range(100)]
-    assert made.refused(landed) == {}
+    assert made.find_refused(landed) == {}
     assert asked.times == 1
-    assert made.deletable(landed) == []
+    assert made.select_deletable(landed) == []
 
 
 def test_who_has_the_directory_of_a_namespace_has_no_files_of_tables_that_are_created_there_later() -> None:
@@ -167,16 +167,16 @@ def test_who_has_the_directory_of_a_namespace_has_no_files_of_tables_that_are_cr
     )
     own = ["/wh/db/data/f", "/wh/db/data/id=550e8400-e29b-41d4-a716-446655440000/f"]
     hidden = [f"{secret}/metadata/snap.avro", f"file:{secret}/data/f", f"{secret}/f"]
-    assert set(made.refused([*own, *hidden, "/wh/db/data/x-0123456789ab/f"])) == {*hidden}
-    assert made.deletable([*own, *hidden]) == own
+    assert set(made.find_refused([*own, *hidden, "/wh/db/data/x-0123456789ab/f"])) == {*hidden}
+    assert made.select_deletable([*own, *hidden]) == own
 
 
 def test_files_lie_right_in_a_landing_area_but_not_right_in_a_warehouse() -> None:
     made = FileRule(
         table="db.mine", allowed=allowed_in("/wh", "/landing"), own=["/wh/mine"], others=lambda _: (), links=NO_LINKS
     )
-    assert set(made.refused(["/landing/f", "/wh/f"])) == {"/wh/f"}
-    assert made.deletable(["/landing/f"]) == []
+    assert set(made.find_refused(["/landing/f", "/wh/f"])) == {"/wh/f"}
+    assert made.select_deletable(["/landing/f"]) == []
 
 
 @pytest.mark.parametrize(
@@ -207,8 +207,8 @@ def test_files_lie_right_in_a_landing_area_but_not_right_in_a_warehouse() -> Non
 )
 def test_a_table_names_no_file_of_another_nor_outside(location: str) -> None:
     made, _ = rule()
-    assert list(made.refused([location])) == [location]
-    assert made.deletable([location]) == []
+    assert list(made.find_refused([location])) == [location]
+    assert made.select_deletable([location]) == []
     with pytest.raises(LocationRefused) as refused:
         made.check([location])
     assert "hidden" not in refused.value.message.replace(location, "").replace(f"{location.rpartition('/')[0]}/", "")
@@ -216,7 +216,7 @@ def test_a_table_names_no_file_of_another_nor_outside(location: str) -> None:
 
 def test_files_of_a_table_inside_the_tables_own_directory_are_not_deleted() -> None:
     made, _ = rule(["/wh/mine/inner"])
-    assert made.deletable(["/wh/mine/data/f", "/wh/mine/inner/f"]) == ["/wh/mine/data/f"]
+    assert made.select_deletable(["/wh/mine/data/f", "/wh/mine/inner/f"]) == ["/wh/mine/data/f"]
 
 
 def test_what_hive_gave_a_table_is_its_own_wherever_it_lies() -> None:
@@ -230,6 +230,6 @@ def test_what_hive_gave_a_table_is_its_own_wherever_it_lies() -> None:
         links=NO_LINKS,
     )
     files = ["hdfs://nn:8020/hive/t/p=2/000000_0", "file:/hive/odd/p=1/000000_0"]
-    assert made.refused(files) == {}
+    assert made.find_refused(files) == {}
     assert asked.times == 0
-    assert list(made.refused(["hdfs://other:8020/hive/t/f"]))
+    assert list(made.find_refused(["hdfs://other:8020/hive/t/f"]))

@@ -178,10 +178,10 @@ def _is_taken(answer: httpx.Response, *words: str) -> None:
 def test_a_name_that_differs_in_case_only_is_refused_where_the_catalog_says_so(lake: Lake) -> None:
     client, where = lake.client, {"catalog": "folding"}
     assert create(lake, "db", "Straße", **where).status_code == 200
-    _is_taken(create(lake, "db", "STRASSE", **where), "Table already exists: db.STRASSE", "db.Straße, which is there")
+    _is_taken(create(lake, "db", "STRASSE", **where), "Table already exists: db.STRASSE", "the existing db.Straße")
     _is_taken(create_view(lake, "db", "strasse", **where), "db.Straße")
     _is_taken(create(lake, "db", "straße", catalog="folding", **{"firn.primary-key": "id"}), "db.Straße")
-    _is_taken(create_namespace(lake, "DB", **where), "Namespace already exists: DB", "db, which is there")
+    _is_taken(create_namespace(lake, "DB", **where), "Namespace already exists: DB", "the existing db are one name")
     assert client.get(at("namespaces", "db", "tables", "strasse", **where)).status_code == 404  # lookups are exact
     assert create(lake, "db", "other", **where).status_code == 200
     other = {"namespace": ["db"], "name": "other"}
