@@ -107,7 +107,8 @@ def check_readable(
 ) -> None:
     """Raise LocationRefused for a metadata file that a client may not name; call it before opening the file."""
     allowed = load_allowed_locations(uow, links, catalog)
-    rule = _build_foreign_rule(uow, links, allowed, "the request", (), but_for, hint=allowed.make_refusal(location).hint)
+    hint = allowed.make_refusal(location).hint
+    rule = _build_foreign_rule(uow, links, allowed, "the request", (), but_for, hint=hint)
     rule.check([location])
 
 
