@@ -173,7 +173,7 @@ def test_killed_before_its_transaction_ends_a_round_has_done_nothing(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as dying:
-        dying.setattr("server.store.stats.SqlStats.looked", dies)
+        dying.setattr("server.store.stats.SqlStats.record_plans", dies)
         with pytest.raises(KeyboardInterrupt):
             lake.services.planner_loop.run_once()
     assert (jobs(lake), due(lake)) == ([], before)
