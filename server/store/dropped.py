@@ -139,7 +139,7 @@ class SqlDropped:
         SqlBaselines(self.session).forget(relation_id)
 
     def _remove_status(self, relation_id: RelationId) -> None:
-        """Remove the planner's assessment. Nothing adds it again: SqlRelations.lock_existing no longer finds the relation."""
+        """Remove the planner's assessment. Nothing adds it again, see SqlRelations.lock_existing."""
         self.session.execute(delete(TableStatusRow).where(TableStatusRow.relation_id == relation_id))
 
     def overdue(self, now: datetime, *, limit: int) -> Sequence[Dropped]:
