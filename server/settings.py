@@ -146,6 +146,16 @@ class ScanSettings(Group):
     )
 
 
+class ImageSettings(Group):
+    """Keyed tables as the server serves them to engines: merged while somebody reads."""
+
+    pending_bytes: PositiveInt = Field(
+        default=256 * 1024 * 1024, description="Pending changes that are merged for readers; beyond, readers wait."
+    )
+    waiting: PositiveInt = Field(default=16, description="Readers that may wait for such a merge at one time.")
+    seconds: PositiveFloat = Field(default=120, description="Time-out of such a merge.")
+
+
 class ReadingSettings(Group):
     """How much the server reads of a file that metadata names, and how long it waits for it."""
 

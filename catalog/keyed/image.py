@@ -7,7 +7,7 @@ builder (`optimizer/images`) writes the data files, `server/files/images.py` the
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 from uuid import UUID
@@ -16,12 +16,13 @@ from catalog.errors import Invalid
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import MAIN, current_schema
 
-READ_FORMAT_VERSION = "firn.read.format-version"
 IMAGE_BASE = "firn.image.base-snapshot"
 IMAGE_CHANGE = "firn.image.change-snapshot"
 BUILDER_VERSION = 1
 """Goes into every digest: a builder that writes other files gives them other names."""
 FIRST_WITH_VECTORS = 3
+LISTED_IMAGES = 10
+"""How many images a table's metadata lists as snapshots."""
 _DEFAULTS = ("initial-default", "write-default")
 _ONLY_V3 = ("timestamp_ns", "timestamptz_ns", "variant", "unknown", "geometry", "geography")
 _OF_ROW_IDS = ("next-row-id",)
@@ -33,7 +34,8 @@ class ImageKey:
 
     table_uuid: UUID
     base_snapshot_id: int | None
-    change_snapshot_id: int
+    change_snapshot_id: int | None
+    """None while nothing has been appended to the change store."""
     watermark: int
     schema_id: int
     format_version: int
@@ -68,50 +70,63 @@ class ImageKey:
         return f"{table_location}/metadata/00001-{UUID(bytes=self.digest[8:24])}.metadata.json"
 
 
-def choose_format_version(base: Json) -> int:
-    """Format version of the image: 2, which most engines read, unless a property, a type or a default asks for 3.
+def choose_format_version(base: Json, wanted: str) -> int:
+    """Format version of the image: as wanted (`2` or `3`), but always 3 if a column of base needs it."""
+    return 3 if wanted == "3" or find_need_of_v3(base) else 2
 
-    Invalid when the property asks for another one, or for 2 where the columns need 3.
+
+def find_need_of_v3(base: Json) -> str | None:
+    """Why an image of this base has to be in format v3, which fewer engines read; None if v2 will do."""
+    return _find_need_of_v3(current_schema(base)["fields"])
+
+
+def build_image_metadata(base: Json, key: ImageKey, snapshots: Sequence[Json], location: str) -> Json:
+    """The metadata of an image: base's, with the identity and the location of the keyed table.
+
+    `snapshots` are those of earlier images and, at the end, that of the image: with manifest list, totals and, in
+    format v3, row ids. There are none if both stores are empty.
     """
-    wanted = (base.get("properties") or {}).get(READ_FORMAT_VERSION)
-    if wanted not in (None, "2", "3"):
-        raise Invalid(f"{READ_FORMAT_VERSION}={wanted!r}: expected 2 or 3")
-    reason = _find_need_of_v3(current_schema(base)["fields"])
-    if wanted == "2" and reason:
-        raise Invalid(
-            f"{READ_FORMAT_VERSION}=2: {reason}, which format v2 does not have",
-            hint=f"remove the property, or set {READ_FORMAT_VERSION}=3",
-        )
-    return 3 if wanted == "3" or reason else 2
-
-
-def build_image_metadata(base: Json, key: ImageKey, snapshot: Json) -> Json:
-    """The metadata of an image: base's, with the keyed table's identity and one snapshot.
-
-    `snapshot` has the image's manifest list, totals and, in format v3, row ids.
-    """
-    sequence = base["last-sequence-number"] + 1
     metadata: dict[str, Any] = {
         **base,
         "format-version": key.format_version,
         "table-uuid": str(key.table_uuid),
-        "last-sequence-number": sequence,
-        "last-updated-ms": snapshot["timestamp-ms"],
-        "current-snapshot-id": key.snapshot_id,
-        "snapshots": [snapshot],
-        "refs": {MAIN: {"type": "branch", "snapshot-id": key.snapshot_id}},
-        "snapshot-log": [{"timestamp-ms": snapshot["timestamp-ms"], "snapshot-id": key.snapshot_id}],
+        "location": location,
+        "last-sequence-number": base["last-sequence-number"] + len(snapshots[-1:]),
+        "current-snapshot-id": snapshots[-1]["snapshot-id"] if snapshots else None,
+        "snapshots": list(snapshots),
+        "refs": {MAIN: {"type": "branch", "snapshot-id": snapshots[-1]["snapshot-id"]}} if snapshots else {},
+        "snapshot-log": [{name: snapshot[name] for name in ("timestamp-ms", "snapshot-id")} for snapshot in snapshots],
         "metadata-log": [],
         "statistics": [],
         "partition-statistics": [],
     }
+    if snapshots:
+        metadata["last-updated-ms"] = snapshots[-1]["timestamp-ms"]
     if key.format_version >= FIRST_WITH_VECTORS:
-        metadata["next-row-id"] = snapshot["first-row-id"] + snapshot["added-rows"]
+        if snapshots:
+            metadata["next-row-id"] = snapshots[-1]["first-row-id"] + snapshots[-1]["added-rows"]
         return metadata
     for name in _OF_ROW_IDS:
         metadata.pop(name, None)
     metadata["schemas"] = [_without_defaults(schema) for schema in base["schemas"]]
     return metadata
+
+
+def chain_snapshots(earlier: Sequence[Json], snapshot: Json) -> list[Json]:
+    """The snapshots of earlier images and of a new one, as one line of descent for `VERSION AS OF`.
+
+    `earlier` begins with the newest. Its metadata lists at most `LISTED_IMAGES`; readers of Iceberg refuse snapshots
+    that are newer than their successor, so the line ends before such a one.
+    """
+    chain = [snapshot]
+    for older in earlier[: LISTED_IMAGES - 1]:
+        newer = chain[-1]
+        is_older = all(older[name] <= newer[name] for name in ("timestamp-ms", "sequence-number"))
+        if not is_older or older["snapshot-id"] == snapshot["snapshot-id"]:
+            break
+        chain[-1] = {**newer, "parent-snapshot-id": older["snapshot-id"]}
+        chain.append({name: value for name, value in older.items() if name != "parent-snapshot-id"})
+    return chain[::-1]
 
 
 def find_same_spec(base: Json, spec: Mapping[str, Any]) -> int:

@@ -10,6 +10,7 @@ from catalog.policy.schedule import parse_schedule, parse_tag_name, parse_time_z
 from catalog.policy.trigger import parse_trigger
 from catalog.policy.units import (
     parse_at_least,
+    parse_at_most,
     parse_columns,
     parse_count,
     parse_duration,
@@ -112,6 +113,33 @@ _MERGE = (
         "7 d",
         parse_duration,
         "how long merged deletes stay, so that late changes with a lower sequence value lose",
+    ),
+)
+
+_READ = (
+    _make_choice(
+        "firn.read.format-version",
+        "2",
+        ("2", "3"),
+        "format version in which engines read a keyed table; 3 has deletion vectors, which fewer engines know",
+    ),
+    Setting(
+        "firn.read.max-wait",
+        "5 s",
+        parse_at_most("60 s"),
+        "how long a reader of a keyed table waits until it sees the newest commit",
+    ),
+    _make_choice(
+        "firn.read.on-timeout",
+        "older",
+        ("older", "refuse"),
+        "what a reader gets that has waited so long: the newest state that is ready, or a 503 to try again",
+    ),
+    Setting(
+        "firn.read.keep",
+        "1 d",
+        parse_at_least("10 min"),
+        "how long the files of a keyed table's state are kept after it was last served",
     ),
 )
 
@@ -271,5 +299,5 @@ _HIVE = (
 )
 
 SETTINGS: Mapping[str, Setting] = {
-    setting.key: setting for setting in (*_OPTIMIZE, *_MERGE, *_FILES, *_KEEPING, *_HIVE)
+    setting.key: setting for setting in (*_OPTIMIZE, *_MERGE, *_READ, *_FILES, *_KEEPING, *_HIVE)
 }

@@ -43,6 +43,18 @@ def parse_at_least(shortest: str) -> Callable[[str], timedelta]:
     return parse
 
 
+def parse_at_most(longest: str) -> Callable[[str], timedelta]:
+    """A parser of durations with a maximum."""
+
+    def parse(text: str) -> timedelta:
+        span = parse_duration(text)
+        if span > parse_duration(longest):
+            raise Invalid(f"{text!r} is longer than {longest}")
+        return span
+
+    return parse
+
+
 def parse_size(text: str) -> int:
     """`128 MiB`, `1.5 GB`, or plain bytes."""
     number, unit = _parse_quantity(text)

@@ -1,10 +1,18 @@
-"""Builds and writes images of keyed tables (docs/protocols.md#images)."""
+"""Builds, writes and remembers images of keyed tables (docs/protocols.md#images)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
+from uuid import UUID
 
+from catalog.iceberg.json import Json
+from catalog.keyed.image import ImageKey
+from catalog.keyed.image_build import ImageBuild
+from catalog.locations.location_rule import FileRule
+from catalog.names import RelationId
 from firn.protocol.tasks.image import Layer, LayerTask
 
 
@@ -18,3 +26,72 @@ class LayerBuilder(Protocol):
         and is raised here. Raises NotFound for a file that is gone, and Unavailable when the builder fails, dies or
         takes too long. Files of a failed build may be left, and nothing names them.
         """
+
+    def stop(self) -> None:
+        """End a running build and the builder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageParts:
+    """What an image is made of.
+
+    `base` and `change` are the pair's metadata, each at the image's snapshot; `base` may be that of the image below.
+    The manifests go to `directory`, with names that begin with `name`.
+    """
+
+    key: ImageKey
+    base: Json
+    change: Json
+    layer: Layer
+    directory: str
+    name: str
+    table_location: str
+    earlier: Sequence[Json] = ()
+    """The snapshots of earlier images that are kept, newest first."""
+
+
+class ImageFiles(Protocol):
+    """Files of images in the warehouse."""
+
+    def write(self, parts: ImageParts, rule: FileRule) -> tuple[str, Json]:
+        """Write manifests, manifest list and, at the end, metadata; returns the metadata's location and the metadata.
+
+        `rule` confines the reading of base's and change's files. NotFound for a file that is gone, Unavailable when
+        storage fails or the pair does not fit the layer: what was written then belongs to nobody. AlreadyExists when
+        somebody has written the same image meanwhile.
+        """
+
+    def remove(self, directory: str, names: Collection[str]) -> int:
+        """Delete all files in the directory that belong to these builds; returns their number."""
+
+
+class ImageBuilds(Protocol):
+    """Builds of images in the database."""
+
+    def add(self, build: ImageBuild) -> None: ...
+
+    def find(self, relation_id: RelationId, digest: str) -> ImageBuild | None:
+        """The complete build of an image."""
+
+    def of_table(self, relation_id: RelationId) -> Sequence[ImageBuild]:
+        """All builds of a table, the newest first."""
+
+    def kept(self, relation_id: RelationId, snapshot_ids: Collection[int]) -> Collection[int]:
+        """Those of these snapshots whose image is complete."""
+
+    def complete(self, build_id: UUID, keep_until: datetime) -> bool:
+        """Mark a build as complete; False when it is being removed meanwhile."""
+
+    def keep(self, build_id: UUID, until: datetime) -> bool:
+        """Keep a complete build so long; False when it is being removed."""
+
+    def expired(self, now: datetime, *, limit: int) -> Sequence[ImageBuild]:
+        """Builds that nobody needs any more, and those whose removal has begun."""
+
+    def begin_removal(self, build_id: UUID, now: datetime) -> bool:
+        """Mark an expired build as being removed; False when somebody keeps it again."""
+
+    def give_up(self, build_id: UUID) -> None:
+        """Mark a build as being removed, whatever its time: its files are gone or were never whole."""
+
+    def remove(self, build_id: UUID) -> None: ...

@@ -19,6 +19,7 @@ from catalog.ports.dropped import DroppedRelations
 from catalog.ports.history import Events, Metrics
 from catalog.ports.hive import Baselines, HiveTables
 from catalog.ports.idempotency import IdempotencyKeys
+from catalog.ports.images import ImageBuilds
 from catalog.ports.imports import ImportEntries
 from catalog.ports.launch import Launches
 from catalog.ports.operations import Operations
@@ -56,6 +57,7 @@ class UnitOfWork(Protocol):
     leaders: Leaders
     metrics: Metrics
     plans: Plans
+    images: ImageBuilds
     hive: HiveTables
     baselines: Baselines
     dropped: DroppedRelations

@@ -229,6 +229,30 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("catalog", "database", "name", name=op.f("pk_hive_table")),
     )
     op.create_table(
+        "image_build",
+        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("relation_id", sa.Uuid(), nullable=False),
+        sa.Column("digest", sa.String(length=64), nullable=False),
+        sa.Column("snapshot_id", sa.BigInteger(), nullable=False),
+        sa.Column("name", sa.String(length=64), nullable=False),
+        sa.Column("directory", sa.Text(), nullable=False),
+        sa.Column("metadata_location", sa.Text(), nullable=False),
+        sa.Column("base_snapshot_id", sa.BigInteger(), nullable=True),
+        sa.Column("change_snapshot_id", sa.BigInteger(), nullable=True),
+        sa.Column("change_sequence", sa.BigInteger(), nullable=False),
+        sa.Column("base_metadata", sa.Text(), nullable=False),
+        sa.Column("format_version", sa.BigInteger(), nullable=False),
+        sa.Column("layers", sa.JSON(), nullable=False),
+        sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("keep_until", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("state", sa.String(length=32), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_image_build")),
+    )
+    with op.batch_alter_table("image_build", schema=None) as batch_op:
+        batch_op.create_index("ix_image_build_keep_until", ["keep_until"], unique=False)
+        batch_op.create_index("ix_image_build_relation", ["relation_id", "started_at"], unique=False)
+
+    op.create_table(
         "import_entry",
         sa.Column("operation_id", sa.Uuid(), nullable=False),
         sa.Column("number", sa.BigInteger(), autoincrement=False, nullable=False),
@@ -770,6 +794,11 @@ def downgrade() -> None:
         batch_op.drop_index("ix_import_entry_location", postgresql_using="hash")
 
     op.drop_table("import_entry")
+    with op.batch_alter_table("image_build", schema=None) as batch_op:
+        batch_op.drop_index("ix_image_build_relation")
+        batch_op.drop_index("ix_image_build_keep_until")
+
+    op.drop_table("image_build")
     op.drop_table("hive_table")
     op.drop_table("hive_staged_baseline")
     op.drop_table("hive_link")

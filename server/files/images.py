@@ -7,7 +7,7 @@ of its vectors. The metadata comes last (docs/protocols.md, rule 5.3).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,45 +21,54 @@ from catalog.keyed.image import (
     FIRST_WITH_VECTORS,
     IMAGE_BASE,
     IMAGE_CHANGE,
-    ImageKey,
     build_image_metadata,
+    chain_snapshots,
     find_same_spec,
 )
-from firn.protocol.tasks.image import HiddenPositions, Layer, Pack
+from catalog.locations.location_rule import FileRule
+from catalog.ports.images import ImageParts
+from firn.protocol.tasks.image import HiddenPositions, Pack
 from server.files.footers import Footers
 from server.files.manifest_records import Entry
 from server.files.manifests import Content, ManifestFile, Manifests, Status, assign_row_ids, build_entry
 from server.files.partitions import Spec
+from server.files.quarantine import QuarantineFiles
 from server.files.storage import Storage
 
 _PATH = 2147483546
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ImageFiles:
-    """What an image is made of: the pair's metadata, each at the image's snapshot, and the builder's files."""
+    """Implements `catalog.ports.images.ImageFiles`."""
 
-    key: ImageKey
-    base: Json
-    change: Json
-    layer: Layer
-    directory: str
-    """Where the manifests go: the packs' directory."""
-    build: str
-    """The beginning of the names of this build's files: another build of the same image has another."""
-    table_location: str
+    def __init__(self, storage: Storage, directories: QuarantineFiles) -> None:
+        self._storage = storage
+        self._directories = directories
+
+    def write(self, parts: ImageParts, rule: FileRule) -> tuple[str, Json]:
+        """See the port."""
+        return write_image(self._storage.confined(rule), parts)
+
+    def remove(self, directory: str, names: Collection[str]) -> int:
+        """See the port."""
+        prefixes = tuple(f"{name}-" for name in names)
+        files = [
+            location
+            for location in self._directories.names(directory)
+            if location.rpartition("/")[2].startswith(prefixes)
+        ]
+        for location in files:
+            self._storage.delete(location)
+        return len(files)
 
 
-def write_image(storage: Storage, files: ImageFiles) -> tuple[str, Json]:
-    """Write manifests, manifest list and metadata; the metadata's location and the metadata.
-
-    NotFound for a file that is gone, Unavailable when storage fails or the pair does not fit the layer. What was
-    written then belongs to nobody. AlreadyExists when somebody has written the same image meanwhile.
-    """
-    writer = _ImageWriter(storage, files)
-    snapshot = writer.write_snapshot()
-    metadata = build_image_metadata(files.base, files.key, snapshot)
-    location = files.key.metadata_location(files.table_location)
+def write_image(storage: Storage, parts: ImageParts) -> tuple[str, Json]:
+    """Write manifests, manifest list and metadata; see `catalog.ports.images.ImageFiles.write`."""
+    snapshots = []
+    if parts.layer.packs or current_snapshot(parts.base) is not None:
+        snapshots = chain_snapshots(parts.earlier, _ImageWriter(storage, parts).write_snapshot())
+    metadata = build_image_metadata(parts.base, parts.key, snapshots, parts.table_location)
+    location = parts.key.metadata_location(parts.table_location)
     storage.write_new(location, orjson.dumps(metadata))
     return location, metadata
 
@@ -82,29 +91,29 @@ class _Entries:
 
 
 class _ImageWriter:
-    def __init__(self, storage: Storage, files: ImageFiles) -> None:
+    def __init__(self, storage: Storage, parts: ImageParts) -> None:
         self._storage = storage
-        self._files = files
-        self._key = files.key
-        self._metadata = {**files.base, "format-version": files.key.format_version}
+        self._parts = parts
+        self._key = parts.key
+        self._metadata = {**parts.base, "format-version": parts.key.format_version}
         self._manifests = Manifests(storage, self._metadata)
-        self._change = Manifests(storage, files.change)
-        self._base_snapshot = current_snapshot(files.base)
-        self._sequence = files.base["last-sequence-number"] + 1
-        self._has_vectors = files.key.format_version >= FIRST_WITH_VECTORS
+        self._change = Manifests(storage, parts.change)
+        self._base_snapshot = current_snapshot(parts.base)
+        self._sequence = parts.base["last-sequence-number"] + 1
+        self._has_vectors = parts.key.format_version >= FIRST_WITH_VECTORS
 
     def write_snapshot(self) -> Json:
         """Write everything but the metadata; returns the snapshot."""
         inherited = self._manifests.of_snapshot(self._base_snapshot) if self._base_snapshot else []
         packs, hidden = self._pack_entries(), self._hidden_entries(inherited)
-        inherited = self._without_vectors(inherited, frozenset(self._files.layer.replaced_vectors))
+        inherited = self._without_vectors(inherited, frozenset(self._parts.layer.replaced_vectors))
         lines = [*self._write(packs, Content.DATA), *self._write(hidden, Content.POSITION_DELETES), *inherited]
-        first_row_id = self._files.base.get("next-row-id", 0)
+        first_row_id = self._parts.base.get("next-row-id", 0)
         row_ids = assign_row_ids(lines, first_row_id) if self._has_vectors else 0
         if not self._has_vectors:
             for line in lines:
                 line.pop("first_row_id", None)
-        location = f"{self._files.directory}/{self._files.build}-list.avro"
+        location = f"{self._parts.directory}/{self._parts.name}-list.avro"
         header = {"snapshot-id": str(self._key.snapshot_id), "sequence-number": str(self._sequence)}
         if self._has_vectors:
             header["first-row-id"] = str(first_row_id)
@@ -114,9 +123,9 @@ class _ImageWriter:
 
     def _pack_entries(self) -> _Entries:
         entries = _Entries()
-        packs = self._files.layer.packs
-        partitions = self._find_partitions(self._change, current_snapshot(self._files.change), {p.like for p in packs})
-        footers = Footers(self._storage, current_schema(self._files.base))
+        packs = self._parts.layer.packs
+        partitions = self._find_partitions(self._change, current_snapshot(self._parts.change), {p.like for p in packs})
+        footers = Footers(self._storage, current_schema(self._parts.base))
         for pack, stats in zip(packs, footers.read_all([pack.location for pack in packs]), strict=True):
             spec, values = self._partition_of(partitions, pack)
             added = build_entry(DataFileEntry(stats=stats, partition=values), spec, self._key.snapshot_id)
@@ -125,14 +134,14 @@ class _ImageWriter:
 
     def _partition_of(self, partitions: Mapping[str, tuple[Spec, Any]], pack: Pack) -> tuple[Spec, Any]:
         spec, values = _get(partitions, pack.like)
-        same = find_same_spec(self._files.base, {"spec-id": spec.spec_id, "fields": spec.json_fields})
+        same = find_same_spec(self._parts.base, {"spec-id": spec.spec_id, "fields": spec.json_fields})
         return self._manifests.spec(same), values
 
     def _hidden_entries(self, inherited: Sequence[ManifestFile]) -> _Entries:
         entries = _Entries()
-        wanted = {hidden.data_files[0] for hidden in self._files.layer.hidden}
+        wanted = {hidden.data_files[0] for hidden in self._parts.layer.hidden}
         partitions = self._partitions_in(self._manifests, inherited, wanted)
-        for hidden in self._files.layer.hidden:
+        for hidden in self._parts.layer.hidden:
             spec, values = _get(partitions, hidden.data_files[0])
             entries.add(spec, self._entry(_describe_hidden(hidden, spec.record(values))))
         return entries
@@ -180,14 +189,14 @@ class _ImageWriter:
             file = entry["data_file"]
             file["partition"] = spec.record(spec.values(file["partition"], entry["names"]))
             entry["status"] = Status.EXISTING
-        location = f"{self._files.directory}/{self._files.build}-k{number}.avro"
+        location = f"{self._parts.directory}/{self._parts.name}-k{number}.avro"
         made = self._manifests.write(location, entries, spec, Content.POSITION_DELETES, self._key.snapshot_id)
         return {**made, "sequence_number": line["sequence_number"]}
 
     def _write(self, entries: _Entries, content: Content) -> list[ManifestFile]:
         lines = []
         for spec_id, of_spec in entries.by_spec.items():
-            location = f"{self._files.directory}/{self._files.build}-m{int(content)}-{spec_id}.avro"
+            location = f"{self._parts.directory}/{self._parts.name}-m{int(content)}-{spec_id}.avro"
             line = self._manifests.write(
                 location, of_spec, self._manifests.spec(spec_id), content, self._key.snapshot_id
             )
@@ -206,9 +215,6 @@ class _ImageWriter:
 
     def _describe(self, manifest_list: str, packs: _Entries, hidden: _Entries) -> dict[str, Any]:
         base = (self._base_snapshot or {}).get("summary") or {}
-        change = current_snapshot(self._files.change)
-        if change is None:
-            raise Unavailable("an image needs a snapshot of the change store", hint="Nothing is pending: read base.")
         more = {
             "total-records": packs.rows,
             "total-data-files": packs.count,
@@ -218,7 +224,7 @@ class _ImageWriter:
             "total-equality-deletes": 0,
         }
         summary = {name: str(int(base.get(name, 0)) + count) for name, count in more.items()}
-        snapshots = [change, *([self._base_snapshot] if self._base_snapshot else [])]
+        snapshots = [snapshot for snapshot in (self._base_snapshot, current_snapshot(self._parts.change)) if snapshot]
         return {
             "snapshot-id": self._key.snapshot_id,
             "sequence-number": self._sequence,

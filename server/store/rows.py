@@ -323,6 +323,32 @@ class ScanPlanRow(Row):
     cancelled: Mapped[bool]
 
 
+class ImageBuildRow(Row):
+    """A build of an image. It stays, without its table, until its files are deleted."""
+
+    __tablename__ = "image_build"
+    __table_args__ = (
+        Index("ix_image_build_relation", "relation_id", "started_at"),
+        Index("ix_image_build_keep_until", "keep_until"),
+    )
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    relation_id: Mapped[UUID]
+    digest: Mapped[str] = mapped_column(String(64))
+    snapshot_id: Mapped[int]
+    name: Mapped[str] = mapped_column(String(64))
+    directory: Mapped[str] = mapped_column(Text)
+    metadata_location: Mapped[str] = mapped_column(Text)
+    base_snapshot_id: Mapped[int | None]
+    change_snapshot_id: Mapped[int | None]
+    change_sequence: Mapped[int]
+    base_metadata: Mapped[str] = mapped_column(Text)
+    format_version: Mapped[int]
+    layers: Mapped[list[str]]
+    started_at: Mapped[datetime]
+    keep_until: Mapped[datetime]
+    state: Mapped[str] = mapped_column(String(32))
+
+
 class DroppedRow(Row):
     """A dropped table, view or namespace during its retention, or while a purge deletes its files."""
 

@@ -17,6 +17,7 @@ from catalog.ports import (
     history,
     hive,
     idempotency,
+    images,
     imports,
     launch,
     operations,
@@ -40,6 +41,7 @@ from server.store.file_layouts import SqlFileLayouts
 from server.store.groups import SqlGroups
 from server.store.hive import SqlBaselines, SqlHiveTables
 from server.store.idempotency_keys import SqlIdempotencyKeys
+from server.store.images import SqlImageBuilds
 from server.store.imports import SqlImportEntries
 from server.store.jobs import SqlJobs
 from server.store.launches import SqlLaunches
@@ -87,6 +89,7 @@ class SqlUnitOfWork:
         self.leaders: background.Leaders = SqlLeaders(session)
         self.metrics: history.Metrics = SqlMetrics(session)
         self.plans: scan.Plans = SqlPlans(session)
+        self.images: images.ImageBuilds = SqlImageBuilds(session)
         self.hive: hive.HiveTables = SqlHiveTables(session)
         self.baselines: hive.Baselines = SqlBaselines(session)
         self.dropped: dropped.DroppedRelations = SqlDropped(session)

@@ -63,6 +63,8 @@ class Pin:
 
     relation: Relation
     keyed: KeyedTable
+    base_store: Relation
+    change_store: Relation
     base: Json
     change: Json
 
@@ -216,11 +218,20 @@ class KeyedTables:
     def pin(self, catalog: CatalogName, name: TableName) -> Pin:
         """Pin the current snapshots of both stores, read in one transaction (docs/protocols.md, rule 1.3)."""
         with self.database.reading() as uow:
-            relation = find_keyed(uow, catalog, name)
-            keyed = uow.keyed.get(relation.id)
-            stores = uow.relations.get(keyed.base_id), uow.relations.get(keyed.change_id)
-        base, change = (load_metadata(self.metadata, store) for store in stores)
-        return Pin(relation=relation, keyed=keyed, base=base, change=change)
+            return self.pin_relation(uow, find_keyed(uow, catalog, name))
+
+    def pin_relation(self, uow: UnitOfWork, relation: Relation) -> Pin:
+        """The same for a keyed table that was found in this transaction."""
+        keyed = uow.keyed.get(relation.id)
+        base, change = uow.relations.get(keyed.base_id), uow.relations.get(keyed.change_id)
+        return Pin(
+            relation=relation,
+            keyed=keyed,
+            base_store=base,
+            change_store=change,
+            base=load_metadata(self.metadata, base),
+            change=load_metadata(self.metadata, change),
+        )
 
     def pinned_table(self, catalog: CatalogName, name: TableName) -> tuple[str, Json] | None:
         """The metadata location and the metadata of a pinned table; None when the name is not a pinned table's.

@@ -1,0 +1,65 @@
+"""One build of an image, as the database knows it: who needs its files, and until when they are kept.
+
+The files of a build have names that begin with `name`, in `directory`. Its row comes before its first file and goes
+after its last one, so files of a killed builder are always known (docs/protocols.md, rules 5.3 and 5.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID, uuid4
+
+from catalog.names import RelationId
+
+MAX_LAYERS = 4
+"""An image that has so many layers is not grown any further: each layer costs readers files."""
+
+
+class BuildState(StrEnum):
+    """Where a build stands."""
+
+    BUILDING = "building"
+    COMPLETE = "complete"  # its metadata is written: the image can be served
+    REMOVING = "removing"  # its files are being deleted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageBuild:
+    """A build of an image. `layers` names the builds whose packs and positions the image has, its own at the end."""
+
+    relation_id: RelationId
+    digest: str
+    snapshot_id: int
+    """Of the image, in its metadata and in that of later images."""
+    name: str
+    directory: str
+    metadata_location: str
+    base_snapshot_id: int | None
+    change_snapshot_id: int | None
+    change_sequence: int
+    base_metadata: str
+    format_version: int
+    layers: tuple[str, ...]
+    started_at: datetime
+    keep_until: datetime
+    state: BuildState = BuildState.BUILDING
+    id: UUID = field(default_factory=uuid4)
+
+
+def list_removable(build: ImageBuild, others: Iterable[ImageBuild]) -> list[str]:
+    """The names of builds whose files go with this one: its layers that no other build of the table needs.
+
+    Others that are being removed need nothing, except that each deletes its own metadata first.
+    """
+    needed = {name for other in others if other.state is not BuildState.REMOVING for name in other.layers}
+    return [name for name in build.layers if name not in needed]
+
+
+def list_protected(builds: Collection[ImageBuild], *, is_base: bool) -> frozenset[int]:
+    """The snapshots of base, or of the change store, that images show and builders read."""
+    kept = (build for build in builds if build.state is not BuildState.REMOVING)
+    ids = (build.base_snapshot_id if is_base else build.change_snapshot_id for build in kept)
+    return frozenset(snapshot_id for snapshot_id in ids if snapshot_id is not None)

@@ -1,0 +1,1 @@
+"""Serves keyed tables as ordinary Iceberg tables (docs/protocols.md#images)."""

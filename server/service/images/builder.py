@@ -1,0 +1,152 @@
+"""Builds the image of a pair, and keeps account of each build (docs/protocols.md, rules 5.3 to 5.5).
+
+The order makes it safe: the build's row, its files, the metadata, and then the row's state. The row of a build that
+dies stays, and retention deletes the files whose names it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from catalog.errors import AlreadyExists, CatalogError, CommitUnknown, NotFound, Unavailable
+from catalog.iceberg.json import Json
+from catalog.iceberg.reading import current_snapshot
+from catalog.keyed.image_build import BuildState, ImageBuild
+from catalog.ports.images import ImageFiles, ImageParts, LayerBuilder
+from catalog.ports.store import Database, UnitOfWork
+from firn.protocol.tasks.image import Layer
+from server.service.images.pair import Pair, build_image_rule, find_image_below, make_layer_task, name_build
+from server.service.images.retention import remove_build
+from server.service.tables.metadata_files import MetadataFiles
+
+LONGEST_BUILD = timedelta(hours=1)
+"""A build that takes longer counts as dead: its files are deleted, and it cannot complete any more."""
+_EMPTY = Layer(packs=[], hidden=[], replaced_vectors=[], keys=0, hidden_rows=0)
+
+
+@dataclass(frozen=True)
+class ImageBuilder:
+    """Builds one image at a time per caller; several servers may build the same one."""
+
+    database: Database
+    metadata: MetadataFiles
+    builder: LayerBuilder
+    files: ImageFiles
+    most_pending_bytes: int
+    file_io: dict[str, str] = field(default_factory=dict)
+
+    def build(self, pair: Pair) -> ImageBuild:
+        """Build the image of the pair; returns its build, or that of another server that was faster.
+
+        Raises NotFound when a file of the stores is gone, Unavailable when the builder or the storage fails, or when
+        more is pending than the server may build.
+        """
+        self._check_size(pair)
+        with self.database.writing() as uow:
+            builds = uow.images.of_table(pair.relation.id)
+            below = find_image_below(pair, builds)
+            build = self._describe(uow, pair, below)
+            uow.images.add(build)
+            if below is not None and not uow.images.keep(below.id, max(below.keep_until, build.keep_until)):
+                raise Unavailable("an image is being removed", hint="Read the table again.")
+        try:
+            self._write(pair, build, below, builds)
+        except AlreadyExists:
+            return self._find_other(pair, build)
+        except CatalogError:
+            self._discard(build)
+            raise
+        return self._complete(pair, build)
+
+    def _check_size(self, pair: Pair) -> None:
+        pending = pair.pin.keyed.pending_bytes
+        if pending > self.most_pending_bytes:
+            name = pair.relation.name
+            raise Unavailable(
+                f"{pending:,} bytes of changes are pending in {name}, more than the server merges while somebody reads",
+                hint=f"Merge it with `firn table merge {name}`, read {name}.merged in Spark, or raise "
+                "images.pending_bytes.",
+            )
+
+    def _describe(self, uow: UnitOfWork, pair: Pair, below: ImageBuild | None) -> ImageBuild:
+        name, now = name_build(pair.key), uow.now()
+        change = current_snapshot(pair.pin.change)
+        return ImageBuild(
+            relation_id=pair.relation.id,
+            digest=pair.key.etag,
+            snapshot_id=pair.key.snapshot_id,
+            name=name,
+            directory=pair.directory,
+            metadata_location=pair.key.metadata_location(pair.relation.location.rstrip("/")),
+            base_snapshot_id=pair.key.base_snapshot_id,
+            change_snapshot_id=pair.key.change_snapshot_id,
+            change_sequence=0 if change is None else change["sequence-number"],
+            base_metadata=pair.key.base_metadata,
+            format_version=pair.key.format_version,
+            layers=(*(() if below is None else below.layers), name),
+            started_at=now,
+            keep_until=now + LONGEST_BUILD,
+        )
+
+    def _write(self, pair: Pair, build: ImageBuild, below: ImageBuild | None, builds: Sequence[ImageBuild]) -> None:
+        with self.database.reading() as uow:
+            rule = build_image_rule(uow, self.database, self.metadata.files, pair.pin)
+        layer = _EMPTY
+        if pair.needs_builder:
+            task = make_layer_task(pair, build.name, below)
+            layer = self.builder.build(task.model_copy(update={"file_io": self.file_io}), rule.check)
+        base = pair.pin.base if below is None else self.metadata.load(below.metadata_location).parsed
+        parts = ImageParts(
+            key=pair.key,
+            base=base,
+            change=pair.pin.change,
+            layer=layer,
+            directory=build.directory,
+            name=build.name,
+            table_location=pair.relation.location.rstrip("/"),
+            earlier=self._list_earlier(build, builds),
+        )
+        self.files.write(parts, rule)
+
+    def _list_earlier(self, build: ImageBuild, builds: Sequence[ImageBuild]) -> list[Json]:
+        """The snapshots that the newest complete image lists, newest first; those of removed images are left out."""
+        newest = next((other for other in builds if other.state is BuildState.COMPLETE), None)
+        if newest is None or newest.format_version != build.format_version:
+            return []
+        kept = {other.snapshot_id for other in builds if other.state is BuildState.COMPLETE}
+        with suppress(NotFound):
+            listed = self.metadata.load(newest.metadata_location).parsed["snapshots"]
+            return [snapshot for snapshot in reversed(listed) if snapshot["snapshot-id"] in kept]
+        return []
+
+    def _complete(self, pair: Pair, build: ImageBuild) -> ImageBuild:
+        with self.database.writing() as uow:
+            is_kept = uow.images.complete(build.id, uow.now() + pair.policy["firn.read.keep"])
+        if not is_kept:
+            raise Unavailable(f"building the image of {pair.relation.name} took too long", hint="Read the table again.")
+        return build
+
+    def _find_other(self, pair: Pair, build: ImageBuild) -> ImageBuild:
+        """The build that has written the same image: of another server, or of one that died before it could say so."""
+        self._discard(build)
+        written = self.metadata.look_into(build.metadata_location)
+        lists = [snapshot["manifest-list"] for snapshot in written["snapshots"][-1:]]
+        with self.database.writing() as uow:
+            others = [other for other in uow.images.of_table(pair.relation.id) if other.digest == build.digest]
+            for other in others:
+                is_its = not lists or other.name in lists[0]
+                if is_its and uow.images.complete(other.id, uow.now() + pair.policy["firn.read.keep"]):
+                    return other
+        if not others:  # a database that was restored from a copy does not know it
+            self.metadata.discard(build.metadata_location)
+        raise Unavailable(f"the image of {pair.relation.name} is being removed", hint="Read the table again.")
+
+    def _discard(self, build: ImageBuild) -> None:
+        """Delete what a build has left; retention does it when this fails."""
+        with suppress(CatalogError, CommitUnknown):
+            with self.database.writing() as uow:
+                uow.images.give_up(build.id)
+            remove_build(self.database, self.metadata, self.files, build)

@@ -1,0 +1,172 @@
+"""Serves keyed tables as ordinary Iceberg tables: images that exist, images built while the reader waits, older ones.
+
+A reader sees every commit that was acknowledged before its request, unless building takes longer than
+`firn.read.max-wait` (docs/protocols.md#images).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+
+from catalog.errors import CatalogError, NotFound, Unavailable
+from catalog.iceberg.json import Json
+from catalog.keyed.image_build import BuildState, ImageBuild
+from catalog.names import CatalogName, RelationId, TableName
+from catalog.ports.store import UnitOfWork
+from catalog.scan.mode import build_planning_config
+from catalog.tables.relation import RelationKind
+from server.service.images.builder import ImageBuilder
+from server.service.images.pair import Pair, read_pair
+from server.service.tables.keyed_tables import KeyedTables
+from server.service.tables.tables import Loaded
+
+THREADS = 2
+MAX_TRIES = 4
+"""How often a reader looks for its image again, after waiting for a build that others have begun."""
+LAG = "firn.image.lag-ms"
+"""A property of an older image: for how long at most there have been newer commits."""
+
+
+@dataclass(frozen=True)
+class Images:
+    """Loads keyed tables. Builds run in threads of their own, one per table at a time."""
+
+    tables: KeyedTables
+    builder: ImageBuilder
+    most_waiting: int
+    _running: dict[RelationId, Future[ImageBuild]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _waiting: threading.Semaphore = field(init=False)
+    _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(THREADS, "image"))
+
+    def __post_init__(self) -> None:
+        """Bound the readers that wait: the threads of requests are few."""
+        object.__setattr__(self, "_waiting", threading.Semaphore(self.most_waiting))
+
+    def load(self, catalog: CatalogName, name: TableName) -> Loaded:
+        """A keyed table's newest image.
+
+        Raises NoSuchTable when there is no such keyed table, and Unavailable when there is no image and none can be
+        built in time.
+        """
+        pair, build = self._find(catalog, name)
+        deadline = time.monotonic() + pair.policy["firn.read.max-wait"].total_seconds()
+        failure: CatalogError | None = None
+        for _ in range(MAX_TRIES):
+            if build is not None and (loaded := self._serve(pair, build)) is not None:
+                return loaded
+            failure, may_help = self._wait_for_build(pair, deadline)
+            if not may_help:
+                break
+            pair, build = self._find(catalog, name)
+        return self._serve_older(pair, failure)
+
+    def _find(self, catalog: CatalogName, name: TableName) -> tuple[Pair, ImageBuild | None]:
+        """The pair that readers are to see now, and its image if there is one."""
+        with self.builder.database.reading() as uow:
+            pair = read_pair(uow, self.tables, catalog, name)
+            return pair, uow.images.find(pair.relation.id, pair.key.etag)
+
+    def stop(self) -> None:
+        """End the builds; the next server's reads begin them anew."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self.builder.builder.stop()
+
+    def _serve(self, pair: Pair, build: ImageBuild, *, lag: timedelta | None = None) -> Loaded | None:
+        """The image of a build; None, and the build is given up, when somebody has deleted its metadata."""
+        database, metadata = self.builder.database, self.builder.metadata
+        try:
+            document = metadata.load_present(build.metadata_location)
+        except NotFound:
+            with database.writing() as uow:
+                uow.images.give_up(build.id)
+            return None
+        listed = [snapshot["snapshot-id"] for snapshot in document.parsed["snapshots"]]
+        with database.reading() as uow:
+            now, kept = uow.now(), set(uow.images.kept(pair.relation.id, listed))
+        self._keep(pair, build, now)
+        text, gone = document.text, {*listed[:-1]} - kept
+        if gone or lag is not None:
+            text = orjson.dumps(_describe_now(document.parsed, gone, lag))
+        config = build_planning_config(RelationKind.TABLE, document.parsed)
+        return Loaded(metadata_location=build.metadata_location, text=text, config=config)
+
+    def _keep(self, pair: Pair, build: ImageBuild, now: datetime) -> None:
+        """Keep the image from now on; written down only once in a while, for it is asked for often."""
+        keep = pair.policy["firn.read.keep"]
+        if build.keep_until < now + keep * 0.9:
+            with self.builder.database.writing() as uow:
+                uow.images.keep(build.id, now + keep)
+
+    def _wait_for_build(self, pair: Pair, deadline: float) -> tuple[CatalogError | None, bool]:
+        """Wait until the table's running build ends, or one of this pair; returns why it failed, and whether the
+        image may be there now, or after another try.
+        """
+        if not self._waiting.acquire(blocking=False):
+            return Unavailable("too many readers wait for tables to be merged", hint="Try again in a second."), False
+        try:
+            running, is_own = self._run_build(pair)
+            running.result(max(0.0, deadline - time.monotonic()))
+        except FutureTimeoutError:
+            return None, False
+        except NotFound as error:  # a file of the pair: the table has moved on
+            return error, True
+        except CatalogError as error:
+            return error, not is_own
+        finally:
+            self._waiting.release()
+        return None, True
+
+    def _run_build(self, pair: Pair) -> tuple[Future[ImageBuild], bool]:
+        """The build of the table that runs, or a new one of this pair; and whether it is new."""
+        relation_id = pair.relation.id
+        with self._lock:
+            running = self._running.get(relation_id)
+            if running is not None:
+                return running, False
+            new = self._running[relation_id] = self._pool.submit(self._build, pair)
+        return new, True
+
+    def _build(self, pair: Pair) -> ImageBuild:
+        try:
+            return self.builder.build(pair)
+        finally:
+            with self._lock:
+                self._running.pop(pair.relation.id, None)
+
+    def _serve_older(self, pair: Pair, failure: CatalogError | None) -> Loaded:
+        """The newest image that is complete, where the table's policy allows it."""
+        if pair.policy["firn.read.on-timeout"] == "older":
+            with self.builder.database.reading() as uow:
+                older, now = _find_newest(uow, pair.relation.id), uow.now()
+            if older is not None and (loaded := self._serve(pair, older, lag=now - older.started_at)) is not None:
+                return loaded
+        if isinstance(failure, Unavailable):
+            raise failure
+        reason = "it takes longer than firn.read.max-wait" if failure is None else failure.message
+        raise Unavailable(f"{pair.relation.name} is being merged for its readers: {reason}", hint="Try again.")
+
+
+def _find_newest(uow: UnitOfWork, relation_id: RelationId) -> ImageBuild | None:
+    return next((build for build in uow.images.of_table(relation_id) if build.state is BuildState.COMPLETE), None)
+
+
+def _describe_now(metadata: Json, gone: set[int], lag: timedelta | None) -> dict[str, Any]:
+    """The metadata without snapshots whose files are gone, and with the lag of an older image."""
+    snapshots = [snapshot for snapshot in metadata["snapshots"] if snapshot["snapshot-id"] not in gone]
+    described = {
+        **metadata,
+        "snapshots": snapshots,
+        "snapshot-log": [entry for entry in metadata["snapshot-log"] if entry["snapshot-id"] not in gone],
+    }
+    if lag is not None:
+        described["properties"] = {**metadata["properties"], LAG: str(int(lag.total_seconds() * 1000))}
+    return described

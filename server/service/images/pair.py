@@ -1,0 +1,127 @@
+"""The pair of snapshots that a reader of a keyed table is to see, and the image that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from uuid import uuid4
+
+from catalog.iceberg.json import Json
+from catalog.iceberg.reading import current_snapshot, current_snapshot_id
+from catalog.keyed.image import FIRST_WITH_VECTORS, ImageKey, choose_format_version
+from catalog.keyed.image_build import MAX_LAYERS, BuildState, ImageBuild
+from catalog.locations.links import Links
+from catalog.locations.location_rule import FileRule, list_own_locations
+from catalog.names import CatalogName, TableName
+from catalog.policy.policy import Policy
+from catalog.ports.store import Database, UnitOfWork
+from catalog.tables.relation import Relation
+from firn.protocol.tasks.image import LayerTask
+from server.service.locations.location_rule import build_file_rule
+from server.service.planning.policies import load_policy
+from server.service.tables.keyed_tables import KeyedTables, Pin, find_keyed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Both stores of a keyed table at one moment, the key of their image, and the table's policy."""
+
+    pin: Pin
+    key: ImageKey
+    policy: Policy
+
+    @property
+    def relation(self) -> Relation:
+        """The keyed table."""
+        return self.pin.relation
+
+    @property
+    def directory(self) -> str:
+        """Where the image's files go, except for its metadata."""
+        return list_image_directories(self.relation)[0]
+
+    @property
+    def needs_builder(self) -> bool:
+        """Whether the image differs from base, or has to turn vectors of base into position deletes."""
+        if self.pin.pending:
+            return True
+        summary = (current_snapshot(self.pin.base) or {}).get("summary") or {}
+        has_deletes = summary.get("total-delete-files", "1") != "0" and current_snapshot(self.pin.base) is not None
+        is_v2 = self.key.format_version < FIRST_WITH_VECTORS
+        return is_v2 and has_deletes and self.pin.base["format-version"] >= FIRST_WITH_VECTORS
+
+
+def read_pair(uow: UnitOfWork, tables: KeyedTables, catalog: CatalogName, name: TableName) -> Pair:
+    """The pair that readers are to see now (rule 5.2). Raises NoSuchTable when there is no such keyed table."""
+    relation = find_keyed(uow, catalog, name)
+    pin = tables.pin_relation(uow, relation)
+    policy = load_policy(uow, relation, pin.base.get("properties") or {})
+    key = ImageKey(
+        table_uuid=relation.id,
+        base_snapshot_id=current_snapshot_id(pin.base),
+        change_snapshot_id=current_snapshot_id(pin.change),
+        watermark=pin.keyed.watermark,
+        schema_id=pin.base["current-schema-id"],
+        format_version=choose_format_version(pin.base, policy["firn.read.format-version"]),
+        base_metadata=pin.base_store.metadata_location or "",
+    )
+    return Pair(pin=pin, key=key, policy=policy)
+
+
+def list_image_directories(relation: Relation) -> list[str]:
+    """The directories of a keyed table's images: first that of data files and manifests, then that of metadata."""
+    root = relation.location.rstrip("/")
+    return [f"{root}/merged", f"{root}/metadata"]
+
+
+def build_image_rule(uow: UnitOfWork, database: Database, links: Links, pin: Pin) -> FileRule:
+    """The rule for the files that an image names or is built from: those of both stores, and Firn's own."""
+    rule = build_file_rule(uow, database, links, pin.base_store, pin.base)
+    own = (*rule.own, *list_own_locations(pin.change), *list_image_directories(pin.relation))
+    return replace(rule, table=str(pin.relation.name), own=own)
+
+
+def find_image_below(pair: Pair, builds: Collection[ImageBuild]) -> ImageBuild | None:
+    """The newest image that a layer can be added to (rule 5.4); None when the image has to be built from base.
+
+    With a sequence field, merged deletes decide, too, and they are in no image: such images are always built anew.
+    """
+    if pair.pin.keyed.spec.sequence_field is not None or not pair.pin.pending:
+        return None
+    for build in builds:
+        is_same = (build.base_metadata, build.format_version) == (pair.key.base_metadata, pair.key.format_version)
+        if build.state is BuildState.COMPLETE and is_same and _only_appended(pair.pin.change, build):
+            return build if len(build.layers) < MAX_LAYERS else None
+    return None
+
+
+def _only_appended(change: Json, build: ImageBuild) -> bool:
+    """Whether every commit on the change store since the build has only added files."""
+    by_id = {snapshot["snapshot-id"]: snapshot for snapshot in change["snapshots"]}
+    snapshot = current_snapshot(change)
+    while snapshot is not None and snapshot["snapshot-id"] != build.change_snapshot_id:
+        if snapshot["summary"]["operation"] != "append":
+            return False
+        snapshot = by_id.get(snapshot.get("parent-snapshot-id"))
+    return snapshot is not None
+
+
+def make_layer_task(pair: Pair, name: str, below: ImageBuild | None) -> LayerTask:
+    """The task of the builder: a layer on the image below, or on base."""
+    keyed = pair.pin.keyed
+    return LayerTask(
+        base_metadata=pair.key.base_metadata if below is None else below.metadata_location,
+        change_metadata=pair.pin.change_store.metadata_location or "",
+        primary_key=list(keyed.spec.primary_key),
+        sequence_field=keyed.spec.sequence_field,
+        watermark=keyed.watermark,
+        since=0 if below is None else below.change_sequence,
+        directory=pair.directory,
+        name=name,
+        format_version=pair.key.format_version,
+    )
+
+
+def name_build(key: ImageKey) -> str:
+    """A name for a build's files that no other build has."""
+    return key.name_build(uuid4().hex[:12])

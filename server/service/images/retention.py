@@ -1,0 +1,77 @@
+"""Deletes images that nobody reads any more, and the files of builds that died (docs/protocols.md, rule 5.5)."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from catalog.errors import CatalogError, CommitUnknown, NotFound
+from catalog.keyed.image_build import ImageBuild, list_removable
+from catalog.ports.images import ImageFiles
+from catalog.ports.store import Database
+from server.service.tables.metadata_files import MetadataFiles
+
+BUILDS_PER_RUN = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageRetentionStatus:
+    """Counts of one run."""
+
+    removed_images: int = 0
+    deleted_files: int = 0
+    failed: int = 0
+
+
+@dataclass(frozen=True)
+class ImageRetention:
+    """Several servers may run it at any time. It needs no table: images of dropped tables go like all others."""
+
+    database: Database
+    metadata: MetadataFiles
+    files: ImageFiles
+
+    def activate(self) -> ImageRetentionStatus:
+        """Remove expired images. After a kill, the next run goes on with those whose removal has begun."""
+        status = ImageRetentionStatus()
+        with self.database.reading() as uow:
+            expired = uow.images.expired(uow.now(), limit=BUILDS_PER_RUN)
+        for build in expired:
+            try:
+                status = self._remove(build, status)
+            except (CatalogError, CommitUnknown):  # the next run starts from the state in the database
+                status = replace(status, failed=status.failed + 1)
+        return status
+
+    def _remove(self, build: ImageBuild, status: ImageRetentionStatus) -> ImageRetentionStatus:
+        with self.database.writing() as uow:
+            if not uow.images.begin_removal(build.id, uow.now()):
+                return status
+        deleted = remove_build(self.database, self.metadata, self.files, build)
+        return replace(
+            status, removed_images=status.removed_images + 1, deleted_files=status.deleted_files + deleted
+        )
+
+
+def remove_build(database: Database, metadata: MetadataFiles, files: ImageFiles, build: ImageBuild) -> int:
+    """Delete the files of a build whose removal has begun, and its row; returns the number of files.
+
+    The metadata goes first: a later build of the same image would take it for its own. Files that other builds of the
+    table need stay.
+    """
+    if _has_written_metadata(metadata, build):
+        metadata.discard(build.metadata_location)
+    with database.reading() as uow:
+        others = [other for other in uow.images.of_table(build.relation_id) if other.id != build.id]
+    deleted = files.remove(build.directory, list_removable(build, others))
+    with database.writing() as uow:
+        uow.images.remove(build.id)
+    return deleted
+
+
+def _has_written_metadata(metadata: MetadataFiles, build: ImageBuild) -> bool:
+    """Whether the metadata at the image's location is this build's: builds of one image share the location."""
+    with suppress(NotFound):
+        snapshots = metadata.look_into(build.metadata_location)["snapshots"]
+        return not snapshots or build.name in snapshots[-1]["manifest-list"]
+    return False
