@@ -145,6 +145,7 @@ def create_app(
         services.hive.upgrades.halted.set()
         background.driver.stop()
         services.fleet.close()
+        services.images.stop()
         services.access.audit_log.flush()
         services.reports.flush()
 

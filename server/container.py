@@ -22,6 +22,7 @@ from server.component_settings import (
     make_token_times,
 )
 from server.files.aws import Aws
+from server.files.images import ImageFiles
 from server.files.listing import Listings
 from server.files.manifest_reading import StoredManifests
 from server.files.quarantine import QuarantineFiles
@@ -32,6 +33,7 @@ from server.files.storage import Storage
 from server.files.table_files import TableFiles
 from server.identity.oidc import OidcIssuer
 from server.identity.sealing import Sealer
+from server.launch.layer_builder import LayerBuilderProcess
 from server.launch.processes import Processes
 from server.metastore.registry import MetastoreRegistry
 from server.rest_catalog.client import RestCatalogs
@@ -65,6 +67,8 @@ from server.service.hive.sync import Syncs
 from server.service.hive.table_index import HiveIndex
 from server.service.hive.upgrade import Upgrades
 from server.service.hive.upgrade_check import Checks
+from server.service.images.builder import ImageBuilder
+from server.service.images.images import Images
 from server.service.imports.imports import Imports
 from server.service.imports.register import Registrar
 from server.service.imports.sources import Sources
@@ -184,6 +188,7 @@ def _build_tables(adapters: _Adapters) -> TableServices:
     views = Views(database, metadata)
     committer = Committer(database, metadata, manifest_lists, {JobKind.SYNC: advance_with_job})
     manifest_scans = ManifestScans(adapters.storage)
+    images = _build_images(adapters, keyed)
     return TableServices(
         metadata=metadata,
         namespaces=Namespaces(database),
@@ -194,8 +199,24 @@ def _build_tables(adapters: _Adapters) -> TableServices:
         committer=committer,
         refs=Refs(database, metadata, committer),
         comparisons=Comparisons(database, metadata),
-        scans=Scans(database, metadata, tables, keyed, manifest_scans, make_scan_limits(adapters.settings.scan)),
+        images=images,
+        scans=Scans(
+            database, metadata, tables, keyed, images, manifest_scans, make_scan_limits(adapters.settings.scan)
+        ),
     )
+
+
+def _build_images(adapters: _Adapters, keyed: KeyedTables) -> Images:
+    settings, file_io = adapters.settings.images, dict(adapters.settings.file_io)
+    builder = ImageBuilder(
+        adapters.database,
+        adapters.metadata,
+        LayerBuilderProcess(timeout_seconds=settings.seconds),
+        ImageFiles(adapters.storage, QuarantineFiles(adapters.storage, file_io)),
+        most_pending_bytes=settings.pending_bytes,
+        file_io=file_io,
+    )
+    return Images(keyed, builder, most_waiting=settings.waiting)
 
 
 def _build_planning(adapters: _Adapters) -> PlanningServices:

@@ -290,6 +290,7 @@ class Settings(BaseSettings):
     background: BackgroundSettings = Field(default=BackgroundSettings(), description="The server's own work.")
     hive: HiveSettings = Field(default=HiveSettings(), description="Hive Metastores.")
     scan: ScanSettings = Field(default=ScanSettings(), description="Scans planned by the server.")
+    images: ImageSettings = Field(default=ImageSettings(), description="Keyed tables as engines read them.")
     reading: ReadingSettings = Field(default=ReadingSettings(), description="Files that metadata names.")
     storage: StorageSettings = Field(default=StorageSettings(), description="Keys that are handed out.")
     access: AccessSettings = Field(default=AccessSettings(), description="Who may do what.")

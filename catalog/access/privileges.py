@@ -20,7 +20,7 @@ from uuid import UUID
 
 from catalog.errors import Invalid
 from catalog.jobs.operation import Operation
-from catalog.keyed.spec import BASE, CHANGE
+from catalog.keyed.spec import BASE, CHANGE, MERGED
 from catalog.names import CatalogName, Namespace, TableName
 from catalog.removal.undrop import Dropped
 from firn.protocol.dropped import DroppedKind
@@ -111,11 +111,11 @@ def formerly(entry: Dropped) -> Securable:
     return Securable.of(entry.catalog, entry.table_name)
 
 
-_STORE = re.compile(rf"({BASE}|{CHANGE})(_at_(none|[0-9]{{1,19}})_[0-9]{{1,10}})?")
+_STORE = re.compile(rf"{MERGED}|({BASE}|{CHANGE})(_at_(none|[0-9]{{1,19}})_[0-9]{{1,10}})?")
 
 
 def home_namespace(name: TableName) -> TableName | None:
-    """The keyed table whose store or pinned store this name may be; None if no store can have the name.
+    """The keyed table whose store, pinned store or merged view this name may be; None if it can be none of them.
 
     The name is a store's only if that keyed table exists, because a namespace may hold a plain table `base`.
     """

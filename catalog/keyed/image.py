@@ -91,7 +91,6 @@ def build_image_metadata(base: Json, key: ImageKey, snapshots: Sequence[Json], l
         "format-version": key.format_version,
         "table-uuid": str(key.table_uuid),
         "location": location,
-        "last-sequence-number": base["last-sequence-number"] + len(snapshots[-1:]),
         "current-snapshot-id": snapshots[-1]["snapshot-id"] if snapshots else None,
         "snapshots": list(snapshots),
         "refs": {MAIN: {"type": "branch", "snapshot-id": snapshots[-1]["snapshot-id"]}} if snapshots else {},
@@ -102,6 +101,7 @@ def build_image_metadata(base: Json, key: ImageKey, snapshots: Sequence[Json], l
     }
     if snapshots:
         metadata["last-updated-ms"] = snapshots[-1]["timestamp-ms"]
+        metadata["last-sequence-number"] = snapshots[-1]["sequence-number"]
     if key.format_version >= FIRST_WITH_VECTORS:
         if snapshots:
             metadata["next-row-id"] = snapshots[-1]["first-row-id"] + snapshots[-1]["added-rows"]

@@ -26,6 +26,8 @@ BATCH_ID = "firn.batch-id"
 
 BASE = "base"
 CHANGE = "change"
+MERGED = "merged"
+"""The name of the exact SQL view of a keyed table, beside its stores."""
 
 
 class KeyScope(StrEnum):

@@ -36,12 +36,14 @@ class ImageParts:
     """What an image is made of.
 
     `base` and `change` are the pair's metadata, each at the image's snapshot; `base` may be that of the image below.
-    The manifests go to `directory`, with names that begin with `name`.
+    `sequence_number`, one above that of the base store, is that of all files of images over it: positions hide rows of
+    files with the same number, too. The manifests go to `directory`, with names that begin with `name`.
     """
 
     key: ImageKey
     base: Json
     change: Json
+    sequence_number: int
     layer: Layer
     directory: str
     name: str

@@ -23,7 +23,7 @@ class RelationKind(StrEnum):
 
     TABLE = "table"  # a plain Iceberg table
     VIEW = "view"  # a view that an engine has stored
-    KEYED = "keyed"  # a keyed table: served as a generated view, owns a base and a change store
+    KEYED = "keyed"  # a keyed table: served as an image, owns a base and a change store
     BASE = "base"  # a keyed table's merged truth; an Iceberg table named <keyed table>.base
     CHANGE = "change"  # a keyed table's changes not yet merged; an Iceberg table named <keyed table>.change
 
@@ -34,7 +34,7 @@ class RelationKind(StrEnum):
 
     @property
     def is_table(self) -> bool:
-        """Whether engines load it as an Iceberg table."""
+        """Whether it has Iceberg metadata of its own, to which engines commit. A keyed table has none."""
         return self is RelationKind.TABLE or self.is_store
 
 

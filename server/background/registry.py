@@ -163,6 +163,12 @@ def _cleanup_tasks(settings: Settings, services: Services) -> list[TaskDef]:
             activate=services.purges.activate,
         ),
         TaskDef(
+            name="images",
+            does="deletes the files of merged states of keyed tables that nobody reads any more",
+            every_seconds=every.cleanup_seconds,
+            activate=services.images.retention.activate,
+        ),
+        TaskDef(
             name="reports",
             does="stores engines' reports of scans and commits",
             every_seconds=every.reports_seconds,

@@ -99,7 +99,7 @@ class _ImageWriter:
         self._manifests = Manifests(storage, self._metadata)
         self._change = Manifests(storage, parts.change)
         self._base_snapshot = current_snapshot(parts.base)
-        self._sequence = parts.base["last-sequence-number"] + 1
+        self._sequence = parts.sequence_number
         self._has_vectors = parts.key.format_version >= FIRST_WITH_VECTORS
 
     def write_snapshot(self) -> Json:

@@ -1,4 +1,4 @@
-"""Tables of the Iceberg REST catalog: plain tables, a keyed table's stores, and pinned tables."""
+"""Tables of the Iceberg REST catalog: plain tables, keyed tables, their stores, and pinned tables."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from catalog.errors import CommitRefused, Invalid
 from catalog.history.commit import TableCommit, is_creating
+from catalog.iceberg.table import keep_refs_only
 from catalog.iceberg.updates import parse_updates
 from catalog.jobs.leases import Lease
+from catalog.keyed.alter import translate_requirements, translate_updates
 from catalog.keyed.spec import BASE, KeySpec
 from catalog.names import CatalogName, TableName
 from catalog.scan.mode import build_planning_config
@@ -68,18 +70,19 @@ from server.iceberg.requests import (
 )
 from server.service.commit.commit_path import CommitRequest, raise_unknown_after_commit
 from server.service.services import Services
+from server.service.tables.keyed_tables import find_keyed
 from server.service.tables.tables import Loaded, TableDefinition
 
 router = APIRouter(prefix="/{catalog}")
 _compressed = Compressed()
-TABLE_KINDS = (RelationKind.TABLE, RelationKind.BASE, RelationKind.CHANGE)
+TABLE_KINDS = (RelationKind.TABLE, RelationKind.KEYED, RelationKind.BASE, RelationKind.CHANGE)
 
 
 @router.get("/namespaces/{namespace}/tables")
 def list_tables(
     services: ServicesDep, visible: VisibilityDep, catalog: CatalogDep, namespace: NamespaceDep, page: PageDep
 ) -> Response:
-    """List the tables of a namespace; keyed tables are among the views."""
+    """List the tables of a namespace."""
     return listed_response(services, visible, catalog, namespace, TABLE_KINDS, page)
 
 
@@ -109,21 +112,39 @@ def create_table(
                 hint="CREATE TABLE first, then upsert with firn.spark or INSERT INTO its base store",
             )
         return _staged(services, catalog, definition, delegation)
-    name = definition.name if spec is None else TableName(definition.name.as_namespace, BASE)
-
-    def create() -> Response:
-        if spec is None:
-            created = services.tables.create(catalog, definition, idempotency=idempotent.idempotency)
-            return _made(catalog, name, created, delegation)
-        services.keyed.create(catalog, definition, spec, idempotency=idempotent.idempotency)
-        with raise_unknown_after_commit():
-            created = services.tables.load(catalog, name)
-        return _made(catalog, name, created, delegation)
-
-    kind = RelationKind.TABLE if spec is None else RelationKind.BASE
+    name = definition.name
+    if spec is not None:
+        return idempotent.run(
+            lambda: _created_keyed(services, catalog, definition, spec, idempotent, delegation),
+            lambda _: _made(catalog, name, _load_image(services, catalog, name), delegation),
+        )
     return idempotent.run(
-        create, _as_remembered(services, name, kind, lambda made: _made(catalog, name, made, delegation))
+        lambda: _made(
+            catalog,
+            name,
+            services.tables.create(catalog, definition, idempotency=idempotent.idempotency),
+            delegation,
+        ),
+        _as_remembered(services, name, RelationKind.TABLE, lambda made: _made(catalog, name, made, delegation)),
     )
+
+
+def _created_keyed(
+    services: Services,
+    catalog: CatalogName,
+    definition: TableDefinition,
+    spec: KeySpec,
+    idempotent: IdempotentRequest,
+    delegation: Delegation,
+) -> Response:
+    services.keyed.create(catalog, definition, spec, idempotency=idempotent.idempotency)
+    return _made(catalog, definition.name, _load_image(services, catalog, definition.name), delegation)
+
+
+def _load_image(services: Services, catalog: CatalogName, name: TableName) -> Loaded:
+    """Load a keyed table after a commit that has changed it, whether or not that works."""
+    with raise_unknown_after_commit():
+        return services.images.load(catalog, name)
 
 
 def _staged(services: Services, catalog: CatalogName, definition: TableDefinition, delegation: Delegation) -> Response:
@@ -150,12 +171,15 @@ def load_table(call: TableCallDep) -> Response:
 
 
 def load_any(services: Services, catalog: CatalogName, name: TableName, *, refs_only: bool = False) -> Loaded:
-    """Load a stored table, or a pinned one, which has only the snapshot of main."""
+    """Load a stored table, the image of a keyed one, or a pinned table, which has only the snapshot of main."""
     pinned = services.keyed.pinned_table(catalog, name)
     if pinned is not None:
         location, metadata = pinned
         config = build_planning_config(RelationKind.BASE, metadata)
         return Loaded(metadata_location=location, text=orjson.dumps(metadata), config=config)
+    if _is_keyed(services, catalog, name):
+        loaded = services.images.load(catalog, name)
+        return replace(loaded, text=orjson.dumps(keep_refs_only(orjson.loads(loaded.text)))) if refs_only else loaded
     loaded = services.tables.load(catalog, name)
     if not refs_only or loaded.metadata_location is None:
         return loaded
@@ -165,8 +189,9 @@ def load_any(services: Services, catalog: CatalogName, name: TableName, *, refs_
 @router.head("/namespaces/{namespace}/tables/{table}", status_code=204)
 def table_exists(call: TableCallDep) -> Response:
     """Check that a table exists: 204 or 404."""
-    if call.services.keyed.pinned_table(call.catalog, call.name) is None:
-        call.services.tables.check_exists(call.catalog, call.name)
+    services, catalog, name = call.services, call.catalog, call.name
+    if not _is_keyed(services, catalog, name) and services.keyed.pinned_table(catalog, name) is None:
+        services.tables.check_exists(catalog, name)
     return no_content()
 
 
@@ -198,6 +223,9 @@ def commit_table(call: Annotated[CommitCall, Depends(commit_call)]) -> Response:
     def commit() -> Response:
         if services.keyed.pinned_table(catalog, name) is not None:
             raise _pinned_refusal(name)
+        if _is_keyed(services, catalog, name) and not is_creating(change.requirements):
+            services.committer.commit(_request(call, [_change_of_base(services, catalog, change)]))
+            return _loaded(name, _load_image(services, catalog, name))
         if is_creating(change.requirements):
             caller = caller_of(call.table.request)
             made = services.tables.create_by_commit(
@@ -207,12 +235,41 @@ def commit_table(call: Annotated[CommitCall, Depends(commit_call)]) -> Response:
                 may_read=lambda: services.access.may_read(caller, catalog, name),
             )
             return _loaded(name, replace(made, config={}))
-        request = CommitRequest(
-            catalog=catalog, changes=[change], lease=call.lease, engine=call.engine, idempotency=idempotent.idempotency
-        )
-        return _as_remembered(services, name)([services.committer.commit(request)[0].metadata_location])
+        committed = services.committer.commit(_request(call, [change]))
+        return _as_remembered(services, name)([committed[0].metadata_location])
 
-    return idempotent.run(commit, _as_remembered(services, name))
+    def answer_again(locations: StoredResult) -> Response:
+        if _is_keyed(services, catalog, name):
+            return _loaded(name, _load_image(services, catalog, name))
+        return _as_remembered(services, name)(locations)
+
+    return idempotent.run(commit, answer_again)
+
+
+def _request(call: CommitCall, changes: Sequence[TableCommit]) -> CommitRequest:
+    return CommitRequest(
+        catalog=call.table.catalog,
+        changes=changes,
+        lease=call.lease,
+        engine=call.engine,
+        idempotency=call.idempotent.idempotency,
+    )
+
+
+def _is_keyed(services: Services, catalog: CatalogName, name: TableName) -> bool:
+    located = services.database.locate(catalog, name)
+    return located is not None and located.kind is RelationKind.KEYED
+
+
+def _change_of_base(services: Services, catalog: CatalogName, change: TableCommit) -> TableCommit:
+    """Translate a commit to a keyed table into one to its base store; see catalog.keyed.alter."""
+    with services.database.reading() as uow:
+        relation = find_keyed(uow, catalog, change.name)
+    return TableCommit(
+        name=TableName(change.name.as_namespace, BASE),
+        requirements=translate_requirements(relation.id, change.requirements),
+        updates=translate_updates(change.name, change.updates),
+    )
 
 
 def _pinned_refusal(name: TableName) -> Invalid:
@@ -243,6 +300,10 @@ def commit_transaction(
     ]
     if not changes:
         raise Invalid("table-changes: expected at least one")
+    changes = [
+        _change_of_base(services, catalog, change) if _is_keyed(services, catalog, change.name) else change
+        for change in changes
+    ]
     request = CommitRequest(
         catalog=catalog, changes=changes, lease=lease, engine=engine, idempotency=idempotent.idempotency
     )
@@ -264,10 +325,9 @@ def drop_table(
     purge_requested: Annotated[bool, Query(alias="purgeRequested")] = False,
 ) -> Response:
     """Drop a table; with `purgeRequested` the server deletes its files when its retention ends."""
+    drop = services.keyed.drop if _is_keyed(services, catalog, name) else services.tables.drop
     return idempotent.run(
-        answer_empty(
-            lambda: services.tables.drop(catalog, name, purge=purge_requested, idempotency=idempotent.idempotency)
-        ),
+        answer_empty(lambda: drop(catalog, name, purge=purge_requested, idempotency=idempotent.idempotency))
     )
 
 
@@ -315,9 +375,8 @@ def rename_table(
 ) -> Response:
     """Rename a table."""
     source, to = name_of(body.get("source"), "source"), name_of(body.get("destination"), "destination")
-    return idempotent.run(
-        answer_empty(lambda: services.tables.rename(catalog, source, to, idempotency=idempotent.idempotency))
-    )
+    rename = services.keyed.rename if _is_keyed(services, catalog, source) else services.tables.rename
+    return idempotent.run(answer_empty(lambda: rename(catalog, source, to, idempotency=idempotent.idempotency)))
 
 
 def _made(catalog: CatalogName, name: TableName, made: Loaded, delegation: Delegation) -> Response:

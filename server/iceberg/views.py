@@ -1,8 +1,8 @@
-"""Views of the Iceberg REST catalog: stored ones, and keyed tables."""
+"""Views of the Iceberg REST catalog: stored ones, and the view `merged` beside the stores of each keyed table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Annotated
 
 import orjson
@@ -10,15 +10,13 @@ from fastapi import APIRouter, Depends, Header, Response
 
 from catalog.errors import CommitRefused, NoSuchView
 from catalog.history.commit import TableCommit
-from catalog.iceberg.json import Json
 from catalog.iceberg.updates import parse_updates
-from catalog.keyed.spec import BASE
+from catalog.keyed.spec import MERGED
 from catalog.names import CatalogName, TableName
 from catalog.tables.relation import RelationKind
 from server.iceberg.idempotency import IdempotentDep, IdempotentWithBodyDep, StoredResult, answer_empty
 from server.iceberg.requests import (
     CatalogDep,
-    EngineDep,
     JsonBody,
     NamespaceDep,
     PageDep,
@@ -28,6 +26,7 @@ from server.iceberg.requests import (
     commits,
     etag_of,
     is_known,
+    json_response,
     listed_response,
     loaded_response,
     name_of,
@@ -38,22 +37,23 @@ from server.iceberg.requests import (
     strings_in,
     text_in,
 )
-from server.service.commit.commit_path import CommitRequest, raise_unknown_after_commit
+from server.service.commit.commit_path import raise_unknown_after_commit
 from server.service.services import Services
 from server.service.tables.tables import Loaded
 from server.service.tables.views import ViewDefinition
 
 router = APIRouter(prefix="/{catalog}")
-VIEW_KINDS = (RelationKind.VIEW, RelationKind.KEYED)
-_PROPERTY_UPDATES = frozenset({"set-properties", "remove-properties"})
 
 
 @router.get("/namespaces/{namespace}/views")
 def list_views(
     services: ServicesDep, visible: VisibilityDep, catalog: CatalogDep, namespace: NamespaceDep, page: PageDep
 ) -> Response:
-    """List the views of a namespace, including keyed tables."""
-    return listed_response(services, visible, catalog, namespace, VIEW_KINDS, page)
+    """List the views of a namespace; the namespace of a keyed table's stores has the view `merged`."""
+    owner = find_owner(services, catalog, TableName(namespace, MERGED))
+    if owner is None or not visible.table(catalog, owner):
+        return listed_response(services, visible, catalog, namespace, (RelationKind.VIEW,), page)
+    return json_response({"identifiers": [{"namespace": list(namespace), "name": MERGED}], "next-page-token": None})
 
 
 @router.post("/namespaces/{namespace}/views")
@@ -103,9 +103,10 @@ def load_view(
     name: ViewDep,
     if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
-    """Load a stored view, or a keyed table as a view over its current stores; 304 when the client has it already."""
-    if is_keyed(services, catalog, name):
-        answer = _generated(services, catalog, name)
+    """Load a stored view, or that over the current stores of a keyed table; 304 when the client has it already."""
+    owner = find_owner(services, catalog, name)
+    if owner is not None:
+        answer = _generated(services, catalog, owner)
     else:
         answer = _stored(name, services.views.load(catalog, name))
     return not_modified(answer.headers["etag"]) if is_known(answer.headers["etag"], if_none_match) else answer
@@ -128,17 +129,30 @@ def _as_remembered(services: Services, name: TableName) -> Callable[[StoredResul
     return loaded
 
 
-def _generated(services: Services, catalog: CatalogName, name: TableName) -> Response:
-    pin, metadata = services.keyed.view(catalog, name)
+def _generated(services: Services, catalog: CatalogName, owner: TableName) -> Response:
+    pin, metadata = services.keyed.view(catalog, owner)
     location, text = f"{pin.relation.location}/metadata/{pin.keyed.version}.view.json", orjson.dumps(metadata)
-    return loaded_response(location, text, etag=etag_of(str(name), text.decode()))
+    return loaded_response(location, text, etag=etag_of(str(owner), text.decode()))
 
 
-def is_keyed(services: Services, catalog: CatalogName, name: TableName) -> bool:
-    """Whether the name belongs to a keyed table."""
+def find_owner(services: Services, catalog: CatalogName, name: TableName) -> TableName | None:
+    """The keyed table whose merged view this name is; None for any other name."""
+    if name.name != MERGED or len(name.namespace) < 2:
+        return None
+    owner = TableName(name.namespace[:-1], name.namespace[-1])
     with services.database.reading() as uow:
-        relation = uow.relations.find(catalog, name)
-    return relation is not None and relation.kind is RelationKind.KEYED
+        relation = uow.relations.find(catalog, owner)
+    return owner if relation is not None and relation.kind is RelationKind.KEYED else None
+
+
+def _refuse_generated(services: Services, catalog: CatalogName, name: TableName) -> None:
+    """Raise CommitRefused for a change of a keyed table's merged view."""
+    owner = find_owner(services, catalog, name)
+    if owner is not None:
+        raise CommitRefused(
+            f"{name} is the merged view of the keyed table {owner} and cannot be changed",
+            hint=f"change, rename or drop the table {owner} itself",
+        )
 
 
 @router.head("/namespaces/{namespace}/views/{view}", status_code=204)
@@ -146,34 +160,18 @@ def view_exists(services: ServicesDep, catalog: CatalogDep, name: ViewDep) -> No
     """Check that a view exists: 204 or 404."""
     with services.database.reading() as uow:
         relation = uow.relations.find(catalog, name)
-    if relation is None or relation.kind not in VIEW_KINDS:
+    is_stored = relation is not None and relation.kind is RelationKind.VIEW
+    if not is_stored and find_owner(services, catalog, name) is None:
         raise NoSuchView(f"View does not exist: {name}")
 
 
 @router.post("/namespaces/{namespace}/views/{view}", dependencies=[Depends(commits)])
 def commit_view(
-    services: ServicesDep,
-    catalog: CatalogDep,
-    name: ViewDep,
-    body: JsonBody,
-    engine: EngineDep,
-    idempotent: IdempotentWithBodyDep,
+    services: ServicesDep, catalog: CatalogDep, name: ViewDep, body: JsonBody, idempotent: IdempotentWithBodyDep
 ) -> Response:
-    """Replace or alter a stored view, or change the properties of a keyed table."""
+    """Replace or alter a stored view."""
+    _refuse_generated(services, catalog, name)
     updates, requirements = parse_updates(objects_in(body, "updates")), objects_in(body, "requirements")
-    if is_keyed(services, catalog, name):
-        base = TableCommit(name=TableName(name.as_namespace, BASE), updates=_property_updates(name, updates))
-        request = CommitRequest(catalog=catalog, changes=[base], engine=engine, idempotency=idempotent.idempotency)
-
-        def commit() -> Response:
-            services.committer.commit(request)
-            return as_it_is([])
-
-        def as_it_is(_said: StoredResult) -> Response:
-            with raise_unknown_after_commit():
-                return _generated(services, catalog, name)
-
-        return idempotent.run(commit, as_it_is)
     change = TableCommit(name=name, requirements=requirements, updates=updates)
     return idempotent.run(
         lambda: _stored(name, services.views.commit(catalog, change, idempotency=idempotent.idempotency)),
@@ -181,28 +179,20 @@ def commit_view(
     )
 
 
-def _property_updates(name: TableName, updates: Sequence[Json]) -> Sequence[Json]:
-    """Check that a keyed table's view supports all updates; CommitRefused."""
-    if any(update["action"] not in _PROPERTY_UPDATES for update in updates):
-        raise CommitRefused(
-            f"{name} is a keyed table: its view is generated and cannot be replaced",
-            hint=f"ALTER TABLE {name}.{BASE} changes its columns",
-        )
-    return updates
-
-
 @router.delete("/namespaces/{namespace}/views/{view}", status_code=204)
 def drop_view(services: ServicesDep, catalog: CatalogDep, name: ViewDep, idempotent: IdempotentDep) -> Response:
-    """Drop a view, or a keyed table with both its stores."""
-    drop = services.keyed.drop if is_keyed(services, catalog, name) else services.views.drop
-    return idempotent.run(answer_empty(lambda: drop(catalog, name, idempotency=idempotent.idempotency)))
+    """Drop a view."""
+    _refuse_generated(services, catalog, name)
+    return idempotent.run(answer_empty(lambda: services.views.drop(catalog, name, idempotency=idempotent.idempotency)))
 
 
 @router.post("/views/rename", status_code=204)
 def rename_view(
     services: ServicesDep, catalog: CatalogDep, body: JsonBody, idempotent: IdempotentWithBodyDep
 ) -> Response:
-    """Rename a view or a keyed table."""
+    """Rename a view."""
     source, to = name_of(body.get("source"), "source"), name_of(body.get("destination"), "destination")
-    rename = services.keyed.rename if is_keyed(services, catalog, source) else services.views.rename
-    return idempotent.run(answer_empty(lambda: rename(catalog, source, to, idempotency=idempotent.idempotency)))
+    _refuse_generated(services, catalog, source)
+    return idempotent.run(
+        answer_empty(lambda: services.views.rename(catalog, source, to, idempotency=idempotent.idempotency))
+    )

@@ -21,6 +21,7 @@ from server.service.drop.recursive_drop import RecursiveDrops
 from server.service.drop.undrop import Undrops
 from server.service.dry_runs.dry_runs import DryRuns
 from server.service.hive.services import HiveServices
+from server.service.images.images import Images
 from server.service.imports.imports import Imports
 from server.service.jobs.blockers import Blockers
 from server.service.jobs.leased_files import LeasedFiles
@@ -64,6 +65,7 @@ class TableServices:
     committer: Committer
     refs: Refs
     comparisons: Comparisons
+    images: Images
     scans: Scans
 
 

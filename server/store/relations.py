@@ -77,8 +77,8 @@ class SqlRelations:
 
     def _describe_conflict(self, relation: Relation) -> AlreadyExists:
         holder = self.find_name_holder(relation.catalog, relation.name)
-        holds_view = holder is not None and holder.kind in (RelationKind.VIEW, RelationKind.KEYED)
-        wants_view = relation.kind in (RelationKind.VIEW, RelationKind.KEYED)
+        holds_view = holder is not None and holder.kind is RelationKind.VIEW
+        wants_view = relation.kind is RelationKind.VIEW
         same = "" if holds_view == wants_view else " with same name"
         message = f"{'View' if holds_view else 'Table'}{same} already exists: {relation.name}"
         return AlreadyExists(message, hint=None if holder is None else explain_name_clash(holder.name, relation.name))

@@ -32,6 +32,7 @@ from catalog.ports.credentials import Cloud, Keys, ToSign
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation
 from server.service.access.access_control import Access
+from server.service.images.pair import list_image_directories
 from server.service.locations.location_rule import find_kin, load_allowed_locations, load_storage
 from server.service.tables.keyed_tables import find_serving_table
 from server.service.tables.metadata_files import MetadataFiles
@@ -163,7 +164,7 @@ class Vending:
                 job = check_lease(uow.jobs.get(lease.job_id), lease)
             except CatalogError as error:
                 return error.message
-            table, _ = find_serving_table(uow, catalog, name)
+            table = find_serving_table(uow, catalog, name).relation
             if job.relation_id not in (table.id, table.owner_id):
                 return "the job of the request's lease works on another table"
         return None
@@ -211,19 +212,21 @@ class Vending:
         )
 
     def _find_scope(self, catalog: CatalogName, name: TableName, *, remembered: bool = False) -> tuple[FileScope, bool]:
-        """The scope of a table, cached per metadata file, and whether the name is that of a pinned table."""
+        """The scope of a table, cached per metadata file, and whether the name is read only."""
         with self.database.reading() as uow:
             uow.catalogs.get(catalog)
-            relation, pinned = find_serving_table(uow, catalog, name)
-            location = relation.metadata_location or ""
+            serving = find_serving_table(uow, catalog, name)
+            relation, location = serving.relation, serving.relation.metadata_location or ""
+            images = () if serving.keyed is None else tuple(list_image_directories(serving.keyed))
             with self._lock:
-                cached = self._scopes.get((relation.id, location)) if remembered else None
+                cached = self._scopes.get((relation.id, location, images)) if remembered else None
             if cached is not None:
-                return cached, pinned
-            scope = _build_scope(uow, self.metadata.files, catalog, relation, self.metadata.load(location).parsed)
+                return cached, serving.is_read_only
+            metadata = self.metadata.load(location).parsed
+            scope = _build_scope(uow, self.metadata.files, catalog, relation, metadata, images)
         with self._lock:
-            self._scopes[relation.id, location] = scope
-        return scope, pinned
+            self._scopes[relation.id, location, images] = scope
+        return scope, serving.is_read_only
 
     def _granted(
         self, scope: FileScope, caller: Caller | None, name: TableName, asked: Sequence[Mechanism], *, write: bool
@@ -275,14 +278,19 @@ class Vending:
 
 
 def _build_scope(
-    uow: UnitOfWork, links: Links, catalog: CatalogName, relation: Relation | None, metadata: Json
+    uow: UnitOfWork,
+    links: Links,
+    catalog: CatalogName,
+    relation: Relation | None,
+    metadata: Json,
+    images: tuple[str, ...] = (),
 ) -> FileScope:
-    """The scope of a table; a staged table has no relation yet."""
+    """The scope of a table; a staged table has no relation yet. `images` are the directories of a keyed table's."""
     storage = load_storage(uow, catalog)
     if not storage.hands_out:
         return FileScope(storage=storage)
     own = list_own_locations(metadata)
-    locations = own if relation is None else list_locations(relation, metadata)
+    locations = own if relation is None else (*list_locations(relation, metadata), *images)
     places = [S3Place.of(location) for location in locations]
     why_not = _explain_outside(load_allowed_locations(uow, links, catalog), links, locations)
     if relation is not None and relation.hive_name is not None:

@@ -14,6 +14,7 @@ from catalog.errors import LeaseLost, NoSuchNamespace, NoSuchTable, NotFound
 from catalog.history.commit import CommitEvent, TableCommit
 from catalog.iceberg.json import Json
 from catalog.jobs.leases import Lease
+from catalog.keyed.image_build import list_protected
 from catalog.keyed.spec import KeyedTable
 from catalog.keyed.store_commit import StoreCommit
 from catalog.maintenance import kind_of
@@ -81,7 +82,7 @@ def _build_hint(relation: Relation | None) -> str | None:
     if relation is None or relation.kind is not RelationKind.KEYED:
         return None
     name = relation.name
-    return f"{name} is a keyed table, which Firn serves as a view; its stores are {name}.base and {name}.change"
+    return f"{name} is a keyed table; its stores are {name}.base and {name}.change"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +119,7 @@ def _read_state(uow: UnitOfWork, catalog: CatalogName, change: TableCommit, leas
         past=_find_events(uow, relation, change),
         keyed=keyed,
         sibling=None if keyed is None else uow.relations.get(keyed.change_id if is_base else keyed.base_id),
-        protected=frozenset() if keyed is None else _current_version_snapshots(uow, keyed, is_base=is_base),
+        protected=frozenset() if keyed is None else list_protected_snapshots(uow, keyed, is_base=is_base),
         linked=keyed is not None and is_linked,
         given_back=is_linked and uow.baselines.given_back_by(owner.id) is not None,
     )
@@ -139,11 +140,12 @@ def _find_events(uow: UnitOfWork, relation: Relation, change: TableCommit) -> Ma
     return uow.events.of_snapshots(relation.id, ids) if ids else {}
 
 
-def _current_version_snapshots(uow: UnitOfWork, keyed: KeyedTable, *, is_base: bool) -> frozenset[int]:
-    """The snapshots of the keyed table's current version, which expiry must keep."""
+def list_protected_snapshots(uow: UnitOfWork, keyed: KeyedTable, *, is_base: bool) -> frozenset[int]:
+    """The snapshots that expiry must keep: those of the keyed table's current version, and those that images show."""
     current = uow.keyed.versions(keyed.relation_id, limit=1)
     ids = (version.base_snapshot_id if is_base else version.change_snapshot_id for version in current)
-    return frozenset(snapshot_id for snapshot_id in ids if snapshot_id is not None)
+    in_images = list_protected(uow.images.of_table(keyed.relation_id), is_base=is_base)
+    return in_images | {snapshot_id for snapshot_id in ids if snapshot_id is not None}
 
 
 def _build_target(files: MetadataFiles, state: _StoredState) -> CommitTarget:

@@ -103,6 +103,7 @@ class ImageBuilder:
             key=pair.key,
             base=base,
             change=pair.pin.change,
+            sequence_number=pair.pin.base["last-sequence-number"] + 1,
             layer=layer,
             directory=build.directory,
             name=build.name,

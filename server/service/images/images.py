@@ -25,6 +25,7 @@ from catalog.scan.mode import build_planning_config
 from catalog.tables.relation import RelationKind
 from server.service.images.builder import ImageBuilder
 from server.service.images.pair import Pair, read_pair
+from server.service.images.retention import ImageRetention
 from server.service.tables.keyed_tables import KeyedTables
 from server.service.tables.tables import Loaded
 
@@ -50,6 +51,11 @@ class Images:
     def __post_init__(self) -> None:
         """Bound the readers that wait: the threads of requests are few."""
         object.__setattr__(self, "_waiting", threading.Semaphore(self.most_waiting))
+
+    @property
+    def retention(self) -> ImageRetention:
+        """Deletes the files of images that nobody reads any more."""
+        return ImageRetention(self.builder.database, self.builder.metadata, self.builder.files)
 
     def load(self, catalog: CatalogName, name: TableName) -> Loaded:
         """A keyed table's newest image.
@@ -112,8 +118,8 @@ class Images:
         """
         if not self._waiting.acquire(blocking=False):
             return Unavailable("too many readers wait for tables to be merged", hint="Try again in a second."), False
+        running, is_own = self._run_build(pair)
         try:
-            running, is_own = self._run_build(pair)
             running.result(max(0.0, deadline - time.monotonic()))
         except FutureTimeoutError:
             return None, False

@@ -48,9 +48,7 @@ class ImageRetention:
             if not uow.images.begin_removal(build.id, uow.now()):
                 return status
         deleted = remove_build(self.database, self.metadata, self.files, build)
-        return replace(
-            status, removed_images=status.removed_images + 1, deleted_files=status.deleted_files + deleted
-        )
+        return replace(status, removed_images=status.removed_images + 1, deleted_files=status.deleted_files + deleted)
 
 
 def remove_build(database: Database, metadata: MetadataFiles, files: ImageFiles, build: ImageBuild) -> int:

@@ -17,7 +17,7 @@ from catalog.planning import Due, TableFacts
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation
 from firn.protocol.base import Task
-from server.service.commit.commit_target import load_metadata
+from server.service.commit.commit_target import list_protected_snapshots, load_metadata
 from server.service.jobs.job_queue import make_job
 from server.service.planning.planner import check_accepts_kind, find_planned_relation, load_facts
 from server.service.tables.metadata_files import MetadataFiles
@@ -87,12 +87,9 @@ class Tasks:
         needed: dict[str, frozenset[int]] = {"": frozenset()}
         if facts.keyed is not None:
             stores = {BASE: uow.relations.get(facts.keyed.base_id), CHANGE: uow.relations.get(facts.keyed.change_id)}
-            current = uow.keyed.versions(relation.id, limit=1)
-            base_ids = (version.base_snapshot_id for version in current)
-            change_ids = (version.change_snapshot_id for version in current)
             needed = {
-                BASE: frozenset(snapshot_id for snapshot_id in base_ids if snapshot_id is not None),
-                CHANGE: frozenset(snapshot_id for snapshot_id in change_ids if snapshot_id is not None),
+                BASE: list_protected_snapshots(uow, facts.keyed, is_base=True),
+                CHANGE: list_protected_snapshots(uow, facts.keyed, is_base=False),
             }
         return JobContext(
             job=job,

@@ -1,4 +1,4 @@
-"""Creates, drops and renames keyed tables with their stores, and serves them as views over pinned tables."""
+"""Creates, drops and renames keyed tables with their stores, and pins their stores for readers."""
 
 from __future__ import annotations
 
@@ -257,7 +257,7 @@ class KeyedTables:
         return relation.metadata_location, pin_snapshot(metadata, snapshot_id, schema_id=int(schema_id))
 
     def view(self, catalog: CatalogName, name: TableName) -> tuple[Pin, Json]:
-        """The keyed table as an Iceberg view over its pinned stores; NoSuchView when it is no keyed table."""
+        """The exact merged view over the pinned stores, as an Iceberg view; NoSuchView when it is no keyed table."""
         try:
             pin = self.pin(catalog, name)
         except NoSuchTable as error:
@@ -283,16 +283,27 @@ def _build_owner(
     )
 
 
-def find_serving_table(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> tuple[Relation, bool]:
-    """The table that holds the files of this name (for a pinned table, its store), and whether it is read-only.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingTable:
+    """The table that holds the files of a name: for a pinned table its store, for a keyed table its base store."""
 
-    Raises NoSuchTable.
-    """
+    relation: Relation
+    is_read_only: bool
+    keyed: Relation | None = None
+    """The keyed table, whose images have files beside base's."""
+
+
+def find_serving_table(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> ServingTable:
+    """The table that serves a name to engines. Raises NoSuchTable."""
     match = _PINNED.fullmatch(name.name) if len(name.namespace) > 1 else None
     store = None if match is None else uow.relations.find(catalog, TableName(name.namespace, match[1]))
     if store is not None and store.kind.is_store:
-        return store, True
-    return get_table(uow, catalog, name), False
+        return ServingTable(relation=store, is_read_only=True)
+    relation = uow.relations.find(catalog, name)
+    if relation is not None and relation.kind is RelationKind.KEYED:
+        base = uow.relations.get(uow.keyed.get(relation.id).base_id)
+        return ServingTable(relation=base, is_read_only=True, keyed=relation)
+    return ServingTable(relation=get_table(uow, catalog, name), is_read_only=False)
 
 
 def check_no_namespace(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> None:

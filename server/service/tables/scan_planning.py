@@ -31,6 +31,9 @@ from catalog.scan.plan import (
 )
 from catalog.scan.request import ScanRequest
 from catalog.scan.scan import Scan
+from catalog.tables.relation import RelationKind
+from server.service.images.images import Images
+from server.service.images.pair import build_image_rule
 from server.service.locations.location_rule import build_file_rule
 from server.service.tables.keyed_tables import KeyedTables, find_serving_table
 from server.service.tables.metadata_files import MetadataFiles
@@ -50,12 +53,13 @@ class Planned:
 
 @dataclass(frozen=True)
 class Scans:
-    """Scan planning over plain tables, the stores of keyed ones, and pinned tables."""
+    """Scan planning over plain and keyed tables, the stores of keyed ones, and pinned tables."""
 
     database: Database
     metadata: MetadataFiles
     tables: Tables
     keyed: KeyedTables
+    images: Images
     files: ScanFiles
     limits: ScanLimits
 
@@ -113,16 +117,21 @@ class Scans:
     def _rule(self, catalog: CatalogName, name: TableName, metadata: Json) -> FileRule:
         """The rule for the files that the table may name: a client may have committed files of another table."""
         with self.database.reading() as uow:
-            relation, _ = find_serving_table(uow, catalog, name)
-            return build_file_rule(uow, self.database, self.metadata.files, relation, metadata)
+            serving = find_serving_table(uow, catalog, name)
+            if serving.keyed is not None:
+                pin = self.keyed.pin_relation(uow, serving.keyed)
+                return build_image_rule(uow, self.database, self.metadata.files, pin)
+            return build_file_rule(uow, self.database, self.metadata.files, serving.relation, metadata)
 
     def _table(self, catalog: CatalogName, name: TableName) -> tuple[str, Json]:
         """Where the table's metadata is, and the metadata; that of a pinned table says less than its file."""
         pinned = self.keyed.pinned_table(catalog, name)
         if pinned is not None:
             return pinned
-        location = self.tables.load(catalog, name).metadata_location
-        assert location is not None  # only staged tables have no location, and they have no name yet
+        located = self.database.locate(catalog, name)
+        is_keyed = located is not None and located.kind is RelationKind.KEYED
+        location = (self.images if is_keyed else self.tables).load(catalog, name).metadata_location
+        assert location is not None  # only staged tables have none, and these have no name yet
         return location, self.metadata.load(location).parsed
 
     def _found(self, catalog: CatalogName, name: TableName, plan_id: PlanId) -> ScanPlan | None:

@@ -175,7 +175,7 @@ class Tables:
     def _is_table(self, catalog: CatalogName, name: TableName) -> bool:
         with self.database.reading() as uow:
             taken = uow.relations.find_name_holder(catalog, name)
-        return taken is None or taken.kind.is_table
+        return taken is None or taken.kind is not RelationKind.VIEW
 
     def _find_created(self, catalog: CatalogName, name: TableName, updates: Sequence[Json]) -> Loaded | None:
         """Find the table that these updates have created before, as it is now."""
@@ -367,7 +367,7 @@ class Tables:
         check_namespace(uow, catalog, name.namespace)
         taken = uow.relations.find_name_holder(catalog, name)
         if taken is not None:
-            same = "" if taken.kind.is_table else " with same name"
+            same = " with same name" if taken.kind is RelationKind.VIEW else ""
             message = f"{_shown(taken.kind)}{same} already exists: {name}"
             raise AlreadyExists(message, hint=explain_name_clash(taken.name, name))
 
@@ -377,4 +377,4 @@ class Tables:
 
 
 def _shown(kind: RelationKind) -> str:
-    return "View" if kind in (RelationKind.VIEW, RelationKind.KEYED) else "Table"
+    return "View" if kind is RelationKind.VIEW else "Table"

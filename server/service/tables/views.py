@@ -1,4 +1,4 @@
-"""Views that engines have stored. A keyed table's view is generated: see keyed."""
+"""Views that engines have stored. The merged view of a keyed table is generated: see keyed_tables."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import uuid4
 
-from catalog.errors import AlreadyExists, CatalogError, CommitRefused, Invalid, NoSuchView, RequirementFailed
+from catalog.errors import AlreadyExists, CatalogError, Invalid, NoSuchView, RequirementFailed
 from catalog.history.commit import CommitEvent, TableCommit
 from catalog.history.table_stats import read_engine
 from catalog.history.views import compare_views, describe_created_view
@@ -211,7 +211,7 @@ class Views:
             check_namespace(uow, catalog, to.namespace)
             taken = uow.relations.find_name_holder(catalog, to)
             if taken is not None and (taken.name == to or taken.id != relation.id):  # its own case may change
-                kind = "Table" if taken.kind.is_table else "View"
+                kind = "View" if taken.kind is RelationKind.VIEW else "Table"
                 message = f"Cannot rename {source} to {to}. {kind} already exists"
                 raise AlreadyExists(message, hint=explain_name_clash(taken.name, to))
             uow.relations.rename(relation, to)
@@ -283,18 +283,11 @@ def _versioned(event: CommitEvent, metadata: Json) -> CommitEvent:
     return replace(event, engine=engine, schema_id=version["schema-id"], head_id=version["version-id"])
 
 
-def refuse_keyed(relation_kind: RelationKind, name: TableName) -> None:
-    """Make the error of a change that only stored views accept."""
-    if relation_kind is RelationKind.KEYED:
-        raise CommitRefused(f"{name} is a keyed table: its view is generated and cannot be replaced")
-
-
 def get_view(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> Relation:
-    """The stored view of this name; NoSuchView when there is none, CommitRefused when it is a keyed table's."""
+    """The stored view of this name; NoSuchView when there is none."""
     relation = uow.relations.find(catalog, name)
-    if relation is None or relation.kind not in (RelationKind.VIEW, RelationKind.KEYED):
+    if relation is None or relation.kind is not RelationKind.VIEW:
         raise NoSuchView(f"View does not exist: {name}")
-    refuse_keyed(relation.kind, name)
     return relation
 
 
@@ -303,7 +296,7 @@ def _check_free(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> None:
     check_namespace(uow, catalog, name.namespace)
     taken = uow.relations.find_name_holder(catalog, name)
     if taken is not None:
-        kind = "Table with same name" if taken.kind.is_table else "View"
+        kind = "View" if taken.kind is RelationKind.VIEW else "Table with same name"
         raise AlreadyExists(f"{kind} already exists: {name}", hint=explain_name_clash(taken.name, name))
 
 

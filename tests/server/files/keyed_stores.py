@@ -19,10 +19,11 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema, current_snapshot_id
 from catalog.iceberg.table import apply_updates
 from catalog.keyed.image import ImageKey, choose_format_version
+from catalog.ports.images import ImageParts
 from firn.protocol.tasks.image import Layer, LayerTask
 from optimizer.images.pair import build_from_task
 from server.files.footers import Footers
-from server.files.images import ImageFiles, write_image
+from server.files.images import write_image
 from server.files.snapshots import write_snapshot
 from server.files.storage import Storage
 from server.service.tables.keyed_tables import new_change
@@ -77,13 +78,14 @@ class KeyedStores:
         layer = self.build(task)
         return write_image(
             self.storage,
-            ImageFiles(
+            ImageParts(
                 key=key,
                 base=metadata,
                 change=self.change,
+                sequence_number=self.base.metadata["last-sequence-number"] + 1,
                 layer=layer,
                 directory=task.directory,
-                build=task.name,
+                name=task.name,
                 table_location=str(self.root),
             ),
         )
@@ -96,7 +98,9 @@ class KeyedStores:
             change_snapshot_id=current_snapshot_id(self.change) or 0,
             watermark=self.watermark,
             schema_id=self.base.metadata["current-schema-id"],
-            format_version=choose_format_version(self.base.metadata),
+            format_version=choose_format_version(
+                self.base.metadata, self.base.metadata["properties"].get("firn.read.format-version", "2")
+            ),
             base_metadata=self.base.metadata_file,
         )
 

@@ -1,0 +1,63 @@
+"""Translates updates of a keyed table's own name into those of its base store.
+
+Columns, partitions, sort order and properties pass, because base's commit path applies them to both stores. Data does
+not: an image is read only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from catalog.errors import Invalid, OtherTable
+from catalog.iceberg.json import Json
+from catalog.names import TableName
+
+_PASSING = frozenset(
+    {
+        "set-properties",
+        "remove-properties",
+        "add-schema",
+        "set-current-schema",
+        "remove-schemas",
+        "add-spec",
+        "set-default-spec",
+        "remove-partition-specs",
+        "add-sort-order",
+        "set-default-sort-order",
+    }
+)
+_OF_IMAGES = frozenset({"assert-table-uuid", "assert-ref-snapshot-id"})
+"""Requirements about what only the image has: its uuid, which is checked here, and its snapshots."""
+
+
+def translate_updates(name: TableName, updates: Sequence[Json]) -> Sequence[Json]:
+    """The updates for base.
+
+    Invalid, and no CommitRefused, which engines answer with retries, for one that changes data or snapshots.
+    """
+    for update in updates:
+        if update["action"] not in _PASSING:
+            raise Invalid(
+                f"{name} is a keyed table, whose data SQL cannot change under its own name ({update['action']})",
+                hint=f"append changes to {name}.change with _op 'U' or 'D', insert rows with new keys into {name}.base,"
+                " or call firn.spark.upsert or firn.spark.delete",
+            )
+    return updates
+
+
+def translate_requirements(table_uuid: UUID, requirements: Sequence[Json]) -> list[Json]:
+    """The requirements for base. OtherTable when the commit is meant for another table of this name."""
+    for requirement in requirements:
+        if requirement.get("type") == "assert-table-uuid" and not _is_uuid(requirement.get("uuid"), table_uuid):
+            raise OtherTable(
+                f"Requirement failed: UUID does not match: expected {requirement.get('uuid')} != {table_uuid}"
+            )
+    return [requirement for requirement in requirements if requirement.get("type") not in _OF_IMAGES]
+
+
+def _is_uuid(text: object, expected: UUID) -> bool:
+    try:
+        return UUID(str(text)) == expected
+    except ValueError as error:
+        raise Invalid(f"assert-table-uuid: {text!r} is no uuid") from error

@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.server.lake import Lake
+from tests.server.service.images.keyed_lake import KeyedLake
+
+
+@pytest.fixture
+def orders(lake: Lake) -> Iterator[KeyedLake]:
+    """An empty keyed table, and the real builder of images."""
+    lake.create_keyed()
+    yield KeyedLake(lake)
+    lake.services.images.stop()

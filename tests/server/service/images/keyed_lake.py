@@ -1,0 +1,98 @@
+"""A keyed table on a server in this process: rows appended to its stores as engines do, and read back as an image."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.schema import Schema
+from pyiceberg.table import StaticTable
+
+from catalog.files.data_file import DataFileEntry
+from catalog.history.commit import TableCommit
+from catalog.iceberg.json import Json
+from catalog.iceberg.reading import current_schema
+from catalog.keyed.image_build import ImageBuild
+from catalog.names import TableName
+from server.files.footers import Footers
+from server.files.snapshots import write_snapshot
+from server.files.storage import Storage
+from server.service.tables.tables import Loaded
+from tests.factories import LAKE
+from tests.server.lake import BASE, CHANGE, ORDERS, Lake
+
+_ids = count(7_000_000)
+Row = Mapping[str, Any]
+
+
+@dataclass
+class KeyedLake:
+    """`db.orders (id, note)`, with key `id`."""
+
+    lake: Lake
+
+    def insert(self, *rows: tuple[int, str | None]) -> None:
+        """Append to base."""
+        self._append(BASE, [{"id": key, "note": note} for key, note in rows])
+
+    def upsert(self, *rows: tuple[int, str | None]) -> None:
+        self._append(CHANGE, [{"id": key, "note": note, "_op": "U"} for key, note in rows])
+
+    def delete(self, *keys: int) -> None:
+        self._append(CHANGE, [{"id": key, "note": None, "_op": "D"} for key in keys])
+
+    def _append(self, name: TableName, rows: Sequence[Row]) -> None:
+        metadata = self.lake.metadata(name)
+        entry = DataFileEntry(stats=_write_rows(metadata, rows))
+        made = write_snapshot(
+            Storage(), metadata, [entry], (), snapshot_id=next(_ids), now_ms=metadata["last-updated-ms"] + 1
+        )
+        self.lake.commit(TableCommit(name=name, requirements=made.requirements(), updates=made.updates()))
+
+    def load(self) -> Loaded:
+        """The table as the server serves it."""
+        return self.lake.services.images.load(LAKE, ORDERS)
+
+    def read(self, loaded: Loaded | None = None, **scan: Any) -> dict[int, str | None]:
+        """The rows that PyIceberg reads in the served metadata file; each key once."""
+        location = (loaded or self.load()).metadata_location
+        assert location is not None
+        rows = StaticTable.from_metadata(location).scan(**scan).to_arrow().to_pylist()
+        merged = {row["id"]: row["note"] for row in rows}
+        assert len(merged) == len(rows)
+        return merged
+
+    def served(self) -> Json:
+        """The metadata in the answer, which may say more than the file."""
+        text: Json = json.loads(self.load().text)
+        return text
+
+    def builds(self) -> Sequence[ImageBuild]:
+        with self.lake.services.database.reading() as uow:
+            relation = uow.relations.find(LAKE, ORDERS)
+            return () if relation is None else uow.images.of_table(relation.id)
+
+    def files(self) -> set[str]:
+        """The names of all files of images."""
+        with self.lake.services.database.reading() as uow:
+            relation = uow.relations.find(LAKE, ORDERS)
+        assert relation is not None
+        root = Path(relation.location.removeprefix("file://"))
+        return {path.name for folder in ("merged", "metadata") for path in (root / folder).glob("*")}
+
+
+def _write_rows(metadata: Json, rows: Sequence[Row]) -> Any:
+    schema = current_schema(metadata)
+    arrow = schema_to_pyarrow(Schema.model_validate(schema), include_field_ids=True)
+    path = Path(f"{metadata['location'].removeprefix('file://')}/data/{uuid4()}.parquet")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(list(rows), schema=arrow), path, store_schema=False)
+    return Footers(Storage(), schema).read(path.as_uri())

@@ -1,0 +1,244 @@
+"""Builds that fail, die or come too late, and readers that wait (docs/protocols.md, rules 5.3 and 5.5)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from catalog.errors import CommitRefused, NotFound, Unavailable
+from catalog.iceberg.json import Json
+from catalog.jobs.job import JobKind
+from catalog.keyed.image_build import BuildState
+from catalog.locations.location_rule import FileRule
+from catalog.ports.images import ImageFiles, ImageParts, LayerBuilder
+from firn.protocol.tasks.image import Layer, LayerTask
+from server.service.images.images import LAG, Images
+from tests.factories import LAKE
+from tests.server.faults import Killed
+from tests.server.lake import BASE, ORDERS, altered, set_property
+from tests.server.service.images.keyed_lake import KeyedLake
+
+
+@dataclass
+class DyingBuilder:
+    """A builder whose process or server ends at a moment: before it writes, or after it has written everything."""
+
+    real: LayerBuilder
+    error: BaseException
+    is_late: bool = False
+
+    def build(self, task: LayerTask, check: Callable[[Sequence[str]], None]) -> Layer:
+        if self.is_late:
+            self.real.build(task, check)
+        raise self.error
+
+    def stop(self) -> None:
+        self.real.stop()
+
+
+@dataclass
+class SlowBuilder:
+    """A builder that waits until it may go on."""
+
+    real: LayerBuilder
+    may_go: threading.Event = field(default_factory=threading.Event)
+    tasks: list[LayerTask] = field(default_factory=list)
+
+    def build(self, task: LayerTask, check: Callable[[Sequence[str]], None]) -> Layer:
+        self.tasks.append(task)
+        assert self.may_go.wait(60)
+        return self.real.build(task, check)
+
+    def stop(self) -> None:
+        self.real.stop()
+
+
+@dataclass
+class DyingFiles:
+    """Files of images, for a server that dies when it has written the metadata."""
+
+    real: ImageFiles
+
+    def write(self, parts: ImageParts, rule: FileRule) -> tuple[str, Json]:
+        self.real.write(parts, rule)
+        raise Killed
+
+    def remove(self, directory: str, names: Sequence[str]) -> int:
+        return self.real.remove(directory, names)
+
+
+def images(orders: KeyedLake, **parts: object) -> Images:
+    """The service with other parts of its builder."""
+    real = orders.lake.services.images
+    return Images(real.tables, replace(real.builder, **parts), most_waiting=4)  # type: ignore[arg-type]
+
+
+def expire(orders: KeyedLake) -> None:
+    """Let all builds be as old as they have to be, and run retention."""
+    with orders.lake.services.database.writing() as uow:
+        for build in orders.builds():
+            uow.images.complete(build.id, build.started_at - timedelta(days=2)) if (
+                build.state is BuildState.COMPLETE
+            ) else uow.images.give_up(build.id)
+    orders.lake.services.images.retention.activate()
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_build_that_fails_leaves_nothing(orders: KeyedLake, *, is_late: bool) -> None:
+    orders.upsert((1, "a"))
+    real = orders.lake.services.images.builder.builder
+    failing = images(orders, builder=DyingBuilder(real, Unavailable("no disk"), is_late=is_late))
+    with pytest.raises(Unavailable, match="no disk"):
+        failing.load(LAKE, ORDERS)
+    assert (orders.files(), list(orders.builds())) == (set(), [])
+    assert orders.read() == {1: "a"}
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_killed_server_leaves_files_that_retention_deletes(orders: KeyedLake, *, is_late: bool) -> None:
+    orders.upsert((1, "a"))
+    real = orders.lake.services.images.builder
+    killed = images(orders, builder=DyingBuilder(real.builder, Killed(), is_late=is_late))
+    with pytest.raises(Killed):
+        killed.load(LAKE, ORDERS)
+    assert [build.state for build in orders.builds()] == [BuildState.BUILDING]
+    assert bool(orders.files()) is is_late
+    assert orders.read() == {1: "a"}  # the next build has files of its own
+    needed = {build.name for build in orders.builds() if build.state is BuildState.COMPLETE}
+    dead = next(build for build in orders.builds() if build.state is BuildState.BUILDING)
+    with orders.lake.services.database.writing() as uow:
+        uow.images.give_up(dead.id)
+    orders.lake.services.images.retention.activate()
+    assert orders.read() == {1: "a"}
+    assert not [name for name in orders.files() if name.startswith(dead.name)]
+    assert needed == {build.name for build in orders.builds()}
+
+
+def test_a_server_killed_after_the_metadata_has_built_the_image(orders: KeyedLake) -> None:
+    orders.upsert((1, "a"))
+    with pytest.raises(Killed):
+        images(orders, files=DyingFiles(orders.lake.services.images.builder.files)).load(LAKE, ORDERS)
+    (dead,) = orders.builds()
+    assert orders.read() == {1: "a"}
+    (build,) = orders.builds()
+    assert (build.id, build.state) == (dead.id, BuildState.COMPLETE)
+
+
+def test_retention_deletes_what_no_kept_image_needs(orders: KeyedLake) -> None:
+    orders.insert((1, "a"))
+    orders.upsert((1, "b"))
+    orders.load()
+    orders.upsert((2, "c"))
+    orders.load()  # has the first one's layer, too
+    first, second = sorted(orders.builds(), key=lambda build: len(build.layers))
+    with orders.lake.services.database.writing() as uow:
+        uow.images.complete(first.id, first.started_at - timedelta(days=1))
+    orders.lake.services.images.retention.activate()
+    assert [build.id for build in orders.builds()] == [second.id]
+    assert orders.read() == {1: "b", 2: "c"}
+    assert len(orders.served()["snapshots"]) == 1  # the removed one is not offered any more
+    expire(orders)
+    assert (orders.files(), list(orders.builds())) == (set(), [])
+    assert orders.read() == {1: "b", 2: "c"}
+
+
+def test_images_of_a_dropped_table_go_in_their_time(orders: KeyedLake) -> None:
+    orders.upsert((1, "a"))
+    orders.load()
+    files = orders.files()
+    entry = orders.lake.services.drop(LAKE, ORDERS)
+    orders.lake.services.images.retention.activate()
+    orders.lake.services.undrops.undrop(LAKE, entry.id)
+    assert orders.files() == files
+    assert orders.read() == {1: "a"}
+
+
+def test_metadata_that_somebody_deleted_is_built_again(orders: KeyedLake) -> None:
+    orders.upsert((1, "a"))
+    location = orders.load().metadata_location
+    assert location is not None
+    Path(location.removeprefix("file://")).unlink()
+    assert orders.read() == {1: "a"}
+
+
+def test_expiry_keeps_the_snapshots_of_images(orders: KeyedLake) -> None:
+    orders.insert((1, "a"))
+    old = orders.lake.metadata(BASE)["current-snapshot-id"]
+    orders.load()
+    orders.insert((2, "b"))
+    removal = altered(BASE, {"action": "remove-snapshots", "snapshot-ids": [old]})
+    lease = orders.lake.lease(JobKind.EXPIRE)
+    with pytest.raises(CommitRefused, match=str(old)):
+        orders.lake.commit(removal, lease=lease)
+    expire(orders)
+    orders.lake.commit(removal, lease=lease)
+
+
+def test_a_reader_that_waits_too_long_gets_the_older_state_and_how_old_it_is(orders: KeyedLake) -> None:
+    orders.lake.commit(altered(BASE, set_property("firn.read.max-wait", "1 ms")))
+    orders.upsert((1, "a"))
+    slow = SlowBuilder(orders.lake.services.images.builder.builder)
+    slow.may_go.set()
+    waiting = images(orders, builder=slow)
+    with pytest.raises(Unavailable, match=r"firn\.read\.max-wait"):
+        waiting.load(LAKE, ORDERS)
+    _until(lambda: any(build.state is BuildState.COMPLETE for build in orders.builds()))
+    first = waiting.load(LAKE, ORDERS)
+    assert LAG.encode() not in first.text
+    slow.may_go.clear()
+    orders.upsert((2, "b"))
+    late = waiting.load(LAKE, ORDERS)
+    assert late.metadata_location == first.metadata_location
+    assert LAG.encode() in late.text
+    orders.lake.commit(altered(BASE, set_property("firn.read.on-timeout", "refuse")))
+    with pytest.raises(Unavailable):
+        waiting.load(LAKE, ORDERS)
+    slow.may_go.set()
+    waiting.stop()
+
+
+def test_readers_that_come_together_share_a_build(orders: KeyedLake) -> None:
+    orders.upsert((1, "a"))
+    slow = SlowBuilder(orders.lake.services.images.builder.builder)
+    waiting = images(orders, builder=slow)
+    seen: list[str | None] = []
+    readers = [
+        threading.Thread(target=lambda: seen.append(waiting.load(LAKE, ORDERS).metadata_location)) for _ in range(3)
+    ]
+    for reader in readers:
+        reader.start()
+    _until(lambda: len(slow.tasks) == 1)
+    slow.may_go.set()
+    for reader in readers:
+        reader.join(60)
+    assert len(seen) == 3
+    assert len(set(seen)) == len(slow.tasks) == 1
+    waiting.stop()
+
+
+def test_more_is_pending_than_the_server_may_build(orders: KeyedLake) -> None:
+    orders.upsert((1, "a"))
+    with pytest.raises(Unavailable, match=r"bytes of changes are pending in db\.orders"):
+        images(orders, most_pending_bytes=1).load(LAKE, ORDERS)
+
+
+def test_a_file_that_is_gone_is_told(orders: KeyedLake) -> None:
+    orders.upsert((1, "a"))
+    for path in Path(orders.lake.warehouse).rglob("change/data/*.parquet"):
+        path.unlink()
+    with pytest.raises((NotFound, Unavailable), match="gone"):
+        orders.load()
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    pause = threading.Event()
+    for _ in range(600):
+        if holds():
+            return
+        pause.wait(0.05)
+    raise AssertionError("it never held")

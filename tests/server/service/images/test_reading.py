@@ -1,0 +1,104 @@
+"""A keyed table is read as an ordinary table: what a reader sees, and when (docs/protocols.md#images)."""
+
+from __future__ import annotations
+
+import pytest
+
+from catalog.errors import NoSuchTable
+from catalog.iceberg.json import Json
+from tests.factories import LAKE
+from tests.server.lake import BASE, ORDERS, PLAIN, altered, set_property
+from tests.server.service.images.keyed_lake import KeyedLake
+
+
+def test_an_empty_table_has_no_snapshot(orders: KeyedLake) -> None:
+    assert orders.read() == {}
+    assert orders.served()["snapshots"] == []
+
+
+def test_without_changes_it_is_base(orders: KeyedLake) -> None:
+    orders.insert((1, "a"), (2, "b"))
+    assert orders.read() == {1: "a", 2: "b"}
+    assert not [name for name in orders.files() if name.endswith(".parquet")]
+
+
+def test_changes_are_merged(orders: KeyedLake) -> None:
+    orders.insert((1, "a"), (2, "b"), (3, "c"))
+    orders.upsert((2, "B"), (4, "D"))
+    orders.delete(3)
+    assert orders.read() == {1: "a", 2: "B", 4: "D"}
+
+
+def test_a_reader_sees_every_commit_before_its_request(orders: KeyedLake) -> None:
+    for key in range(6):
+        orders.upsert((key, f"n{key}"))
+        assert orders.read() == {done: f"n{done}" for done in range(key + 1)}
+
+
+def test_the_same_pair_is_built_once(orders: KeyedLake) -> None:
+    orders.upsert((1, "a"))
+    first, again = orders.load(), orders.load()
+    assert first.metadata_location == again.metadata_location
+    assert len(orders.builds()) == 1
+
+
+def test_it_has_an_identity_of_its_own_and_the_columns_of_base(orders: KeyedLake) -> None:
+    orders.insert((1, "a"))
+    served, base = orders.served(), orders.lake.metadata(BASE)
+    with orders.lake.services.database.reading() as uow:
+        relation = uow.relations.find(LAKE, ORDERS)
+    assert relation is not None
+    assert served["table-uuid"] == str(relation.id) != base["table-uuid"]
+    assert served["location"] == relation.location
+    assert served["format-version"] == 2 < base["format-version"]
+    assert [f["name"] for f in served["schemas"][-1]["fields"]] == ["id", "note"]
+
+
+def test_other_columns_make_another_image(orders: KeyedLake) -> None:
+    orders.upsert((1, "a"))
+    before = orders.load()
+    orders.lake.commit(altered(BASE, set_property("comment", "new")))
+    after = orders.load()
+    assert before.metadata_location != after.metadata_location
+    assert orders.served()["properties"]["comment"] == "new"
+
+
+def test_the_format_version_is_a_policy(orders: KeyedLake) -> None:
+    orders.insert((1, "a"))
+    orders.upsert((1, "b"))
+    orders.lake.commit(altered(BASE, set_property("firn.read.format-version", "3")))
+    assert orders.served()["format-version"] == 3
+    assert orders.read() == {1: "b"}
+
+
+def test_earlier_images_are_listed_for_time_travel(orders: KeyedLake) -> None:
+    states: list[tuple[int, dict[int, str | None]]] = []
+    for key in range(12):
+        orders.upsert((key, "x"))
+        states.append((orders.served()["current-snapshot-id"], orders.read()))
+    served = orders.served()
+    listed = [snapshot["snapshot-id"] for snapshot in served["snapshots"]]
+    assert listed == [snapshot_id for snapshot_id, _ in states[-10:]]
+    assert _parents(served) == [None, *listed[:-1]]
+    for snapshot_id, rows in states[-10:]:
+        assert orders.read(snapshot_id=snapshot_id) == rows
+
+
+def test_new_changes_add_layers_until_there_are_four(orders: KeyedLake) -> None:
+    orders.insert((0, "base"))
+    layers = []
+    for key in range(1, 7):
+        orders.upsert((0, f"v{key}"), (key, "x"))
+        assert orders.read()[0] == f"v{key}"
+        layers.append(len(orders.builds()[0].layers))
+    assert layers == [1, 2, 3, 4, 1, 2]
+
+
+@pytest.mark.parametrize("name", [PLAIN, BASE])
+def test_only_keyed_tables_have_images(orders: KeyedLake, name: object) -> None:
+    with pytest.raises(NoSuchTable):
+        orders.lake.services.images.load(LAKE, name)  # type: ignore[arg-type]
+
+
+def _parents(metadata: Json) -> list[int | None]:
+    return [snapshot.get("parent-snapshot-id") for snapshot in metadata["snapshots"]]
