@@ -248,5 +248,5 @@ def test_all_kinds_of_routes_named_here_are_routes() -> None:
 def test_the_lake_is_as_it_was(site: Site) -> None:
     admin = bearer(site.tokens["admin"])
     tables = site.http.get("/iceberg/v1/lake/namespaces/secret/tables", headers=admin).json()["identifiers"]
-    assert tables == [{"namespace": ["secret"], "name": "t"}]
+    assert tables == [{"namespace": ["secret"], "name": name} for name in ("orders", "t")]
     assert [one["name"] for one in site.http.get("/api/v1/catalogs", headers=admin).json()] == [LAKE]

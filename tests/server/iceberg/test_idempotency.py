@@ -15,6 +15,7 @@ import orjson
 import pytest
 
 from catalog.iceberg.json import Json
+from catalog.names import TableName
 from catalog.ports.store import Database
 from server.iceberg.config import ENDPOINTS
 from server.iceberg.idempotency import compute_fingerprint
@@ -89,8 +90,12 @@ def view_again(lake: Lake) -> None:
 
 
 def keyed_again(lake: Lake) -> None:
-    drop_view(lake, "sales")
+    drop_keyed(lake, "sales")
     lake.create_keyed()
+
+
+def drop_keyed(lake: Lake, name: str) -> None:
+    lake.services.keyed.drop(LAKE, TableName(("db",), name))
 
 
 def rename(source: str, to: str) -> Json:
@@ -152,7 +157,7 @@ MUTATIONS = {
         "POST",
         f"{DB}/tables",
         lambda _: {"name": "orders", "schema": COLUMNS, "properties": {"firn.primary-key": "id"}},
-        undo=lambda lake: drop_view(lake, "orders"),
+        undo=lambda lake: drop_keyed(lake, "orders"),
     ),
     "create by commit": Mutation("POST", f"{DB}/tables/plain", staged_body, undo=drop_table),
     "commit": Mutation(
@@ -216,14 +221,14 @@ MUTATIONS = {
     ),
     "commit keyed table": Mutation(
         "POST",
-        f"{DB}/views/orders",
+        f"{DB}/tables/orders",
         lambda _: {"updates": [{"action": "set-properties", "updates": {"comment": "1"}}]},
         prepare=lambda lake: lake.create_keyed(),
     ),
     "drop view": Mutation("DELETE", f"{DB}/views/v", prepare=view_of, undo=view_of),
     "drop keyed table": Mutation(
         "DELETE",
-        f"{DB}/views/orders",
+        f"{DB}/tables/orders",
         prepare=lambda lake: lake.create_keyed(),
         undo=lambda lake: lake.create_keyed(),
     ),
@@ -236,7 +241,7 @@ MUTATIONS = {
     ),
     "rename keyed table": Mutation(
         "POST",
-        "/iceberg/v1/lake/views/rename",
+        "/iceberg/v1/lake/tables/rename",
         lambda _: rename("orders", "sales"),
         prepare=lambda lake: lake.create_keyed(),
         undo=keyed_again,

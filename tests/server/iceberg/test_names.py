@@ -122,8 +122,9 @@ def test_any_name_is_shown_by_the_management_api(lake: Lake, odd: str) -> None:
     assert client.get(f"{root}/tables", params={"search": odd}).json()["items"] == listed
     policy = client.request("PUT", f"{root}/policy", params={"namespace": namespace}, json={"settings": {}})
     assert policy.status_code == 200, policy.text
-    view = client.get(at("namespaces", odd, "views", odd)).json()["metadata"]
+    view = client.get(at("namespaces", f"{odd}\x1f{odd}", "views", "merged")).json()["metadata"]
     assert view["versions"][0]["default-namespace"] == [odd, odd]
+    assert client.get(at("namespaces", odd, "tables", odd)).json()["metadata"]["snapshots"] == []
     assert client.delete(f"{root}/tables/{quote(table, safe='')}").is_success
     assert client.delete(f"{root}/namespaces/{quote(namespace, safe='')}").is_success
 

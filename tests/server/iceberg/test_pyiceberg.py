@@ -178,7 +178,9 @@ def test_a_primary_key_in_the_properties_makes_a_keyed_table(
     made = catalog.create_table((space, "orders"), SCHEMA, properties={"firn.primary-key": "id"})
     assert made.metadata.schema().find_field("id").required
     assert catalog.list_tables((space, "orders")) == [(space, "orders", "base"), (space, "orders", "change")]
-    assert catalog.list_views(space) == [(space, "orders")]
+    assert catalog.list_tables(space) == [(space, "orders")]
+    assert catalog.list_views(space) == []
+    assert catalog.list_views((space, "orders")) == [(space, "orders", "merged")]
     change = catalog.load_table((space, "orders", "change"))
     assert change.metadata.format_version == 3
     pin = httpx.get(f"{server.url}/api/v1/catalogs/lake/tables/{space}.orders/pin").json()
