@@ -116,7 +116,7 @@ def create_table(
     if spec is not None:
         return idempotent.run(
             lambda: _created_keyed(services, catalog, definition, spec, idempotent, delegation),
-            lambda _: _made(catalog, name, _load_image(services, catalog, name), delegation),
+            lambda locations: _made_again(services, catalog, name, locations, delegation),
         )
     return idempotent.run(
         lambda: _made(
@@ -137,8 +137,16 @@ def _created_keyed(
     idempotent: IdempotentRequest,
     delegation: Delegation,
 ) -> Response:
-    services.keyed.create(catalog, definition, spec, idempotency=idempotent.idempotency)
+    services.images.create(catalog, definition, spec, idempotency=idempotent.idempotency)
     return _made(catalog, definition.name, _load_image(services, catalog, definition.name), delegation)
+
+
+def _made_again(
+    services: Services, catalog: CatalogName, name: TableName, locations: StoredResult, delegation: Delegation
+) -> Response:
+    with raise_unknown_after_commit():
+        made = services.images.load_again(catalog, name, locations[0])
+    return _made(catalog, name, made, delegation)
 
 
 def _load_image(services: Services, catalog: CatalogName, name: TableName) -> Loaded:

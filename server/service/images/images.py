@@ -19,15 +19,17 @@ import orjson
 from catalog.errors import CatalogError, NotFound, Unavailable
 from catalog.iceberg.json import Json
 from catalog.keyed.image_build import BuildState, ImageBuild
+from catalog.keyed.spec import KeySpec
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.ports.store import UnitOfWork
 from catalog.scan.mode import build_planning_config
 from catalog.tables.relation import RelationKind
+from server.service.commit.idempotency import Idempotency, remember
 from server.service.images.builder import ImageBuilder
 from server.service.images.pair import Pair, read_pair
 from server.service.images.retention import ImageRetention
 from server.service.tables.keyed_tables import KeyedTables
-from server.service.tables.tables import Loaded
+from server.service.tables.tables import Loaded, TableDefinition
 
 THREADS = 2
 MAX_TRIES = 4
@@ -56,6 +58,26 @@ class Images:
     def retention(self) -> ImageRetention:
         """Deletes the files of images that nobody reads any more."""
         return ImageRetention(self.builder.database, self.builder.metadata, self.builder.files)
+
+    def create(
+        self, catalog: CatalogName, definition: TableDefinition, spec: KeySpec, *, idempotency: Idempotency | None
+    ) -> None:
+        """Create a keyed table; `idempotency` remembers where its first image will be. See KeyedTables.create."""
+
+        def remember_image(uow: UnitOfWork, _: RelationId) -> None:
+            pair = read_pair(uow, self.tables, catalog, definition.name)
+            remember(uow, idempotency, [pair.key.metadata_location(pair.relation.location.rstrip("/"))])
+
+        self.tables.create(catalog, definition, spec, also=remember_image)
+
+    def load_again(self, catalog: CatalogName, name: TableName, location: str) -> Loaded:
+        """The image at a location that a request has remembered; the newest one when it was never built."""
+        try:
+            document = self.builder.metadata.load(location)
+        except NotFound:
+            return self.load(catalog, name)
+        config = build_planning_config(RelationKind.TABLE, document.parsed)
+        return Loaded(metadata_location=location, text=document.text, config=config)
 
     def load(self, catalog: CatalogName, name: TableName) -> Loaded:
         """A keyed table's newest image.

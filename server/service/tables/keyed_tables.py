@@ -137,21 +137,15 @@ class KeyedTables:
         definition: TableDefinition,
         spec: KeySpec,
         *,
-        idempotency: Idempotency | None = None,
-    ) -> TableName:
-        """Create the keyed table and its stores; returns the base store's name. See Tables.add for failures."""
+        also: AlsoOnKeyed | None = None,
+    ) -> KeyedTable:
+        """Create the keyed table and its stores, all in one transaction. See Tables.add for failures."""
         with self.database.reading() as uow:
             warehouse = uow.catalogs.get(catalog).warehouse
             now_ms = int(uow.now().timestamp() * 1000)
         root = (definition.location or make_default_location(warehouse, definition.name)).rstrip("/")
         base = new_base(definition, spec, location=f"{root}/base", now_ms=now_ms)
-        name = TableName(definition.name.as_namespace, BASE)
-
-        def also(uow: UnitOfWork, _owner_id: RelationId) -> None:
-            remember(uow, idempotency, [get_table(uow, catalog, name).metadata_location])
-
-        self.add(catalog, definition.name, spec, base, root=root, also=also)
-        return name
+        return self.add(catalog, definition.name, spec, base, root=root, also=also)
 
     def add(
         self,
