@@ -52,7 +52,7 @@ class Pair:
 
 
 def read_pair(uow: UnitOfWork, tables: KeyedTables, catalog: CatalogName, name: TableName) -> Pair:
-    """The pair that readers are to see now (rule 5.2). Raises NoSuchTable when there is no such keyed table."""
+    """The pair that readers are to see now (docs/protocols.md, rule 5.2). Raises NoSuchTable."""
     relation = find_keyed(uow, catalog, name)
     pin = tables.pin_relation(uow, relation)
     policy = load_policy(uow, relation, pin.base.get("properties") or {})
@@ -82,7 +82,7 @@ def build_image_rule(uow: UnitOfWork, database: Database, links: Links, pin: Pin
 
 
 def find_image_below(pair: Pair, builds: Collection[ImageBuild]) -> ImageBuild | None:
-    """The newest image that a layer can be added to (rule 5.4); None when the image has to be built from base.
+    """The newest image that a layer can be added to (docs/protocols.md, rule 5.4); None for a build from base.
 
     With a sequence field, merged deletes decide, too, and they are in no image: such images are always built anew.
     """

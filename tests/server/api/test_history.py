@@ -225,4 +225,4 @@ def test_a_version_that_the_view_has_not_kept_is_not_found(view: Api) -> None:
 
 def test_a_keyed_table_is_no_stored_view(api: Api) -> None:
     api.lake.create_keyed()
-    assert api.http.get("/api/v1/catalogs/lake/views/db.orders").status_code == 409
+    assert api.http.get("/api/v1/catalogs/lake/views/db.orders").status_code == 404

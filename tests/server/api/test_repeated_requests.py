@@ -93,10 +93,7 @@ def test_what_is_created_is_there_and_is_not_made_twice(api: Api, tmp_path: Any)
     said = refused_again(api, "/api/v1/catalogs/lake/tables", {"name": "db.t", "columns": COLUMNS})
     assert said == (409, "Table already exists: db.t")
     keyed = {"name": "db.k", "columns": COLUMNS, "primary_key": ["id"]}
-    assert refused_again(api, "/api/v1/catalogs/lake/tables", keyed) == (
-        409,
-        "View with same name already exists: db.k",
-    )
+    assert refused_again(api, "/api/v1/catalogs/lake/tables", keyed) == (409, "Table already exists: db.k")
     said = refused_again(api, "/api/v1/catalogs/lake/namespaces", {"name": "sales"})
     assert said == (409, "Namespace already exists: sales")
     assert refused_again(api, "/api/v1/groups", {"name": "nightly"}) == (409, "group nightly already exists")

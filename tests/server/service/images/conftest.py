@@ -11,6 +11,6 @@ from tests.server.service.images.keyed_lake import KeyedLake
 @pytest.fixture
 def orders(lake: Lake) -> Iterator[KeyedLake]:
     """An empty keyed table, and the real builder of images."""
-    lake.create_keyed()
+    lake.create_keyed(**{"firn.read.max-wait": "60 s"})  # whatever else the machine does
     yield KeyedLake(lake)
     lake.services.images.stop()
