@@ -111,7 +111,7 @@ def formerly(entry: Dropped) -> Securable:
     return Securable.of(entry.catalog, entry.table_name)
 
 
-_STORE = re.compile(rf"{MERGED}|({BASE}|{CHANGE})(_at_(none|[0-9]{{1,19}})_[0-9]{{1,10}})?")
+_STORE = re.compile(rf"{MERGED}(_at_[0-9]{{1,19}})?|({BASE}|{CHANGE})(_at_(none|[0-9]{{1,19}})_[0-9]{{1,10}})?")
 
 
 def home_namespace(name: TableName) -> TableName | None:

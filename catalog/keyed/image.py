@@ -18,6 +18,8 @@ from catalog.iceberg.reading import MAIN, current_schema
 
 IMAGE_BASE = "firn.image.base-snapshot"
 IMAGE_CHANGE = "firn.image.change-snapshot"
+IMAGE_SNAPSHOT = "firn.image.snapshot"
+"""A property of an image's metadata: its snapshot id, under which clients can pin it."""
 BUILDER_VERSION = 1
 """Goes into every digest: a builder that writes other files gives them other names."""
 FIRST_WITH_VECTORS = 3
@@ -100,6 +102,8 @@ def build_image_metadata(base: Json, key: ImageKey, snapshots: Sequence[Json], l
         "partition-statistics": [],
     }
     if snapshots:
+        pinned_by = {IMAGE_SNAPSHOT: str(snapshots[-1]["snapshot-id"])}
+        metadata["properties"] = {**(base.get("properties") or {}), **pinned_by}
         metadata["last-updated-ms"] = snapshots[-1]["timestamp-ms"]
         metadata["last-sequence-number"] = snapshots[-1]["sequence-number"]
     if key.format_version >= FIRST_WITH_VECTORS:

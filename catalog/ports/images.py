@@ -75,6 +75,9 @@ class ImageBuilds(Protocol):
     def find(self, relation_id: RelationId, digest: str) -> ImageBuild | None:
         """The complete build of an image."""
 
+    def find_snapshot(self, relation_id: RelationId, snapshot_id: int) -> ImageBuild | None:
+        """The complete build of the image with this snapshot."""
+
     def of_table(self, relation_id: RelationId) -> Sequence[ImageBuild]:
         """All builds of a table, the newest first."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from firn.auto_sync import AutoSync
@@ -9,12 +10,14 @@ from firn.names import split_name
 from firn.protocol.names import format_sql_name
 from firn.spark.hive import sync_before_read
 
+_IMAGE_SNAPSHOT = "firn.image.snapshot"
+
 
 def read(table: str, spark: SparkSession | None = None, *, auto_sync: AutoSync | str = AutoSync.NONE) -> DataFrame:
     """Read the table as it is now. The frame always shows this one state, however often it is used.
 
-    The name is that of SQL, but only parts with a dot need backticks. In SQL, two references to a keyed table in one
-    statement may show two states. `auto_sync` syncs a linked table first: `metadata` takes over the columns of the Hive
+    A keyed table's state is kept for `firn.read.keep` (24 hours) after it was last read. The name is that of SQL, but
+    only parts with a dot need backticks. In SQL, two references to a keyed table in one statement may show two states. `auto_sync` syncs a linked table first: `metadata` takes over the columns of the Hive
     table, `data` also its files, and waits for the sync and its job.
 
     Raises RuntimeError without a running session, ValueError for another `auto_sync`, and FirnError if the sync fails.
@@ -23,4 +26,16 @@ def read(table: str, spark: SparkSession | None = None, *, auto_sync: AutoSync |
     if active is None:
         raise RuntimeError("no Spark session is running: start one with firn.spark.session(client)")
     sync_before_read(active, table, auto_sync)
-    return active.table(format_sql_name(split_name(table)))
+    parts = split_name(table)
+    snapshot = _find_image(active, format_sql_name(parts))
+    return active.table(format_sql_name(parts if snapshot is None else [*parts, f"merged_at_{snapshot}"]))
+
+
+def _find_image(spark: SparkSession, table: str) -> str | None:
+    """The snapshot of the keyed table's newest state; None for another table or view, and for an empty one."""
+    try:
+        rows = spark.sql(f"SHOW TBLPROPERTIES {table} ('{_IMAGE_SNAPSHOT}')").collect()
+    except AnalysisException:  # no table: reading it says so in Spark's words
+        return None
+    value = str(rows[0]["value"]) if rows else ""
+    return value if value.isdecimal() else None

@@ -185,6 +185,9 @@ def load_any(services: Services, catalog: CatalogName, name: TableName, *, refs_
         location, metadata = pinned
         config = build_planning_config(RelationKind.BASE, metadata)
         return Loaded(metadata_location=location, text=orjson.dumps(metadata), config=config)
+    image = services.images.load_pinned(catalog, name)
+    if image is not None:
+        return image
     if _is_keyed(services, catalog, name):
         loaded = services.images.load(catalog, name)
         return replace(loaded, text=orjson.dumps(keep_refs_only(orjson.loads(loaded.text)))) if refs_only else loaded
@@ -198,7 +201,9 @@ def load_any(services: Services, catalog: CatalogName, name: TableName, *, refs_
 def table_exists(call: TableCallDep) -> Response:
     """Check that a table exists: 204 or 404."""
     services, catalog, name = call.services, call.catalog, call.name
-    if not _is_keyed(services, catalog, name) and services.keyed.pinned_table(catalog, name) is None:
+    if _is_keyed(services, catalog, name) or services.keyed.pinned_table(catalog, name) is not None:
+        return no_content()
+    if services.images.load_pinned(catalog, name) is None:
         services.tables.check_exists(catalog, name)
     return no_content()
 
@@ -229,7 +234,7 @@ def commit_table(call: Annotated[CommitCall, Depends(commit_call)]) -> Response:
     change = _change(name, call.body)
 
     def commit() -> Response:
-        if services.keyed.pinned_table(catalog, name) is not None:
+        if services.keyed.pinned_table(catalog, name) is not None or services.images.load_pinned(catalog, name):
             raise _pinned_refusal(name)
         if _is_keyed(services, catalog, name) and not is_creating(change.requirements):
             services.committer.commit(_request(call, [_change_of_base(services, catalog, change)]))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import delete, or_, select, update
+from sqlalchemy import ColumnElement, delete, or_, select, update
 
 from catalog.keyed.image_build import BuildState, ImageBuild
 from catalog.names import RelationId
@@ -31,10 +31,15 @@ class SqlImageBuilds:
 
     def find(self, relation_id: RelationId, digest: str) -> ImageBuild | None:
         """Find the complete build of an image."""
+        return self._find_complete(relation_id, ImageBuildRow.digest == digest)
+
+    def find_snapshot(self, relation_id: RelationId, snapshot_id: int) -> ImageBuild | None:
+        """Find the complete build of the image with this snapshot."""
+        return self._find_complete(relation_id, ImageBuildRow.snapshot_id == snapshot_id)
+
+    def _find_complete(self, relation_id: RelationId, condition: ColumnElement[bool]) -> ImageBuild | None:
         query = select(ImageBuildRow).where(
-            ImageBuildRow.relation_id == relation_id,
-            ImageBuildRow.digest == digest,
-            ImageBuildRow.state == BuildState.COMPLETE,
+            ImageBuildRow.relation_id == relation_id, condition, ImageBuildRow.state == BuildState.COMPLETE
         )
         row = self.session.scalars(query.limit(1)).first()
         return None if row is None else _build(row)
@@ -82,8 +87,8 @@ class SqlImageBuilds:
         """Forget a build."""
         self.session.execute(delete(ImageBuildRow).where(ImageBuildRow.id == build_id))
 
-    def _change(self, build_id: UUID, condition: object, **values: object) -> bool:
-        query = update(ImageBuildRow).where(ImageBuildRow.id == build_id, condition)  # type: ignore[arg-type]
+    def _change(self, build_id: UUID, condition: ColumnElement[bool], **values: object) -> bool:
+        query = update(ImageBuildRow).where(ImageBuildRow.id == build_id, condition)
         return bool(self.session.execute(query.values(**values).returning(ImageBuildRow.id)).all())
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from catalog.errors import CatalogError, NotFound, Unavailable
+from catalog.errors import CatalogError, NoSuchTable, NotFound, Unavailable
 from catalog.iceberg.json import Json
 from catalog.keyed.image_build import BuildState, ImageBuild
 from catalog.keyed.spec import KeySpec
@@ -28,7 +28,7 @@ from server.service.commit.idempotency import Idempotency, remember
 from server.service.images.builder import ImageBuilder
 from server.service.images.pair import Pair, read_pair
 from server.service.images.retention import ImageRetention
-from server.service.tables.keyed_tables import KeyedTables
+from server.service.tables.keyed_tables import KeyedTables, parse_pinned_image
 from server.service.tables.tables import Loaded, TableDefinition
 
 THREADS = 2
@@ -102,6 +102,26 @@ class Images:
         with self.builder.database.reading() as uow:
             pair = read_pair(uow, self.tables, catalog, name)
             return pair, uow.images.find(pair.relation.id, pair.key.etag)
+
+    def load_pinned(self, catalog: CatalogName, name: TableName) -> Loaded | None:
+        """An image under its pinned name, as long as it is kept; None when the name is not that of a pinned image.
+
+        Raises NoSuchTable when there is no such image any more.
+        """
+        parsed = parse_pinned_image(name)
+        if parsed is None:
+            return None
+        owner, snapshot_id = parsed
+        with self.builder.database.reading() as uow:
+            relation = uow.relations.find(catalog, owner)
+            if relation is None or relation.kind is not RelationKind.KEYED:
+                return None
+            pair = read_pair(uow, self.tables, catalog, owner)
+            build = uow.images.find_snapshot(relation.id, snapshot_id)
+        loaded = None if build is None else self._serve(pair, build)
+        if loaded is None:
+            raise NoSuchTable(f"Table does not exist: {name}", hint=f"this state is kept no longer: read {owner} again")
+        return loaded
 
     def stop(self) -> None:
         """End the builds; the next server's reads begin them anew."""

@@ -19,7 +19,7 @@ from catalog.iceberg.table import (
     ref_snapshot_id,
 )
 from catalog.keyed.schema import build_base_schema, build_change_schema
-from catalog.keyed.spec import BASE, CHANGE, KeyedTable, KeySpec
+from catalog.keyed.spec import BASE, CHANGE, MERGED, KeyedTable, KeySpec
 from catalog.keyed.view_sql import Pair, build_merged_sql, name_pinned_view, quote_name
 from catalog.names import CatalogName, RelationId, TableName, explain_name_clash
 from catalog.ports.store import Database, UnitOfWork
@@ -36,6 +36,8 @@ from server.service.tables.relations import NewTable, make_rename_event, refuse_
 from server.service.tables.tables import TableDefinition, Tables
 
 _PINNED = re.compile(r"(base|change)_at_(none|\d{1,19})_(\d{1,10})", re.ASCII)
+_PINNED_IMAGE = re.compile(rf"{MERGED}_at_(\d{{1,19}})", re.ASCII)
+_LARGEST_ID = 2**63 - 1
 _STORE_PROPERTIES = {
     # Only Firn deletes files: an engine's expiry or purge would delete files that old versions and Hive still need.
     "gc.enabled": "false",
@@ -110,6 +112,14 @@ def store_name(name: TableName) -> TableName:
     """The name of the store of a pinned table; any other name unchanged."""
     match = _PINNED.fullmatch(name.name)
     return name if match is None or len(name.namespace) < 2 else TableName(name.namespace, match[1])
+
+
+def parse_pinned_image(name: TableName) -> tuple[TableName, int] | None:
+    """The keyed table and the snapshot of a pinned image, `<table>.merged_at_<snapshot>`; None for other names."""
+    match = _PINNED_IMAGE.fullmatch(name.name) if len(name.namespace) > 1 else None
+    if match is None or int(match[1]) > _LARGEST_ID:
+        return None
+    return TableName(name.namespace[:-1], name.namespace[-1]), int(match[1])
 
 
 def find_keyed(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> Relation:
@@ -293,7 +303,8 @@ def find_serving_table(uow: UnitOfWork, catalog: CatalogName, name: TableName) -
     store = None if match is None else uow.relations.find(catalog, TableName(name.namespace, match[1]))
     if store is not None and store.kind.is_store:
         return ServingTable(relation=store, is_read_only=True)
-    relation = uow.relations.find(catalog, name)
+    owner, _ = parse_pinned_image(name) or (name, 0)
+    relation = uow.relations.find(catalog, owner)
     if relation is not None and relation.kind is RelationKind.KEYED:
         base = uow.relations.get(uow.keyed.get(relation.id).base_id)
         return ServingTable(relation=base, is_read_only=True, keyed=relation)

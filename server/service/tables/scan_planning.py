@@ -128,6 +128,9 @@ class Scans:
         pinned = self.keyed.pinned_table(catalog, name)
         if pinned is not None:
             return pinned
+        image = self.images.load_pinned(catalog, name)
+        if image is not None:
+            return image.metadata_location or "", self.metadata.load(image.metadata_location or "").parsed
         located = self.database.locate(catalog, name)
         is_keyed = located is not None and located.kind is RelationKind.KEYED
         location = (self.images if is_keyed else self.tables).load(catalog, name).metadata_location

@@ -6,6 +6,8 @@ import pytest
 
 from catalog.errors import NoSuchTable
 from catalog.iceberg.json import Json
+from catalog.keyed.image import IMAGE_SNAPSHOT
+from catalog.names import TableName
 from tests.factories import LAKE
 from tests.server.lake import BASE, ORDERS, PLAIN, altered, set_property
 from tests.server.service.images.keyed_lake import KeyedLake
@@ -102,3 +104,22 @@ def test_only_keyed_tables_have_images(orders: KeyedLake, name: object) -> None:
 
 def _parents(metadata: Json) -> list[int | None]:
     return [snapshot.get("parent-snapshot-id") for snapshot in metadata["snapshots"]]
+
+
+def test_a_pinned_image_stays_as_it_is(orders: KeyedLake) -> None:
+    orders.upsert((1, "a"))
+    snapshot = orders.served()["properties"][IMAGE_SNAPSHOT]
+    pinned = TableName(BASE.namespace, f"merged_at_{snapshot}")
+    orders.upsert((1, "b"))
+    assert orders.read() == {1: "b"}
+    assert orders.read(orders.lake.services.images.load_pinned(LAKE, pinned)) == {1: "a"}
+    path = f"/iceberg/v1/lake/namespaces/db%1Forders/tables/{pinned.name}"
+    assert orders.lake.client.get(path).json()["metadata"]["current-snapshot-id"] == int(snapshot)
+    refused = orders.lake.client.post(path, json={"requirements": [], "updates": [set_property("a", "b")]})
+    assert (refused.status_code, refused.json()["error"]["type"]) == (400, "IllegalArgumentException")
+
+
+@pytest.mark.parametrize("snapshot", ["0", "9" * 19, "9" * 400])
+def test_an_image_that_is_not_kept_is_no_table(orders: KeyedLake, snapshot: str) -> None:
+    path = f"/iceberg/v1/lake/namespaces/db%1Forders/tables/merged_at_{snapshot}"
+    assert orders.lake.client.get(path).status_code == 404
