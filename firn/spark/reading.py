@@ -17,8 +17,9 @@ def read(table: str, spark: SparkSession | None = None, *, auto_sync: AutoSync |
     """Read the table as it is now. The frame always shows this one state, however often it is used.
 
     A keyed table's state is kept for `firn.read.keep` (24 hours) after it was last read. The name is that of SQL, but
-    only parts with a dot need backticks. In SQL, two references to a keyed table in one statement may show two states. `auto_sync` syncs a linked table first: `metadata` takes over the columns of the Hive
-    table, `data` also its files, and waits for the sync and its job.
+    only parts with a dot need backticks. In SQL, two references to a keyed table in one statement may show two states.
+    `auto_sync` syncs a linked table first: `metadata` takes over the columns of the Hive table, `data` also its files,
+    and waits for the sync and its job.
 
     Raises RuntimeError without a running session, ValueError for another `auto_sync`, and FirnError if the sync fails.
     """
