@@ -48,6 +48,8 @@ def build_layer(plan: LayerPlan) -> Layer:
 
     When this raises, files of `name` may be left in `directory`; nothing names them.
     """
+    if not plan.files:
+        return _build_without_changes(plan)
     changes = read_changes(plan.change, plan.files, plan.columns, plan.watermark)
     newest = find_newest(changes, plan.columns)
     hits = list(
@@ -64,6 +66,12 @@ def build_layer(plan: LayerPlan) -> Layer:
         plan.change, plan.base.schema(), changes.files, shown, directory=plan.directory, name=f"{plan.name}-p"
     )
     return Layer(packs=packs, hidden=written, replaced_vectors=replaced, keys=len(newest), hidden_rows=hidden_rows)
+
+
+def _build_without_changes(plan: LayerPlan) -> Layer:
+    """The layer of a pair without change files: under v2 it has the positions that base's vectors hide."""
+    written, replaced = _write_hidden(plan, {}, read_hidden(plan.base.io, _deletes_to_read(plan, set())))
+    return Layer(packs=[], hidden=written, replaced_vectors=replaced, keys=0, hidden_rows=0)
 
 
 def _deletes_to_read(plan: LayerPlan, hit: set[str]) -> set[DataFile]:

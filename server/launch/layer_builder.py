@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -71,13 +72,18 @@ class LayerBuilderProcess:
             self._process = subprocess.Popen(
                 list(self.command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=inherited, start_new_session=True
             )
+            weakref.finalize(self, _kill, self._process)
         return self._process
 
     def _end(self) -> None:
         if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
+            _kill(self._process)
             self._process = None
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.communicate()
 
 
 def _write(process: subprocess.Popen[bytes], line: str) -> None:

@@ -27,6 +27,10 @@ LONGEST_BUILD = timedelta(hours=1)
 _EMPTY = Layer(packs=[], hidden=[], replaced_vectors=[], keys=0, hidden_rows=0)
 
 
+class TooMuchPending(Unavailable):
+    """More changes are pending than the server merges for readers."""
+
+
 @dataclass(frozen=True)
 class ImageBuilder:
     """Builds one image at a time per caller; several servers may build the same one."""
@@ -65,7 +69,7 @@ class ImageBuilder:
         pending = pair.pin.keyed.pending_bytes
         if pending > self.most_pending_bytes:
             name = pair.relation.name
-            raise Unavailable(
+            raise TooMuchPending(
                 f"{pending:,} bytes of changes are pending in {name}, more than the server merges while somebody reads",
                 hint=f"Merge it with `firn table merge {name}`, read {name}.merged in Spark, or raise "
                 "images.pending_bytes.",

@@ -25,7 +25,7 @@ from catalog.ports.store import UnitOfWork
 from catalog.scan.mode import build_planning_config
 from catalog.tables.relation import RelationKind
 from server.service.commit.idempotency import Idempotency, remember
-from server.service.images.builder import ImageBuilder
+from server.service.images.builder import ImageBuilder, TooMuchPending
 from server.service.images.pair import Pair, read_pair
 from server.service.images.retention import ImageRetention
 from server.service.tables.keyed_tables import KeyedTables, parse_pinned_image
@@ -191,16 +191,20 @@ class Images:
                 self._running.pop(pair.relation.id, None)
 
     def _serve_older(self, pair: Pair, failure: CatalogError | None) -> Loaded:
-        """The newest image that is complete, where the table's policy allows it."""
-        if pair.policy["firn.read.on-timeout"] == "older":
+        """The newest image that is complete, where the table's policy allows it.
+
+        Only slow builds and many changes are a reason to serve it. A failure would go unnoticed.
+        """
+        may_serve = failure is None or isinstance(failure, TooMuchPending)
+        if may_serve and pair.policy["firn.read.on-timeout"] == "older":
             with self.builder.database.reading() as uow:
                 older, now = _find_newest(uow, pair.relation.id), uow.now()
             if older is not None and (loaded := self._serve(pair, older, lag=now - older.started_at)) is not None:
                 return loaded
-        if isinstance(failure, Unavailable):
-            raise failure
-        reason = "it takes longer than firn.read.max-wait" if failure is None else failure.message
-        raise Unavailable(f"{pair.relation.name} is being merged for its readers: {reason}", hint="Try again.")
+        name = pair.relation.name
+        if failure is None:
+            raise Unavailable(f"merging {name} for its readers takes longer than firn.read.max-wait", hint="Try again.")
+        raise Unavailable(f"{name} cannot be merged for its readers: {failure.message}", hint=failure.hint)
 
 
 def _find_newest(uow: UnitOfWork, relation_id: RelationId) -> ImageBuild | None:

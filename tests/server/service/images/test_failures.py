@@ -223,8 +223,21 @@ def test_readers_that_come_together_share_a_build(orders: KeyedLake) -> None:
 
 def test_more_is_pending_than_the_server_may_build(orders: KeyedLake) -> None:
     orders.upsert((1, "a"))
+    small = images(orders, most_pending_bytes=1)
     with pytest.raises(Unavailable, match=r"bytes of changes are pending in db\.orders"):
-        images(orders, most_pending_bytes=1).load(LAKE, ORDERS)
+        small.load(LAKE, ORDERS)
+    orders.load()
+    orders.upsert((2, "b"))
+    assert LAG.encode() in small.load(LAKE, ORDERS).text
+
+
+def test_a_build_that_fails_serves_no_older_state(orders: KeyedLake) -> None:
+    orders.upsert((1, "a"))
+    orders.load()
+    orders.upsert((2, "b"))
+    real = orders.lake.services.images.builder.builder
+    with pytest.raises(Unavailable, match="no disk"):
+        images(orders, builder=DyingBuilder(real, Unavailable("no disk"))).load(LAKE, ORDERS)
 
 
 def test_a_file_that_is_gone_is_told(orders: KeyedLake) -> None:
