@@ -58,8 +58,8 @@ def list_removable(build: ImageBuild, others: Iterable[ImageBuild]) -> list[str]
     return [name for name in build.layers if name not in needed]
 
 
-def list_protected(builds: Collection[ImageBuild], *, is_base: bool) -> frozenset[int]:
-    """The snapshots of base, or of the change store, that images show and builders read."""
-    kept = (build for build in builds if build.state is not BuildState.REMOVING)
+def list_protected(builds: Collection[ImageBuild], now: datetime, *, is_base: bool) -> frozenset[int]:
+    """The snapshots of base, or of the change store, that images show and builders read, as long as they are kept."""
+    kept = (build for build in builds if build.state is not BuildState.REMOVING and build.keep_until > now)
     ids = (build.base_snapshot_id if is_base else build.change_snapshot_id for build in kept)
     return frozenset(snapshot_id for snapshot_id in ids if snapshot_id is not None)

@@ -43,6 +43,7 @@ FOR_MAINTAINERS = frozenset(
         *("firn.rewrite.max-job-size", "firn.rewrite.schedule"),
         *("firn.compact.min-files", "firn.compact.target-file-size"),
         *("firn.deletes.min-files", "firn.manifests.max-count"),
+        *("firn.read.format-version", "firn.read.max-wait", "firn.read.on-timeout", "firn.read.keep"),
         *("firn.statistics.columns", "firn.statistics.schedule"),
         *("firn.hive.sync.interval", "firn.hive.sync.sweep", "firn.hive.publish.interval"),
     }

@@ -138,7 +138,7 @@ _READ = (
     Setting(
         "firn.read.keep",
         "1 d",
-        parse_at_least("10 min"),
+        parse_duration,
         "how long the files of a keyed table's state are kept after it was last served",
     ),
 )

@@ -75,14 +75,17 @@ class ImageBuilds(Protocol):
     def find(self, relation_id: RelationId, digest: str) -> ImageBuild | None:
         """The complete build of an image."""
 
-    def find_snapshot(self, relation_id: RelationId, snapshot_id: int) -> ImageBuild | None:
-        """The complete build of the image with this snapshot."""
+    def find_snapshot(self, relation_id: RelationId, snapshot_id: int, now: datetime) -> ImageBuild | None:
+        """The complete build of the image with this snapshot, if it is still kept.
+
+        Once its time is over, its snapshot of base may be expired.
+        """
 
     def of_table(self, relation_id: RelationId) -> Sequence[ImageBuild]:
         """All builds of a table, the newest first."""
 
-    def kept(self, relation_id: RelationId, snapshot_ids: Collection[int]) -> Collection[int]:
-        """Those of these snapshots whose image is complete."""
+    def kept(self, relation_id: RelationId, snapshot_ids: Collection[int], now: datetime) -> Collection[int]:
+        """Those of these snapshots whose image is complete and still kept."""
 
     def complete(self, build_id: UUID, keep_until: datetime) -> bool:
         """Mark a build as complete; False when it is being removed meanwhile."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, delete, or_, select, update
+from sqlalchemy import ColumnElement, and_, delete, or_, select, update
 
 from catalog.keyed.image_build import BuildState, ImageBuild
 from catalog.names import RelationId
@@ -33,9 +33,10 @@ class SqlImageBuilds:
         """Find the complete build of an image."""
         return self._find_complete(relation_id, ImageBuildRow.digest == digest)
 
-    def find_snapshot(self, relation_id: RelationId, snapshot_id: int) -> ImageBuild | None:
-        """Find the complete build of the image with this snapshot."""
-        return self._find_complete(relation_id, ImageBuildRow.snapshot_id == snapshot_id)
+    def find_snapshot(self, relation_id: RelationId, snapshot_id: int, now: datetime) -> ImageBuild | None:
+        """Find the complete build of the image with this snapshot, if it is still kept."""
+        is_kept = and_(ImageBuildRow.snapshot_id == snapshot_id, ImageBuildRow.keep_until > now)
+        return self._find_complete(relation_id, is_kept)
 
     def _find_complete(self, relation_id: RelationId, condition: ColumnElement[bool]) -> ImageBuild | None:
         query = select(ImageBuildRow).where(
@@ -49,11 +50,12 @@ class SqlImageBuilds:
         query = select(ImageBuildRow).where(ImageBuildRow.relation_id == relation_id)
         return [_build(row) for row in self.session.scalars(query.order_by(ImageBuildRow.started_at.desc()))]
 
-    def kept(self, relation_id: RelationId, snapshot_ids: Collection[int]) -> Collection[int]:
-        """Select the snapshots whose image is complete."""
+    def kept(self, relation_id: RelationId, snapshot_ids: Collection[int], now: datetime) -> Collection[int]:
+        """Select the snapshots whose image is complete and still kept."""
         query = select(ImageBuildRow.snapshot_id).where(
             ImageBuildRow.relation_id == relation_id,
             ImageBuildRow.snapshot_id.in_(snapshot_ids),
+            ImageBuildRow.keep_until > now,
             ImageBuildRow.state == BuildState.COMPLETE,
         )
         return set(self.session.scalars(query))

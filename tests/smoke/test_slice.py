@@ -18,8 +18,8 @@ ORDERS = "VALUES (1, 'a', 'x'), (2, 'b', 'x'), (3, 'c', 'y')"
 
 @pytest.fixture(scope="module")
 def orders(side: Side) -> HiveTable:
-    """Three keys in two partitions, upgraded by the API."""
-    return side.table("id BIGINT, v STRING", "p STRING", ORDERS).upgrade("id")
+    """Three keys in two partitions, upgraded by the API. What was read is kept for a moment only: it holds up expiry."""
+    return side.table("id BIGINT, v STRING", "p STRING", ORDERS).upgrade("id", **{"firn.read.keep": "1 s"})
 
 
 def test_a_hive_table_is_upgraded_written_maintained_and_published(orders: HiveTable) -> None:
@@ -47,7 +47,7 @@ def test_a_hive_table_is_upgraded_written_maintained_and_published(orders: HiveT
     assert orders.rows() == orders.rows(store=".base") == expected
     assert orders.job("rewrite")["status"] == "succeeded"
     at_once = "'firn.expire.max-age'='0 s', 'firn.expire.min-snapshots'='1'"
-    side.hive.sql(f"ALTER TABLE {table}.base SET TBLPROPERTIES ({at_once})")
+    side.hive.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({at_once})")
     assert orders.job("expire")["result"]["expired_snapshots"] > 0
     assert orders.rows() == expected
 

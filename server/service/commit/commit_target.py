@@ -144,7 +144,7 @@ def list_protected_snapshots(uow: UnitOfWork, keyed: KeyedTable, *, is_base: boo
     """The snapshots that expiry must keep: those of the keyed table's current version, and those that images show."""
     current = uow.keyed.versions(keyed.relation_id, limit=1)
     ids = (version.base_snapshot_id if is_base else version.change_snapshot_id for version in current)
-    in_images = list_protected(uow.images.of_table(keyed.relation_id), is_base=is_base)
+    in_images = list_protected(uow.images.of_table(keyed.relation_id), uow.now(), is_base=is_base)
     return in_images | {snapshot_id for snapshot_id in ids if snapshot_id is not None}
 
 

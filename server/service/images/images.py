@@ -117,7 +117,7 @@ class Images:
             if relation is None or relation.kind is not RelationKind.KEYED:
                 return None
             pair = read_pair(uow, self.tables, catalog, owner)
-            build = uow.images.find_snapshot(relation.id, snapshot_id)
+            build = uow.images.find_snapshot(relation.id, snapshot_id, uow.now())
         loaded = None if build is None else self._serve(pair, build)
         if loaded is None:
             raise NoSuchTable(f"Table does not exist: {name}", hint=f"this state is kept no longer: read {owner} again")
@@ -139,7 +139,8 @@ class Images:
             return None
         listed = [snapshot["snapshot-id"] for snapshot in document.parsed["snapshots"]]
         with database.reading() as uow:
-            now, kept = uow.now(), set(uow.images.kept(pair.relation.id, listed))
+            now = uow.now()
+            kept = set(uow.images.kept(pair.relation.id, listed, now))
         self._keep(pair, build, now)
         text, gone = document.text, {*listed[:-1]} - kept
         if gone or lag is not None:
@@ -208,7 +209,9 @@ class Images:
 
 
 def _find_newest(uow: UnitOfWork, relation_id: RelationId) -> ImageBuild | None:
-    return next((build for build in uow.images.of_table(relation_id) if build.state is BuildState.COMPLETE), None)
+    now = uow.now()
+    kept = (build for build in uow.images.of_table(relation_id) if build.keep_until > now)
+    return next((build for build in kept if build.state is BuildState.COMPLETE), None)
 
 
 def _describe_now(metadata: Json, gone: set[int], lag: timedelta | None) -> dict[str, Any]:

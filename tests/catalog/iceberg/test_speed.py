@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -34,11 +35,13 @@ def lines_run(work: Callable[[], object]) -> int:
         return heard
 
     before = sys.gettrace()
+    gc.disable()  # what other tests have left would be finalized here
     sys.settrace(heard)
     try:
         work()
     finally:
         sys.settrace(before)
+        gc.enable()
     return count
 
 

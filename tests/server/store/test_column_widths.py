@@ -10,6 +10,7 @@ from catalog.access.privileges import PrincipalKind, Privilege
 from catalog.access.tokens import TokenKind
 from catalog.history.metrics import ReportKind
 from catalog.hive.events import HiveEventKind
+from catalog.keyed.image_build import BuildState
 from catalog.keyed.spec import KeyScope
 from catalog.launch.fleet import LaunchStatus
 from catalog.launch.settings import LaunchKind
@@ -25,6 +26,7 @@ STORED: dict[str, type[StrEnum]] = {
     "audit.verdict": Verdict,
     "dropped.kind": DroppedKind,
     "dropped.state": DroppedState,
+    "image_build.state": BuildState,
     "import_entry.kind": EntryKind,
     "import_entry.state": EntryState,
     "role_grant.privilege": Privilege,
