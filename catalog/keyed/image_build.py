@@ -58,6 +58,12 @@ def list_removable(build: ImageBuild, others: Iterable[ImageBuild]) -> list[str]
     return [name for name in build.layers if name not in needed]
 
 
+def is_read(build: ImageBuild, others: Iterable[ImageBuild], now: datetime) -> bool:
+    """Whether a running build may grow from this one, and read its metadata."""
+    running = (other for other in others if other.state is BuildState.BUILDING and other.keep_until > now)
+    return any(build.name in other.layers for other in running if other.id != build.id)
+
+
 def list_protected(builds: Collection[ImageBuild], now: datetime, *, is_base: bool) -> frozenset[int]:
     """The snapshots of base, or of the change store, that images show and builders read, as long as they are kept."""
     kept = (build for build in builds if build.state is not BuildState.REMOVING and build.keep_until > now)

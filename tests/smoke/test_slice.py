@@ -18,7 +18,7 @@ ORDERS = "VALUES (1, 'a', 'x'), (2, 'b', 'x'), (3, 'c', 'y')"
 
 @pytest.fixture(scope="module")
 def orders(side: Side) -> HiveTable:
-    """Three keys in two partitions, upgraded by the API. What was read is kept for a moment only: it holds up expiry."""
+    """Three keys in two partitions, upgraded by the API. What was read is kept for a moment: it holds up expiry."""
     return side.table("id BIGINT, v STRING", "p STRING", ORDERS).upgrade("id", **{"firn.read.keep": "1 s"})
 
 

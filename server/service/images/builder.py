@@ -24,8 +24,6 @@ from server.service.tables.metadata_files import MetadataFiles
 
 LONGEST_BUILD = timedelta(hours=1)
 """A build that takes longer counts as dead: its files are deleted, and it cannot complete any more."""
-_READ_BELOW = timedelta(minutes=5)
-"""How long the image that a build grows from is kept at least: the builder reads it at the beginning."""
 _EMPTY = Layer(packs=[], hidden=[], replaced_vectors=[], keys=0, hidden_rows=0)
 
 
@@ -56,7 +54,8 @@ class ImageBuilder:
             below = find_image_below(pair, builds)
             build = self._describe(uow, pair, below)
             uow.images.add(build)
-            if below is not None and not uow.images.keep(below.id, max(below.keep_until, uow.now() + _READ_BELOW)):
+            # Its row is locked until this commits: retention sees the new build then, or this sees the removal.
+            if below is not None and not uow.images.keep(below.id, below.keep_until):
                 raise Unavailable("an image is being removed", hint="Read the table again.")
         try:
             self._write(pair, build, below, builds)

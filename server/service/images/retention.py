@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from catalog.errors import CatalogError, CommitUnknown, NotFound
-from catalog.keyed.image_build import ImageBuild, list_removable
+from catalog.keyed.image_build import ImageBuild, is_read, list_removable
 from catalog.ports.images import ImageFiles
 from catalog.ports.store import Database
 from server.service.tables.metadata_files import MetadataFiles
@@ -21,6 +21,10 @@ class ImageRetentionStatus:
     removed_images: int = 0
     deleted_files: int = 0
     failed: int = 0
+
+
+class _InUseError(Exception):
+    """Ends the transaction of a removal that has to wait."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +48,16 @@ class ImageRetention:
         return status
 
     def _remove(self, build: ImageBuild, status: ImageRetentionStatus) -> ImageRetentionStatus:
-        with self.database.writing() as uow:
-            if not uow.images.begin_removal(build.id, uow.now()):
-                return status
+        with suppress(_InUseError):
+            with self.database.writing() as uow:
+                if not uow.images.begin_removal(build.id, uow.now()):
+                    return status
+                if is_read(build, uow.images.of_table(build.relation_id), uow.now()):
+                    raise _InUseError
+            return self._delete(build, status)
+        return status
+
+    def _delete(self, build: ImageBuild, status: ImageRetentionStatus) -> ImageRetentionStatus:
         deleted = remove_build(self.database, self.metadata, self.files, build)
         return replace(status, removed_images=status.removed_images + 1, deleted_files=status.deleted_files + deleted)
 

@@ -147,6 +147,28 @@ def test_retention_deletes_what_no_kept_image_needs(orders: KeyedLake) -> None:
     assert orders.read() == {1: "b", 2: "c"}
 
 
+def test_retention_waits_for_a_build_that_grows_from_an_image(orders: KeyedLake) -> None:
+    orders.insert((1, "a"))
+    orders.upsert((1, "b"))
+    orders.load()
+    (below,) = orders.builds()
+    orders.upsert((2, "c"))
+    slow = SlowBuilder(orders.lake.services.images.builder.builder)
+    growing = images(orders, builder=slow)
+    reader = threading.Thread(target=lambda: growing.load(LAKE, ORDERS))
+    reader.start()
+    _until(lambda: len(slow.tasks) == 1)
+    with orders.lake.services.database.writing() as uow:
+        uow.images.complete(below.id, below.started_at - timedelta(days=1))
+    retention = orders.lake.services.images.retention
+    assert retention.activate().removed_images == 0
+    slow.may_go.set()
+    reader.join(60)
+    assert retention.activate().removed_images == 1
+    assert orders.read() == {1: "b", 2: "c"}
+    growing.stop()
+
+
 def test_images_of_a_dropped_table_go_in_their_time(orders: KeyedLake) -> None:
     orders.upsert((1, "a"))
     orders.load()
