@@ -68,13 +68,14 @@ def test_duckdb_reads_and_appends_to_a_store_of_a_keyed_table(server: ServerProc
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("word", pa.string())])
     catalog.create_table((space, "t"), schema, properties={"firn.primary-key": "id"})
     stores = f'lake."{space}.t"'
-    wrote, read = duckdb(
+    wrote, read, merged = duckdb(
         attached(server).replace("'none'", "'none', SUPPORT_NESTED_NAMESPACES true"),
         f"INSERT INTO {stores}.base VALUES (1, 'one')",
         f"SELECT * FROM {stores}.base",
+        f"SELECT * FROM lake.{space}.t",
     )[1:]
     assert wrote == [[1]]
-    assert read == [[1, "one"]]
+    assert read == merged == [[1, "one"]]
 
 
 def test_duckdb_creates_a_table_with_its_rows_in_a_local_directory(server: ServerProcess) -> None:

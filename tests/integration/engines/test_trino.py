@@ -238,7 +238,7 @@ def test_a_table_belongs_to_trino_and_pyiceberg_alike(schema: Schema) -> None:
     assert schema.values(f"SELECT id FROM {schema}.t ORDER BY id") == [2, 3, 4]
 
 
-def test_the_stores_of_a_keyed_table_are_read_and_appended_to(schema: Schema) -> None:
+def test_a_keyed_table_is_read_merged_and_its_stores_are_appended_to(schema: Schema) -> None:
     columns = [{"name": "id", "type": "long"}, {"name": "word", "type": "string"}]
     stores = f'{schema.catalog}."{schema.name}.stock"'
     with firn.connect(schema.server.url) as client:
@@ -259,8 +259,10 @@ def test_the_stores_of_a_keyed_table_are_read_and_appended_to(schema: Schema) ->
         (2, "TWO"),
         (3, "three"),
     ]
-    with pytest.raises(Refused, match="UNSUPPORTED_VIEW_DIALECT"):
-        schema.rows(f"SELECT * FROM {schema}.stock")
+    assert schema.rows(f"SELECT * FROM {schema}.stock ORDER BY id") == [[1, "one"], [2, "TWO"], [3, "three"]]
+    assert schema.values(f"SELECT count(*) FROM {schema}.stock WHERE word = 'TWO'") == [1]
+    with pytest.raises(Refused, match="is a keyed table"):
+        schema.sql(f"INSERT INTO {schema}.stock VALUES (4, 'four')")
     with pytest.raises(Refused, match="Must use DVs"):
         schema.sql(f"DELETE FROM {stores}.base WHERE id = 1")
     with pytest.raises(Refused, match="is a store of the keyed table"):

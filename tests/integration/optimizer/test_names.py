@@ -49,8 +49,8 @@ def test_a_keyed_table_is_made_written_merged_and_read_under_any_name(
     shown = client.tables[full].show()
     assert (shown.namespace, shown.name, shown.full_name) == (join_name([namespace]), name, short)
     assert [one.full_name for one in client.tables.list(namespace=join_name([namespace]))] == [short]
-    assert [row[1] for row in server.rows(f"SHOW VIEWS IN {format_sql_name(['lake', namespace])}")] == [name]
-    spark.sql(f"DROP VIEW {in_sql}")
+    assert [row[1] for row in server.rows(f"SHOW TABLES IN {format_sql_name(['lake', namespace])}")] == [name]
+    spark.sql(f"DROP TABLE {in_sql}")
     spark.sql(f"DROP NAMESPACE {format_sql_name(['lake', namespace])}")
 
 
