@@ -24,6 +24,7 @@ from catalog.names import CatalogName, RelationId, TableName
 from catalog.ports.store import UnitOfWork
 from catalog.scan.mode import build_planning_config
 from catalog.tables.relation import RelationKind
+from server.prometheus import IMAGE_FAILURES, IMAGE_SECONDS, OLDER_IMAGES
 from server.service.commit.idempotency import Idempotency, remember
 from server.service.images.builder import ImageBuilder, TooMuchPending
 from server.service.images.pair import Pair, read_pair
@@ -186,7 +187,8 @@ class Images:
 
     def _build(self, pair: Pair) -> ImageBuild:
         try:
-            return self.builder.build(pair)
+            with IMAGE_SECONDS.time(), IMAGE_FAILURES.count_exceptions():
+                return self.builder.build(pair)
         finally:
             with self._lock:
                 self._running.pop(pair.relation.id, None)
@@ -201,6 +203,7 @@ class Images:
             with self.builder.database.reading() as uow:
                 older, now = _find_newest(uow, pair.relation.id), uow.now()
             if older is not None and (loaded := self._serve(pair, older, lag=now - older.started_at)) is not None:
+                OLDER_IMAGES.inc()
                 return loaded
         name = pair.relation.name
         if failure is None:

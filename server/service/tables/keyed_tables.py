@@ -109,7 +109,10 @@ def _build_pinned_name(store: str, metadata: Json) -> str:
 
 
 def store_name(name: TableName) -> TableName:
-    """The name of the store of a pinned table; any other name unchanged."""
+    """The name of the store of a pinned table, or of the keyed table of a pinned image; any other name unchanged."""
+    image = parse_pinned_image(name)
+    if image is not None:
+        return image[0]
     match = _PINNED.fullmatch(name.name)
     return name if match is None or len(name.namespace) < 2 else TableName(name.namespace, match[1])
 
