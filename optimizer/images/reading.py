@@ -16,6 +16,7 @@ from pyiceberg.manifest import DataFile, FileFormat
 from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask, Table
 
+from firn.scan.avro import read_avro_rows
 from firn.scan.projection import correct_projection
 
 THREADS = 4
@@ -47,11 +48,17 @@ class ColumnReader:
         """All rows of a file, in their order.
 
         A Parquet file that names the fields by id and has their types is read as it stands. PyIceberg's projection
-        reads all others: it knows name mappings, promoted types, partition values, Avro and ORC.
+        reads all others: it knows name mappings, promoted types, partition values and ORC.
         """
         if file.file_format is FileFormat.PARQUET and (rows := self._read_parquet(file)) is not None:
             return rows
+        if file.file_format is FileFormat.AVRO:  # which PyIceberg does not read
+            batches = [self._cast(batch) for batch in read_avro_rows(self.table, [FileScanTask(file)], self.columns)]
+            return pa.concat_tables([self.target.empty_table(), *batches])
         rows = ArrowScan(self.table.metadata, self.table.io, self.columns, AlwaysTrue()).to_table([FileScanTask(file)])
+        return self._cast(rows)
+
+    def _cast(self, rows: pa.Table) -> pa.Table:
         return pa.table([rows[field.name].cast(field.type) for field in self.target], schema=self.target)
 
     def _read_parquet(self, file: DataFile) -> pa.Table | None:

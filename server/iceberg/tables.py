@@ -68,7 +68,11 @@ from server.iceberg.requests import (
     strings_in,
     text_in,
 )
-from server.service.commit.commit_path import CommitRequest, raise_unknown_after_commit
+from server.service.commit.commit_path import (
+    CommitRequest,
+    raise_unknown_after_commit,
+    raise_unknown_if_unavailable,
+)
 from server.service.services import Services
 from server.service.tables.keyed_tables import find_keyed
 from server.service.tables.tables import Loaded, TableDefinition
@@ -236,9 +240,6 @@ def commit_table(call: Annotated[CommitCall, Depends(commit_call)]) -> Response:
     def commit() -> Response:
         if services.keyed.pinned_table(catalog, name) is not None or services.images.load_pinned(catalog, name):
             raise _pinned_refusal(name)
-        if _is_keyed(services, catalog, name) and not is_creating(change.requirements):
-            services.committer.commit(_request(call, [_change_of_base(services, catalog, change)]))
-            return _loaded(name, _load_image(services, catalog, name))
         if is_creating(change.requirements):
             caller = caller_of(call.table.request)
             made = services.tables.create_by_commit(
@@ -248,7 +249,10 @@ def commit_table(call: Annotated[CommitCall, Depends(commit_call)]) -> Response:
                 may_read=lambda: services.access.may_read(caller, catalog, name),
             )
             return _loaded(name, replace(made, config={}))
-        committed = services.committer.commit(_request(call, [change]))
+        of_base = _translate_if_keyed(services, catalog, change)
+        committed = services.committer.commit(_request(call, [of_base or change]))
+        if of_base is not None:
+            return _loaded(name, _load_image(services, catalog, name))
         return _as_remembered(services, name)([committed[0].metadata_location])
 
     def answer_again(locations: StoredResult) -> Response:
@@ -274,10 +278,16 @@ def _is_keyed(services: Services, catalog: CatalogName, name: TableName) -> bool
     return located is not None and located.kind is RelationKind.KEYED
 
 
-def _change_of_base(services: Services, catalog: CatalogName, change: TableCommit) -> TableCommit:
-    """Translate a commit to a keyed table into one to its base store; see catalog.keyed.alter."""
-    with services.database.reading() as uow:
-        relation = find_keyed(uow, catalog, change.name)
+def _translate_if_keyed(services: Services, catalog: CatalogName, change: TableCommit) -> TableCommit | None:
+    """Translate a commit to a keyed table into one to its base store; None for another table.
+
+    CommitUnknown when the database does not answer: an earlier try of the same request may have been applied.
+    """
+    with raise_unknown_if_unavailable():
+        if not _is_keyed(services, catalog, change.name):
+            return None
+        with services.database.reading() as uow:
+            relation = find_keyed(uow, catalog, change.name)
     return TableCommit(
         name=TableName(change.name.as_namespace, BASE),
         requirements=translate_requirements(relation.id, change.requirements),
@@ -313,10 +323,7 @@ def commit_transaction(
     ]
     if not changes:
         raise Invalid("table-changes: expected at least one")
-    changes = [
-        _change_of_base(services, catalog, change) if _is_keyed(services, catalog, change.name) else change
-        for change in changes
-    ]
+    changes = [_translate_if_keyed(services, catalog, change) or change for change in changes]
     request = CommitRequest(
         catalog=catalog, changes=changes, lease=lease, engine=engine, idempotency=idempotent.idempotency
     )

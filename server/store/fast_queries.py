@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy import Engine, bindparam, select
+from sqlalchemy.exc import DBAPIError
 
 from catalog.errors import Unavailable
 from catalog.names import CatalogName, TableName, encode_namespace
@@ -20,6 +22,17 @@ _LOCATE = PreparedStatement(
         RelationRow.name == bindparam("name"),
     )
 )
+
+
+@contextmanager
+def _unavailable(engine: Engine) -> Iterator[None]:
+    """Turn errors of the database driver, raw or as SQLAlchemy raises them while it connects, into Unavailable."""
+    try:
+        yield
+    except (DBAPIError, engine.dialect.loaded_dbapi.Error) as error:
+        raise Unavailable(
+            f"the database does not answer: {error}", hint="check the database, then try again"
+        ) from error
 
 
 class FastQueries:
@@ -39,15 +52,14 @@ class FastQueries:
         return LocatedRelation(RelationKind(kind), metadata_location)
 
     def _fetch_row(self, query: Compiled, values: Mapping[str, Any]) -> tuple[Any, ...] | None:
-        connection = self._engine.raw_connection()
-        try:
-            cursor = connection.cursor()
-            cursor.execute(query.sql, query.bind(values))
-            return next(iter(query.rows(cursor)), None)
-        except self._engine.dialect.loaded_dbapi.Error as error:
-            connection.invalidate(error)
-            raise Unavailable(
-                f"the database does not answer: {error}", hint="check the database, then try again"
-            ) from error
-        finally:
-            connection.close()
+        with _unavailable(self._engine):
+            connection = self._engine.raw_connection()
+            try:
+                cursor = connection.cursor()
+                cursor.execute(query.sql, query.bind(values))
+                return next(iter(query.rows(cursor)), None)
+            except self._engine.dialect.loaded_dbapi.Error as error:
+                connection.invalidate(error)
+                raise
+            finally:
+                connection.close()

@@ -127,6 +127,8 @@ class Images:
     def stop(self) -> None:
         """End the builds; the next server's reads begin them anew."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+        self.builder.builder.stop()  # which ends the running ones
+        self._pool.shutdown(wait=True)
         self.builder.builder.stop()
 
     def _serve(self, pair: Pair, build: ImageBuild, *, lag: timedelta | None = None) -> Loaded | None:

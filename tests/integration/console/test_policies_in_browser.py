@@ -105,7 +105,7 @@ def test_what_others_set_meanwhile_stays(server: ServerProcess, open_page: OpenP
 
 def test_settings_are_found_by_words_and_the_address_keeps_them(server: ServerProcess, open_page: OpenPage) -> None:
     page = open_page(f"{server.url}/c/lake/policies?database=web")
-    page.get_by_role("textbox", name="search the settings").fill("orphan aside")
+    page.get_by_role("textbox", name="search the settings").fill("orphan quarantine")
     expect(page).to_have_url(re.compile("find=orphan"))
     expect(setting(page, "firn.orphans.quarantine")).to_be_visible()
     expect(setting(page, AGE)).to_have_count(0)

@@ -243,7 +243,7 @@ def test_a_keyed_table_is_read_merged_and_its_stores_are_appended_to(schema: Sch
     stores = f'{schema.catalog}."{schema.name}.stock"'
     with firn.connect(schema.server.url) as client:
         client.tables.create(f"{schema.name}.stock", columns, primary_key=["id"])
-        assert schema.values(f"SHOW TABLES FROM {stores}") == ["base", "change"]
+        assert schema.values(f"SHOW TABLES FROM {stores}") == ["base", "change", "merged"]
         schema.sql(
             f"INSERT INTO {stores}.base VALUES (1, 'one'), (2, 'two')",
             f"INSERT INTO {stores}.change (id, word, _op) VALUES (2, 'TWO', 'U'), (3, 'three', 'I')",
