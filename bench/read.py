@@ -4,9 +4,9 @@
     python -m bench.read --rows 200000 --changes 10000 --rounds 3
 
 A keyed table holds the initial rows in base and one batch of changes pending. Each round runs the same queries on the
-view and on base, in turns. `scan` looks at every column of every row; `aggregate` sums two columns by day; `lookup`
-reads the row of one key; `count` of base alone is answered by Iceberg from metadata, without reading a row, which no
-merged view can do.
+table, as engines read it, and on base, in turns. `scan` looks at every column of every row; `aggregate` sums two
+columns by day; `lookup` reads the row of one key; `count` of base alone is answered by Iceberg from metadata, without
+reading a row, which it cannot do for a table with hidden rows.
 """
 
 from __future__ import annotations

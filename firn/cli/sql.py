@@ -100,7 +100,7 @@ def _run(ctx: CliContext, spark: SparkSession, statement: str, limit: int, auto_
     except Exception as error:  # Java throws many types of errors; the user gets one line of them
         if (keyed := _keyed_target(ctx, spark, statement)) is not None:
             raise Invalid(
-                f"{keyed} is a keyed table, which SQL cannot change under its own name",
+                f"{keyed} is a keyed table, whose data SQL cannot change under its own name",
                 hint=f"INSERT rows with new keys INTO {keyed}.base, or changes INTO {keyed}.change with _op 'U' or "
                 "'D'; in PySpark call firn.spark.upsert or firn.spark.delete",
             ) from error

@@ -1,7 +1,7 @@
 """Scans of keyed tables without Spark: PyIceberg reads both stores, and Arrow merges the rows.
 
-A scan returns the rows of the table's view, by the same merge rule. The package uses PyArrow, PyIceberg and
-firn.errors. It knows the server only through the `Source` of a scan.
+A scan returns the rows that engines read under the table's name, by the same merge rule. The package uses PyArrow,
+PyIceberg and firn.errors. It knows the server only through the `Source` of a scan.
 
 PyArrow and PyIceberg are an extra, and their import takes most of a second. So these names load their modules on first
 use.

@@ -296,13 +296,13 @@ def _translate_if_keyed(services: Services, catalog: CatalogName, change: TableC
 
 
 def _pinned_refusal(name: TableName) -> Invalid:
-    """Refuse SQL that writes to a keyed table by its own name, which the engine resolves to a pinned table.
+    """Refuse SQL that writes to a pinned state of a keyed table.
 
     Not a CommitFailedException, which engines answer with retries.
     """
     keyed = join_name(name.namespace)
     return Invalid(
-        f"{keyed} is a keyed table, which SQL cannot change under its own name",
+        f"{name} is a state of the keyed table {keyed}, and cannot be changed",
         hint=f"insert rows with new keys into {keyed}.base, append changes to {keyed}.change with _op 'U' or 'D', "
         "or call firn.spark.upsert or firn.spark.delete",
     )

@@ -41,7 +41,7 @@ class ViewVersions:
     views: Views
 
     def look(self, catalog: CatalogName, name: TableName) -> SeenView:
-        """Load a view; raises NoSuchView, and CommitRefused for the generated view of a keyed table."""
+        """Load a view; raises NoSuchView, also for the generated view of a keyed table."""
         with self.views.database.reading() as uow:
             relation = get_view(uow, catalog, name)
         return SeenView(relation=relation, metadata=load_metadata(self.views.metadata, relation))

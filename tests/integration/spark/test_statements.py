@@ -52,7 +52,7 @@ def test_sql_that_writes_to_a_keyed_table_said_table_or_view_not_found(server: R
         "CREATE TABLE IF NOT EXISTS lake.db.orders (id BIGINT, v STRING) USING iceberg "
         "TBLPROPERTIES ('firn.primary-key' = 'id')"
     )
-    with pytest.raises(Invalid, match=r"lake\.db\.orders is a keyed table, which SQL cannot change") as refused:
+    with pytest.raises(Invalid, match=r"lake\.db\.orders is a keyed table, whose data SQL cannot change") as refused:
         run_statement(CliContext(server=server.url), server.spark, statement, 10, AutoSync.NONE)
     assert "lake.db.orders.change with _op" in (refused.value.hint or "")
 

@@ -51,13 +51,13 @@ def test_a_pinned_table_has_one_snapshot_either_way(lake: Lake) -> None:
 
 
 def test_a_write_to_a_pinned_table_was_tried_again_and_again(lake: Lake) -> None:
-    """Engines repeat a commit that is answered 409; SQL that writes to a keyed table by its name ends up here."""
+    """Engines repeat a commit that is answered 409."""
     lake.create_keyed()
     path = f"/iceberg/v1/lake/namespaces/db%1Forders/tables/{lake.services.keyed.pin(LAKE, ORDERS).base_name}"
     refused = lake.client.post(path, json={"requirements": [], "updates": []})
     assert refused.status_code == 400
     message = refused.json()["error"]["message"]
-    assert "db.orders is a keyed table, which SQL cannot change under its own name" in message
+    assert "is a state of the keyed table db.orders, and cannot be changed" in message
     assert "db.orders.change" in message
 
 

@@ -30,6 +30,11 @@ describe('snippets', () => {
     expect(text(orders)).toContain("INSERT INTO lake.shop.orders.change (id, region, amount, _op)\nSELECT id, region, amount, 'U'");
   });
 
+  it('read a keyed table as a table from any engine', () => {
+    expect(text(orders)).toContain('catalog.load_table(("shop", "orders")).scan()');
+    expect(text(orders)).not.toContain('load_table(("shop", "orders", "base"');
+  });
+
   it('offer no upsert where there is no key, and no write to a view', () => {
     const plain = text({ ...orders, keyed: false, key: [] });
     expect(plain).not.toContain('upsert');

@@ -23,7 +23,7 @@ export function snippetsFor(subject: Subject, server: string): Record<string, Sn
   return {
     PySpark: [pysparkRead(subject, server), ...(view ? [] : [keyed ? pysparkUpsert(subject) : pysparkAppend(subject)])],
     'Spark SQL': [sparkShell(subject, server), ...(keyed ? [sparkAppendChange(subject)] : [])],
-    Python: [keyed ? arrow(subject, server) : pyiceberg(subject, server)],
+    Python: [...(keyed ? [arrow(subject, server)] : []), pyiceberg(subject, server)],
     'Command line': [commands(subject)],
   };
 }
@@ -106,6 +106,7 @@ function arrow(subject: Subject, server: string): Snippet {
 function pyiceberg(subject: Subject, server: string): Snippet {
   return {
     title: 'PyIceberg',
+    ...(subject.keyed ? { note: 'Other Iceberg engines read the merged rows too: Trino, Flink, DuckDB, Polars and more.' } : {}),
     code: [
       'from pyiceberg.catalog import load_catalog',
       '',
