@@ -186,7 +186,7 @@ def test_a_primary_key_in_the_properties_makes_a_keyed_table(
     pin = httpx.get(f"{server.url}/api/v1/catalogs/lake/tables/{space}.orders/pin").json()
     pinned = catalog.load_table(tuple(pin["base"]["table"]))
     assert pinned.scan().to_arrow().num_rows == 0
-    with pytest.raises(BadRequestError, match="is a keyed table"):
+    with pytest.raises(BadRequestError, match="is a state of the keyed table"):
         pinned.transaction().set_properties(a="b").commit_transaction()
 
 
