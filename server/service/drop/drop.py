@@ -13,7 +13,6 @@ from uuid import UUID
 from catalog.errors import Conflict, NotFound, Protected
 from catalog.history.change import Change, ChangeKind
 from catalog.history.commit import CommitEvent
-from catalog.keyed.spec import BASE
 from catalog.locations.readings import list_readings
 from catalog.names import RelationId
 from catalog.ports.store import UnitOfWork
@@ -96,8 +95,7 @@ def check_unprotected(uow: UnitOfWork, metadata: MetadataFiles, relations: Seque
     relation = relations[0]
     if is_protected(_load_properties(uow, metadata, relations)):
         name = relation.name
-        altered = f"{name}.{BASE}" if relation.kind is RelationKind.KEYED else str(name)
-        statement = f"ALTER TABLE {altered} UNSET TBLPROPERTIES ('firn.protected')"
+        statement = f"ALTER TABLE {name} UNSET TBLPROPERTIES ('firn.protected')"
         raise Protected(
             f"{name} is protected against being dropped",
             hint=f"remove the protection first: `firn table unprotect {name}`, or {statement}",

@@ -131,7 +131,7 @@ class Table:
             return by_key(self.shape, client.scan(f"{self.name}{store}").to_arrow().to_pylist())
 
     def by_spark(self, part: str = "") -> dict[Key, Row]:
-        """The rows of the view, or of a store, or of one of its references."""
+        """The rows of the table, or of a store, or of one of its references."""
         rows = self.sql(f"SELECT * FROM {self.name}{part}").collect()
         return by_key(self.shape, (row.asDict() for row in rows))
 

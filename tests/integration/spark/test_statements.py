@@ -47,7 +47,7 @@ def test_the_tables_that_a_statement_names_are_found_wherever_it_names_them(serv
         "MERGE INTO lake.db.orders t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE",
     ],
 )
-def test_sql_that_writes_to_a_keyed_table_said_table_or_view_not_found(server: RunningServer, statement: str) -> None:
+def test_sql_that_writes_to_a_keyed_table_names_the_stores(server: RunningServer, statement: str) -> None:
     server.spark.sql(
         "CREATE TABLE IF NOT EXISTS lake.db.orders (id BIGINT, v STRING) USING iceberg "
         "TBLPROPERTIES ('firn.primary-key' = 'id')"

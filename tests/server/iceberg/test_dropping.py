@@ -108,6 +108,19 @@ def test_a_protected_table_is_refused_to_engines_with_what_to_do(catalog: RestCa
     catalog.drop_table(written.name())
 
 
+def test_the_protection_of_a_keyed_table_is_set_and_lifted_under_its_own_name(catalog: RestCatalog) -> None:
+    catalog.create_namespace("kept")
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False)])
+    keyed = catalog.create_table("kept.keyed", schema, properties={"firn.primary-key": "id"})
+    with keyed.transaction() as changes:
+        changes.set_properties({"firn.protected": "true"})
+    with pytest.raises(ForbiddenError, match=r"ALTER TABLE kept\.keyed UNSET TBLPROPERTIES"):
+        catalog.drop_table(keyed.name())
+    with keyed.transaction() as changes:
+        changes.remove_properties("firn.protected")
+    catalog.drop_table(keyed.name())
+
+
 def test_a_protected_namespace_is_refused_to_engines(catalog: RestCatalog) -> None:
     catalog.create_namespace("fortress", {"firn.protected": "true"})
     with pytest.raises(ForbiddenError, match="firn namespace unprotect"):
