@@ -1,11 +1,10 @@
-"""What one sync has detected of a linked table, partition by partition, and what it decides about each."""
+"""The changes that one sync has detected of a linked table, by partition, and its decision about each."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from catalog.hive.baseline import PartitionBaseline
+from catalog.hive.baseline import PartitionBaseline, Subdirectories
 from catalog.hive.decision import Decision
 from catalog.hive.drift import Additions, DroppedPartition, NewPartition, Rebuild
 from catalog.hive.link import DriftKind
@@ -14,8 +13,27 @@ from server.service.hive.hive_state import Unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SubdirectoryRule:
+    """Which files of a linked table count."""
+
+    subdirectories: Subdirectories = Subdirectories.ASK
+    """The owner's choice about files in sub-directories."""
+    may_leave: bool = False
+    """Whether files that were read in sub-directories may go because the owner ignores these now."""
+    own_places: tuple[str, ...] = ()
+    """Directories in which Firn writes: their files never count as Hive's."""
+    foreign: tuple[str, ...] = ()
+    """Directories of this Hive table that belong to other tables of Firn: their files do not count."""
+
+    @property
+    def reads(self) -> bool:
+        """Whether files in sub-directories count."""
+        return self.subdirectories is Subdirectories.READ
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeSet:
-    """What one look at all partitions has found."""
+    """The changes of all partitions, as one comparison has detected them."""
 
     changed: dict[str, Changed] = field(default_factory=dict)
     refreshed: dict[str, PartitionBaseline] = field(default_factory=dict)
@@ -62,19 +80,6 @@ class ChangeSet:
         taken = {name: Decision(news.kind, news) for name, news in self.news.items()}
         return {**self.postponed, **self.held, **back, **taken}
 
-    def filtered(self, decisions: Mapping[str, SyncDecision], baselines: Mapping[str, PartitionBaseline]) -> ChangeSet:
-        """Without partitions that filters hold back: the next sync lists them again, whatever their signals say."""
-        held = {name: one for name, one in decisions.items() if one.kind is SyncKind.HOLD}
-        again = {name: replace(baselines[name], settled=False) for name in decisions if name in baselines}
-        return replace(
-            self,
-            changed={name: change for name, change in self.changed.items() if name not in decisions},
-            refreshed={**self.refreshed, **again},
-            held={**self.held, **held},
-            postponed={**self.postponed, **{name: one for name, one in decisions.items() if name not in held}},
-            late=[late for late in self.late if late.name not in decisions],
-        )
-
     @property
     def is_all_quiet(self) -> bool:
         """Whether there is nothing to take over."""
@@ -85,7 +90,7 @@ class ChangeSet:
         """Partitions that saw more than additions (docs/protocols.md, rule 3.1): until they are built anew, base
         may lack files.
         """
-        return {name: one for name, one in self.changed.items() if isinstance(one, Rebuild | DroppedPartition)}
+        return {name: change for name, change in self.changed.items() if isinstance(change, Rebuild | DroppedPartition)}
 
     @property
     def sentence(self) -> str | None:
@@ -98,16 +103,18 @@ class ChangeSet:
             Rebuild: "rewritten or moved",
             DroppedPartition: "dropped",
         }
-        counts = {word: sum(isinstance(one, kind) for one in self.changed.values()) for kind, word in words.items()}
+        counts = {
+            word: sum(isinstance(change, kind) for change in self.changed.values()) for kind, word in words.items()
+        }
         said = [f"{word}: {count}" for word, count in counts.items() if count]
-        late = [f"written to where they were before: {len({one.name for one in self.late})}"] if self.late else []
+        late = [f"written to where they were before: {len({late.name for late in self.late})}"] if self.late else []
         lost = [f"lost files where they were before: {len(self.lost_late)}"] if self.lost_late else []
         return "partitions " + ", ".join([*said, *late, *lost])
 
     @property
     def trouble(self) -> str | None:
         """All that is not taken over, in words; None when there is nothing."""
-        return "; ".join(one for one in (self.differs, self.held_back) if one) or None
+        return "; ".join(text for text in (self.differs, self.held_back) if text) or None
 
     @property
     def held_back(self) -> str | None:

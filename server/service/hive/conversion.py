@@ -176,8 +176,8 @@ class Conversions:
             return [load_metadata(self.metadata, relation)]
         with self.database.reading() as uow:
             keyed = uow.keyed.get(relation.id)
-            stores = [uow.relations.get(one) for one in (keyed.base_id, keyed.change_id)]
-        return [load_metadata(self.metadata, one) for one in stores]
+            stores = [uow.relations.get(store_id) for store_id in (keyed.base_id, keyed.change_id)]
+        return [load_metadata(self.metadata, store) for store in stores]
 
     def _against(self, taken: Relation, table: HiveTable, spec: KeySpec | None) -> list[CheckResult]:
         """What a table that has the name means: nothing if it waits for these rows."""
@@ -196,18 +196,18 @@ class Conversions:
 
 
 def _checks(state: HiveState, spec: KeySpec | None) -> list[CheckResult]:
-    found = [blocked(one) for one in find_conversion_blockers(state.table, state.partitions)]
-    if spec is None or found:
-        return found
+    checks = [blocked(blocker) for blocker in find_conversion_blockers(state.table, state.partitions)]
+    if spec is None or checks:
+        return checks
     converted = replace_columns(state.table)
-    found = [blocked(one) for one in find_key_blockers(converted, state.partitions, spec.primary_key)]
-    if not found:
+    checks = [blocked(blocker) for blocker in find_key_blockers(converted, state.partitions, spec.primary_key)]
+    if not checks:
         try:
             build_base_schema(hive_schema(converted), spec)
         except Invalid as error:
             advice = error.hint or "Choose another column, or convert without one."
-            found.append(CheckResult(code="key_type", status="blocked", message=error.message, advice=advice))
-    return found
+            checks.append(CheckResult(code="key_type", status="blocked", message=error.message, advice=advice))
+    return checks
 
 
 def _other_key(taken: Relation) -> CheckResult:
@@ -250,7 +250,7 @@ def _type(kind: Any) -> Any:
     """A type without the ids in it, which depend on what was added when."""
     if isinstance(kind, dict):
         return {key: _type(value) for key, value in kind.items() if key not in _IDS}
-    return [_type(one) for one in kind] if isinstance(kind, list) else kind
+    return [_type(part) for part in kind] if isinstance(kind, list) else kind
 
 
 def _notes(table: HiveTable, spec: KeySpec | None) -> list[str]:
@@ -275,7 +275,7 @@ def _task(state: HiveState, relation: Relation, name: TableName, spec: KeySpec |
             layouts.append(told)
         return layouts.index(told)
 
-    stored = [one.storage for one in state.partitions] if table.partition_columns else [table.storage]
+    stored = [partition.storage for partition in state.partitions] if table.partition_columns else [table.storage]
     return ConvertTask(
         parts=[*name.namespace, name.name],
         source=table.full_name,
@@ -309,4 +309,4 @@ def _layout(storage: HiveStorage) -> Layout:
 
 
 def _columns(columns: Sequence[HiveColumn]) -> list[Column]:
-    return [Column(name=one.name, type=one.type) for one in columns]
+    return [Column(name=column.name, type=column.type) for column in columns]

@@ -1,7 +1,7 @@
-"""Files that came are looked into before anything is taken over: a partition waits if one of its own cannot be read.
+"""Checks files that Hive has added before a sync takes them over: a partition with an unreadable file waits.
 
-All others are taken over meanwhile.  What files say is kept for whoever registers them; a job reads them itself, and is
-spared those that would end it.
+The sync takes over all other partitions. The statistics of files that base registers are kept for the registration. A
+job reads its files itself, and gets none that would end it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from itertools import chain
 
 from catalog.errors import Invalid
 from catalog.files.data_file import FileFormat, FileStats, Unreadable
-from catalog.hive.baseline import ListedFile
+from catalog.hive.baseline import ListedFile, PartitionBaseline
 from catalog.hive.columns import ColumnFileRule, FileCheck
 from catalog.hive.decision import Filter, apply_filters
 from catalog.hive.drift import Additions, DroppedPartition, NewPartition, Rebuild
 from catalog.hive.sync_decisions import (
     Changed,
     News,
+    SyncDecision,
     SyncFilter,
     SyncKind,
     build_known_filter,
@@ -39,16 +40,19 @@ from server.service.hive.task_columns import as_hive_calls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadableFiles:
-    """What can be taken over, and what the files of it say that are to be registered, by location."""
+class SyncClassification:
+    """A decision about each partition, and the facts that taking over needs."""
 
-    found: ChangeSet
+    decisions: Mapping[str, SyncDecision]
+    changes: ChangeSet
+    """The changes without partitions that a filter holds back."""
     stats: Mapping[str, FileStats] = field(default_factory=dict)
+    """The statistics of files that base registers, by location."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Files of one partition to be looked into."""
+    """Files of one partition to check."""
 
     name: str
     format: FileFormat
@@ -58,8 +62,8 @@ class _Part:
 
 
 @dataclass(frozen=True, slots=True)
-class _Bad:
-    """Why a partition is not taken over."""
+class _Problem:
+    """Why a sync cannot take over a partition."""
 
     reason: str
     is_gone: bool
@@ -67,96 +71,101 @@ class _Bad:
 
 @dataclass(frozen=True)
 class FileCheckRunner:
-    """Looks into the files that came to one table."""
+    """Checks the files that came to one table."""
 
     files: TableFiles
     linked: LinkedTable
     state: HiveState
     base: Json
-    """The metadata of what is committed to."""
+    """The metadata of the table, or of its base store."""
 
-    def readable(self, found: ChangeSet, checks: Sequence[FileCheck] = ()) -> ReadableFiles:
-        """What was found, but for partitions that have to wait; `checks` are asked of files while columns differ."""
-        stats, digests, bad = self._read(found)
-        found = with_digests(found, digests)
-        unreadable = {name: one.reason for name, one in bad.items() if not one.is_gone}
-        vanished = {name: f"{one.reason}, and was listed a moment ago" for name, one in bad.items() if one.is_gone}
+    def classify(self, changes: ChangeSet, checks: Sequence[FileCheck] = ()) -> SyncClassification:
+        """Decide about each partition; `checks` apply to files while columns differ."""
+        stats, digests, bad = self._read(changes)
+        changes = with_digests(changes, digests)
+        unreadable = {name: problem.reason for name, problem in bad.items() if not problem.is_gone}
+        vanished = {
+            name: f"{problem.reason}, and was listed a moment ago" for name, problem in bad.items() if problem.is_gone
+        }
         filters = [
             build_known_filter("unreadable", SyncKind.HOLD, unreadable),
             build_known_filter("vanished", SyncKind.WAIT, vanished),
-            filter_unfit(found, checks, self.files),
-            build_torn_filter(lambda partitions: self._torn(found, partitions, vanished)),
+            filter_unfit(changes, checks, self.files),
+            build_torn_filter(lambda partitions: self._torn(changes, partitions, vanished)),
         ]
-        _, decisions = apply_filters(found.news, filters)
-        return ReadableFiles(found=found.filtered(decisions, self.linked.baselines), stats=stats)
+        _, decisions = apply_filters(changes.news, filters)
+        remaining = _hold_back(changes, decisions, self.linked.baselines)
+        return SyncClassification(decisions=remaining.decisions, changes=remaining, stats=stats)
 
-    def _read(self, found: ChangeSet) -> tuple[dict[str, FileStats], dict[str, int | None], dict[str, _Bad]]:
-        """What files say that are to be registered, what all are known again by, and which partitions are bad.
+    def _read(self, changes: ChangeSet) -> tuple[dict[str, FileStats], dict[str, int | None], dict[str, _Problem]]:
+        """Read the statistics of files to register, the digests of all files, and the bad partitions.
 
-        Those have files that cannot be read, or rows without a key.
+        A bad partition has a file that cannot be read, or rows without a key.
         """
         stats: dict[str, FileStats] = {}
         digests: dict[str, int | None] = {}
-        bad: dict[str, _Bad] = {}
-        parts = self._parts(found)
+        bad: dict[str, _Problem] = {}
+        parts = self._parts(changes)
         for part in parts:
-            unit = found.units.get(part.name)
+            unit = changes.units.get(part.name)
             if unit is not None and (unfit := self._keys.why_not_partition(unit.values)) is not None:
-                bad[part.name] = _Bad(unfit, is_gone=False)
+                bad[part.name] = _Problem(unfit, is_gone=False)
         registered = [part for part in parts if part.is_registered]
         read = [part for part in parts if not part.is_registered]
         nulls_of = [column["id"] for column in self._keys.columns]
-        for part, one in chain(self._examined(registered, bad, nulls_of), self._examined(read, bad, ())):
-            if (reason := self._why_not(part, one)) is not None:
-                bad.setdefault(part.name, _Bad(reason, is_gone=isinstance(one, Unreadable) and one.is_gone))
-            elif isinstance(one, FileStats):
-                digests[one.location] = one.digest
+        for part, result in chain(self._examined(registered, bad, nulls_of), self._examined(read, bad, ())):
+            if (reason := self._why_not(part, result)) is not None:
+                bad.setdefault(part.name, _Problem(reason, is_gone=isinstance(result, Unreadable) and result.is_gone))
+            elif isinstance(result, FileStats):
+                digests[result.location] = result.digest
                 if part.is_registered:
-                    stats[one.location] = one
+                    stats[result.location] = result
         return stats, digests, bad
 
-    def _torn(self, found: ChangeSet, partitions: Mapping[str, News], vanished: Collection[str]) -> str | None:
-        """A partition that is held back and has lost files which base stands on, or which may have moved to others."""
+    def _torn(self, changes: ChangeSet, partitions: Mapping[str, News], vanished: Collection[str]) -> str | None:
+        """Find a partition that is held back and has lost files that base needs, or that may have moved to others."""
         if not self.linked.is_keyed:
             return None
-        held = {*found.held, *(found.news.keys() - partitions.keys() - set(vanished))}
+        held = {*changes.held, *(changes.news.keys() - partitions.keys() - set(vanished))}
         if away := first_of(list_origins(partitions) & held):
             return away
-        rebuilds = {name: one for name, one in found.changed.items() if name in held and isinstance(one, Rebuild)}
+        rebuilds = {
+            name: change for name, change in changes.changed.items() if name in held and isinstance(change, Rebuild)
+        }
         lost = {
             join(self.linked.baselines[name].location, file.path): name
-            for name, one in rebuilds.items()
-            for file in one.removed
+            for name, change in rebuilds.items()
+            for file in change.removed
         }
         live = self.files.live_files(self.base) if lost else ()
         return next((lost[file.location] for file in live if file.location in lost), None)
 
-    def _parts(self, found: ChangeSet) -> list[_Part]:
-        """What is to be read of each partition."""
+    def _parts(self, changes: ChangeSet) -> list[_Part]:
+        """The files to read of each partition."""
         parts = []
-        for name, change in found.changed.items():
-            unit = found.units.get(name)
+        for name, change in changes.changed.items():
+            unit = changes.units.get(name)
             if unit is not None and not isinstance(change, DroppedPartition):
                 is_registered = not self.linked.is_keyed or (self.linked.trusts and not isinstance(change, Rebuild))
                 parts.append(_Part(name, unit.format, self._locations(unit, change), is_registered))
         is_registered, usual = not self.linked.is_keyed, self.state.table.file_format or FileFormat.PARQUET
-        for one in found.late:
-            unit = found.units.get(one.name)
+        for late in changes.late:
+            unit = changes.units.get(late.name)
             if unit is not None or is_registered:
-                locations = [join(one.directory.location, file.path) for file in one.files]
-                parts.append(_Part(one.name, unit.format if unit else usual, locations, is_registered))
+                locations = [join(late.directory.location, file.path) for file in late.files]
+                parts.append(_Part(late.name, unit.format if unit else usual, locations, is_registered))
         return parts
 
     def _locations(self, unit: Unit, change: Additions | NewPartition | Rebuild) -> list[str]:
-        """A job reads a partition that is built anew whole; so it is registered where Hive wins over changes here."""
+        """All files of a partition that a job rebuilds or that Hive overwrites; else the files that came."""
         is_whole = self.linked.is_keyed or self.linked.overwrite_wins
         files = change.added if isinstance(change, Rebuild) and not is_whole else change.files
         return [join(unit.location, file.path) for file in files]
 
     def _examined(
-        self, parts: Sequence[_Part], bad: Mapping[str, _Bad], nulls_of: Collection[int]
+        self, parts: Sequence[_Part], bad: Mapping[str, _Problem], nulls_of: Collection[int]
     ) -> Iterator[tuple[_Part, FileStats | Unreadable]]:
-        """What the files say; of a partition that is known to be bad no more are asked for."""
+        """Read the footers of the files; a partition known to be bad needs no more reads."""
         formats: dict[str, FileFormat] = {}
         asked: deque[_Part] = deque()
 
@@ -170,33 +179,50 @@ class FileCheckRunner:
                     yield location
 
         called = as_hive_calls(self.base, self.state.table.columns)
-        for one in self.files.examined(called, locations(), formats, nulls_of=nulls_of):
-            yield asked.popleft(), one
+        for result in self.files.examined(called, locations(), formats, nulls_of=nulls_of):
+            yield asked.popleft(), result
 
-    def _why_not(self, part: _Part, one: FileStats | Unreadable) -> str | None:
-        """What keeps a file from being taken over; a job sees what only rows show."""
-        if isinstance(one, Unreadable):
-            return None if one.has_rows and not part.is_registered else one.reason
-        return self._keys.why_not(one, is_registered=part.is_registered)
+    def _why_not(self, part: _Part, result: FileStats | Unreadable) -> str | None:
+        """Explain why a sync cannot take over a file; problems that only rows show end the job."""
+        if isinstance(result, Unreadable):
+            return None if result.has_rows and not part.is_registered else result.reason
+        return self._keys.why_not(result, is_registered=part.is_registered)
 
     @cached_property
     def _keys(self) -> Keys:
         return Keys.of(self.state, self.linked.spec, current_schema(self.base))
 
 
-def filter_unfit(found: ChangeSet, checks: Sequence[FileCheck], files: TableFiles) -> SyncFilter:
+def _hold_back(
+    changes: ChangeSet, decisions: Mapping[str, SyncDecision], baselines: Mapping[str, PartitionBaseline]
+) -> ChangeSet:
+    """The changes without these partitions: the next sync lists them again, whatever their signals say."""
+    held = {name: decision for name, decision in decisions.items() if decision.kind is SyncKind.HOLD}
+    postponed = {name: decision for name, decision in decisions.items() if name not in held}
+    unsettled = {name: replace(baselines[name], settled=False) for name in decisions if name in baselines}
+    return replace(
+        changes,
+        changed={name: change for name, change in changes.changed.items() if name not in decisions},
+        refreshed={**changes.refreshed, **unsettled},
+        held={**changes.held, **held},
+        postponed={**changes.postponed, **postponed},
+        late=[late for late in changes.late if late.name not in decisions],
+    )
+
+
+def filter_unfit(changes: ChangeSet, checks: Sequence[FileCheck], files: TableFiles) -> SyncFilter:
     """Partitions to which files came that cannot be read as they are meant, while both sides differ in a column."""
 
     def find(partitions: Mapping[str, News]) -> dict[str, str]:
-        come = _locations(found, partitions) if checks else []
-        return {name: why for name, kind, some in come if (why := _why_unfit(files, checks, kind, some))}
+        arrived = _locations(changes, partitions) if checks else []
+        return {name: why for name, kind, some in arrived if (why := _why_unfit(files, checks, kind, some))}
 
     return Filter("columns-differ", SyncKind.HOLD, "", find)
 
 
-def _locations(found: ChangeSet, partitions: Mapping[str, News]) -> Iterator[tuple[str, FileFormat, list[str]]]:
+def _locations(changes: ChangeSet, partitions: Mapping[str, News]) -> Iterator[tuple[str, FileFormat, list[str]]]:
     """The files that came to each of these partitions, and those that came to directories it has left."""
-    there = {name: (found.units[name], news) for name, news in partitions.items() if name in found.units}
+    there = {name: (changes.units[name], news) for name, news in partitions.items() if name in changes.units}
     for name, (unit, news) in there.items():
         if news.change is not None:
             yield name, unit.format, [join(unit.location, path) for path in _come(news.change)]
@@ -205,23 +231,23 @@ def _locations(found: ChangeSet, partitions: Mapping[str, News]) -> Iterator[tup
             yield name, unit.format, [join(late.directory.location, file.path) for file in late.files]
 
 
-def with_digests(found: ChangeSet, digests: Mapping[str, int | None]) -> ChangeSet:
-    """What was found, with files known again by what was read of them; `digests` are by location."""
+def with_digests(changes: ChangeSet, digests: Mapping[str, int | None]) -> ChangeSet:
+    """The changes with the digests of their files; `digests` are by location."""
 
     def digested(directory: str, files: Sequence[ListedFile]) -> tuple[ListedFile, ...]:
-        told = ((file, digests.get(join(directory, file.path))) for file in files)
-        return tuple(file if digest is None else replace(file, digest=digest) for file, digest in told)
+        known = ((file, digests.get(join(directory, file.path))) for file in files)
+        return tuple(file if digest is None else replace(file, digest=digest) for file, digest in known)
 
-    changed = dict(found.changed)
-    for name, change in found.changed.items():
+    changed = dict(changes.changed)
+    for name, change in changes.changed.items():
         if not isinstance(change, DroppedPartition):
             baseline = replace(change.baseline, files=digested(change.baseline.location, change.baseline.files))
             changed[name] = replace(change, baseline=baseline)
     late = [
-        replace(one, directory=replace(one.directory, files=digested(one.directory.location, one.directory.files)))
-        for one in found.late
+        replace(late, directory=replace(late.directory, files=digested(late.directory.location, late.directory.files)))
+        for late in changes.late
     ]
-    return replace(found, changed=changed, late=late)
+    return replace(changes, changed=changed, late=late)
 
 
 def _why_unfit(

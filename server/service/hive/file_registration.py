@@ -1,6 +1,6 @@
-"""A table follows Hive by one snapshot: files are registered and removed, no row is read.
+"""Registers Hive's changes in one snapshot: it adds and removes files, and reads no row.
 
-So do plain tables, and keyed ones that trust Hive's side to add rows of new keys only.
+This serves plain tables, and keyed tables whose Hive side is trusted to add rows of new keys only.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from catalog.ports.files import TableFiles
 from catalog.ports.store import Database
 from server.service.commit.commit_path import CommitRequest, Committer, InSameTransaction
 from server.service.hive.change_set import ChangeSet
-from server.service.hive.file_check import ReadableFiles
+from server.service.hive.file_check import SyncClassification
 from server.service.hive.hive_state import HiveState, Unit, join
 from server.service.hive.link_state import LinkedTable, advance
 from server.service.hive.sync_plan import next_checkpoint
@@ -60,7 +60,7 @@ def discard_if_refused(files: TableFiles, snapshot: AddSnapshot) -> Iterator[Non
 
 @dataclass(slots=True)
 class _Files:
-    """Which files come, each with its partition, and which go; all by location."""
+    """The files to add, each with its partition, and the files to remove; all by location."""
 
     come: list[str] = field(default_factory=list)
     partitions: list[tuple[Any, ...]] = field(default_factory=list)
@@ -69,22 +69,22 @@ class _Files:
 
 @dataclass(frozen=True)
 class FileRegistration:
-    """Makes plain tables follow; safe to be interrupted anywhere."""
+    """Registers files; safe to be interrupted anywhere."""
 
     database: Database
     committer: Committer
     files: TableFiles
 
-    def register(self, linked: LinkedTable, state: HiveState, readable: ReadableFiles, metadata: Json) -> None:
-        """One snapshot with all that was found, and the books with it.
+    def register(self, linked: LinkedTable, state: HiveState, classified: SyncClassification, metadata: Json) -> None:
+        """Commit one snapshot with all changes, and advance the link with it.
 
         RequirementFailed when Hive has removed files that this side has removed or rewritten before, unless Hive is to
         win: then such a partition becomes what Hive lists, without what was written to it here.
         """
-        found = readable.found
-        files = self._files(linked, state, found, metadata)
-        come = zip(files.come, files.partitions, strict=True)
-        added = [DataFileEntry(stats=readable.stats[location], partition=part) for location, part in come]
+        changes = classified.changes
+        files = self._files(linked, state, changes, metadata)
+        entries = zip(files.come, files.partitions, strict=True)
+        added = [DataFileEntry(stats=classified.stats[location], partition=part) for location, part in entries]
         added.sort(key=lambda entry: order_partition(entry.partition))
         with self.database.reading() as uow:
             now_ms = int(uow.now().timestamp() * 1000)
@@ -94,16 +94,16 @@ class FileRegistration:
             files.go,
             snapshot_id=secrets.randbits(62) + 1,
             now_ms=now_ms,
-            summary_extra={"firn.reason": f"sync of {linked.relation.hive_name}: {found.sentence}"},
+            summary_extra={"firn.reason": f"sync of {linked.relation.hive_name}: {changes.sentence}"},
         )
         with discard_if_refused(self.files, snapshot):
-            self._commit(linked, state, found, metadata, snapshot, added)
+            self._commit(linked, state, changes, metadata, snapshot, added)
 
     def _commit(
         self,
         linked: LinkedTable,
         state: HiveState,
-        found: ChangeSet,
+        changes: ChangeSet,
         metadata: Json,
         snapshot: AddSnapshot,
         added: list[DataFileEntry],
@@ -117,45 +117,45 @@ class FileRegistration:
             requirements=snapshot.requirements(),
             updates=[*snapshot.updates(), *(renamed if spelled else [])],
         )
-        checkpoint = next_checkpoint(linked, state, found, found.changed, _late(linked, found), as_changes=False)
+        checkpoint = next_checkpoint(linked, state, changes, changes.changed, _late(linked, changes), as_changes=False)
         apply(self.committer, linked, change, lambda uow: advance(uow, linked.relation.id, checkpoint))
 
-    def _files(self, linked: LinkedTable, state: HiveState, found: ChangeSet, metadata: Json) -> _Files:
+    def _files(self, linked: LinkedTable, state: HiveState, changes: ChangeSet, metadata: Json) -> _Files:
         files = _Files()
         live = self._live(metadata) if linked.overwrite_wins else None
         columns = state.table.partition_columns
-        for name, change in found.changed.items():
-            unit = found.units.get(name)
+        for name, change in changes.changed.items():
+            unit = changes.units.get(name)
             record = to_partition_record(columns, unit.values if unit else parse_partition_name(columns, name))
             gone = change.removed if isinstance(change, Rebuild | DroppedPartition) else ()
             go = [join(linked.baselines[name].location, file.path) for file in gone]
-            come = () if isinstance(change, DroppedPartition) else change.files
+            arrived = () if isinstance(change, DroppedPartition) else change.files
             if live is not None and not live.keys() >= set(go):
                 go = [location for location, partition in live.items() if partition == record]
             elif isinstance(change, Rebuild):
-                come = change.added
+                arrived = change.added
             files.go += go
             if unit is not None:
-                files.come += [join(unit.location, file.path) for file in come]
-                files.partitions += [record] * len(come)
-        files.go += found.lost_late
-        for one in _late(linked, found):
-            self._add_late(files, one, state, found.units.get(one.name))
+                files.come += [join(unit.location, file.path) for file in arrived]
+                files.partitions += [record] * len(arrived)
+        files.go += changes.lost_late
+        for late in _late(linked, changes):
+            self._add_late(files, late, state, changes.units.get(late.name))
         return files
 
     def _add_late(self, files: _Files, late: LateChange, state: HiveState, unit: Unit | None) -> None:
-        """Rows that came where a partition was before: they are here at once, and in Hive with the next publish."""
+        """Add rows of a retired directory: readers see them at once, and Hive with the next publish."""
         columns = state.table.partition_columns
         record = to_partition_record(columns, unit.values if unit else parse_partition_name(columns, late.name))
-        come = [join(late.directory.location, file.path) for file in late.files]
-        files.come += come
-        files.partitions += [record] * len(come)
+        arrived = [join(late.directory.location, file.path) for file in late.files]
+        files.come += arrived
+        files.partitions += [record] * len(arrived)
 
     def _live(self, metadata: Json) -> dict[str, tuple[Any, ...]]:
         """The head's data files, each with its partition."""
         return {file.location: file.partition for file in self.files.live_files(metadata) if file.content == 0}
 
 
-def _late(linked: LinkedTable, found: ChangeSet) -> Sequence[LateChange]:
+def _late(linked: LinkedTable, changes: ChangeSet) -> Sequence[LateChange]:
     """What came where partitions were before; of a keyed table that trusts Hive these rows are changes all the same."""
-    return () if linked.is_keyed else found.late
+    return () if linked.is_keyed else changes.late

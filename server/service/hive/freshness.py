@@ -1,4 +1,4 @@
-"""How far Hive is behind a table: which partitions a publish would have to give it, as files and books tell."""
+"""Finds the partitions of a table that Hive lacks, from the table's files and the link."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from server.service.tables.metadata_files import MetadataFiles
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishPreview:
-    """What Hive has not of a table, merged or without a key; pending changes of a keyed one are beside it."""
+    """The partitions that Hive lacks; it does not count pending changes of a keyed table."""
 
     table: str
     differing: int
     """Partitions."""
     since: datetime | None
-    """When the oldest file came that Hive does not list; None where files have only gone, and with its snapshot."""
+    """When the oldest file came that Hive does not list; None if files only went, or its snapshot is expired."""
 
 
 @dataclass(frozen=True)
 class Freshness:
-    """Compares tables with what Hive lists; reads all manifests of one, so it is for people that look at it."""
+    """Compares a table with Hive's list; it reads all manifests, so only people's requests call it."""
 
     database: Database
     metadata: MetadataFiles
@@ -44,7 +44,7 @@ class Freshness:
     files: TableFiles
 
     def behind(self, catalog: CatalogName, full_name: str) -> PublishPreview:
-        """As the books have Hive; changes nothing.
+        """Compare by the link; change nothing.
 
         NotFound when no table is linked to that Hive table, Unavailable without the metastore.
         """
@@ -59,21 +59,24 @@ class Freshness:
         columns = self.index.metastore(catalog).table(*names).partition_columns
         records = to_partition_records(columns, linked.baselines)
         metadata = load_metadata(self.metadata, linked.target)
-        found = compare_partitions(self.files.live_files(metadata), linked.baselines, records)
-        since = self._since(metadata, found, [*linked.baselines.values()]) if found.count else None
-        return PublishPreview(table=str(relation.name), differing=found.count, since=since)
+        comparison = compare_partitions(self.files.live_files(metadata), linked.baselines, records)
+        since = self._since(metadata, comparison, [*linked.baselines.values()]) if comparison.count else None
+        return PublishPreview(table=str(relation.name), differing=comparison.count, since=since)
 
     def _since(
-        self, metadata: Json, found: PublishComparison, baselines: Collection[PartitionBaseline]
+        self, metadata: Json, comparison: PublishComparison, baselines: Collection[PartitionBaseline]
     ) -> datetime | None:
-        listed = {normalize_location(f"{one.location}/{file.path}") for one in baselines for file in one.files}
-        partitions: set[Record] = {*found.differing.values(), *found.unknown}
+        listed = {
+            normalize_location(f"{baseline.location}/{file.path}") for baseline in baselines for file in baseline.files
+        }
+        partitions: set[Record] = {*comparison.differing.values(), *comparison.unknown}
         numbers = (
             file.sequence_number
             for file in self.files.live_files(metadata)
             if file.partition in partitions and (file.content or normalize_location(file.location) not in listed)
         )
         oldest = min(numbers, default=None)
-        came = (one["timestamp-ms"] for one in metadata.get("snapshots") or [] if sequence_number(one) == oldest)
+        snapshots = metadata.get("snapshots") or []
+        came = (snapshot["timestamp-ms"] for snapshot in snapshots if sequence_number(snapshot) == oldest)
         when = next(came, None)
         return None if when is None else datetime.fromtimestamp(when / 1000, UTC)

@@ -1,10 +1,10 @@
-"""What a publish job has written takes the place of base's own files, or of a plain table's: a commit of no new row.
+"""Commits the files of a publish job: they replace the files of base, or of a plain table, and add no row.
 
-So one copy of the data serves both sides. The books say in the same transaction what the metastore is still to be
-pointed at (see `switch`), which is done at once, and by every later sync where that did not come to pass.
+So one copy of the data serves both sides. The same transaction stores in the link where the metastore has to point (see
+`repoint`). The server repoints it at once, or a later sync does.
 
-Nobody but jobs commits to base. To a plain table anybody does, while the job reads and writes: its files take the place
-of those that it has read, or of none, and beside them stays what was only added since.
+Only jobs commit to base. Anybody may commit to a plain table while the job reads and writes: the job's files replace
+the files that it has read, or none, and files that were only added since stay.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from catalog.jobs.job import JobKind
 from catalog.jobs.leases import Lease, check_lease
 from catalog.ports.files import TableFiles
 from catalog.ports.store import Database, UnitOfWork
+from catalog.tables.relation import Relation
 from server.service.commit.commit_path import CommitRequest, Committer
 from server.service.commit.commit_target import load_metadata
 from server.service.hive.file_registration import discard_if_refused
@@ -41,12 +42,12 @@ from server.service.hive.table_index import HiveIndex
 from server.service.tables.metadata_files import MetadataFiles
 
 TRIES = 5
-"""How often a plain table is looked at again that others have changed in other partitions meanwhile."""
+"""How often the server tries again while others change other partitions of a plain table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """What became of a job's files; `skipped` are partitions that Hive has changed meanwhile."""
+    """The result of a publish job; `skipped` are partitions that Hive has changed meanwhile."""
 
     partitions: int
     files: int
@@ -115,9 +116,9 @@ class _Replaced:
 
     def of(self, partitions: Collection[Record]) -> _Replaced:
         """Those of some of the partitions alone."""
-        files = [one for one in self.files if one.partition in partitions]
-        stay = {one.location for one in self.files if one.content and one.partition not in partitions}
-        return _Replaced(files, frozenset(one.location for one in files) & (self.shared | stay))
+        files = [file for file in self.files if file.partition in partitions]
+        stay = {file.location for file in self.files if file.content and file.partition not in partitions}
+        return _Replaced(files, frozenset(file.location for file in files) & (self.shared | stay))
 
 
 @dataclass(frozen=True)
@@ -143,38 +144,52 @@ class PublishedFiles:
         when base has moved since the job was planned or what lies there is not what was written, CommitUnknown when
         nobody knows.
         """
-        job = self._job(lease, unrepresentable)
+        job = self._load_job(lease, unrepresentable)
         if not location.startswith(f"{job.task['root']}/"):
-            raise Invalid(f"{location} is not where the job was to write")
-        relation = job.linked.relation
-        if not job.task["partitions"] and not job.has_committed:
-            with self.database.writing() as uow:
-                check_lease(uow.jobs.lock(lease.job_id), lease)
-                note_unrepresentable(uow, relation.id, job.plan.tried, unrepresentable, reason)
+            raise Invalid(f"{location} is not below {job.task['root']}, where the job has to write")
+        count, left_out = len(job.task["partitions"]), _LeftOut(unrepresentable, reason)
+        if not count and not job.has_committed:
+            self._note_left_out(lease, job, left_out)
             return Published(partitions=0, files=0, bytes=0, rows=0, switched=0, skipped=0, remaining=0)
-        table = self.index.metastore(relation.catalog).table(*split_name(relation.hive_name or ""))
-        metadata = load_metadata(self.metadata, job.linked.target)
-        passed_over = to_partition_records(table.partition_columns, unrepresentable).values()
-        parts = self._parts(table.partition_columns, metadata, job.task, location, passed_over)
-        if not job.has_committed:
-            _check_all_there(parts, rows)
-            self._commit(lease, job, table, parts, _LeftOut(unrepresentable, reason))
-        try:
-            switched = self.repointer.finish(relation)
-            left = switched.remaining
-        except (CatalogError, CommitUnknown):  # base stands on the files: the next sync points the metastore there
-            switched, left = Switched(), len(job.task["partitions"])
+        parts = self._register(lease, job, location, rows, left_out)
+        switched = self._repoint(job.linked.relation, count)
         return Published(
-            partitions=len(job.task["partitions"]),
+            partitions=count,
             files=sum(len(part.listed) for part in parts.values()),
             bytes=sum(file.size for part in parts.values() for file in part.listed),
-            rows=_rows(parts),
+            rows=_count_rows(parts),
             switched=switched.done,
             skipped=switched.skipped,
-            remaining=left,
+            remaining=switched.remaining,
         )
 
-    def _job(self, lease: Lease, unrepresentable: Collection[str] = ()) -> _Job:
+    def _note_left_out(self, lease: Lease, job: _Job, left_out: _LeftOut) -> None:
+        with self.database.writing() as uow:
+            check_lease(uow.jobs.lock(lease.job_id), lease)
+            note_unrepresentable(uow, job.linked.relation.id, job.plan.tried, left_out.names, left_out.reason)
+
+    def _register(
+        self, lease: Lease, job: _Job, location: str, rows: int, left_out: _LeftOut
+    ) -> Mapping[Record, _Part]:
+        """Commit the files below `location`, unless the job has committed already; return them by partition."""
+        relation = job.linked.relation
+        table = self.index.metastore(relation.catalog).table(*split_name(relation.hive_name or ""))
+        metadata = load_metadata(self.metadata, job.linked.target)
+        skipped = to_partition_records(table.partition_columns, left_out.names).values()
+        parts = self._read_parts(table.partition_columns, metadata, job.task, location, skipped)
+        if not job.has_committed:
+            _check_complete(parts, rows)
+            self._commit(lease, job, table, parts, left_out)
+        return parts
+
+    def _repoint(self, relation: Relation, partitions: int) -> Switched:
+        """Point the metastore at the files; if it does not answer, base has them and the next sync repoints it."""
+        try:
+            return self.repointer.finish(relation)
+        except (CatalogError, CommitUnknown):
+            return Switched(remaining=partitions)
+
+    def _load_job(self, lease: Lease, unrepresentable: Collection[str] = ()) -> _Job:
         with self.database.reading() as uow:
             job = check_lease(uow.jobs.get(lease.job_id), lease)
             plan = uow.baselines.staged(job.id)
@@ -183,38 +198,41 @@ class PublishedFiles:
             linked = load_linked_table(uow, uow.relations.get(job.relation_id))
             recorded = uow.jobs.recorded_commits(job.id, linked.target.id)
         planned = plan.task["partitions"]
-        if strange := set(unrepresentable) - {one["name"] for one in planned}:
-            raise Invalid(f"the job was not to write partition {min(strange)}")
-        task = plan.task | {"partitions": [one for one in planned if one["name"] not in unrepresentable]}
+        if unplanned := set(unrepresentable) - {partition["name"] for partition in planned}:
+            raise Invalid(f"partition {min(unplanned)} is not in the plan of job {job.id}")
+        written = [partition for partition in planned if partition["name"] not in unrepresentable]
+        task = plan.task | {"partitions": written}
         return _Job(linked=linked, task=task, plan=plan, has_committed=bool(recorded))
 
-    def _parts(
+    def _read_parts(
         self,
         columns: Sequence[HiveColumn],
         metadata: Json,
         task: Json,
         location: str,
-        passed_over: Collection[Record],
+        skipped: Collection[Record],
     ) -> dict[Record, _Part]:
         listed = [(_record_of(columns, file), file) for file in self.files.listing_below(location).files]
-        listed = [(record, file) for record, file in listed if record not in passed_over]
-        told = to_partition_records(columns, [one["name"] for one in task["partitions"]])
-        wanted = {told[one["name"]]: FileFormat(one["format"]) for one in task["partitions"]}
+        listed = [(record, file) for record, file in listed if record not in skipped]
+        records = to_partition_records(columns, _names(task))
+        planned = {records[partition["name"]]: FileFormat(partition["format"]) for partition in task["partitions"]}
         locations = [join(location, file.path) for _, file in listed]
-        formats = {one: wanted[record] for one, (record, _) in zip(locations, listed, strict=True) if record in wanted}
-        found: dict[Record, _Part] = {}
+        formats = {
+            path: planned[record] for path, (record, _) in zip(locations, listed, strict=True) if record in planned
+        }
+        parts: dict[Record, _Part] = {}
         stats = self.files.footers(current_schema(metadata), locations, formats)
-        for (record, file), one in zip(listed, stats, strict=True):
+        for (record, file), file_stats in zip(listed, stats, strict=True):
             directory, _, name = file.path.rpartition("/")
-            part = found.setdefault(record, _Part(join(location, directory) if directory else location))
-            part.entries.append(DataFileEntry(stats=one, partition=record))
-            part.listed.append(replace(file, path=name, digest=one.digest))
-        return found
+            part = parts.setdefault(record, _Part(join(location, directory) if directory else location))
+            part.entries.append(DataFileEntry(stats=file_stats, partition=record))
+            part.listed.append(replace(file, path=name, digest=file_stats.digest))
+        return parts
 
     def _commit(
         self, lease: Lease, job: _Job, table: HiveTable, parts: Mapping[Record, _Part], unrepresentable: _LeftOut
     ) -> None:
-        names = to_partition_records(table.partition_columns, [one["name"] for one in job.task["partitions"]])
+        names = to_partition_records(table.partition_columns, _names(job.task))
         wanted = {record: name for name, record in names.items()}
         through = job.plan.through
         directories = {name: _directory(job, parts.get(record), name, through) for record, name in wanted.items()}
@@ -236,7 +254,8 @@ class PublishedFiles:
         """
         baselines = job.linked.baselines
         published = {
-            name: baselines.get(name) or build_publishing_baseline(one, 0) for name, one in directories.items()
+            name: baselines.get(name) or build_publishing_baseline(directory, 0)
+            for name, directory in directories.items()
         }
         relation = job.linked.relation
         state = read_some(self.index.metastore(relation.catalog), *split_name(relation.hive_name or ""), [*published])
@@ -245,18 +264,16 @@ class PublishedFiles:
 
     def _commit_once(self, lease: Lease, table: HiveTable, parts: Mapping[Record, _Part], wanted: _Wanted) -> None:
         """RequirementFailed when somebody else was faster."""
-        job = self._job(lease)
+        job = self._load_job(lease)
         if job.has_committed:
             return
         metadata = load_metadata(self.metadata, job.linked.target)
-        planned = to_partition_records(
-            table.partition_columns, [one["name"] for one in job.task["partitions"]]
-        ).values()
-        read = _replaced(self.files.live_files(metadata), frozenset(planned), job.plan.sequence)
-        _check_unmoved(job, metadata, read.files, frozenset(planned))
+        planned = frozenset(to_partition_records(table.partition_columns, _names(job.task)).values())
+        read = _replaced(self.files.live_files(metadata), planned, job.plan.sequence)
+        _check_unmoved(job, metadata, read.files, planned)
         replaced = read.of(wanted.names.keys())
-        if strange := parts.keys() - wanted.names.keys():
-            raise Invalid(f"rows of partitions that were not asked for, such as {min(map(str, strange))}")
+        if unplanned := parts.keys() - wanted.names.keys():
+            raise Invalid(f"the job wrote rows of partitions that its plan has not, such as {min(map(str, unplanned))}")
         snapshot = self._snapshot(metadata, parts, replaced, f"publish to {table.full_name}")
 
         def also(uow: UnitOfWork) -> None:
@@ -275,7 +292,7 @@ class PublishedFiles:
             self.committer.commit(request)
 
     def _snapshot(self, metadata: Json, parts: Mapping[Record, _Part], replaced: _Replaced, reason: str) -> AddSnapshot:
-        check_rows(_rows(parts), replaced.files)
+        check_rows(_count_rows(parts), replaced.files)
         with self.database.reading() as uow:
             now_ms = int(uow.now().timestamp() * 1000)
         return self.files.write_snapshot(
@@ -286,6 +303,10 @@ class PublishedFiles:
             now_ms=now_ms,
             summary_extra={"operation": "replace", "firn.reason": reason},
         )
+
+
+def _names(task: Json) -> list[str]:
+    return [partition["name"] for partition in task["partitions"]]
 
 
 def _record_of(columns: Sequence[HiveColumn], file: ListedFile) -> Record:
@@ -317,14 +338,16 @@ def _check_unmoved(job: _Job, metadata: Json, live: Sequence[LiveFile], partitio
         raise Conflict("a partition was changed here while it was written for Hive", hint="it is planned anew")
 
 
-def _rows(parts: Mapping[Record, _Part]) -> int:
+def _count_rows(parts: Mapping[Record, _Part]) -> int:
     return sum(entry.stats.record_count for part in parts.values() for entry in part.entries)
 
 
-def _check_all_there(parts: Mapping[Record, _Part], rows: int) -> None:
+def _check_complete(parts: Mapping[Record, _Part], rows: int) -> None:
     """Both sides will stand on these files alone: a listing that misses one would lose its rows for good."""
-    if _rows(parts) != rows:
-        raise Conflict(f"{rows} rows were written and {_rows(parts)} are listed", hint="the next publish writes anew")
+    if _count_rows(parts) != rows:
+        raise Conflict(
+            f"{rows} rows were written and {_count_rows(parts)} are listed", hint="the next publish writes anew"
+        )
 
 
 def _directory(job: _Job, part: _Part | None, name: str, through: int) -> WatchedDirectory:

@@ -58,7 +58,7 @@ NOTHING = "nothing to publish"
 
 
 class Waits(Exception):
-    """Something else has to end first; the message says what, for people."""
+    """The publish has to wait; the message says for whom or what."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class Detected:
 
     @property
     def sides(self) -> TableSides:
-        """The same for the rules."""
+        """The link, the Hive table and the metadata."""
         return TableSides(link=self.linked.link, table=self.table, metadata=self.metadata)
 
 
@@ -216,7 +216,7 @@ class PublishPlanner:
                 note_all_published(uow, linked, ref_snapshot_id(metadata, "main"))
 
     def _plan(self, detected: Detected, classified: PublishClassification) -> PublishPlan:
-        """What the job does, and what its commit is judged by."""
+        """The plan of the job, and the facts that validate its commit."""
         metadata, to_write = detected.metadata, classified.to_write
         head, files = current_snapshot(metadata), None
         if not detected.linked.is_keyed:
@@ -257,7 +257,7 @@ def _result(
     return PublishResult(
         table=str(relation.name),
         outcome=outcome,
-        message="; ".join([message, *(one.message for one in held)]),
+        message="; ".join([message, *(group.message for group in held)]),
         held_back=held,
         never=classified.blocked,
     )
@@ -274,15 +274,16 @@ def _under_way(relation: Relation, busy: Job, *, asked: bool) -> PublishResult:
 
 
 def _counted(linked: LinkedTable) -> set[str]:
-    """Directories below which every file counts as a partition's."""
+    """Directories in which every file counts as a partition's."""
     if linked.subdirectories is not Subdirectories.READ:
         return set()
     baselines: list[PartitionBaseline] = [*linked.baselines.values()]
-    return {*(one.location for one in baselines), *(one.location for baseline in baselines for one in baseline.watched)}
+    watched = [directory.location for baseline in baselines for directory in baseline.watched]
+    return {*(baseline.location for baseline in baselines), *watched}
 
 
 def _task(detected: Detected, formats: Mapping[str, FileFormat]) -> Json:
-    """What the optimizer writes: which partitions of which snapshot, as which columns."""
+    """The task of the optimizer: the partitions to write, the snapshot to read, and the columns."""
     linked, table, metadata = detected.linked, detected.table, detected.metadata
     names = current_names(metadata)
     columns = [told_column(column, names) for column in _written(table, detected.columns)]
@@ -295,10 +296,11 @@ def _task(detected: Detected, formats: Mapping[str, FileFormat]) -> Json:
         "base": pinned if linked.is_keyed else [*name.namespace, name.name],
         "snapshot": None if linked.is_keyed else head,
         "columns": columns,
-        "own_columns": [one["name"] for one in current_schema(metadata)["fields"] if one["name"] not in told],
+        "own_columns": [field["name"] for field in current_schema(metadata)["fields"] if field["name"] not in told],
         "partition_columns": partitioned_by,
         "partitions": [
-            {"name": name, "values": told_values(table, name), "format": str(one)} for name, one in formats.items()
+            {"name": name, "values": told_values(table, name), "format": str(format_)}
+            for name, format_ in formats.items()
         ],
     }
 
@@ -316,7 +318,7 @@ def _check_none_lost(relation: Relation, table: HiveTable, columns: list[Json]) 
 
 def _written(table: HiveTable, followed: SchemaSyncResult) -> Iterator[HiveColumn]:
     """Hive's columns, by types that hold all that is here; Conflict when its readers would read something else."""
-    if waiting := [one for one in followed.drift.conflicts if one.check is not None]:
+    if waiting := [conflict for conflict in followed.drift.conflicts if conflict.check is not None]:
         raise Conflict(f"{table.full_name} cannot be published while both sides differ: {waiting[0].what}")
     types = {column.name.lower(): column.type for column in followed.drift.readable}
     for column in followed.hive:

@@ -1,11 +1,11 @@
-"""The metastore is pointed at what was published: the end of every publish, and the beginning of every sync.
+"""Points the metastore at published files: the end of every publish, and the start of every sync.
 
-Base stands on the new files already, and the ground says so: whatever dies here, the next server sees from both how far
-it was (docs/protocols.md, rule 3.4). A partition that Hive has changed meanwhile stays where it is: its publish is
-given up, and a sync takes over what Hive made of it.
+Base stands on the new files already, and the baseline says so. If the server dies here, the next one learns from both
+how far it was (docs/protocols.md, rule 3.4). A partition that Hive has changed meanwhile stays where it is: the server
+gives its publish up, and a sync takes over Hive's change.
 
-The last look and the switch happen under a lock of Hive's own where the metastore has any: writers that ask for locks
-come before both or after both. What such a writer holds waits, and holds up nothing but itself.
+Where the metastore has locks, the last look and the repointing happen under one: writers that ask for locks come before
+both or after both. A partition that a writer has locked waits, and delays no other.
 """
 
 from __future__ import annotations
@@ -42,27 +42,27 @@ from server.service.planning.planner import load_facts
 log = logging.getLogger(__name__)
 
 TOGETHER = 200
-"""Partitions that are locked together, and whose switches are noted in one transaction, which reads all grounds."""
+"""Partitions that the server locks together, and notes in one transaction, which reads all baselines."""
 AT_ONCE = 20
-"""Partitions that are moved together: each was read a moment before, which is all that tools without locks leave us."""
+"""Partitions that one call moves. The server reads each right before, in case a tool takes no locks."""
 LONGEST_LOCKED_NS = 600 * 10**9
-"""How long a publish waits for what others have locked, before a sync gives it up to see what they did."""
+"""How long a publish waits for a lock; after that a sync gives it up and looks at the holder's changes."""
 UNCOUNTED = ("rawDataSize", "COLUMN_STATS_ACCURATE")
-"""Engines that answer from statistics must not believe these: nobody has counted them anew."""
+"""Statistics that are out of date after a publish: engines must not answer from them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switched:
-    """What became of a table's open publishes."""
+    """The result for a table's open publishes."""
 
     done: int = 0
     skipped: int = 0
     remaining: int = 0
-    """Those that are open still, because others have locked them or the metastore did not answer."""
+    """Publishes still open, because others hold a lock or the metastore did not answer."""
     locked: int = 0
-    """Those of them that others have locked."""
+    """The part of `remaining` that others have locked."""
     who: str = ""
-    """Who has locked one of these."""
+    """Who holds one of the locks."""
 
     @property
     def has_any(self) -> bool:
@@ -80,7 +80,7 @@ class Switched:
 
     @property
     def why_left(self) -> str:
-        """What the open ones wait for."""
+        """Why publishes are still open."""
         if self.locked:
             return f"{format_count(self.locked, 'partition')}, which others have locked in the metastore: {self.who}"
         return (
@@ -90,7 +90,7 @@ class Switched:
 
 @dataclass(frozen=True)
 class Repointer:
-    """Points the metastore at what was published; safe to run at any time, by any number of servers."""
+    """Repoints the metastore; safe to run at any time, by any number of servers."""
 
     database: Database
     index: HiveIndex
@@ -98,11 +98,11 @@ class Repointer:
 
     @property
     def owners(self) -> Publishers:
-        """Who may point the metastore anywhere."""
+        """The publishers of Hive tables."""
         return Publishers(self.database, self.index)
 
     def finish(self, relation: Relation) -> Switched:
-        """Switch, or give up, all that is open of a table; Unavailable when the metastore is away."""
+        """Finish or give up each open publish of a table; Unavailable when the metastore does not answer."""
         with self.database.reading() as uow:
             link = uow.baselines.link(relation.id)
             names = [name for name, stored in uow.baselines.of(relation.id).items() if stored["publishing"]]
@@ -116,30 +116,30 @@ class Repointer:
         return total
 
     def still_waits(self, relation: Relation, switched: Switched) -> bool:
-        """Whether what is left is only locked, and not for long."""
+        """Whether the open publishes only wait for locks, and not for too long."""
         if not switched.locked:
             return False
         with self.database.reading() as uow:
             stored = uow.baselines.of(relation.id).values()
             since = [
-                one.publishing.since_ns
-                for one in map(PartitionBaseline.from_json, stored)
-                if one.publishing is not None
+                baseline.publishing.since_ns
+                for baseline in map(PartitionBaseline.from_json, stored)
+                if baseline.publishing is not None
             ]
         return time.time_ns() - min(since, default=0) < LONGEST_LOCKED_NS
 
     def give_up(self, relation: Relation) -> None:
-        """Wait no longer for a metastore that does not say whether it was pointed there; a sync will see where it is.
+        """End each open publish without an answer of the metastore; the next sync sees where it points.
 
-        Nothing is lost by it: what was published is known, wherever the metastore turns out to point.
+        Nothing is lost: the baseline knows the published files, wherever the metastore points.
         """
         with self.database.writing() as uow:
             stored, now_ns = uow.baselines.of(relation.id), time.time_ns()
-            baselines = {name: PartitionBaseline.from_json(one) for name, one in stored.items()}
+            baselines = {name: PartitionBaseline.from_json(kept) for name, kept in stored.items()}
             up = {
-                name: one.give_up_publish(now_ns).to_json()
-                for name, one in baselines.items()
-                if one.publishing is not None
+                name: baseline.give_up_publish(now_ns).to_json()
+                for name, baseline in baselines.items()
+                if baseline.publishing is not None
             }
             uow.baselines.put(relation.id, up)
 
@@ -159,7 +159,7 @@ class Repointer:
             ended = {} if table is None else dict(self._apply(_Locked(metastore, table, lock), decisions, hive.signals))
         self._note(relation.id, baselines, ended, lock_warning=lock.without)
         locked = [decision for decision in decisions.values() if decision.kind is RepointKind.WAIT]
-        done = sum(_is_switched(one, baselines[name]) for name, one in ended.items())
+        done = sum(_is_switched(baseline, baselines[name]) for name, baseline in ended.items())
         return Switched(
             done=done,
             skipped=len(ended) - done,
@@ -205,7 +205,7 @@ class Repointer:
     def _apply(
         self, locked: _Locked, decisions: Mapping[str, RepointDecision], signals: Mapping[str, ChangeSignals]
     ) -> Iterator[tuple[str, PartitionBaseline]]:
-        """The grounds of those that have ended."""
+        """Yield the new baselines of publishes that have ended."""
         moved: dict[bool, list[str]] = {True: [], False: []}
         for name, decision in decisions.items():
             baseline = decision.facts
@@ -224,7 +224,7 @@ class Repointer:
     def _moved(
         self, locked: _Locked, baselines: Mapping[str, PartitionBaseline]
     ) -> Iterator[tuple[str, PartitionBaseline]]:
-        """The grounds once the metastore was pointed there, or refused; without those of which nobody knows."""
+        """Yield the baselines of moved and refused partitions; a partition with an unknown outcome stays open."""
         table = locked.table
         moves = {name: _move(table, name, baseline) for name, baseline in baselines.items()}
         try:
@@ -240,8 +240,8 @@ class Repointer:
             log.warning("%s: not published: %s", table.full_name, error)
             yield from ((name, baseline.give_up_publish(time.time_ns())) for name, baseline in baselines.items())
         else:
-            for (name, baseline), one in zip(baselines.items(), signals, strict=True):
-                yield name, baseline.finish_publish(one, time.time_ns())
+            for (name, baseline), now in zip(baselines.items(), signals, strict=True):
+                yield name, baseline.finish_publish(now, time.time_ns())
 
     def _note(
         self,
@@ -251,7 +251,7 @@ class Repointer:
         *,
         lock_warning: str | None,
     ) -> None:
-        """Write what has ended, unless somebody else has written it meanwhile."""
+        """Store the baselines of ended publishes, unless another server has stored them meanwhile."""
         if not ended:
             return
         with self.database.writing() as uow:
@@ -259,16 +259,16 @@ class Repointer:
             if link is None:
                 return
             stored = uow.baselines.of(relation_id)
-            current = {name: PartitionBaseline.from_json(one) for name, one in stored.items()}
-            mine = {name: one for name, one in ended.items() if current.get(name) == before[name]}
-            uow.baselines.put(relation_id, {name: one.to_json() for name, one in mine.items()})
+            current = {name: PartitionBaseline.from_json(kept) for name, kept in stored.items()}
+            mine = {name: baseline for name, baseline in ended.items() if current.get(name) == before[name]}
+            uow.baselines.put(relation_id, {name: baseline.to_json() for name, baseline in mine.items()})
             through = find_published_sequence((current | mine).values(), link.published_through)
             uow.baselines.put_link(relation_id, link.with_repoint(through, lock_warning))
 
 
 @dataclass(frozen=True, slots=True)
 class _Locked:
-    """A table in the metastore while some of its partitions are locked, or cannot be."""
+    """A table in the metastore under the lock of some partitions, or without one where it has no locks."""
 
     metastore: Metastore
     table: HiveTable
@@ -279,9 +279,9 @@ class _Locked:
         database, name = self.table.database, self.table.name
         if len(moves) > 1:
             return self.metastore.move_all(database, name, moves, columns_of_table=True)
-        [one] = moves
-        move = self.metastore.move
-        return [move(database, name, one.place, one.location, one.parameters, columns_of_table=True)]
+        [move] = moves
+        place, location = move.place, move.location
+        return [self.metastore.move(database, name, place, location, move.parameters, columns_of_table=True)]
 
 
 def _move(table: HiveTable, name: str, baseline: PartitionBaseline) -> PartitionMove:
@@ -297,7 +297,7 @@ def _is_switched(baseline: PartitionBaseline, before: PartitionBaseline) -> bool
 
 
 def _parameters(directory: WatchedDirectory) -> dict[str, str | None]:
-    """What the metastore is to say of a partition's files."""
+    """The statistics of a partition's files for the metastore."""
     counted: dict[str, str | None] = {
         "numFiles": str(len(directory.files)),
         "totalSize": str(sum(file.size for file in directory.files)),

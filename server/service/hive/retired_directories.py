@@ -1,7 +1,7 @@
-"""What a linked table's partitions have left behind: directories that they were published away from, and their bytes.
+"""Lists a linked table's retired directories: those that publishes replaced, with their bytes.
 
-While a writer may still know such a directory it is watched and the books have its files. After that the link keeps
-how much lies in those that are Hive's own: nobody but whoever owns them deletes these.
+During its grace period a sync watches such a directory, and the link has its files. After that the link keeps the total
+of the directories that Hive's side made: only their owner deletes these.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from catalog.ports.store import UnitOfWork
 from server.service.hive.link_state import LinkedTable, load_linked_table
 
 MOST = 20
-"""Directories that are named; of all others there are numbers."""
+"""The number of directories that the answer names; it only counts the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetiredDirectory:
-    """A directory that a partition was at, `""` where the table has none."""
+    """A directory that a partition was at; its name is `""` in a table without partitions."""
 
     partition: str
     location: str
@@ -31,7 +31,7 @@ class RetiredDirectory:
     retired_at: datetime
     grace_until: datetime
     owned_by_hive: bool
-    """Whether Hive's side made it: it is never deleted from here. Published ones are, once nobody needs them."""
+    """Whether Hive's side made it: Firn never deletes it. Firn deletes published ones once nobody needs them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,36 +47,38 @@ class RetiredDirectories:
 
 
 def list_retired_directories(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> RetiredDirectories:
-    """By the books: no directory is listed. NotFound when no table is linked to that Hive table."""
+    """Return the retired directories that the link knows; it lists none. NotFound without a linked table."""
     relation = uow.relations.of_hive(catalog, full_name)
     if relation is None:
         raise NotFound(
             f"{catalog} has no table over {full_name}", hint="a partition leaves directories when it is published"
         )
     linked = load_linked_table(uow, relation)
-    found = list(_watched(linked))
+    watched = list(_watched(linked))
     kept = linked.link.retired
     return RetiredDirectories(
-        directories=len(found),
-        bytes=sum(one.bytes for one in found),
-        grace_until=max((one.grace_until for one in found), default=None),
+        directories=len(watched),
+        bytes=sum(directory.bytes for directory in watched),
+        grace_until=max((directory.grace_until for directory in watched), default=None),
         kept_directories=kept.directories,
         kept_bytes=kept.bytes,
-        largest=tuple(sorted(found, key=lambda one: (-one.bytes, one.partition, one.location))[:MOST]),
+        largest=tuple(
+            sorted(watched, key=lambda directory: (-directory.bytes, directory.partition, directory.location))[:MOST]
+        ),
     )
 
 
 def _watched(linked: LinkedTable) -> Iterator[RetiredDirectory]:
     for name, baseline in linked.baselines.items():
-        for one in baseline.watched:
+        for directory in baseline.watched:
             yield RetiredDirectory(
                 partition=name,
-                location=one.location,
-                files=len(one.files),
-                bytes=one.bytes,
-                retired_at=_moment(one.since_ns),
-                grace_until=_moment(one.since_ns + linked.when.watch_ns),
-                owned_by_hive=is_made_by_hive(linked.relation.id, one.location),
+                location=directory.location,
+                files=len(directory.files),
+                bytes=directory.bytes,
+                retired_at=_moment(directory.since_ns),
+                grace_until=_moment(directory.since_ns + linked.when.watch_ns),
+                owned_by_hive=is_made_by_hive(linked.relation.id, directory.location),
             )
 
 

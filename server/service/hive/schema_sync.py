@@ -1,7 +1,8 @@
-"""Columns of a linked table follow Hive's, and Hive's follow the table's, as far as a policy lets them.
+"""Syncs the columns of a linked table and of its Hive table, in both directions, as far as a policy allows.
 
-What is taken from Hive is one commit, and what both sides have in step moves on in its transaction. What Hive is given
-needs no journal: where the metastore was altered and nobody noted it, both sides have the same, which is no change.
+The server takes over Hive's changes in one commit, and its transaction stores the new common columns in the link. The
+other direction needs no journal: if the server dies after it altered Hive's table, both sides have the same columns,
+which is no change.
 """
 
 from __future__ import annotations
@@ -44,26 +45,26 @@ class LinkBroken(Conflict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaSyncResult:
-    """What became of a table's columns, and of Hive's."""
+    """The result of a sync of columns."""
 
     linked: LinkedTable
     """The table and its link after that."""
     drift: SchemaDrift
     changes: tuple[str, ...] = ()
     refused: str | None = None
-    """Why Hive has not what it was to be given."""
+    """Why the metastore refused to alter Hive's columns."""
     hive: tuple[HiveColumn, ...] = ()
     """Hive's columns now."""
 
     @property
     def drift_kind(self) -> DriftKind:
-        """Where the trouble lies: what the metastore refuses concerns the table."""
+        """The kind of the drift: a refusal of the metastore concerns the table."""
         return DriftKind.COLUMNS if self.refused is None else DriftKind.TABLE
 
     @property
     def trouble(self) -> str | None:
-        """What somebody has to decide or to mend, in words."""
-        return "; ".join(one for one in (self.drift.sentence, self.refused) if one) or None
+        """The differences that a user has to decide about or to mend."""
+        return "; ".join(text for text in (self.drift.sentence, self.refused) if text) or None
 
 
 @dataclass(frozen=True)
@@ -178,7 +179,9 @@ class SchemaSync:
         database, name = table.database, table.name
         names = metastore.partition_names(database, name) if table.partition_columns else []
         partitions = metastore.partitions(database, name, names)
-        cascade = bool(partitions) and all(_alike(one.storage.columns, to_stored_columns(before)) for one in partitions)
+        cascade = bool(partitions) and all(
+            _are_alike(partition.storage.columns, to_stored_columns(before)) for partition in partitions
+        )
         with locked(metastore, database, name):
             metastore.alter_columns(database, name, to_stored_columns(columns), expected=before, cascade=cascade)
 
@@ -208,8 +211,8 @@ def explain_unfit(link: HiveLink, table: HiveTable) -> str | None:
             "Give the Hive table the partition columns that it had, or another name."
         )
     # A column's type is a matter of its column alone.
-    found = [one for one in find_blockers(table, ()) if one.code is not UpgradeBlockerCode.COLUMN_TYPE]
-    return f"{found[0].message}; nothing is taken over until the Hive table is as it was" if found else None
+    blockers = [blocker for blocker in find_blockers(table, ()) if blocker.code is not UpgradeBlockerCode.COLUMN_TYPE]
+    return f"{blockers[0].message}; nothing is taken over until the Hive table is as it was" if blockers else None
 
 
 def _columns(columns: Sequence[tuple[str, str]]) -> str:
@@ -248,12 +251,12 @@ def note_schema(
     uow.baselines.put_link(relation_id, link.with_schema(drift, uow.now(), read_again))
 
 
-def _alike(one: Sequence[HiveColumn], other: Sequence[HiveColumn]) -> bool:
-    return [(column.name, column.type) for column in one] == [(column.name, column.type) for column in other]
+def _are_alike(columns: Sequence[HiveColumn], other: Sequence[HiveColumn]) -> bool:
+    return [(column.name, column.type) for column in columns] == [(column.name, column.type) for column in other]
 
 
 def _said(before: Sequence[HiveColumn], after: Sequence[HiveColumn]) -> Iterator[str]:
-    """What Hive was given, in words."""
+    """Describe the changes of Hive's columns."""
     was, now = ({column.name: column for column in side} for side in (before, after))
     for name, column in now.items():
         if name not in was:

@@ -29,9 +29,9 @@ WRITER = "firn-hive-sync"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """What one sync takes over of what a look has found."""
+    """The changes that one sync takes over."""
 
-    found: ChangeSet
+    changes: ChangeSet
     changed: Mapping[str, Changed]
     late: Sequence[LateChange] = ()
     again: Mapping[str, PartitionBaseline] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Taken:
 
 def build_sync_plan(linked: LinkedTable, state: HiveState, taken: Taken, base: Json) -> SyncPlan:
     """The plan of the job that takes over `taken`; its task needs the metadata of `base`."""
-    checkpoint = next_checkpoint(linked, state, taken.found, taken.changed, taken.late)
+    checkpoint = next_checkpoint(linked, state, taken.changes, taken.changed, taken.late)
     return SyncPlan(checkpoint=checkpoint, task=_task(linked, state, taken, base))
 
 
@@ -51,13 +51,13 @@ def _task(linked: LinkedTable, state: HiveState, taken: Taken, base: Json) -> Js
     partitions are no longer what the ground says: their rows are those of all files that Hive lists, then a replay of
     the changes that Hive was never given, but for changes out of files that are no longer listed (`dead`).
     """
-    names, found = current_names(base), taken.found
+    names, changes = current_names(base), taken.changes
     is_rebuild = any(isinstance(change, Rebuild | DroppedPartition) for change in taken.changed.values())
-    read = [(name, _files(found.units.get(name), change, linked)) for name, change in taken.changed.items()]
-    read += [(one.name, _come(one.directory.location, one.files)) for one in taken.late]
+    read = [(name, _files(changes.units.get(name), change, linked)) for name, change in taken.changed.items()]
+    read += [(late.name, _come(late.directory.location, late.files)) for late in taken.late]
     read += [(name, _known(baseline)) for name, baseline in taken.again.items()]
     units = [
-        (name, knew, files) for name, some in read for knew, files in _by_knowledge(some, _knew(linked, found, name))
+        (name, knew, files) for name, some in read for knew, files in _by_knowledge(some, _knew(linked, changes, name))
     ]
     return {
         "mode": "rebuild" if is_rebuild else "upsert",
@@ -69,12 +69,12 @@ def _task(linked: LinkedTable, state: HiveState, taken: Taken, base: Json) -> Js
             {
                 "values": told_values(state.table, name),
                 "files": [file.to_json() for file in files],
-                "format": _format(found.units.get(name)),
+                "format": _format(changes.units.get(name)),
                 "knew": knew,
             }
             for name, knew, files in units
         ],
-        "dead": sorted(next_sources(linked, found, taken.changed, taken.late).dead),
+        "dead": sorted(next_sources(linked, changes, taken.changed, taken.late).dead),
         **_given(linked, taken, state.table, min((knew for _, knew, files in units if files), default=None)),
     }
 
@@ -89,10 +89,10 @@ def _given(linked: LinkedTable, taken: Taken, table: HiveTable, least: int | Non
     has_sequence = linked.spec is None or linked.spec.sequence_field is not None
     if not table.partition_columns or has_sequence:
         rebuilt = [baselines[name] for name in taken.changed if name in baselines]
-        told = min([linked.given, *(one.published_through for one in rebuilt)])
-        since = told if least is None else min(told, least)
-        return {"since": since, "given": since if has_sequence else told, "behind": []}
-    since = min([linked.given, *(one.published_through for one in baselines.values())])
+        given = min([linked.given, *(baseline.published_through for baseline in rebuilt)])
+        since = given if least is None else min(given, least)
+        return {"since": since, "given": since if has_sequence else given, "behind": []}
+    since = min([linked.given, *(baseline.published_through for baseline in baselines.values())])
     behind = defaultdict[int, list[list[str | None]]](list)
     for name, baseline in baselines.items():
         if baseline.published_through < most:
@@ -104,10 +104,10 @@ def _given(linked: LinkedTable, taken: Taken, table: HiveTable, least: int | Non
     }
 
 
-def _knew(linked: LinkedTable, found: ChangeSet, name: str) -> int:
+def _knew(linked: LinkedTable, changes: ChangeSet, name: str) -> int:
     """The changes that whoever wrote what Hive lists in a partition could know; in a new one, what all others had."""
     baseline = linked.baselines.get(name)
-    return linked.given if baseline is None or name in found.asleep else baseline.published_through
+    return linked.given if baseline is None or name in changes.asleep else baseline.published_through
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +126,8 @@ class _Read:
 def _by_knowledge(files: Sequence[_Read], knew: int) -> Iterator[tuple[int, list[_Read]]]:
     """The files of a partition that contain the same changes: moved ones those of where they were written for."""
     by_knowledge: dict[int, list[_Read]] = {} if files else {knew: []}
-    for one in files:
-        by_knowledge.setdefault(knew if one.file.knew is None else one.file.knew, []).append(one)
+    for file in files:
+        by_knowledge.setdefault(knew if file.file.knew is None else file.file.knew, []).append(file)
     yield from by_knowledge.items()
 
 
@@ -149,7 +149,7 @@ def _decided_before(change: Rebuild, linked: LinkedTable) -> set[str]:
     return {
         path
         for path, removed in change.moved.items()
-        if all(format_source(join(one.location, one.file.path), one.file) not in live for one in removed)
+        if all(format_source(join(old.location, old.file.path), old.file) not in live for old in removed)
     }
 
 
@@ -169,71 +169,74 @@ def _known(baseline: PartitionBaseline) -> list[_Read]:
 def next_checkpoint(
     linked: LinkedTable,
     state: HiveState,
-    found: ChangeSet,
+    changes: ChangeSet,
     taken: Mapping[str, Changed],
     late: Sequence[LateChange] = (),
     *,
     as_changes: bool = True,
 ) -> Checkpoint:
-    """What becomes true once `taken` and `late` of what a look has found are taken over.
+    """The state of the link once the sync has taken over the changes `taken` and `late`.
 
     When something is left for later, the table does not count as synced. Rows of files that were added become changes,
     unless base takes the files themselves: these have no changes that a rebuild would have to leave out.
     """
-    link, baselines = linked.link, _next_baselines(linked, found, taken, late)
+    link, baselines = linked.link, _next_baselines(linked, changes, taken, late)
     kept = None
-    if found.unwatched:
-        kept = add_kept_directories(linked.relation.id, link.retired, linked.baselines.values(), found.unwatched)
+    if changes.unwatched:
+        kept = add_kept_directories(linked.relation.id, link.retired, linked.baselines.values(), changes.unwatched)
     return Checkpoint(
         since=link.generation,
-        generation=link.generation + bool(taken or late or found.lost_late),
+        generation=link.generation + bool(taken or late or changes.lost_late),
         baselines=baselines,
-        removed=(*found.forgotten, *(name for name, change in taken.items() if isinstance(change, DroppedPartition))),
+        removed=(*changes.forgotten, *(name for name, change in taken.items() if isinstance(change, DroppedPartition))),
         appended=tuple(name for name, change in taken.items() if isinstance(change, Additions | NewPartition)),
-        drift=_drift(state, found),
+        drift=_drift(state, changes),
         ddl_time=state.table.ddl_time,
-        held_partitions=tuple(sorted(found.held)),
+        held_partitions=tuple(sorted(changes.held)),
         read_again=tuple(name for name in link.read_again if name in linked.baselines and name not in taken),
         retired=kept,
-        sources=_still_listed(linked, found, taken if as_changes else {}, late) if linked.is_keyed else None,
-        is_to_compare=bool(baselines or found.lost_late),
-        is_complete=len(taken) == len(found.changed) and len(late) == len(found.late) and not found.overwritten,
-        is_sweep=found.is_sweep,
+        sources=_still_listed(linked, changes, taken if as_changes else {}, late) if linked.is_keyed else None,
+        is_to_compare=bool(baselines or changes.lost_late),
+        is_complete=len(taken) == len(changes.changed) and len(late) == len(changes.late) and not changes.overwritten,
+        is_sweep=changes.is_sweep,
         events=tuple(_events(taken, late)),
     )
 
 
 def _next_baselines(
-    linked: LinkedTable, found: ChangeSet, taken: Mapping[str, Changed], late: Sequence[LateChange]
+    linked: LinkedTable, changes: ChangeSet, taken: Mapping[str, Changed], late: Sequence[LateChange]
 ) -> dict[str, PartitionBaseline]:
-    baselines = dict(found.refreshed)
+    baselines = dict(changes.refreshed)
     for name, change in taken.items():
         if isinstance(change, Additions | NewPartition | Rebuild):
             baselines[name] = change.baseline
         elif linked.when.overwrite_ns:
-            baselines[name] = linked.baselines[name].mark_dropped(found.began_ns)
-    for one in late:
-        baselines[one.name] = baselines.get(one.name, linked.baselines[one.name]).with_watched(one.directory)
+            baselines[name] = linked.baselines[name].mark_dropped(changes.began_ns)
+    for late_change in late:
+        name = late_change.name
+        baselines[name] = baselines.get(name, linked.baselines[name]).with_watched(late_change.directory)
     return baselines
 
 
 def _still_listed(
-    linked: LinkedTable, found: ChangeSet, taken: Mapping[str, Changed], late: Sequence[LateChange]
+    linked: LinkedTable, changes: ChangeSet, taken: Mapping[str, Changed], late: Sequence[LateChange]
 ) -> ChangeSources:
     """Without sources in directories that nobody lists any more."""
-    sources = next_sources(linked, found, taken, late)
-    return sources.without_directories(found.unwatched, [unit.location for unit in found.units.values()])
+    sources = next_sources(linked, changes, taken, late)
+    return sources.without_directories(changes.unwatched, [unit.location for unit in changes.units.values()])
 
 
-def _drift(state: HiveState, found: ChangeSet) -> Drift | None:
+def _drift(state: HiveState, changes: ChangeSet) -> Drift | None:
     """What is not taken over, and who may know of it: of the partition that is named, or of the table."""
-    if found.trouble is None:
+    if changes.trouble is None:
         return None
-    held = next(iter(found.held), None) if found.differs is None else None
+    held = next(iter(changes.held), None) if changes.differs is None else None
     columns = state.table.partition_columns
-    partition = next((one for one in state.partitions if format_partition_name(columns, one.values) == held), None)
-    kind = DriftKind.PARTITIONS if found.held else found.differs_in
-    return Drift(kind=kind, message=found.trouble, likely_author=describe_owner(state.table, partition))
+    partition = next(
+        (partition for partition in state.partitions if format_partition_name(columns, partition.values) == held), None
+    )
+    kind = DriftKind.PARTITIONS if changes.held else changes.differs_in
+    return Drift(kind=kind, message=changes.trouble, likely_author=describe_owner(state.table, partition))
 
 
 _EVENTS = {
@@ -245,29 +248,29 @@ _EVENTS = {
 
 
 def _events(taken: Mapping[str, Changed], late: Sequence[LateChange]) -> Iterator[HiveEvent]:
-    """What is told of each partition, with the number of its files that came, or went with it."""
+    """The events of the sync, each with the number of files that came, or went with a dropped partition."""
     for name, change in taken.items():
         files = change.removed if isinstance(change, DroppedPartition) else change.files
         yield HiveEvent(kind=_EVENTS[type(change)], partition=name, files=len(files))
-    for one in late:
-        yield HiveEvent(kind=HiveEventKind.LATE, partition=one.name, files=len(one.files))
+    for late_change in late:
+        yield HiveEvent(kind=HiveEventKind.LATE, partition=late_change.name, files=len(late_change.files))
 
 
 def next_sources(
-    linked: LinkedTable, found: ChangeSet, taken: Mapping[str, Changed], late: Sequence[LateChange] = ()
+    linked: LinkedTable, changes: ChangeSet, taken: Mapping[str, Changed], late: Sequence[LateChange] = ()
 ) -> ChangeSources:
     """What is known of sources once this is taken over."""
     sources = linked.link.sources
     for name, change in taken.items():
         if isinstance(change, Additions | NewPartition):
-            unit = found.units[name]
+            unit = changes.units[name]
             sources = sources.with_appended(
                 [format_source(join(unit.location, file.path), file) for file in change.files]
             )
         elif change.removed:
             place = linked.baselines[name].location
             sources = sources.with_vanished([format_source(join(place, file.path), file) for file in change.removed])
-    for one in late:
-        place = one.directory.location
-        sources = sources.with_appended([format_source(join(place, file.path), file) for file in one.files])
+    for late_change in late:
+        location = late_change.directory.location
+        sources = sources.with_appended([format_source(join(location, file.path), file) for file in late_change.files])
     return sources

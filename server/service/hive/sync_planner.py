@@ -28,9 +28,9 @@ from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation
 from server.service.commit.commit_path import Committer
 from server.service.commit.commit_target import load_metadata
-from server.service.hive.change_set import ChangeSet
-from server.service.hive.detect_changes import SubdirectoryRule, detect_changes
-from server.service.hive.file_check import FileCheckRunner, ReadableFiles
+from server.service.hive.change_set import ChangeSet, SubdirectoryRule
+from server.service.hive.detect_changes import detect_changes
+from server.service.hive.file_check import FileCheckRunner, SyncClassification
 from server.service.hive.file_registration import FileRegistration, Moved
 from server.service.hive.hive_state import HiveState, explain_busy, read_state, split_name
 from server.service.hive.link_state import LinkedTable, advance, load_linked_table, note_drift
@@ -74,7 +74,7 @@ class Detected:
     state: HiveState
     """With columns of types that hold what the table's do."""
     columns: SchemaSyncResult
-    found: ChangeSet
+    changes: ChangeSet
     base: Json
     """The metadata of what is committed to."""
 
@@ -92,7 +92,7 @@ class SyncPlanner:
 
     @property
     def columns(self) -> SchemaSync:
-        """What becomes of columns."""
+        """The sync of columns."""
         return SchemaSync(self.database, self.metadata, self.committer, self.index, self.files)
 
     def sync(self, relation: Relation, *, everything: bool, only_schema: bool, may_leave: bool) -> SyncResult:
@@ -103,9 +103,9 @@ class SyncPlanner:
         if only_schema:
             return _settled(relation, in_step.columns.changes, in_step.columns.trouble)
         detected = self._detect(in_step, everything=everything, may_leave=may_leave)
-        readable = self._classify(detected)
-        result = self._apply(detected, readable)
-        return replace(result, held_back=group_held(readable.found.decisions))
+        classified = self._classify(detected)
+        result = self._apply(detected, classified)
+        return replace(result, held_back=group_held(classified.decisions))
 
     def _in_step(self, relation: Relation) -> InStep | SyncResult:
         """Finish open publishes, ask the metastore, and bring the columns into step; or say why that has to wait."""
@@ -133,57 +133,59 @@ class SyncPlanner:
             return self._conflict(relation, error.message, state.table)
 
     def _detect(self, in_step: InStep, *, everything: bool, may_leave: bool) -> Detected:
-        """Look at partitions and files."""
+        """Compare partitions and files with the baselines."""
         state, columns, linked = in_step.state, in_step.columns, in_step.columns.linked
         relation = linked.relation
         with self.database.reading() as uow:
             own_places = uow.catalogs.get(relation.catalog).warehouse, get_publish_directory(uow, relation)
             other_tables = _find_other_tables(uow, linked, state)
         linked = _as_pointed_at(linked, state)
-        depth = SubdirectoryRule(
+        rule = SubdirectoryRule(
             subdirectories=linked.subdirectories, may_leave=may_leave, own_places=own_places, foreign=other_tables
         )
-        found = detect_changes(
+        changes = detect_changes(
             state,
             linked.baselines,
             self.files,
             everything=everything,
-            when=linked.when,
-            depth=depth,
+            grace=linked.when,
+            rule=rule,
             given=linked.given,
         )
-        found = replace(_read_again(found, linked), differs=columns.trouble, differs_in=columns.drift_kind)
+        changes = replace(_read_again(changes, linked), differs=columns.trouble, differs_in=columns.drift_kind)
         table = replace(state.table, storage=replace(state.table.storage, columns=columns.drift.readable))
         base = load_metadata(self.metadata, linked.target)
         return Detected(
             linked=linked,
             state=replace(state, table=table),
             columns=columns,
-            found=replace(found, lost_late=self._lost(linked, found, base)),
+            changes=replace(changes, lost_late=self._lost(linked, changes, base)),
             base=base,
         )
 
-    def _classify(self, detected: Detected) -> ReadableFiles:
+    def _classify(self, detected: Detected) -> SyncClassification:
         """Hold back partitions with files that cannot be taken over as they are."""
-        reading = FileCheckRunner(self.files, detected.linked, detected.state, detected.base)
-        return reading.readable(detected.found, detected.columns.drift.checks)
+        check = FileCheckRunner(self.files, detected.linked, detected.state, detected.base)
+        return check.classify(detected.changes, detected.columns.drift.checks)
 
-    def _apply(self, detected: Detected, readable: ReadableFiles) -> SyncResult:
-        linked, state, found = detected.linked, detected.state, readable.found
-        altered, held = list(detected.columns.changes), [found.trouble] if found.trouble else []
-        if found.overwritten and not found.rebuilds:
-            return self._point_back(linked, state, found)
-        if found.is_all_quiet:
-            self._advance_alone(linked, state, found)
-            waiting = [*(one.reason for one in found.postponed.values()), *found.young.values()]
+    def _apply(self, detected: Detected, classified: SyncClassification) -> SyncResult:
+        linked, state, changes = detected.linked, detected.state, classified.changes
+        altered, held = list(detected.columns.changes), [changes.trouble] if changes.trouble else []
+        if changes.overwritten and not changes.rebuilds:
+            return self._point_back(linked, state, changes)
+        if changes.is_all_quiet:
+            self._advance_alone(linked, state, changes)
+            waiting = [*(decision.reason for decision in changes.postponed.values()), *changes.young.values()]
             if waiting and not (altered or held):
                 return _result(linked.relation, SyncOutcome.WAITING, waiting[0])
-            return _settled(linked.relation, altered, found.trouble)
-        sentence = "; ".join([*altered, found.sentence or "", *held])
-        if linked.is_keyed and (found.rebuilds or not (linked.trusts and found.changed)):
-            return self._plan_job(detected, found, sentence)
+            return _settled(linked.relation, altered, changes.trouble)
+        sentence = "; ".join([*altered, changes.sentence or "", *held])
+        if linked.is_keyed and (changes.rebuilds or not (linked.trusts and changes.changed)):
+            return self._plan_job(detected, changes, sentence)
         try:
-            FileRegistration(self.database, self.committer, self.files).register(linked, state, readable, detected.base)
+            FileRegistration(self.database, self.committer, self.files).register(
+                linked, state, classified, detected.base
+            )
         except RequirementFailed as error:
             sentence = (
                 f"Hive changed files that were changed here too: {error.message}; "
@@ -192,13 +194,13 @@ class SyncPlanner:
             return self._conflict(linked.relation, sentence, state.table)
         return _result(linked.relation, SyncOutcome.SYNCED, sentence, conflict=bool(held))
 
-    def _lost(self, linked: LinkedTable, found: ChangeSet, base: Json) -> frozenset[str]:
+    def _lost(self, linked: LinkedTable, changes: ChangeSet, base: Json) -> frozenset[str]:
         """Files of late writers that a plain table stands on, and that they have taken away again."""
-        if linked.is_keyed or not found.lost_late:
+        if linked.is_keyed or not changes.lost_late:
             return frozenset()
-        return found.lost_late & {file.location for file in self.files.live_files(base)}
+        return changes.lost_late & {file.location for file in self.files.live_files(base)}
 
-    def _point_back(self, linked: LinkedTable, state: HiveState, found: ChangeSet) -> SyncResult:
+    def _point_back(self, linked: LinkedTable, state: HiveState, changes: ChangeSet) -> SyncResult:
         """A writer has overwritten a directory that it did not know to be old: Hive is to see what it wrote.
 
         The metastore is pointed there again, and Moved tells that the next look finds the partition there, overwritten.
@@ -210,11 +212,11 @@ class SyncPlanner:
                 state.table,
             )
         metastore, table = self.index.metastore(linked.relation.catalog), state.table
-        with metastore.lock(table.database, table.name, [*found.overwritten], wait=False) as lock:
-            for name, location in found.overwritten.items():
+        with metastore.lock(table.database, table.name, [*changes.overwritten], wait=False) as lock:
+            for name, location in changes.overwritten.items():
                 if name in lock.busy:
                     continue
-                unit = found.units[name]
+                unit = changes.units[name]
                 with suppress(Conflict, AlreadyExists):
                     metastore.move(
                         table.database,
@@ -228,42 +230,44 @@ class SyncPlanner:
         raise Moved
 
     def _conflict(self, relation: Relation, sentence: str, table: HiveTable | None = None) -> SyncResult:
-        """Say what differs and leave both sides as they are."""
+        """Note the conflict, and leave both sides as they are."""
         with self.database.writing() as uow:
             author = None if table is None else describe_owner(table)
             note_drift(uow, relation.id, Drift(kind=DriftKind.TABLE, message=sentence, likely_author=author))
         return _result(relation, SyncOutcome.CONFLICT, sentence, conflict=True)
 
-    def _advance_alone(self, linked: LinkedTable, state: HiveState, found: ChangeSet) -> None:
-        """Note what was looked at, where nothing is to be taken over."""
+    def _advance_alone(self, linked: LinkedTable, state: HiveState, changes: ChangeSet) -> None:
+        """Advance the link of a sync that takes over nothing."""
         with self.database.writing() as uow:
             try:
-                advance(uow, linked.relation.id, next_checkpoint(linked, state, found, {}))
+                advance(uow, linked.relation.id, next_checkpoint(linked, state, changes, {}))
             except RequirementFailed as error:
                 raise Moved from error
 
-    def _plan_job(self, detected: Detected, found: ChangeSet, sentence: str) -> SyncResult:
+    def _plan_job(self, detected: Detected, changes: ChangeSet, sentence: str) -> SyncResult:
         """Rebuilds first, and alone: what is only added is newer than all changes there are, a rebuild is older.
 
         A partition that is still being overwritten holds rebuilds up, for base's files in it may be gone already.
         """
         linked = detected.linked
         taken = Taken(
-            found=found, changed=found.rebuilds or found.changed, late=() if found.rebuilds else tuple(found.late)
+            changes=changes,
+            changed=changes.rebuilds or changes.changed,
+            late=() if changes.rebuilds else tuple(changes.late),
         )
-        broken = [one.reason for unit, one in found.postponed.items() if unit in linked.baselines]
-        if found.rebuilds and broken:
+        broken = [decision.reason for unit, decision in changes.postponed.items() if unit in linked.baselines]
+        if changes.rebuilds and broken:
             return _result(linked.relation, SyncOutcome.WAITING, broken[0])
         job = self._queue(linked, detected.state, taken, detected.base, sentence)
         if job is None:
             return _result(linked.relation, SyncOutcome.WAITING, "another job came first")
         return replace(
-            _result(linked.relation, SyncOutcome.PLANNED, sentence, conflict=found.trouble is not None), job=job
+            _result(linked.relation, SyncOutcome.PLANNED, sentence, conflict=changes.trouble is not None), job=job
         )
 
     def _queue(self, linked: LinkedTable, state: HiveState, taken: Taken, base: Json, reason: str) -> Job | None:
         """A sync job, with what its commit will make true; None when another job or sync came first."""
-        if taken.found.rebuilds and linked.is_published:
+        if taken.changes.rebuilds and linked.is_published:
             taken = replace(taken, again=self._differing(linked, state, base, taken))
         plan = build_sync_plan(linked, state, taken, base)
         with self.database.writing() as uow:
@@ -289,7 +293,7 @@ class SyncPlanner:
         Hive, so it is looked for where Hive has it.
         """
         columns = state.table.partition_columns
-        baselines = {name: one for name, one in linked.baselines.items() if name in taken.found.units}
+        baselines = {name: baseline for name, baseline in linked.baselines.items() if name in taken.changes.units}
         differing = compare_partitions(
             self.files.live_files(base), baselines, to_partition_records(columns, baselines)
         ).differing
@@ -307,29 +311,34 @@ def _find_other_tables(uow: UnitOfWork, linked: LinkedTable, state: HiveState) -
     return tuple(find_hive_tables_inside(uow, catalog, full_name, state.directories_of(new), below=False))
 
 
-def _read_again(found: ChangeSet, linked: LinkedTable) -> ChangeSet:
+def _read_again(changes: ChangeSet, linked: LinkedTable) -> ChangeSet:
     """With partitions to be built anew because a column came back that rows of theirs have lost."""
-    waiting = found.held.keys() | found.postponed.keys()
+    waiting = changes.held.keys() | changes.postponed.keys()
     again = {
         name: Rebuild(
             reason="a column came back", files=baseline.files, added=(), removed=(), baseline=linked.baselines[name]
         )
         for name in linked.link.read_again
-        if (baseline := linked.baselines.get(name)) is not None and name in found.units.keys() - waiting
+        if (baseline := linked.baselines.get(name)) is not None and name in changes.units.keys() - waiting
     }
     kept = {
-        name: one for name, one in found.changed.items() if isinstance(one, NewPartition | Rebuild | DroppedPartition)
+        name: change
+        for name, change in changes.changed.items()
+        if isinstance(change, NewPartition | Rebuild | DroppedPartition)
     }
-    return replace(found, changed={**found.changed, **again, **kept})
+    return replace(changes, changed={**changes.changed, **again, **kept})
 
 
 def _as_pointed_at(linked: LinkedTable, state: HiveState) -> LinkedTable:
-    """The books, with partitions that the metastore points at a former directory of theirs there
-    (docs/protocols.md, rule 3.6).
+    """The link, with each partition that the metastore points at a retired directory back there (docs/protocols.md,
+    rule 3.6).
     """
     now = time.time_ns()
     at = {unit.name: unit.location for unit in state.units}
-    baselines = {name: one.return_to(at[name], now) if name in at else one for name, one in linked.baselines.items()}
+    baselines = {
+        name: baseline.return_to(at[name], now) if name in at else baseline
+        for name, baseline in linked.baselines.items()
+    }
     return replace(linked, baselines=baselines)
 
 

@@ -96,16 +96,16 @@ class HiveIndex:
             tables = []
         with self.database.writing() as uow:
             now = uow.now()
-            changed = uow.hive.replace(catalog.name, name, [_indexed(catalog.name, one, now) for one in tables])
+            changed = uow.hive.replace(catalog.name, name, [_indexed(catalog.name, table, now) for table in tables])
         return IndexStatus(tables=len(tables), changed=changed)
 
 
-def _sum(one: IndexStatus, other: IndexStatus) -> IndexStatus:
+def _sum(status: IndexStatus, other: IndexStatus) -> IndexStatus:
     return IndexStatus(
-        databases=one.databases + other.databases,
-        tables=one.tables + other.tables,
-        changed=one.changed + other.changed,
-        unavailable=other.unavailable or one.unavailable,
+        databases=status.databases + other.databases,
+        tables=status.tables + other.tables,
+        changed=status.changed + other.changed,
+        unavailable=other.unavailable or status.unavailable,
     )
 
 
@@ -126,8 +126,10 @@ def _indexed(catalog: CatalogName, table: HiveTable, now: datetime) -> IndexedTa
 
 def _blockers(table: HiveTable) -> Sequence[IndexedBlocker]:
     """What the table alone tells; partitions are looked at when somebody checks it."""
-    found = find_blockers(table, ())
-    return [IndexedBlocker(code=str(one.code), message=one.message, advice=one.advice) for one in found]
+    blockers = find_blockers(table, ())
+    return [
+        IndexedBlocker(code=str(blocker.code), message=blocker.message, advice=blocker.advice) for blocker in blockers
+    ]
 
 
 def format_name(table: HiveTable) -> str:

@@ -17,7 +17,7 @@ from catalog.names import CatalogName, TableName
 from catalog.policy.policy import merge_layers
 from catalog.ports.files import TableFiles
 from catalog.ports.store import Database
-from server.service.hive.detect_changes import own_place_words
+from server.service.hive.detect_changes import explain_own_directory
 from server.service.hive.hive_state import HiveState, list_units, read_state, split_name
 from server.service.hive.publisher import Publishers, advise_on_publisher, explain_other_publisher
 from server.service.hive.table_index import HiveIndex, format_name
@@ -95,10 +95,10 @@ class Checks:
         """
         state = read_state(self.index.metastore(catalog), *split_name(full_name))
         subdirectories = self.subdirectories(catalog, state, properties)
-        found = _blockers(state, primary_key, subdirectories)
-        checks = [blocked(one) for one in found]
+        blockers = _blockers(state, primary_key, subdirectories)
+        checks = [blocked(blocker) for blocker in blockers]
         files = size = 0
-        if not any(one.code in ("view", "iceberg") for one in found):
+        if not any(blocker.code in ("view", "iceberg") for blocker in blockers):
             files, size, said = self._files(state, subdirectories)
             checks.extend(said)
         checks.extend(self._place_checks(catalog, state, subdirectories))
@@ -114,7 +114,7 @@ class Checks:
             files=files,
             bytes=size,
             candidates=tuple(column.name for column in all_columns(state.table) if _may_be_key(column)),
-            checks=(*checks, *_passed(state, found, primary_key)),
+            checks=(*checks, *_passed(state, blockers, primary_key)),
             convertible=not find_conversion_blockers(state.table, state.partitions),
         )
 
@@ -127,10 +127,10 @@ class Checks:
     ) -> list[CheckResult]:
         """What the metastore tells against an upgrade, or of it; no directory is listed for it."""
         subdirectories = self.subdirectories(catalog, state, properties)
-        found = [blocked(one) for one in _blockers(state, primary_key, subdirectories)]
-        found += self._place_checks(catalog, state, subdirectories)
-        said = [CheckResult(code="notice", status="warn", message=one) for one in find_upgrade_notes(state.table)]
-        return [*found, *said, *self._name_checks(catalog, state)]
+        checks = [blocked(blocker) for blocker in _blockers(state, primary_key, subdirectories)]
+        checks += self._place_checks(catalog, state, subdirectories)
+        notes = [CheckResult(code="notice", status="warn", message=note) for note in find_upgrade_notes(state.table)]
+        return [*checks, *notes, *self._name_checks(catalog, state)]
 
     def subdirectories(self, catalog: CatalogName, state: HiveState, properties: Mapping[str, str]) -> Subdirectories:
         """Whether files in sub-directories would count in a table with these properties."""
@@ -165,7 +165,7 @@ class Checks:
             warehouse = uow.catalogs.get(catalog).warehouse
         if (around := state.unit_around(warehouse)) is None:
             return []
-        message = own_place_words(around, warehouse)
+        message = explain_own_directory(around, warehouse)
         advice = "Use a catalog whose warehouse lies elsewhere, or let sub-directories be ignored."
         return [CheckResult(code="shared_location", status="blocked", message=message, advice=advice)]
 
@@ -173,8 +173,8 @@ class Checks:
         full_name = state.table.full_name
         with self.database.reading() as uow:
             own = uow.catalogs.get(catalog)
-            beside = [one.name for one in uow.catalogs.list() if one.metastore_uri == own.metastore_uri]
-            linked = [(one, found) for one in beside if (found := uow.relations.of_hive(one, full_name))]
+            beside = [catalog.name for catalog in uow.catalogs.list() if catalog.metastore_uri == own.metastore_uri]
+            linked = [(name, relation) for name in beside if (relation := uow.relations.of_hive(name, full_name))]
             taken = uow.relations.find(catalog, target_name(state.table))
         if linked:
             where, relation = linked[0]
@@ -195,16 +195,16 @@ class Checks:
 def of_subdirectories(nested: Sequence[str], subdirectories: Subdirectories) -> CheckResult:
     """What is said of partitions in whose directories others lie."""
     many = f"{len(nested):,} directories hold sub-directories, for example {nested[0]}"
-    found = many if len(nested) > 1 else f"directory {nested[0]} holds sub-directories"
+    problem = many if len(nested) > 1 else f"directory {nested[0]} holds sub-directories"
     if subdirectories is Subdirectories.ASK:
         advice = (
             "Say what Hive's readers do with the files in them, here or by `firn hive upgrade --subdirectories read` "
             "(or `ignore`); or set `firn.hive.subdirectories` for the database or the catalog."
         )
-        message = f"{found}, and it is not decided whether their files count"
+        message = f"{problem}, and it is not decided whether their files count"
         return CheckResult(code="subdirectories", status="blocked", message=message, advice=advice)
     count = "count" if subdirectories is Subdirectories.READ else "do not count"
-    message = f"{found}: the files in them {count} (firn.hive.subdirectories)"
+    message = f"{problem}: the files in them {count} (firn.hive.subdirectories)"
     return CheckResult(code="subdirectories", status="warn", message=message)
 
 
@@ -235,8 +235,8 @@ def _may_be_key(column: HiveColumn) -> bool:
 
 
 def _blockers(state: HiveState, primary_key: Sequence[str], subdirectories: Subdirectories) -> list[UpgradeBlocker]:
-    found = find_blockers(state.table, state.partitions, reads_below=subdirectories is Subdirectories.READ)
-    return [*found, *find_key_blockers(state.table, state.partitions, primary_key)]
+    blockers = find_blockers(state.table, state.partitions, reads_below=subdirectories is Subdirectories.READ)
+    return [*blockers, *find_key_blockers(state.table, state.partitions, primary_key)]
 
 
 def blocked(blocker: UpgradeBlocker) -> CheckResult:
@@ -244,9 +244,9 @@ def blocked(blocker: UpgradeBlocker) -> CheckResult:
     return CheckResult(code=str(blocker.code), status="blocked", message=blocker.message, advice=blocker.advice)
 
 
-def _passed(state: HiveState, found: Sequence[UpgradeBlocker], primary_key: Sequence[str]) -> list[CheckResult]:
+def _passed(state: HiveState, blockers: Sequence[UpgradeBlocker], primary_key: Sequence[str]) -> list[CheckResult]:
     """What was looked at and is fine, in words."""
-    if found:
+    if blockers:
         return []
     formats = ", ".join(sorted({unit.format.lower() for unit in state.units})) or "there are none"
     passed = [

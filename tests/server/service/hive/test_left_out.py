@@ -17,7 +17,7 @@ def test_what_a_job_leaves_out_stays_as_it_was_and_is_asked_for_again(beside: Be
     merged(beside, table, "x", 1, 7)
     kept = merged(beside, table, "y", 3, 9)
     job = leased(beside, table, x=(1, 7), y=(3,))
-    with pytest.raises(Invalid, match="was not to write partition p=z"):
+    with pytest.raises(Invalid, match="partition p=z is not in the plan of job"):
         beside.published.accept(job.lease, job.location, rows=2, unrepresentable=["p=z"])
     if not key:
         merged(beside, table, "new", 8)  # what comes to other partitions changes nothing

@@ -111,9 +111,9 @@ def test_what_was_not_asked_for_or_lies_elsewhere_is_not_registered(beside: Besi
     table = upgraded(beside, "id")
     merged(beside, table, "x", 1, 7)
     job = leased(beside, table, x=(1, 7), y=(3,))
-    with pytest.raises(Invalid, match="not asked for"):
+    with pytest.raises(Invalid, match="that its plan has not"):
         beside.published.accept(job.lease, job.location, rows=job.rows)
-    with pytest.raises(Invalid, match="not where the job was to write"):
+    with pytest.raises(Invalid, match="where the job has to write"):
         beside.published.accept(job.lease, beside.warehouse.as_uri(), rows=job.rows)
 
 
