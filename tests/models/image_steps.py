@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
+from tests.models.image_commits import (
+    append_changes,
+    build_layer,
+    commit_base,
+    commit_change,
+    list_named_by_base,
+    spend,
+)
+from tests.models.image_merges import MergeModel
 from tests.models.images import (
-    BaseSnapshot,
     Build,
     Change,
     ChangeFile,
-    ChangeSnapshot,
-    DataFile,
     Image,
-    Positions,
     Reader,
     Row,
     Rules,
     World,
     Write,
-    choose_newest,
     find_pending,
     read_image,
     replay_log,
@@ -41,6 +45,7 @@ class Scope(NamedTuple):
 class ImageModel:
     def __init__(self, rules: Rules, scope: Scope) -> None:
         self.rules, self.scope = rules, scope
+        self._merges = MergeModel(rules)
 
     def steps(self, world: World) -> Iterator[tuple[str, World]]:
         left = dict(world.left)
@@ -48,7 +53,7 @@ class ImageModel:
         yield from self._builds(world, left)
         yield from self._reads(world, left)
         yield from self._writes(world, left)
-        yield from self._merges(world, left)
+        yield from self._merges.steps(world, left)
         yield from self._change_jobs(world, left)
         yield from self._removals(world, left)
 
@@ -57,12 +62,14 @@ class ImageModel:
     def _appends(self, world: World, left: dict[str, int]) -> Iterator[tuple[str, World]]:
         for number, changes in enumerate(self.scope.batches):
             if left["batch"] and number not in world.done:
-                after = _append(_spend(world, "batch"), changes)
+                after = append_changes(spend(world, "batch"), changes)
+                if left["rollback"]:
+                    after = after._replace(states=(*world.states, (after.b, after.c, len(after.log))))
                 yield f"append {describe(changes)}", after._replace(done=world.done | {number})
         base = world.bases[world.b]
         for row in self.scope.direct:
             if left["direct"] and row.key not in {r.key for f in base.files for r in f.rows}:
-                after = _commit_base(_spend(world, "direct"), (row,), base, base.hidden, base.through)
+                after = commit_base(spend(world, "direct"), (row,), base, base.hidden, base.through)
                 yield f"append {row} to base", after._replace(log=(*world.log, (base.through, (row,))))
 
     def _writes(self, world: World, left: dict[str, int]) -> Iterator[tuple[str, World]]:
@@ -71,7 +78,7 @@ class ImageModel:
             for number, changes in enumerate(self.scope.writes):
                 if left["write"] and self._served(world) is not None:
                     write = Write(number, world.c, changes)
-                    yield f"a statement plans {describe(changes)}", _spend(world, "write")._replace(write=write)
+                    yield f"a statement plans {describe(changes)}", spend(world, "write")._replace(write=write)
             return
         write = world.write
         is_delete = any(change.op == "D" for change in write.changes)
@@ -89,10 +96,10 @@ class ImageModel:
             error = "a statement deleted a row that it did not read"
             yield "the statement commits", world._replace(write=None, error=error)
             return
-        after = _append(world, write.changes)._replace(recorded=world.recorded | {write.number})
+        after = append_changes(world, write.changes)._replace(recorded=world.recorded | {write.number})
         yield "the statement commits", after._replace(write=None)
         if left["crash"]:
-            yield "the statement commits, the answer is lost", _spend(after, "crash")
+            yield "the statement commits, the answer is lost", spend(after, "crash")
 
     # --- builder and readers -----------------------------------------------------------------------------------------
 
@@ -108,14 +115,14 @@ class ImageModel:
         if build is None:
             if left["build"] and self._served(world) is None:
                 for label, image, new in self._plans(world):
-                    started = _spend(world, "build")._replace(build=Build(image, new))
+                    started = spend(world, "build")._replace(build=Build(image, new))
                     started = started._replace(next_file=world.next_file + len(new))
                     if not self.rules.metadata_last:
                         started = started._replace(images=(*world.images, image))
                     yield label, started
             return
         if left["crash"]:
-            yield "the builder is killed", _spend(world, "crash")._replace(build=None)
+            yield "the builder is killed", spend(world, "crash")._replace(build=None)
         if build.written < len(build.new):
             disk = world.disk | {build.new[build.written]}
             yield (
@@ -131,29 +138,15 @@ class ImageModel:
         if not find_pending(base, change.files):
             yield "nothing is pending: base is the image", Image(world.b, world.c, (), frozenset(), frozenset()), ()
             return
-        image, new = self._layer(world, None, change.files)
+        image, new = build_layer(world, None, change.files, self.rules)
         yield "an image is built", image, new
         for below in world.images:
             before = world.changes[below.c].files
             added = tuple(file for file in change.files if file not in before)
             is_same = below.b == world.b and set(before) <= set(change.files)
             if added and (is_same or not self.rules.grows_on_unchanged_files):
-                image, new = self._layer(world, below, added)
+                image, new = build_layer(world, below, added, self.rules)
                 yield "an image grows by a layer", image, new
-
-    def _layer(self, world: World, below: Image | None, files: tuple[ChangeFile, ...]) -> tuple[Image, tuple[int, ...]]:
-        """The image after one more layer, and the numbers of the layer's files: positions, pack."""
-        base = world.bases[world.b]
-        newest = choose_newest(base, files, self.rules)
-        packs = below.packs if below else ()
-        among = (*base.files, *(packs if self.rules.hides_in_packs else ()))
-        hidden = _find_positions(among, newest.keys())
-        shown = tuple(Row(r.key, r.part, r.value) for r in newest.values() if r.op != "D")
-        new = tuple(range(world.next_file, world.next_file + (2 if shown else 1)))  # positions, pack
-        if shown:
-            packs = (*packs, DataFile(new[-1], shown))
-        own = (below.own if below else frozenset()) | set(new)
-        return Image(world.b, world.c, packs, hidden | (below.hidden if below else frozenset()), own), new
 
     def _reads(self, world: World, left: dict[str, int]) -> Iterator[tuple[str, World]]:
         reader = world.reader
@@ -162,7 +155,7 @@ class ImageModel:
             if left["read"] and image is not None:
                 yield (
                     "a reader loads the image",
-                    _spend(world, "read")._replace(reader=Reader(image, replay_log(world))),
+                    spend(world, "read")._replace(reader=Reader(image, replay_log(world))),
                 )
             return
         rows = read_image(world, reader.image)
@@ -176,52 +169,23 @@ class ImageModel:
 
     # --- jobs --------------------------------------------------------------------------------------------------------
 
-    def _merges(self, world: World, left: dict[str, int]) -> Iterator[tuple[str, World]]:
-        if world.merge is None:
-            base, change = world.pair
-            if left["merge"] and find_pending(base, change.files):
-                yield "rewrite starts", _spend(world, "merge")._replace(merge=("rewrite", world.b, world.c, -1))
-                for number, image in enumerate(world.images):
-                    if image.b == world.b and find_pending(base, world.changes[image.c].files):
-                        adopt = ("adopt", image.b, image.c, number)
-                        yield f"adoption of image {number} starts", _spend(world, "merge")._replace(merge=adopt)
-            return
-        kind, b, c, number = world.merge
-        idle = world._replace(merge=None)
-        if b != world.b and (kind == "rewrite" or self.rules.adopts_on_head):
-            yield f"{kind} is refused", idle
-            return
-        after = self._rewrite(idle, b, c) if kind == "rewrite" else _adopt(idle, world.images[number])
-        yield f"{kind} commits", after
-        if left["crash"]:
-            yield f"{kind} crashes", _spend(idle, "crash")
-
-    def _rewrite(self, world: World, b: int, c: int) -> World:
-        base, change = world.bases[b], world.changes[c]
-        newest = choose_newest(base, change.files, Rules())
-        live = [r for f in base.files for i, r in enumerate(f.rows) if (f.number, i) not in base.hidden]
-        rows = [row for row in live if row.key not in newest]
-        rows += [Row(r.key, r.part, r.value) for r in newest.values() if r.op != "D"]
-        through = max(row.sequence for row in find_pending(base, change.files))
-        return _commit_base(world, tuple(rows), BaseSnapshot((), frozenset(), 0), frozenset(), through)
-
     def _change_jobs(self, world: World, left: dict[str, int]) -> Iterator[tuple[str, World]]:
         base, change = world.pair
         merged = [f for f in change.files if all(row.sequence <= base.through for row in f.rows)]
         if left["clean"] and merged:
             kept = tuple(file for file in change.files if file not in merged)
-            yield "clean", _commit_change(_spend(world, "clean"), kept)
+            yield "clean", commit_change(spend(world, "clean"), kept)
         for first in range(len(change.files) - 1):  # compaction of files that were there before the newest ones
             if left["compact"]:
                 some = change.files[: first + 2]
                 packed = ChangeFile(some[-1].sequence, tuple(row for file in some for row in file.rows))
                 yield (
                     f"compact {len(some)} files",
-                    _commit_change(_spend(world, "compact"), (packed, *change.files[first + 2 :])),
+                    commit_change(spend(world, "compact"), (packed, *change.files[first + 2 :])),
                 )
         if left["late compact"] and len(change.files) > 1:  # planned on all, numbered like the newest snapshot
             packed = ChangeFile(change.sequence, tuple(row for row in change.files[0].rows))
-            yield "compact the oldest file", _commit_change(_spend(world, "late compact"), (packed, *change.files[1:]))
+            yield "compact the oldest file", commit_change(spend(world, "late compact"), (packed, *change.files[1:]))
 
     # --- removal -----------------------------------------------------------------------------------------------------
 
@@ -229,100 +193,42 @@ class ImageModel:
         held = world.reader.image if world.reader and self.rules.keeps_served_images else None
         if left["remove"]:
             for image in world.images:
-                if image != held and image != self._served(world) and not _is_read_by(world.merge, world, image):
+                if image != held and image != self._served(world):
                     yield f"image of (B{image.b}, C{image.c}) is removed", self._remove(world, image)
         if left["expire"]:
             for number in world.kept_bases - {world.b}:
                 if number in {image.b for image in world.images} and self.rules.keeps_served_images:
                     continue
-                if world.merge and world.merge[1] == number:
+                if world.merge and world.merge.b == number:
                     continue
                 yield f"expire B{number}", self._expire(world, number)
         if left["orphans"]:
-            named = _named_by_base(world) | {n for image in world.images for n in _files_of(world, image)}
+            named = list_named_by_base(world) | {n for image in world.images for n in _files_of(world, image)}
             running = world.build.image.own if world.build else frozenset[int]()
-            orphans = world.disk - named - running
+            merging = frozenset(world.merge.new) if world.merge else frozenset[int]()
+            orphans = world.disk - named - running - merging
             if orphans:
-                yield "orphan removal", _spend(world, "orphans")._replace(disk=world.disk - orphans)
+                yield "orphan removal", spend(world, "orphans")._replace(disk=world.disk - orphans)
 
     def _remove(self, world: World, image: Image) -> World:
         images = tuple(other for other in world.images if other != image)
         gone = set(image.own)
         if self.rules.keeps_named_files:
-            gone -= _named_by_base(world) | {number for other in images for number in other.own}
+            gone -= list_named_by_base(world) | {number for other in images for number in other.own}
             gone -= world.build.image.own if world.build else frozenset()
-        merge = world.merge
-        if merge and merge[0] == "adopt":  # images move up in the tuple
-            merge = (*merge[:3], images.index(world.images[merge[3]]))
-        return _spend(world, "remove")._replace(images=images, disk=world.disk - gone, merge=merge)
+        return spend(world, "remove")._replace(images=images, disk=world.disk - gone)
 
     def _expire(self, world: World, number: int) -> World:
-        after = _spend(world, "expire")._replace(kept_bases=world.kept_bases - {number})
-        gone = world.bases[number].named - _named_by_base(after)
+        after = spend(world, "expire")._replace(kept_bases=world.kept_bases - {number})
+        gone = world.bases[number].named - list_named_by_base(after)
         if self.rules.keeps_named_files:
             gone -= {n for image in world.images for n in image.own}
         return after._replace(disk=world.disk - gone)
-
-
-# --- commits ---------------------------------------------------------------------------------------------------------
-
-
-def _append(world: World, changes: tuple[Change, ...]) -> World:
-    sequence = _next_sequence(world)
-    rows = tuple(r._replace(row_id=world.next_row_id + i, sequence=sequence) for i, r in enumerate(changes))
-    after = _commit_change(world, (*world.changes[world.c].files, ChangeFile(sequence, rows)))
-    return after._replace(next_row_id=world.next_row_id + len(rows), log=(*world.log, (sequence, rows)))
-
-
-def _next_sequence(world: World) -> int:
-    return world.changes[-1].sequence + 1
-
-
-def _commit_change(world: World, files: tuple[ChangeFile, ...]) -> World:
-    snapshot = ChangeSnapshot(_next_sequence(world), files)
-    return world._replace(changes=(*world.changes, snapshot), c=len(world.changes))
-
-
-def _commit_base(world: World, rows: tuple[Row, ...], below: BaseSnapshot, hidden: Positions, through: int) -> World:
-    added = (DataFile(world.next_file, rows),) if rows else ()
-    number = len(world.bases)
-    return world._replace(
-        bases=(*world.bases, BaseSnapshot((*below.files, *added), hidden, through, below.positions)),
-        b=number,
-        kept_bases=world.kept_bases | {number},
-        disk=world.disk | {file.number for file in added},
-        next_file=world.next_file + len(added),
-    )
-
-
-def _adopt(world: World, image: Image) -> World:
-    base, change = world.bases[image.b], world.changes[image.c]
-    number = len(world.bases)
-    through = max(row.sequence for row in find_pending(base, change.files))
-    positions = base.positions | (image.own - {file.number for file in image.packs})
-    adopted = BaseSnapshot((*base.files, *image.packs), base.hidden | image.hidden, through, positions)
-    return world._replace(bases=(*world.bases, adopted), b=number, kept_bases=world.kept_bases | {number})
-
-
-def _find_positions(files: tuple[DataFile, ...], keys: Collection[str]) -> Positions:
-    return frozenset((file.number, i) for file in files for i, row in enumerate(file.rows) if row.key in keys)
-
-
-def _named_by_base(world: World) -> set[int]:
-    return {file for number in world.kept_bases for file in world.bases[number].named}
 
 
 def _files_of(world: World, image: Image) -> set[int]:
     return set(world.bases[image.b].named | image.own)
 
 
-def _is_read_by(merge: tuple[str, int, int, int] | None, world: World, image: Image) -> bool:
-    return merge is not None and merge[0] == "adopt" and world.images[merge[3]] == image
-
-
 def describe(changes: tuple[Change, ...]) -> str:
     return ",".join(f"{change.op} {change.key}->{change.part}={change.value}" for change in changes)
-
-
-def _spend(world: World, kind: str) -> World:
-    return world._replace(left=tuple((k, n - (k == kind)) for k, n in world.left))

@@ -27,7 +27,23 @@ class Rules(NamedTuple):
     keeps_named_files: bool = True
     """5.5: the removal of an image leaves the files that another image or a snapshot of base names."""
     adopts_on_head: bool = True
-    """5.6: base adopts an image only if the image's base snapshot is the head."""
+    """5.6: base adopts a layer only if the base snapshot that it was built on is the head."""
+    adopts_own_files: bool = True
+    """5.6: the files that base adopts are its own, never those of an image, whose removal deletes them."""
+    merges_through_the_pair: bool = True
+    """5.6: the watermark becomes the number of the change snapshot that was read, whatever came since."""
+    merges_rows: bool = True
+    """5.6: an adoption of a part takes rows by their own numbers, which may be below that of a compacted file."""
+    moves_watermark_with_files: bool = True
+    """5.6: one commit of base has the files and the watermark."""
+    replays_commits: bool = True
+    """2.3: a commit that was recorded is answered as it was, though base has moved by it."""
+    keeps_files_in_doubt: bool = True
+    """2.7: an optimizer that has no answer to its commit deletes none of its files."""
+    keeps_old_positions: bool = True
+    """5.9: a new vector has the positions that base had hidden in the file."""
+    rolls_back_by_new_snapshots: bool = True
+    """1.4: a rollback commits the old snapshots again, under new numbers."""
     records_writes: bool = True
     """5.7: a translated write is recorded under its client's snapshot id, and a retry gets the recorded answer."""
     deletes_what_was_read: bool = True
@@ -104,6 +120,20 @@ class Reader(NamedTuple):
     expected: frozenset[Row]
 
 
+class Merge(NamedTuple):
+    """A running merge: what it read, and up to which change. An adoption has a layer, and writes its `new` files."""
+
+    kind: str
+    b: int
+    c: int
+    through: int
+    layer: Image | None = None
+    new: tuple[int, ...] = ()
+    written: int = 0
+    has_no_answer: bool = False
+    """Whether it has committed, and the answer was lost."""
+
+
 class Write(NamedTuple):
     """A statement on the image whose answer the client does not have: its number, and the change snapshot it read."""
 
@@ -124,11 +154,12 @@ class World(NamedTuple):
     next_row_id: int = 1
     log: tuple[tuple[int, tuple[Change, ...] | tuple[Row, ...]], ...] = ()
     build: Build | None = None
-    merge: tuple[str, int, int, int] | None = None  # kind, base, change and image that it read
+    merge: Merge | None = None
     reader: Reader | None = None
     write: Write | None = None
     recorded: frozenset[int] = frozenset()
     done: frozenset[int] = frozenset()  # batches
+    states: tuple[tuple[int, int, int], ...] = ((0, 0, 0),)  # base, change and length of the log, to roll back to
     left: tuple[tuple[str, int], ...] = ()
     error: str | None = None
 
@@ -151,13 +182,19 @@ def replay_log(world: World) -> frozenset[Row]:
     return frozenset(rows.values())
 
 
-def find_pending(base: BaseSnapshot, files: tuple[ChangeFile, ...]) -> list[Change]:
-    return [row for file in files for row in file.rows if row.sequence > base.through]
+def find_pending(base: BaseSnapshot, files: tuple[ChangeFile, ...], through: int | None = None) -> list[Change]:
+    """The rows above the watermark, up to a number."""
+    pending = [row for file in files for row in file.rows if row.sequence > base.through]
+    return [row for row in pending if through is None or row.sequence <= through]
 
 
-def choose_newest(base: BaseSnapshot, files: tuple[ChangeFile, ...], rules: Rules) -> dict[str, Change]:
+def choose_newest(
+    base: BaseSnapshot, files: tuple[ChangeFile, ...], rules: Rules, through: int | None = None
+) -> dict[str, Change]:
     """The newest pending change of each key."""
-    pending = find_pending(base, files)
+    if through is not None and not rules.merges_rows:
+        files = tuple(file for file in files if file.sequence <= through)
+    pending = find_pending(base, files, through)
     if not rules.compares_all_rows:  # the later file wins
         of_file = {row.row_id: file.sequence for file in files for row in file.rows}
         pending.sort(key=lambda row: (of_file[row.row_id], row.row_id))
@@ -176,6 +213,15 @@ def read_image(world: World, image: Image) -> list[Row] | None:
     return [row for file in files for i, row in enumerate(file.rows) if (file.number, i) not in hidden]
 
 
+def merge_rows(world: World) -> frozenset[Row]:
+    """The merged rows of the pair, computed from base and from all pending changes."""
+    base, change = world.pair
+    newest = choose_newest(base, change.files, Rules())
+    live = {r for f in base.files for i, r in enumerate(f.rows) if (f.number, i) not in base.hidden}
+    shown = {Row(r.key, r.part, r.value) for r in newest.values() if r.op != "D"}
+    return frozenset({row for row in live if row.key not in newest} | shown)
+
+
 def check(world: World) -> str | None:
     """The invariant that the world breaks."""
     if world.error:
@@ -186,4 +232,6 @@ def check(world: World) -> str | None:
     live = [r.key for f in base.files for i, r in enumerate(f.rows) if (f.number, i) not in base.hidden]
     if len(live) != len(set(live)):
         return "base has two live rows of one key"
+    if merge_rows(world) != replay_log(world):
+        return "the merged rows differ from the replay"
     return None

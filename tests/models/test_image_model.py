@@ -10,6 +10,8 @@ from tests.models.image_steps import ImageModel, Scope
 from tests.models.images import Rules, check
 
 STATES = 2_000
+DIFFER = "the merged rows differ from the replay"
+LOST = "base has lost a file"
 NEEDED = [
     ("compares_all_rows", "compaction", "the image differs from the replay"),
     ("names_the_pair", "rows appended to base", "the image differs from the replay"),
@@ -17,8 +19,16 @@ NEEDED = [
     ("grows_on_unchanged_files", "growing", "the image differs from the replay"),
     ("hides_in_packs", "growing", "the image differs from the replay"),
     ("keeps_served_images", "removal", "a reader's file is gone"),
-    ("keeps_named_files", "adoption and removal", "base has lost a file"),
-    ("adopts_on_head", "rows appended to base", "the image differs from the replay"),
+    ("keeps_named_files", "layers and removal", "a reader's file is gone"),
+    ("adopts_on_head", "adoption", "base has two live rows of one key"),
+    ("adopts_own_files", "adoption and removal", LOST),
+    ("merges_through_the_pair", "adoption", DIFFER),
+    ("merges_rows", "adoption and compaction", DIFFER),
+    ("moves_watermark_with_files", "adoption", DIFFER),
+    ("replays_commits", "adoption", LOST),
+    ("keeps_files_in_doubt", "adoption", LOST),
+    ("keeps_old_positions", "adoption of old positions", DIFFER),
+    ("rolls_back_by_new_snapshots", "adoption and rollback", DIFFER),
     ("records_writes", "statements", "a write was applied twice"),
     ("deletes_what_was_read", "statements", "a statement deleted a row that it did not read"),
 ]
