@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from ipaddress import ip_address
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import httpx
 
@@ -24,6 +24,7 @@ from firn.errors import (
 
 Json: TypeAlias = Any
 Params: TypeAlias = Mapping[str, str | int | bool | Sequence[str] | None]
+_T = TypeVar("_T")
 
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 60.0
@@ -41,6 +42,18 @@ _BY_STATUS: Mapping[int, type[FirnError]] = {
     422: Invalid,
     503: Unavailable,
 }
+
+
+def repeat_while_unavailable(call: Callable[[], _T]) -> _T:
+    """Call it again, a few times, when no answer comes or the server cannot answer just now."""
+    pause = FIRST_PAUSE_SECONDS
+    for _ in range(TRIES - 1):
+        try:
+            return call()
+        except (Unreachable, Unavailable):
+            time.sleep(pause)
+            pause *= 2
+    return call()
 
 
 def is_loopback(url: str) -> bool:
@@ -80,14 +93,7 @@ class Transport:
 
     def get(self, path: str, params: Params | None = None) -> Json:
         """Ask; asked again when no answer comes or the server is not able to answer just now."""
-        pause = FIRST_PAUSE_SECONDS
-        for _ in range(TRIES - 1):
-            try:
-                return self._call("GET", path, params=params)
-            except (Unreachable, Unavailable):
-                time.sleep(pause)
-                pause *= 2
-        return self._call("GET", path, params=params)
+        return repeat_while_unavailable(lambda: self._call("GET", path, params=params))
 
     def items(self, path: str, params: Params | None = None, *, limit: int | None = None) -> Iterator[Json]:
         """The entries of a list, page by page."""
@@ -115,10 +121,7 @@ class Transport:
         try:
             answer = self._http.request(method, f"{API}{path}", json=body, params=query)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            raise Unreachable(
-                f"no Firn server answers at {self.url} ({error})",
-                hint="start one with `firn up`, or name another by --server or FIRN_SERVER",
-            ) from error
+            raise build_unreachable(self.url, error) from error
         except httpx.RequestError as error:
             raise self._lost(method, error) from error
         if answer.is_success:
@@ -149,7 +152,20 @@ def _error(answer: httpx.Response) -> FirnError:
     if not isinstance(problem, dict) or "message" not in problem:
         detail = body.get("detail") if isinstance(body, dict) else None
         problem = {"message": f"{answer.request.method} {answer.url.path}: {detail or answer.reason_phrase}"}
-    kind = _BY_STATUS.get(answer.status_code, ServerFault)
+    return build_error(answer.status_code, problem)
+
+
+def build_unreachable(url: str, error: Exception) -> Unreachable:
+    """The error for a connection that nobody accepts."""
+    return Unreachable(
+        f"no Firn server answers at {url} ({error})",
+        hint="start one with `firn up`, or name another by --server or FIRN_SERVER",
+    )
+
+
+def build_error(status: int, problem: Mapping[str, Json]) -> FirnError:
+    """The error for an answer's status and the `error` of its body, of either API."""
+    kind = _BY_STATUS.get(status, ServerFault)
     if problem.get("code") == "unknown":
         kind = OutcomeUnknown
     hint = problem.get("hint")

@@ -1,7 +1,6 @@
-"""Scans of keyed tables without Spark: PyIceberg reads both stores, and Arrow merges the rows.
+"""Scans of tables without Spark: PyIceberg and PyArrow read the rows that engines read under the table's name.
 
-A scan returns the rows that engines read under the table's name, by the same merge rule. The package uses PyArrow,
-PyIceberg and firn.errors. It knows the server only through the `Source` of a scan.
+The package knows the server only through the `Source` of a scan.
 
 PyArrow and PyIceberg are an extra, and their import takes most of a second. So these names load their modules on first
 use.
@@ -14,13 +13,13 @@ from typing import TYPE_CHECKING
 from firn.lazy_names import load_name
 
 if TYPE_CHECKING:
-    from firn.scan.scan import Pin, Pinned, Scan, Source
+    from firn.scan.scan import Scan, Source
     from firn.scan.served import Served, list_live_files
 
-__all__ = ["Pin", "Pinned", "Scan", "Served", "Source", "list_live_files"]
+__all__ = ["Scan", "Served", "Source", "list_live_files"]
 
 _HOMES = {
-    "firn.scan.scan": ("Pin", "Pinned", "Scan", "Source"),
+    "firn.scan.scan": ("Scan", "Source"),
     "firn.scan.served": ("Served", "list_live_files"),
 }
 

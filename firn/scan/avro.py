@@ -24,7 +24,6 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DecimalType, IcebergType, ListType, MapType, NestedField, StructType
 
 from firn.errors import FirnError, Refused
-from firn.scan.lineage import count_from
 
 READ_BY_SPARK = "read the table with Spark: `firn sql 'SELECT …'`"
 ROWS_PER_BATCH = 5_000
@@ -62,10 +61,15 @@ def read_avro_rows(table: Table, tasks: Sequence[FileScanTask], columns: Schema)
     for task in tasks:
         start, deleted_positions = 0, deleted.get(task.file.file_path, [])
         for rows in _batches(table, task.file, columns):
-            rows_at = count_from(len(rows), start=start)
+            rows_at = _count_from(len(rows), start=start)
             start += len(rows)
             kept = [pc.invert(pc.is_in(rows_at, value_set=positions)) for positions in deleted_positions]
             yield rows.filter(reduce(pc.and_, kept)) if kept else rows
+
+
+def _count_from(count: int, *, start: int) -> pa.Array:
+    """The numbers start, start + 1 … as int64."""
+    return pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count), start=start - 1)
 
 
 def _batches(table: Table, file: DataFile, columns: Schema) -> Iterator[pa.Table]:

@@ -1,13 +1,8 @@
-"""Parses filters, and finds the part of a filter that a scan may apply before the merge.
-
-A condition on key columns alone is true for all versions of a row or for none, so the scan may apply it first. Any
-other condition must wait for the merge: the newest version of a row decides, and the filter may exclude it.
-"""
+"""Parses filters, and gives them the meaning of SQL's WHERE."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
 from decimal import Context, Decimal
 
 import pyarrow as pa
@@ -63,16 +58,6 @@ def parse_filter(text: str | None, schema: Schema) -> BooleanExpression:
     return expression
 
 
-def restrict_to_columns(expression: BooleanExpression, schema: Schema, columns: Sequence[str]) -> BooleanExpression:
-    """The part of the filter that needs only these columns. It excludes no row that the whole filter keeps."""
-    allowed = {schema.find_field(column).field_id for column in columns}
-    safe: BooleanExpression = AlwaysTrue()
-    for part in _conjuncts(expression):
-        if _ids(part, schema) <= allowed:
-            safe = And(safe, part)
-    return safe
-
-
 def list_filter_columns(expression: BooleanExpression, schema: Schema) -> set[str]:
     """List the top-level columns that the filter uses."""
     names = (schema.find_column_name(field_id) or "" for field_id in _ids(expression, schema))
@@ -115,14 +100,6 @@ def _rescaled(predicate: LiteralPredicate, schema: Schema) -> LiteralPredicate:
     step = Decimal(1).scaleb(-kind.scale)
     same = literal.value.quantize(step, context=Context(prec=_WIDEST_DECIMAL))
     return type(predicate)(term, same) if same == literal.value else predicate
-
-
-def _conjuncts(expression: BooleanExpression) -> Iterator[BooleanExpression]:
-    if isinstance(expression, And):
-        yield from _conjuncts(expression.left)
-        yield from _conjuncts(expression.right)
-    else:
-        yield expression
 
 
 def _ids(expression: BooleanExpression, schema: Schema) -> set[int]:

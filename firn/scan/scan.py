@@ -1,4 +1,6 @@
-"""One scan: pin both stores, read the files that matter, merge, filter, project.
+"""One scan: load the table, read the files that matter, filter, project.
+
+The server shows a keyed table as its image, an ordinary Iceberg table with the merged rows (docs/protocols.md#images).
 
 client.scan("lake.db.orders", filter="day = '2026-11-21'", columns=["id", "amount"]).to_arrow()
 """
@@ -12,23 +14,21 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
 from pyiceberg.manifest import FileFormat
 from pyiceberg.schema import Schema
 from pyiceberg.table import DataScan, FileScanTask, Table
 
-from firn.errors import Invalid, NotFound, Refused, Unavailable
+from firn.errors import Invalid, Refused, Unavailable
 from firn.protocol.names import join_name
 from firn.scan import filters
 from firn.scan.avro import READ_BY_SPARK, read_avro_rows
-from firn.scan.lineage import SEQUENCE, LineageFile, list_lineage_files, read_rows
-from firn.scan.merge import OP, apply_changes, select_effective, select_newest
 from firn.scan.projection import correct_projection
 
 _MAX_TRIES = 3
+_LAG = "firn.image.lag-ms"
+_LOG = logging.getLogger("firn.scan")
 
 # It warns for each file that nanoseconds of Hive's timestamps become microseconds, which the table's type demands.
 _PYICEBERG = logging.getLogger("pyiceberg.io.pyarrow")
@@ -37,33 +37,11 @@ if _PYICEBERG.level == logging.NOTSET:
 correct_projection()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pinned:
-    """One store at one moment: the name under which the Iceberg catalog serves it."""
-
-    table: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pin:
-    """Both stores of a keyed table at one moment, and the facts for their merge."""
-
-    primary_key: tuple[str, ...]
-    sequence_field: str | None
-    watermark: int
-    pending: bool
-    base: Pinned
-    change: Pinned
-
-
 class Source(Protocol):
     """The source of a scan's table."""
 
-    def pin(self) -> Pin | None:
-        """Pin both stores as they are now; None for a plain table. Raises NotFound without a table."""
-
-    def load(self, name: Sequence[str] | None = None) -> Table:
-        """Load an Iceberg table of the catalog, by default the scanned one. Raises NoSuchTableError without one."""
+    def load(self) -> Table:
+        """Load the table as it is now: a keyed table as its image. Raises FirnError when it cannot be loaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,91 +61,37 @@ class Scan:
         """Read the rows, in no particular order.
 
         Raises Invalid for a filter or columns that do not fit, NotFound without a table, Refused for an Avro file that
-        cannot be decoded and for equality deletes, and Unavailable if a file is lost.
+        cannot be decoded and for equality deletes, and Unavailable if a file is lost, or if the server cannot merge a
+        keyed table for readers.
         """
         self.before()
+        for _ in range(_MAX_TRIES - 1):
+            with suppress(FileNotFoundError):  # Hive-side writers remove files before a sync
+                return self._read_once()
         try:
-            for _ in range(_MAX_TRIES - 1):
-                # A pin ends when its snapshots expire with their files. Hive-side writers remove files before a sync.
-                with suppress(NoSuchTableError, FileNotFoundError):
-                    return self._read_once()
             return self._read_once()
         except FileNotFoundError as error:
             raise Unavailable(
                 f"a file of the table is lost: {error}",
                 hint="if Hive has overwritten the table, run `firn hive sync TABLE` and read again",
             ) from error
-        except NoSuchTableError as error:
-            raise NotFound(f"the table cannot be read: {error}", hint="`firn table list` lists all tables") from error
 
     def _read_once(self) -> pa.Table:
-        pin = self.source.pin()
-        return _plain(self) if pin is None else _keyed(self, pin)
+        table = self.source.load()
+        _warn_about_lag(table)
+        schema = table.schema()
+        return _read(table, _columns(self, schema), filters.parse_filter(self.filter, schema))
 
 
-def _plain(scan: Scan) -> pa.Table:
-    table = scan.source.load()
-    schema = table.schema()
-    columns = _columns(scan, schema)
-    where = filters.parse_filter(scan.filter, schema)
-    return _read(table, columns, where)
-
-
-def _keyed(scan: Scan, pin: Pin) -> pa.Table:
-    base = scan.source.load(pin.base.table)
-    schema = base.schema()
-    columns = _columns(scan, schema)
-    where = filters.parse_filter(scan.filter, schema)
-    if not pin.pending:
-        return _read(base, columns, where)
-    change = scan.source.load(pin.change.table)
-    needed = _ordered(schema, {*columns, *pin.primary_key, *filters.list_filter_columns(where, schema)})
-    on_keys = filters.restrict_to_columns(where, schema, pin.primary_key)
-    files = list_lineage_files(change)
-    effective = _effective(pin, base, change, files, needed=needed, on_keys=on_keys)
-    # The whole filter may go to base: a row of base stays as it is or is replaced, whatever the filter says.
-    rows = apply_changes(_read(base, needed, where), effective, pin.primary_key)
-    return filters.apply_filter(rows, where, schema).select(columns)
-
-
-def _effective(
-    pin: Pin,
-    base: Table,
-    change: Table,
-    files: Sequence[LineageFile],
-    *,
-    needed: Sequence[str],
-    on_keys: BooleanExpression,
-) -> pa.Table:
-    """Read the changes that take effect, one for each key."""
-    sequence = pin.sequence_field
-    columns = _ordered(change.schema(), {*needed, OP, *([sequence] if sequence else [])})
-    # A file's sequence number is never below that of its rows: compaction raises it.
-    pending = [file for file in files if file.sequence_number > pin.watermark]
-    rows = _changes(change, pending, columns, on_keys)
-    above = pc.greater(rows[SEQUENCE], pin.watermark)
-    last = select_newest(rows.filter(above), pin.primary_key, sequence)
-    if sequence is None:
-        return last
-    facts = [*pin.primary_key, sequence]
-    merged = [file for file in files if file.sequence_number <= pin.watermark]
-    older = _changes(change, merged, [*facts, OP], on_keys).select([*facts, OP])
-    deleted = pa.concat_tables([rows.filter(pc.invert(above)).select([*facts, OP]), older])
-    deleted = deleted.filter(pc.equal(deleted[OP], "D"))
-    base_rows = _read(base, facts, on_keys)
-    return select_effective(last, pin.primary_key, sequence, base_rows=base_rows, deleted=deleted)
-
-
-def _changes(
-    change: Table, files: Sequence[LineageFile], columns: Sequence[str], on_keys: BooleanExpression
-) -> pa.Table:
-    schema = change.schema()
-    picked = Schema(*(schema.find_field(column) for column in columns))
-    rows = read_rows(change, files, picked)
-    target = schema_to_pyarrow(picked, include_field_ids=False)
-    for position, field in enumerate(target):
-        rows = rows.set_column(position, field.name, rows[field.name].cast(field.type))
-    return filters.apply_filter(rows, on_keys, schema)
+def _warn_about_lag(table: Table) -> None:
+    lag = table.properties.get(_LAG)
+    if lag is not None:
+        _LOG.warning(
+            "%s shows an older state: commits of the last %.1f s may be missing, because the server did not merge them "
+            "for readers in time. Run `firn table merge`, or set firn.read.on-timeout=refuse to get an error instead",
+            join_name(table.name()),
+            int(lag) / 1000,
+        )
 
 
 def _read(table: Table, columns: Sequence[str], where: BooleanExpression) -> pa.Table:

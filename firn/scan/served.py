@@ -1,22 +1,22 @@
-"""A server as the source of a scan: the pin from its management API, the tables from its Iceberg catalog."""
+"""A server as the source of a scan: its Iceberg catalog serves the table."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import quote
 
+import requests
 from pyiceberg.catalog.rest import RestCatalog
-from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.exceptions import NoSuchTableError, RESTError
 from pyiceberg.manifest import DataFileContent
 from pyiceberg.table import Table
 
-from firn.errors import NotFound
+from firn.errors import FirnError, NotFound, ServerFault
 from firn.names import split_name
-from firn.protocol.answers.pins import PinOut
-from firn.scan.scan import Pin, Pinned
-from firn.transport import Json, Transport
+from firn.transport import Json, Transport, build_error, build_unreachable, repeat_while_unavailable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,31 +28,57 @@ class Served:
     catalog: str
     table: str
 
-    def pin(self) -> Pin | None:
-        """Pin both stores as they are now; None for a table that is not keyed or that the API does not know."""
-        path = f"/catalogs/{quote(self.catalog, safe='')}/tables/{quote(self.table, safe='')}/pin"
+    @property
+    def is_keyed(self) -> bool:
+        """Whether the server knows it as a keyed table."""
         try:
-            answer = PinOut.read(self.transport.get(path))
+            path = f"/catalogs/{quote(self.catalog, safe='')}/tables/{quote(self.table, safe='')}"
+            return bool(self.transport.get(path)["kind"] == "keyed")
         except NotFound:
-            return None
-        return Pin(
-            primary_key=tuple(answer.primary_key),
-            sequence_field=answer.sequence_field,
-            watermark=answer.watermark,
-            pending=answer.pending,
-            base=Pinned(table=tuple(answer.base.table)),
-            change=Pinned(table=tuple(answer.change.table)),
-        )
+            return False
 
-    def load(self, name: Sequence[str] | None = None) -> Table:
-        """Load an Iceberg table of the catalog; raise NoSuchTableError without one."""
-        table: Table = self._catalog.load_table(split_name(self.table) if name is None else tuple(name))
-        return table
+    def load(self, store: str | None = None) -> Table:
+        """Load the table, or one store of a keyed table.
+
+        Raises NotFound without such a table, Unavailable when the server cannot merge a keyed table for its readers
+        just now, and other FirnErrors as calls of the management API do.
+        """
+        name = (*split_name(self.table), *(() if store is None else (store,)))
+        return repeat_while_unavailable(lambda: self._load(name))
+
+    def _load(self, name: tuple[str, ...]) -> Table:
+        with _translate_errors(self.transport.url):
+            table: Table = self._catalog.load_table(name)
+            return table
 
     @cached_property
     def _catalog(self) -> RestCatalog:
         token = {"token": self.token} if self.token else {}
         return RestCatalog(self.catalog, uri=f"{self.transport.url}/iceberg", warehouse=self.catalog, **token)
+
+
+@contextmanager
+def _translate_errors(url: str) -> Iterator[None]:
+    """Raise errors of PyIceberg's catalog as those of Firn's client."""
+    try:
+        yield
+    except NoSuchTableError as error:
+        raise NotFound(f"the table cannot be read: {error}", hint="`firn table list` lists all tables") from error
+    except RESTError as error:
+        raise _translate(error) from error
+    except requests.ConnectionError as error:
+        raise build_unreachable(url, error) from error
+
+
+def _translate(error: RESTError) -> FirnError:
+    cause = error.__cause__
+    if not isinstance(cause, requests.HTTPError) or cause.response is None:
+        return ServerFault(str(error))
+    try:
+        message = cause.response.json()["error"]["message"]
+    except (ValueError, KeyError, TypeError):  # a proxy's page
+        message = str(error)
+    return build_error(cause.response.status_code, {"message": message})
 
 
 _CONTENT = {
@@ -64,18 +90,10 @@ _CONTENT = {
 
 def list_live_files(source: Served) -> list[Json]:
     """List the files of a table's current snapshot, or of both stores; raise NotFound without such a table."""
-    pin = source.pin()
-    try:
-        if pin is None:
-            return _list_files("table", source.load())
-        return [
-            *_list_files("base", source.load(pin.base.table)),
-            *_list_files("change", source.load(pin.change.table)),
-        ]
-    except NoSuchTableError as error:
-        raise NotFound(
-            f"{source.catalog}.{source.table}: {error}", hint="`firn table list` lists all tables"
-        ) from error
+    if not source.is_keyed:
+        return _list_files("table", source.load())
+    change = source.load("change")  # before base: a merge in between hides no change (docs/protocols.md, rule 1.3)
+    return [*_list_files("base", source.load("base")), *_list_files("change", change)]
 
 
 def _list_files(store: str, table: Table) -> list[Json]:

@@ -12,8 +12,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import LongType, NestedField
 
-from firn.scan.lineage import ROW_ID, SEQUENCE, LineageFile
-from firn.scan.merge import OP, select_newest
+from optimizer.images.lineage import ROW_ID, SEQUENCE, LineageFile
+from optimizer.images.newest import OP, select_newest
 from optimizer.images.reading import ColumnReader, map_files
 
 FILE = "_file_number"

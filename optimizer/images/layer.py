@@ -13,12 +13,13 @@ from pyiceberg.table import FileScanTask, Table
 from pyroaring import BitMap64
 
 from firn.protocol.tasks.image import HiddenPositions, Layer
-from firn.scan.lineage import LineageFile, count_from
-from firn.scan.merge import OP, select_effective, select_keys
 from optimizer.images.changes import Changes, KeyColumns, find_newest, read_changes
 from optimizer.images.hidden import read_hidden, to_bitmap, write_position_files, write_vectors
+from optimizer.images.lineage import LineageFile
+from optimizer.images.newest import OP, select_effective, select_keys
 from optimizer.images.packs import write_packs
 from optimizer.images.positions import BATCH_ROWS, Hits, find_keys, find_live
+from optimizer.images.reading import number_rows
 
 _FIRST_WITH_VECTORS = 3
 
@@ -109,7 +110,7 @@ def _hidden_by(hit: Hits, newest: pa.Table, columns: KeyColumns) -> pa.Array:
         return hit.positions
     mine = select_keys(hit.rows, columns.primary_key)
     names = mine.column_names
-    mine = mine.append_column("held", hit.rows[columns.sequence_field]).append_column("i", count_from(len(mine)))
+    mine = mine.append_column("held", hit.rows[columns.sequence_field]).append_column("i", number_rows(len(mine)))
     theirs = select_keys(newest, columns.primary_key).append_column("s", newest[columns.sequence_field])
     joined = mine.join(theirs, names, join_type="left outer")
     gives_way = pc.or_kleene(pc.is_null(joined["held"]), pc.greater_equal(joined["s"], joined["held"]))

@@ -13,8 +13,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
 from firn.protocol.tasks.image import Pack
-from firn.scan.lineage import LineageFile
 from optimizer.images.changes import FILE, POSITION
+from optimizer.images.lineage import LineageFile
 from optimizer.images.reading import ColumnReader, map_files
 
 Picked = tuple[LineageFile, np.ndarray]

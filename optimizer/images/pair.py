@@ -12,9 +12,9 @@ from pathlib import Path
 from pyiceberg.table import StaticTable, Table
 
 from firn.protocol.tasks.image import Layer, LayerTask
-from firn.scan.lineage import LineageFile, list_lineage_files
 from optimizer.images.changes import KeyColumns
 from optimizer.images.layer import LayerPlan, build_layer
+from optimizer.images.lineage import LineageFile, list_lineage_files
 
 Check = Callable[[Sequence[str]], None]
 """Raises when one of the files may not be opened."""

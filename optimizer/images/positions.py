@@ -16,10 +16,9 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyroaring import BitMap64
 
-from firn.scan.lineage import count_from
-from firn.scan.merge import select_keys
 from optimizer.images.changes import KeyColumns
-from optimizer.images.reading import ColumnReader, batch_by_rows, map_files
+from optimizer.images.newest import select_keys
+from optimizer.images.reading import ColumnReader, batch_by_rows, map_files, number_rows
 
 BATCH_ROWS = 4_000_000
 
@@ -38,7 +37,7 @@ def find_keys(
 ) -> Iterator[Hits]:
     """The files of base that hold some of `keys`, with the rows that do. Rows that base has deleted are among them."""
     reader = ColumnReader(base, Schema(*(base.schema().find_field(name) for name in columns.names)))
-    search = _Search(keys, columns.primary_key)
+    search = KeySearch(keys, columns.primary_key)
     for batch in batch_by_rows(files, lambda file: file.record_count, batch_rows):
         tables = map_files(reader.read, batch)
         yield from _hits_of(batch, tables, search)
@@ -53,7 +52,7 @@ def find_live(hits: Hits, deleted: Mapping[str, BitMap64]) -> pa.Table:
     return hits.rows.filter(mask)
 
 
-class _Search:
+class KeySearch:
     """Finds the rows whose key is one of these."""
 
     def __init__(self, keys: pa.Table, primary_key: Sequence[str]) -> None:
@@ -66,12 +65,12 @@ class _Search:
         mine = select_keys(rows, self._names)
         if self._single is not None:
             return np.flatnonzero(pc.is_in(mine["k0"], value_set=self._single).to_numpy())
-        numbered = mine.append_column("i", count_from(len(mine)))
+        numbered = mine.append_column("i", number_rows(len(mine)))
         joined = numbered.join(self._keys, mine.column_names, join_type="left semi")
         return np.sort(joined["i"].to_numpy())
 
 
-def _hits_of(files: Sequence[DataFile], tables: Sequence[pa.Table], search: _Search) -> Iterator[Hits]:
+def _hits_of(files: Sequence[DataFile], tables: Sequence[pa.Table], search: KeySearch) -> Iterator[Hits]:
     rows = pa.concat_tables(tables)
     hits = search.find(rows)
     ends = np.cumsum([len(table) for table in tables])

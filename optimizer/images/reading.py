@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.expressions import AlwaysTrue
@@ -80,6 +81,11 @@ class ColumnReader:
                 for file_field, target in zip(file_fields, self.target, strict=True)
             ]
             return pa.table(arrays, schema=self.target)
+
+
+def number_rows(count: int) -> pa.Array:
+    """The numbers 0, 1 … as int64."""
+    return pa.array(np.arange(count, dtype=np.int64))
 
 
 def map_files(read: Callable[[_T], _R], files: Sequence[_T]) -> list[_R]:

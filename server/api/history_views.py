@@ -1,4 +1,4 @@
-"""Commits, snapshots, versions and the pin of a table, as the management API shows them.
+"""Commits, snapshots and versions of a table, as the management API shows them.
 
 Snapshot ids are text because they exceed the integers of JavaScript.
 """
@@ -17,7 +17,6 @@ from catalog.iceberg.table import ref_snapshot_id
 from catalog.keyed.spec import Version
 from catalog.names import CatalogName, TableName
 from catalog.ports.page import Page
-from firn.protocol.answers.pins import PinnedOut, PinOut
 from firn.protocol.base import Out
 from firn.protocol.history import Topic
 from server.api.deps import PageOut
@@ -26,7 +25,6 @@ from server.api.table_views import format_snapshot_id
 from server.service.commit.commit_target import load_metadata
 from server.service.planning.planner import find_planned_relation
 from server.service.services import Services
-from server.service.tables.keyed_tables import Pin
 
 
 class LineOut(Out):
@@ -139,32 +137,6 @@ class VersionOut(Out):
 def build_events_page(events: Page[CommitEvent]) -> PageOut[EventOut]:
     """Build one page of the history."""
     return PageOut(items=[EventOut.of(event) for event in events.items], next_cursor=events.next_cursor)
-
-
-def build_pin_out(pin: Pin) -> PinOut:
-    """Build the answer from a pin."""
-    spec, namespace = pin.keyed.spec, list(pin.relation.name.as_namespace)
-    return PinOut(
-        version=pin.keyed.version,
-        primary_key=list(spec.primary_key),
-        sequence_field=spec.sequence_field,
-        scope=spec.scope,
-        columns=pin.columns,
-        watermark=pin.keyed.watermark,
-        change_sequence=pin.keyed.change_sequence,
-        pending=pin.pending,
-        base=_describe_pinned(namespace, pin.base_name, pin.base),
-        change=_describe_pinned(namespace, pin.change_name, pin.change),
-        sql=pin.sql(),
-    )
-
-
-def _describe_pinned(namespace: list[str], name: str, metadata: Json) -> PinnedOut:
-    return PinnedOut(
-        table=[*namespace, name],
-        snapshot_id=format_snapshot_id(ref_snapshot_id(metadata, "main")),
-        schema_id=metadata["current-schema-id"],
-    )
 
 
 def load_snapshots_out(services: Services, catalog: CatalogName, name: TableName) -> list[SnapshotOut]:

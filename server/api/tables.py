@@ -16,13 +16,12 @@ from catalog.policy.policy import check_policy, check_settings
 from catalog.ports.work import JobFilter
 from firn.protocol.answers.dropped import DropOut
 from firn.protocol.answers.jobs import JobOut
-from firn.protocol.answers.pins import PinOut
 from firn.protocol.answers.tables import NextOut, TableOut, TableRow
 from firn.protocol.base import Request as In
 from server.api.deps import CatalogDep, PageOut, PagingDep, ServicesDep, TableDep, VisibilityDep
 from server.api.dropped import build_drop_out
 from server.api.errors import refusals
-from server.api.history_views import SnapshotOut, VersionOut, build_pin_out, load_snapshots_out
+from server.api.history_views import SnapshotOut, VersionOut, load_snapshots_out
 from server.api.jobs import build_job_out
 from server.api.policies import PolicyChangeIn, SettingOut, build_settings_out
 from server.api.table_details import build_next_out, load_table_out
@@ -122,12 +121,6 @@ def drop_table(
 def explain_table(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> NextOut:
     """Explain which job is due or why none is, and which job comes next and when."""
     return build_next_out(services.planner.outlook(catalog, table).decision)
-
-
-@router.get("/{table}/pin", summary="Pin both stores for a reader", responses=refusals(404))
-def pin_table(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> PinOut:
-    """Get snapshots of both stores that belong together, for a reader that merges them by itself."""
-    return build_pin_out(services.keyed.pin(catalog, table))
 
 
 @router.get("/{table}/snapshots", summary="List snapshots", responses=refusals(404))

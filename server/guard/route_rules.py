@@ -96,7 +96,7 @@ _TABLES: Rules = {
     ("PATCH", f"{_ITEM}/policy"): changes(on.dotted_table(WRITE)),
     **{
         ("GET", f"{_ITEM}{part}"): reads(on.dotted_table(READ))
-        for part in ("", "/pin", "/snapshots", "/files", "/versions", "/quarantine", *_UPKEEP, *_PAST)
+        for part in ("", "/snapshots", "/files", "/versions", "/quarantine", *_UPKEEP, *_PAST)
     },
     **{
         ("POST", f"{_ITEM}/{verb}"): changes(on.dotted_table(MAINTAIN))

@@ -47,7 +47,7 @@ def test_an_answer_is_in_the_document_as_the_client_reads_it(name: str) -> None:
 
 
 def test_all_answers_of_the_client_are_compared() -> None:
-    compared = {"CatalogOut", "DryRunOut", "EntryOut", "JobOut", "OperationOut", "PinOut", "RegisteredOut", "TableOut"}
+    compared = {"CatalogOut", "DryRunOut", "EntryOut", "JobOut", "OperationOut", "RegisteredOut", "TableOut"}
     assert compared <= set(ANSWERS)
 
 

@@ -20,7 +20,7 @@ from pyiceberg.types import (
     NestedField,
 )
 
-from firn.scan import Pin, Scan
+from firn.scan import Scan
 
 
 def column(field_id: int, name: str, kind: Any, **more: Any) -> NestedField:
@@ -33,10 +33,7 @@ class Plain:
 
     table: Table
 
-    def pin(self) -> Pin | None:
-        return None
-
-    def load(self, name: Sequence[str] | None = None) -> Table:
+    def load(self) -> Table:
         return self.table
 
 

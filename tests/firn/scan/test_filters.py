@@ -19,7 +19,7 @@ from pyiceberg.types import (
 )
 
 from firn.errors import Invalid
-from firn.scan.filters import apply_filter, list_filter_columns, parse_filter, restrict_to_columns
+from firn.scan.filters import apply_filter, list_filter_columns, parse_filter
 
 INNER = StructType(NestedField(5, "b", LongType(), required=False))
 SCHEMA = Schema(
@@ -55,20 +55,6 @@ ROWS = pa.table(
 )
 def test_a_filter_keeps_what_sql_keeps(text: str | None, ids: list[int]) -> None:
     assert apply_filter(ROWS, parse_filter(text, SCHEMA), SCHEMA)["id"].to_pylist() == ids
-
-
-@pytest.mark.parametrize(
-    ("text", "early"),
-    [
-        ("id = 1 and city = 'Bern'", [1]),
-        ("id = 1 or city = 'Bern'", [1, 2, 3]),
-        ("not (id = 1 or city = 'Bern')", [2, 3]),
-        ("city = 'Bern'", [1, 2, 3]),
-    ],
-)
-def test_only_conditions_on_the_key_go_before_the_merge(text: str, early: list[int]) -> None:
-    safe = restrict_to_columns(parse_filter(text, SCHEMA), SCHEMA, ["id"])
-    assert apply_filter(ROWS, safe, SCHEMA)["id"].to_pylist() == early
 
 
 def test_the_columns_of_a_filter_are_top_level_ones() -> None:

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
-from pyiceberg.manifest import FileFormat
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.table import DataScan, FileScanTask
 from pyiceberg.types import (
     BooleanType,
     DateType,
@@ -109,3 +110,28 @@ def test_a_required_column_that_nothing_gives_is_still_missed(tmp_path: Path) ->
     made.register(path, FileFormat.PARQUET, 1, ["p"])
     with pytest.raises(Exception, match="id: required long"):
         made.scanned()
+
+
+@pytest.mark.parametrize(("kind", "write"), FORMATS)
+@pytest.mark.parametrize("where", [None, "day = 'p' and id > 1", "word = 'w2'"])
+def test_rows_at_hidden_positions_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: FileFormat, write: Write, where: str | None
+) -> None:
+    """An image hides rows of Hive's files by position-delete files."""
+    made = made_by(tmp_path, StringType(), required=True)
+    add(made, "p", 1, 2, 3, kind=kind, write=write)
+    add(made, "q", 3, kind=kind, write=write)
+    hidden = tmp_path / "hidden.parquet"
+    plan = DataScan.plan_files
+
+    def planned(scan: DataScan) -> list[FileScanTask]:
+        tasks = list(plan(scan))
+        paths = [task.file.file_path for task in tasks]
+        pq.write_table(pa.table({"file_path": paths, "pos": [0] * len(paths)}), hidden)
+        file = DataFile.from_args(
+            content=DataFileContent.POSITION_DELETES, file_path=hidden.as_uri(), file_format=FileFormat.PARQUET
+        )
+        return [FileScanTask(task.file, {file}) for task in tasks]
+
+    monkeypatch.setattr(DataScan, "plan_files", planned)
+    assert [row["id"] for row in made.scanned(where)] == ([2] if where and "word" in where else [2, 3])

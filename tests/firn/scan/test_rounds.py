@@ -1,53 +1,58 @@
-"""A scan whose pin or files go away meanwhile: it looks again, and says what is gone when that does not help."""
+"""A scan whose files vanish after loading: it loads the table again, and names the lost file in the end."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.manifest import FileFormat
+from pyiceberg.table import Table
+from pyiceberg.types import LongType
 
-from firn.errors import NotFound, Unavailable
-from firn.scan import Pin, Scan
-from firn.scan import scan as module
-
-ROWS = pa.table({"id": [1]})
+from firn.errors import Unavailable
+from firn.scan import Scan
+from tests.firn.scan.avro_files import Made, column
 
 
 @dataclass
-class Vanishing:
-    """A plain table that cannot be read the first times."""
+class Overwritten:
+    """A table whose old state is loaded the first times."""
 
-    problems: list[Exception]
+    old: Table
+    new: Table
+    old_loads: int
     loads: int = field(default=0)
 
-    def pin(self) -> Pin | None:
-        return None
-
-    def load(self, name: Sequence[str] | None = None) -> Any:
+    def load(self) -> Table:
         self.loads += 1
-        if self.problems:
-            raise self.problems.pop(0)
-        return ROWS
+        return self.old if self.loads <= self.old_loads else self.new
 
 
-@pytest.fixture(autouse=True)
-def _reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_plain", lambda scan: scan.source.load())
+def overwritten(directory: Path, old_loads: int) -> Overwritten:
+    """The file of the old state is gone; the new state has one row, 2."""
+    tables = []
+    for number in (1, 2):
+        place = directory / f"state{number}"
+        place.mkdir()
+        made = Made(place, column(1, "id", LongType()))
+        pq.write_table(pa.table({"id": [number]}), place / f"f{number}.parquet")
+        made.register(place / f"f{number}.parquet", FileFormat.PARQUET, 1)
+        tables.append(made.table)
+    (directory / "state1" / "f1.parquet").unlink()
+    return Overwritten(*tables, old_loads)
 
 
-def test_what_has_gone_meanwhile_is_looked_for_again() -> None:
-    source = Vanishing([NoSuchTableError("pinned"), FileNotFoundError("f0.parquet")])
-    assert Scan(source=source).to_arrow() is ROWS
-    assert source.loads == 3
+@pytest.mark.parametrize("old_loads", [0, 1, 2])
+def test_a_table_whose_files_are_lost_is_loaded_again(tmp_path: Path, old_loads: int) -> None:
+    source = overwritten(tmp_path, old_loads)
+    assert Scan(source=source).to_arrow()["id"].to_pylist() == [2]
+    assert source.loads == old_loads + 1
 
 
-def test_what_stays_away_is_named() -> None:
-    with pytest.raises(NotFound, match="pinned"):
-        Scan(source=Vanishing([NoSuchTableError("pinned")] * 3)).to_arrow()
-    with pytest.raises(Unavailable, match=r"f0\.parquet") as gone:
-        Scan(source=Vanishing([FileNotFoundError("f0.parquet")] * 3)).to_arrow()
-    assert "firn hive sync" in (gone.value.hint or "")
+def test_a_file_that_stays_lost_is_named(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match=r"f1\.parquet") as lost:
+        Scan(source=overwritten(tmp_path, 3)).to_arrow()
+    assert "firn hive sync" in (lost.value.hint or "")

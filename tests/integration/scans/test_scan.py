@@ -10,8 +10,9 @@ import pytest
 import firn
 from firn.errors import Invalid, NotFound
 from firn.scan import Scan
-from firn.scan.lineage import ROW_ID, SEQUENCE, list_lineage_files, read_rows
 from firn.scan.served import Served
+from optimizer.images.changes import KeyColumns, read_changes
+from optimizer.images.lineage import ROW_ID, SEQUENCE, list_lineage_files
 from tests.keyed_tables import KeyedTable, a_worker
 from tests.spark_fixtures import RunningServer, running_server
 
@@ -109,16 +110,16 @@ def test_rows_keep_ids_and_sequence_numbers_through_appends_and_compaction(
 ) -> None:
     name = "lake.db.lineage"
     server.spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.db")
-    server.spark.sql(f"CREATE TABLE {name} (id BIGINT) USING iceberg TBLPROPERTIES ('format-version'='3')")
+    server.spark.sql(f"CREATE TABLE {name} (id BIGINT, _op STRING) USING iceberg TBLPROPERTIES ('format-version'='3')")
     asked = f"SELECT id, {ROW_ID}, {SEQUENCE} FROM {name}"
     for start in (0, 10, 20):
-        server.spark.sql(f"INSERT INTO {name} SELECT /*+ REPARTITION(2) */ id FROM range({start}, {start + 5})")
+        server.spark.sql(f"INSERT INTO {name} SELECT /*+ REPARTITION(2) */ id, 'U' FROM range({start}, {start + 5})")
     before = server.rows(asked)
     assert lineage_of(client, "db.lineage") == before
     assert len({row[1] for row in before}) == 15
     # A compacted file holds its rows' ids and numbers itself; a file appended later does not.
     server.spark.sql("CALL lake.system.rewrite_data_files(table => 'db.lineage', options => map('rewrite-all','true'))")
-    server.spark.sql(f"INSERT INTO {name} VALUES (99)")
+    server.spark.sql(f"INSERT INTO {name} VALUES (99, 'U')")
     after = server.rows(asked)
     assert set(before) < set(after)
     assert lineage_of(client, "db.lineage") == after
@@ -126,8 +127,8 @@ def test_rows_keep_ids_and_sequence_numbers_through_appends_and_compaction(
 
 def lineage_of(client: firn.Client, name: str) -> list[tuple[Any, ...]]:
     table = Served(transport=client.transport, token=None, catalog="lake", table=name).load()
-    rows = read_rows(table, list_lineage_files(table), table.schema())
-    return sorted((tuple(row.values()) for row in rows.to_pylist()), key=repr)
+    rows = read_changes(table, list_lineage_files(table), KeyColumns(primary_key=("id",)), 0).pending
+    return sorted(zip(*(rows[column].to_pylist() for column in ("id", ROW_ID, SEQUENCE)), strict=True), key=repr)
 
 
 def test_a_plain_table_is_scanned_too(server: RunningServer, client: firn.Client) -> None:

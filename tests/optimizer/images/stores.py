@@ -20,10 +20,10 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField, StringType
 
 from firn.protocol.tasks.image import Layer
-from firn.scan.lineage import LineageFile
 from optimizer.images.changes import KeyColumns
 from optimizer.images.hidden import read_hidden
 from optimizer.images.layer import LayerPlan, build_layer
+from optimizer.images.lineage import LineageFile
 
 COLUMNS = (
     NestedField(1, "id", LongType(), required=True),

@@ -183,8 +183,10 @@ def test_a_primary_key_in_the_properties_makes_a_keyed_table(
     assert catalog.list_views((space, "orders")) == [(space, "orders", "merged")]
     change = catalog.load_table((space, "orders", "change"))
     assert change.metadata.format_version == 3
-    pin = httpx.get(f"{server.url}/api/v1/catalogs/lake/tables/{space}.orders/pin").json()
-    pinned = catalog.load_table(tuple(pin["base"]["table"]))
+    base = catalog.load_table((space, "orders", "base"))
+    snapshot = base.current_snapshot()
+    at = "none" if snapshot is None else snapshot.snapshot_id
+    pinned = catalog.load_table((space, "orders", f"base_at_{at}_{base.metadata.current_schema_id}"))
     assert pinned.scan().to_arrow().num_rows == 0
     with pytest.raises(BadRequestError, match="is a state of the keyed table"):
         pinned.transaction().set_properties(a="b").commit_transaction()

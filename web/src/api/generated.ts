@@ -942,26 +942,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/catalogs/{catalog}/tables/{table}/pin": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Pin both stores for a reader
-         * @description Get snapshots of both stores that belong together, for a reader that merges them by itself.
-         */
-        get: operations["pin_table_catalogs__catalog__tables__table__pin_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/catalogs/{catalog}/tables/{table}/policy": {
         parameters: {
             query?: never;
@@ -4657,44 +4637,6 @@ export interface components {
             small_files: number;
             /** Store */
             store: string;
-        };
-        /**
-         * PinOut
-         * @description Snapshots of both stores of a keyed table that belong together, and the SQL that merges them.
-         */
-        PinOut: {
-            base: components["schemas"]["PinnedOut"];
-            change: components["schemas"]["PinnedOut"];
-            /** Change Sequence */
-            change_sequence: number;
-            /** Columns */
-            columns: string[];
-            /** Pending */
-            pending: boolean;
-            /** Primary Key */
-            primary_key: string[];
-            /** Scope */
-            scope: string;
-            /** Sequence Field */
-            sequence_field: string | null;
-            /** Sql */
-            sql: string;
-            /** Version */
-            version: number;
-            /** Watermark */
-            watermark: number;
-        };
-        /**
-         * PinnedOut
-         * @description One pinned store; `table` is the list of the parts of its name.
-         */
-        PinnedOut: {
-            /** Schema Id */
-            schema_id: number;
-            /** Snapshot Id */
-            snapshot_id: string | null;
-            /** Table */
-            table: string[];
         };
         /**
          * PolicyChangeIn
@@ -9451,49 +9393,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PageOut_ReportOut_"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Validation Error */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
-                };
-            };
-        };
-    };
-    pin_table_catalogs__catalog__tables__table__pin_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description catalog */
-                catalog: string;
-                /** @description NAMESPACE.TABLE */
-                table: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["PinOut"];
                 };
             };
             /** @description Not Found */

@@ -1,4 +1,4 @@
-"""The merge of changes into base, over Arrow tables: docs/protocols.md, rule 1.2.
+"""Which pending change of a key is the newest, and whether it takes effect: docs/protocols.md, rules 1.2 and 5.1.
 
 Joins use only keys and row positions, under own names (`k0`, `s`, `i`), because Arrow's joins carry no nested columns
 and the table's columns may have any name.
@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from firn.scan.lineage import ROW_ID, count_from
+from optimizer.images.lineage import ROW_ID
+from optimizer.images.reading import number_rows
 
 OP = "_op"
 
@@ -45,14 +46,6 @@ def select_effective(
     return newest_changes.take(joined["i"].filter(pc.fill_null(wins, False)))
 
 
-def apply_changes(base: pa.Table, effective: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """Base with the effective changes: rows of their keys are removed, and upserted rows are added."""
-    leaving = _positions(effective, keys).select(_names(keys))
-    staying = _positions(base, keys).join(leaving, _names(keys), join_type="left anti")["i"]
-    coming = effective.filter(pc.not_equal(effective[OP], "D")).select(base.column_names)
-    return pa.concat_tables([base.take(staying.take(pc.sort_indices(staying))), coming.cast(base.schema)])
-
-
 def _highest(table: pa.Table, keys: Sequence[str], sequence: str, name: str) -> pa.Table:
     """For each key, the highest sequence value as `name`, and `<name>_here`, null after a join without a match."""
     keyed = _positions(table, keys).drop_columns("i").append_column("s", _storage(table[sequence]))
@@ -69,7 +62,7 @@ def select_keys(table: pa.Table, keys: Sequence[str]) -> pa.Table:
 
 def _positions(table: pa.Table, keys: Sequence[str]) -> pa.Table:
     """The key columns as k0, k1 … and each row's position as i."""
-    return select_keys(table, keys).append_column("i", count_from(len(table)))
+    return select_keys(table, keys).append_column("i", number_rows(len(table)))
 
 
 def _names(keys: Sequence[str]) -> list[str]:

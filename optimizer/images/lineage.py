@@ -1,21 +1,16 @@
-"""Row ids and sequence numbers of a v3 table's rows, which PyIceberg does not return.
+"""The live files of a change store, with what the row ids and sequence numbers of their rows are derived from.
 
-If a file does not hold them, the id follows from the file's first row id and the row's position, and the sequence
-number from the manifest entry. Compacted files hold both, so that rows keep them.
+PyIceberg reads neither. If a file does not hold them, the id follows from the file's first row id and the row's
+position, and the sequence number from the manifest entry. Compacted files hold both, so that rows keep them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.avro.file import AvroFile
-from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io import FileIO
-from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.manifest import (
     DATA_FILE_TYPE,
     MANIFEST_ENTRY_SCHEMAS,
@@ -29,23 +24,17 @@ from pyiceberg.manifest import (
     ManifestFile,
     PartitionFieldSummary,
 )
-from pyiceberg.schema import Schema
-from pyiceberg.table import FileScanTask, Table
-from pyiceberg.types import LongType, NestedField
+from pyiceberg.table import Table
+from pyiceberg.types import NestedField
 
 from firn.errors import ServerFault
 from firn.protocol.names import join_name
 
 ROW_ID = "_row_id"
 SEQUENCE = "_last_updated_sequence_number"
-_LINEAGE = (
-    NestedField(field_id=2147483540, name=ROW_ID, field_type=LongType(), required=False),
-    NestedField(field_id=2147483539, name=SEQUENCE, field_type=LongType(), required=False),
-)
 _V3 = 3
 _FIRST_ROW_ID_OF_FILE = 142
 _FIRST_ROW_ID_OF_MANIFEST = 520
-_THREADS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,34 +57,6 @@ def list_lineage_files(table: Table) -> list[LineageFile]:
         if _only_data(table, manifest)
         for file in _files(table.io, manifest)
     ]
-
-
-def read_rows(table: Table, files: Sequence[LineageFile], columns: Schema) -> pa.Table:
-    """Read all rows of the files: these columns, `_row_id` and `_last_updated_sequence_number`."""
-    schema = Schema(*columns.fields, *_LINEAGE)
-    with ThreadPoolExecutor(_THREADS) as threads:
-        parts = list(threads.map(lambda file: _read_file(table, file, schema), files))
-    if not parts:
-        return ArrowScan(table.metadata, table.io, schema, AlwaysTrue()).to_table([])
-    return pa.concat_tables(parts, promote_options="permissive")
-
-
-def count_from(count: int, *, start: int = 0) -> pa.Array:
-    """The numbers start, start + 1 … as int64."""
-    return pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count), start=start - 1)
-
-
-def _read_file(table: Table, file: LineageFile, schema: Schema) -> pa.Table:
-    """Read one file's rows in their order, without a filter, because a row's position is half of its id."""
-    rows = ArrowScan(table.metadata, table.io, schema, AlwaysTrue()).to_table([FileScanTask(file.file)])
-    ids, numbers = rows[ROW_ID], rows[SEQUENCE]
-    if file.first_row_id is not None:
-        ids = pc.coalesce(ids, count_from(len(rows), start=file.first_row_id))
-    if ids.null_count:
-        raise ServerFault(f"{file.file.file_path} has rows without an id, which no writer of format v3 leaves")
-    numbers = pc.coalesce(numbers, pa.scalar(file.sequence_number, pa.int64()))
-    rows = rows.set_column(rows.schema.get_field_index(ROW_ID), ROW_ID, ids)
-    return rows.set_column(rows.schema.get_field_index(SEQUENCE), SEQUENCE, numbers)
 
 
 def _only_data(table: Table, manifest: ManifestFile) -> bool:

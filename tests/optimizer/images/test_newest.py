@@ -1,4 +1,4 @@
-"""The merge rule over Arrow against the rule said row by row: docs/protocols.md, rule 1.2."""
+"""Which change takes effect, against the rule said row by row: docs/protocols.md, rules 1.2 and 5.1."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firn.scan.lineage import ROW_ID
-from firn.scan.merge import OP, apply_changes, select_effective, select_newest
+from optimizer.images.lineage import ROW_ID
+from optimizer.images.newest import OP, select_effective, select_newest
+from optimizer.images.positions import KeySearch
 
 KEYS = ["id", "part"]
 BASE = pa.schema([("id", pa.int64()), ("part", pa.large_string()), ("at", pa.int32()), ("v", pa.list_(pa.int64()))])
@@ -55,10 +56,16 @@ def table(listed: Sequence[Row], schema: pa.Schema) -> pa.Table:
     return pa.Table.from_pylist([{name: value[name] for name in schema.names} for value in values], schema=schema)
 
 
-def content(merged: pa.Table) -> dict[tuple[int, str], tuple[int | None, int]]:
-    found = {(row["id"], row["part"]): (row["at"], row["v"][0]) for row in merged.to_pylist()}
-    assert len(found) == len(merged), "a key came twice"
-    return found
+def apply(base: Sequence[Row], effective: pa.Table) -> dict[tuple[int, str], tuple[int | None, int]]:
+    """Base's rows by their keys, after the effective changes, of which each key has one at most."""
+    merged = {row.key: (row.at, row.v) for row in base}
+    changes = {(row["id"], row["part"]): row for row in effective.to_pylist()}
+    assert len(changes) == len(effective), "a key came twice"
+    for key, row in changes.items():
+        merged.pop(key, None)
+        if row[OP] != "D":
+            merged[key] = (row["at"], row["v"][0])
+    return merged
 
 
 @given(base=st.lists(rows, unique_by=lambda row: row.key), changes=st.lists(rows, min_size=1))
@@ -69,7 +76,7 @@ def test_without_a_sequence_field_the_last_change_of_a_key_counts(base: list[Row
         if change.op != "D":
             expected[change.key] = (change.at, change.v)
     shuffled = table(sorted(numbered(changes), key=lambda row: (row.v, row.row_id)), CHANGE)
-    assert content(apply_changes(table(base, BASE), select_newest(shuffled, KEYS, None), KEYS)) == expected
+    assert apply(base, select_newest(shuffled, KEYS, None)) == expected
 
 
 @given(
@@ -95,7 +102,7 @@ def test_with_a_sequence_field_the_highest_value_counts_and_base_loses_ties(
     held = table(base, BASE)
     last = select_newest(table(numbered(changes), CHANGE), KEYS, "at")
     effective = select_effective(last, KEYS, "at", base_rows=held, deleted=table(deleted, BASE))
-    assert content(apply_changes(held, effective, KEYS)) == expected
+    assert apply(base, effective) == expected
 
 
 @pytest.mark.parametrize(
@@ -112,15 +119,15 @@ def test_with_a_sequence_field_the_highest_value_counts_and_base_loses_ties(
     ids=lambda keys: str(keys.type),
 )
 def test_keys_of_every_type_find_each_other(keys: pa.Array) -> None:
-    base = pa.table({"id": keys.slice(0, 2), "v": pa.array(["old", "stays"])})
-    changes = pa.table(
-        {
-            "id": pa.chunked_array([keys.slice(0, 1), keys.slice(0, 1)]),
-            "v": pa.array(["older", "new"]),
-            OP: pa.array(["U", "U"]),
-            ROW_ID: pa.array([1, 2]),
-        }
-    )
-    merged = apply_changes(base, select_newest(changes, ["id"], None), ["id"])
-    assert sorted(merged["v"].to_pylist()) == ["new", "stays"]
-    assert merged.schema == base.schema
+    twice = pa.chunked_array([keys.slice(0, 1), keys.slice(0, 1)])
+    changes = pa.table({"id": twice, "at": [5, 5], "v": ["older", "new"], OP: ["U", "U"], ROW_ID: [1, 2]})
+    newest = select_newest(changes, ["id"], "at")
+    assert newest["v"].to_pylist() == select_newest(changes, ["id"], None)["v"].to_pylist() == ["new"]
+    base = pa.table({"id": keys, "at": [6, 0, 0]})
+    assert KeySearch(newest, ["id"]).find(base).tolist() == [0]
+    composite = newest.append_column("part", pa.array(["a"]))
+    parts = base.append_column("part", pa.array(["a", "a", "b"]))
+    assert KeySearch(composite, ["id", "part"]).find(parts).tolist() == [0]
+    assert len(select_effective(newest, ["id"], "at", base_rows=base, deleted=base.slice(0, 0))) == 0
+    assert len(select_effective(newest, ["id"], "at", base_rows=base.slice(1), deleted=base.slice(0, 1))) == 0
+    assert len(select_effective(newest, ["id"], "at", base_rows=base.slice(1), deleted=base.slice(1))) == 1
