@@ -42,7 +42,8 @@ def overwritten(directory: Path, old_loads: int) -> Overwritten:
         made.register(place / f"f{number}.parquet", FileFormat.PARQUET, 1)
         tables.append(made.table)
     (directory / "state1" / "f1.parquet").unlink()
-    return Overwritten(*tables, old_loads)
+    old, new = tables
+    return Overwritten(old, new, old_loads)
 
 
 @pytest.mark.parametrize("old_loads", [0, 1, 2])
