@@ -15,9 +15,10 @@ from uuid import uuid4
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
-from optimizer.java import iterate
+from optimizer.java import call_static, iterate
 from optimizer.spark import JobSession
 
+_TABLE_CACHE = "org.apache.iceberg.spark.SparkTableCache"
 _LINEAGE = ("_row_id", "_last_updated_sequence_number")
 """Columns that a rewrite hands on. Null in a new row, which means that the commit gives them."""
 
@@ -76,10 +77,11 @@ class UncommittedRows:
 def stage_rows(session: JobSession, parts: Sequence[str]) -> Iterator[UncommittedRows]:
     """Rows for a table. At the end Java forgets them: their files are the table's by then, or nobody's."""
     iceberg, staged = session.jvm.org.apache.iceberg.spark, UncommittedRows(session, session.table(parts), str(uuid4()))
-    iceberg.SparkTableCache.get().add(staged.name, staged.table)
+    cache = call_static(session.spark, _TABLE_CACHE, "get")
+    cache.add(staged.name, staged.table)
     try:
         yield staged
     finally:
-        iceberg.SparkTableCache.get().remove(staged.name)
+        cache.remove(staged.name)
         iceberg.ScanTaskSetManager.get().removeTasks(staged.table, staged.name)
         iceberg.FileRewriteCoordinator.get().clearRewrite(staged.table, staged.name)
