@@ -146,6 +146,7 @@ def create_app(
         background.driver.stop()
         services.fleet.close()
         services.images.stop()
+        services.image_writes.stop()
         services.access.audit_log.flush()
         services.reports.flush()
 

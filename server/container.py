@@ -29,6 +29,7 @@ from server.files.quarantine import QuarantineFiles
 from server.files.reachable import Reachable
 from server.files.rebased_manifest_list import ManifestLists
 from server.files.scans import ManifestScans
+from server.files.sent_files import SentFileReader
 from server.files.storage import Storage
 from server.files.table_files import TableFiles
 from server.identity.oidc import OidcIssuer
@@ -69,6 +70,7 @@ from server.service.hive.upgrade import Upgrades
 from server.service.hive.upgrade_check import Checks
 from server.service.images.builder import ImageBuilder
 from server.service.images.images import Images
+from server.service.images.writes import ImageWrites
 from server.service.imports.imports import Imports
 from server.service.imports.register import Registrar
 from server.service.imports.sources import Sources
@@ -200,6 +202,7 @@ def _build_tables(adapters: _Adapters) -> TableServices:
         refs=Refs(database, metadata, committer),
         comparisons=Comparisons(database, metadata),
         images=images,
+        image_writes=_build_image_writes(adapters, keyed, committer),
         scans=Scans(
             database, metadata, tables, keyed, images, manifest_scans, make_scan_limits(adapters.settings.scan)
         ),
@@ -217,6 +220,18 @@ def _build_images(adapters: _Adapters, keyed: KeyedTables) -> Images:
         file_io=file_io,
     )
     return Images(keyed, builder, most_waiting=settings.waiting)
+
+
+def _build_image_writes(adapters: _Adapters, keyed: KeyedTables, committer: Committer) -> ImageWrites:
+    settings = adapters.settings
+    return ImageWrites(
+        keyed,
+        committer,
+        SentFileReader(adapters.storage, footer_threads=settings.hive.footer_threads),
+        LayerBuilderProcess(timeout_seconds=settings.images.seconds),  # of its own: writers do not wait for readers
+        most_rows=settings.images.write_rows,
+        file_io=dict(settings.file_io),
+    )
 
 
 def _build_planning(adapters: _Adapters) -> PlanningServices:

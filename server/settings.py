@@ -153,7 +153,11 @@ class ImageSettings(Group):
         default=256 * 1024 * 1024, description="Pending changes that are merged for readers; beyond, readers wait."
     )
     waiting: PositiveInt = Field(default=16, description="Readers that may wait for such a merge at one time.")
-    seconds: PositiveFloat = Field(default=120, description="Time-out of such a merge.")
+    seconds: PositiveFloat = Field(default=120, description="Time-out of such a merge, and of a check of keys.")
+    write_rows: PositiveInt = Field(
+        default=5_000_000,
+        description="Rows of one INSERT whose keys the server checks; it takes about 100 bytes a row.",
+    )
 
 
 class ReadingSettings(Group):

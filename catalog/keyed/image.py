@@ -20,7 +20,7 @@ IMAGE_BASE = "firn.image.base-snapshot"
 IMAGE_CHANGE = "firn.image.change-snapshot"
 IMAGE_SNAPSHOT = "firn.image.snapshot"
 """A property of an image's metadata: its snapshot id, under which clients can pin it."""
-BUILDER_VERSION = 1
+BUILDER_VERSION = 2
 """Goes into every digest: a builder that writes other files gives them other names."""
 FIRST_WITH_VECTORS = 3
 LISTED_IMAGES = 10
@@ -82,8 +82,10 @@ def find_need_of_v3(base: Json) -> str | None:
     return _find_need_of_v3(current_schema(base)["fields"])
 
 
-def build_image_metadata(base: Json, key: ImageKey, snapshots: Sequence[Json], location: str) -> Json:
+def build_image_metadata(base: Json, change: Json, key: ImageKey, snapshots: Sequence[Json], location: str) -> Json:
     """The metadata of an image: base's, with the identity and the location of the keyed table.
+
+    Engines write the rows of an `INSERT` to the directories of the change store, which takes the files over.
 
     `snapshots` are those of earlier images and, at the end, that of the image: with manifest list, totals and, in
     format v3, row ids. There are none if both stores are empty.
@@ -100,10 +102,10 @@ def build_image_metadata(base: Json, key: ImageKey, snapshots: Sequence[Json], l
         "metadata-log": [],
         "statistics": [],
         "partition-statistics": [],
+        "properties": {**(base.get("properties") or {}), **_list_write_properties(change)},
     }
     if snapshots:
-        pinned_by = {IMAGE_SNAPSHOT: str(snapshots[-1]["snapshot-id"])}
-        metadata["properties"] = {**(base.get("properties") or {}), **pinned_by}
+        metadata["properties"][IMAGE_SNAPSHOT] = str(snapshots[-1]["snapshot-id"])
         metadata["last-updated-ms"] = snapshots[-1]["timestamp-ms"]
         metadata["last-sequence-number"] = snapshots[-1]["sequence-number"]
     if key.format_version >= FIRST_WITH_VECTORS:
@@ -148,6 +150,15 @@ def find_same_spec(base: Json, spec: Mapping[str, Any]) -> int:
 
 def _fields_of(spec: Mapping[str, Any]) -> list[tuple[int, str]]:
     return [(field["source-id"], field["transform"]) for field in spec["fields"]]
+
+
+def _list_write_properties(change: Json) -> dict[str, str]:
+    location, properties = str(change["location"]).rstrip("/"), change.get("properties") or {}
+    return {
+        "write.data.path": properties.get("write.data.path") or f"{location}/data",
+        "write.metadata.path": properties.get("write.metadata.path") or f"{location}/metadata",
+        "write.format.default": "parquet",
+    }
 
 
 def _without_defaults(schema: Json) -> Json:

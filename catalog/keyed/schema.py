@@ -21,7 +21,16 @@ SOURCE_ID = 10_000_002
 """Far above the ids of real columns, so that a new column can have one id in both stores."""
 
 CHANGE_COLUMNS: tuple[Json, ...] = (
-    {"id": OP_ID, "name": OP, "required": True, "type": "string", "doc": "I insert, U update, D delete"},
+    {
+        "id": OP_ID,
+        "name": OP,
+        "required": True,
+        "type": "string",
+        "doc": "I insert, U update, D delete",
+        # Files that engines write for the keyed table's own name have no such column: their rows are upserts.
+        "initial-default": "U",
+        "write-default": "U",
+    },
     {
         "id": SOURCE_ID,
         "name": SOURCE,

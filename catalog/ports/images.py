@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
+from catalog.files.data_file import AddSnapshot, DataFileEntry, PartitionValue
 from catalog.iceberg.json import Json
 from catalog.keyed.image import ImageKey
 from catalog.keyed.image_build import ImageBuild
 from catalog.locations.location_rule import FileRule
 from catalog.names import RelationId
-from firn.protocol.tasks.image import Layer, LayerTask
+from firn.protocol.tasks.image import KeyReport, KeysTask, Layer, LayerTask
 
 
 class LayerBuilder(Protocol):
@@ -103,3 +104,46 @@ class ImageBuilds(Protocol):
         """Mark a build as being removed, whatever its time: its files are gone or were never whole."""
 
     def remove(self, build_id: UUID) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentFile:
+    """A file that a commit under a keyed table's own name adds, as the engine describes it, unchecked."""
+
+    location: str
+    content: int  # 0 data, 1 position deletes or a deletion vector, 2 equality deletes
+    format: str
+    spec_id: int
+    partition: tuple[PartitionValue, ...]
+
+
+class SentFiles(Protocol):
+    """Reads the files that engines write for a keyed table's own name, and appends them to its change store."""
+
+    def list(self, base: Json, snapshot: Json, rule: FileRule) -> Sequence[SentFile]:
+        """The files that a snapshot adds. The engine wrote its manifests with base's partition specs.
+
+        `rule` confines the reading. Invalid for a snapshot that cannot be read or removes files, NotFound when its
+        files are gone, Unavailable when storage fails.
+        """
+
+    def describe(self, base: Json, files: Sequence[SentFile], rule: FileRule) -> Sequence[DataFileEntry]:
+        """The data files with the statistics of their own footers. Invalid for one that does not fit base's schema."""
+
+    def append(
+        self, change: Json, files: Sequence[DataFileEntry], *, snapshot_id: int, now_ms: int, summary: Mapping[str, str]
+    ) -> AddSnapshot:
+        """Write the manifests of an append to the change store."""
+
+    def discard(self, snapshot: AddSnapshot) -> None:
+        """Delete the manifests of an append that was refused."""
+
+
+class KeyChecker(Protocol):
+    """Reads the keys of files that an engine sent."""
+
+    def check_keys(self, task: KeysTask, check: Callable[[Sequence[str]], None]) -> KeyReport:
+        """Find null and repeated keys. See `LayerBuilder.build` for `check` and for failures."""
+
+    def stop(self) -> None:
+        """End a running check and the checker."""

@@ -1,4 +1,4 @@
-"""`python -m optimizer.images`: builds layers of images, one task at a time, until its input ends.
+"""`python -m optimizer.images`: builds layers of images and checks keys, one task at a time, until its input ends.
 
 Each line of the input is a task, or the answer to a question; each line of the output is a BuilderMessage. The server
 starts the process when it needs an image first, and keeps it: importing PyArrow takes longer than most builds.
@@ -10,8 +10,9 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
-from firn.protocol.tasks.image import BuilderMessage, LayerTask
-from optimizer.images.pair import build_from_task
+from firn.protocol.tasks.image import BuilderMessage, BuilderTask
+from optimizer.images.keys import check_keys
+from optimizer.images.pair import Check, build_from_task
 
 
 class Refused(Exception):
@@ -33,13 +34,21 @@ def serve(lines: TextIO, out: TextIO) -> None:
 
     for line in lines:
         try:
-            say(BuilderMessage(layer=build_from_task(LayerTask.model_validate_json(line), check)))
+            say(_run(BuilderTask.model_validate_json(line), check))
         except FileNotFoundError as error:
             say(BuilderMessage(error=str(error), gone=str(error.filename or error)))
         except Refused:
             say(BuilderMessage(error="refused"))
         except Exception as error:  # noqa: BLE001 -- whatever a file holds, the next task is another's
             say(BuilderMessage(error=f"{type(error).__name__}: {error}"))
+
+
+def _run(task: BuilderTask, check: Check) -> BuilderMessage:
+    if task.layer is not None:
+        return BuilderMessage(layer=build_from_task(task.layer, check))
+    if task.keys is not None:
+        return BuilderMessage(keys=check_keys(task.keys, check))
+    raise ValueError("the task says nothing")
 
 
 if __name__ == "__main__":

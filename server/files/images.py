@@ -67,7 +67,7 @@ def write_image(storage: Storage, parts: ImageParts) -> tuple[str, Json]:
     snapshots = []
     if parts.layer.packs or current_snapshot(parts.base) is not None:
         snapshots = chain_snapshots(parts.earlier, _ImageWriter(storage, parts).write_snapshot())
-    metadata = build_image_metadata(parts.base, parts.key, snapshots, parts.table_location)
+    metadata = build_image_metadata(parts.base, parts.change, parts.key, snapshots, parts.table_location)
     location = parts.key.metadata_location(parts.table_location)
     storage.write_new(location, orjson.dumps(metadata))
     return location, metadata

@@ -249,10 +249,10 @@ def commit_table(call: Annotated[CommitCall, Depends(commit_call)]) -> Response:
                 may_read=lambda: services.access.may_read(caller, catalog, name),
             )
             return _loaded(name, replace(made, config={}))
-        of_base = _translate_if_keyed(services, catalog, change)
-        committed = services.committer.commit(_request(call, [of_base or change]))
-        if of_base is not None:
+        request = _request(call, [change])
+        if _commit_if_keyed(services, request):
             return _loaded(name, _load_image(services, catalog, name))
+        committed = services.committer.commit(request)
         return _as_remembered(services, name)([committed[0].metadata_location])
 
     def answer_again(locations: StoredResult) -> Response:
@@ -278,16 +278,24 @@ def _is_keyed(services: Services, catalog: CatalogName, name: TableName) -> bool
     return located is not None and located.kind is RelationKind.KEYED
 
 
-def _translate_if_keyed(services: Services, catalog: CatalogName, change: TableCommit) -> TableCommit | None:
-    """Translate a commit to a keyed table into one to its base store; None for another table.
+def _commit_if_keyed(services: Services, request: CommitRequest) -> bool:
+    """Apply a commit to a keyed table: rows to its change store, all else to its base store; False for another table.
 
     CommitUnknown when the database does not answer: an earlier try of the same request may have been applied.
     """
+    (change,) = request.changes
     with raise_unknown_if_unavailable():
-        if not _is_keyed(services, catalog, change.name):
-            return None
-        with services.database.reading() as uow:
-            relation = find_keyed(uow, catalog, change.name)
+        if not _is_keyed(services, request.catalog, change.name):
+            return False
+    if not services.image_writes.commit(request):
+        services.committer.commit(replace(request, changes=[_translate(services, request.catalog, change)]))
+    return True
+
+
+def _translate(services: Services, catalog: CatalogName, change: TableCommit) -> TableCommit:
+    """A commit to a keyed table, as one to its base store. Invalid when it changes data."""
+    with raise_unknown_if_unavailable(), services.database.reading() as uow:
+        relation = find_keyed(uow, catalog, change.name)
     return TableCommit(
         name=TableName(change.name.as_namespace, BASE),
         requirements=translate_requirements(relation.id, change.requirements),
@@ -323,11 +331,22 @@ def commit_transaction(
     ]
     if not changes:
         raise Invalid("table-changes: expected at least one")
-    changes = [_translate_if_keyed(services, catalog, change) or change for change in changes]
     request = CommitRequest(
         catalog=catalog, changes=changes, lease=lease, engine=engine, idempotency=idempotent.idempotency
     )
-    return idempotent.run(answer_empty(lambda: services.committer.commit(request)))
+    return idempotent.run(answer_empty(lambda: _commit_all(services, request)))
+
+
+def _commit_all(services: Services, request: CommitRequest) -> None:
+    """Apply a transaction. Some engines send a commit on one table as a transaction; it may add rows to a keyed one."""
+    if len(request.changes) == 1 and _commit_if_keyed(services, request):
+        return
+    with raise_unknown_if_unavailable():
+        keyed = {change.name for change in request.changes if _is_keyed(services, request.catalog, change.name)}
+    changes = [
+        _translate(services, request.catalog, change) if change.name in keyed else change for change in request.changes
+    ]
+    services.committer.commit(replace(request, changes=changes))
 
 
 def _change(name: TableName, body: dict[str, Any]) -> TableCommit:

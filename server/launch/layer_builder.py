@@ -1,7 +1,7 @@
 """Runs the builder of images as a child process, so that its memory and its CPU are not the server's.
 
-The process starts with the first build and ends with the server: it reads its tasks from a pipe. One build runs at a
-time. A process that dies or takes too long is replaced with the next build.
+The process starts with the first task and ends with the server: it reads its tasks from a pipe. One task runs at a
+time. A process that dies or takes too long is replaced with the next task.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pydantic import ValidationError
 
 from catalog.errors import NotFound, Unavailable
-from firn.protocol.tasks.image import BuilderMessage, Layer, LayerTask
+from firn.protocol.tasks.image import BuilderMessage, BuilderTask, KeyReport, KeysTask, Layer, LayerTask
 
 COMMAND = (sys.executable, "-m", "optimizer.images")
 TIMEOUT_SECONDS = 120.0
@@ -27,7 +27,7 @@ TIMEOUT_SECONDS = 120.0
 
 @dataclass
 class LayerBuilderProcess:
-    """Implements `catalog.ports.images.LayerBuilder`."""
+    """Implements `catalog.ports.images.LayerBuilder` and `KeyChecker`."""
 
     command: Sequence[str] = COMMAND
     timeout_seconds: float = TIMEOUT_SECONDS
@@ -36,6 +36,19 @@ class LayerBuilderProcess:
 
     def build(self, task: LayerTask, check: Callable[[Sequence[str]], None]) -> Layer:
         """See the port."""
+        message = self._run(BuilderTask(layer=task), check)
+        if message.layer is None:
+            raise Unavailable(f"the image cannot be built: {message.error}")
+        return message.layer
+
+    def check_keys(self, task: KeysTask, check: Callable[[Sequence[str]], None]) -> KeyReport:
+        """See the port."""
+        message = self._run(BuilderTask(keys=task), check)
+        if message.keys is None:
+            raise Unavailable(f"the keys cannot be checked: {message.error}")
+        return message.keys
+
+    def _run(self, task: BuilderTask, check: Callable[[Sequence[str]], None]) -> BuilderMessage:
         with self._lock:
             try:
                 message = self._converse(task, check)
@@ -43,12 +56,14 @@ class LayerBuilderProcess:
                 self._end()
                 raise Unavailable(
                     f"the builder of images stopped: {error}",
-                    hint="The next read starts it again; its messages are in the server's log.",
+                    hint="The next request starts it again; its messages are in the server's log.",
                 ) from error
-            except BaseException:  # a builder that still works would give its layer to the next task
+            except BaseException:  # a builder that still works would give its result to the next task
                 self._end()
                 raise
-        return _result(message)
+        if message.gone is not None:
+            raise NotFound(f"a file of the table is gone: {message.gone}", hint="Read the table again.")
+        return message
 
     def stop(self) -> None:
         """End the process; a running build ends with it."""
@@ -57,7 +72,7 @@ class LayerBuilderProcess:
         with self._lock:
             self._end()
 
-    def _converse(self, task: LayerTask, check: Callable[[Sequence[str]], None]) -> BuilderMessage:
+    def _converse(self, task: BuilderTask, check: Callable[[Sequence[str]], None]) -> BuilderMessage:
         """Give the task, answer the builder's questions, and return its last message."""
         process, deadline = self._running(), time.monotonic() + self.timeout_seconds
         _write(process, task.model_dump_json())
@@ -104,11 +119,3 @@ def _read(process: subprocess.Popen[bytes], deadline: float) -> BuilderMessage:
     if not line.endswith(b"\n"):
         raise BrokenPipeError(f"it ended with exit code {process.wait()}")
     return BuilderMessage.model_validate_json(line)
-
-
-def _result(message: BuilderMessage) -> Layer:
-    if message.layer is not None:
-        return message.layer
-    if message.gone is not None:
-        raise NotFound(f"a file of the table is gone: {message.gone}", hint="Read the table again.")
-    raise Unavailable(f"the image cannot be built: {message.error}")

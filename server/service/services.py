@@ -22,6 +22,7 @@ from server.service.drop.undrop import Undrops
 from server.service.dry_runs.dry_runs import DryRuns
 from server.service.hive.services import HiveServices
 from server.service.images.images import Images
+from server.service.images.writes import ImageWrites
 from server.service.imports.imports import Imports
 from server.service.jobs.blockers import Blockers
 from server.service.jobs.leased_files import LeasedFiles
@@ -66,6 +67,7 @@ class TableServices:
     refs: Refs
     comparisons: Comparisons
     images: Images
+    image_writes: ImageWrites
     scans: Scans
 
 

@@ -61,13 +61,43 @@ class Layer(Message):
     hidden_rows: int
 
 
+class KeysTask(Task):
+    """Files of rows whose keys are to be checked before the change store takes them.
+
+    `metadata` is the location of a metadata file with the columns. `finds_repeated` asks for keys that come twice.
+    """
+
+    metadata: str
+    primary_key: list[str]
+    sequence_field: str | None = None
+    files: list[str]
+    finds_repeated: bool
+    file_io: dict[str, str] = {}
+
+
+class KeyReport(Message):
+    """What is wrong with keys: rows with a null, by column, and keys of several rows, of which `samples` shows some."""
+
+    nulls: dict[str, int]
+    repeated: int = 0
+    samples: list[str] = []
+
+
+class BuilderTask(Task):
+    """One line that the server writes to the builder: a layer to build, or keys to check."""
+
+    layer: LayerTask | None = None
+    keys: KeysTask | None = None
+
+
 class BuilderMessage(Message):
-    """One line that the builder writes: files that it asks to open, the finished layer, or why there is none.
+    """One line that the builder writes: files that it asks to open, the result, or why there is none.
 
     The server answers a question with a line `true`, or ends the builder. `gone` names a file that no longer exists.
     """
 
     open: list[str] | None = None
     layer: Layer | None = None
+    keys: KeyReport | None = None
     error: str | None = None
     gone: str | None = None

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from catalog.commits.commit_rules import is_brought_by, list_added_snapshots
 from catalog.history.commit import TableCommit
+from catalog.keyed.spec import CHANGE
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.ports.store import Database, UnitOfWork
 from firn.protocol.names import join_name
@@ -33,11 +34,15 @@ def was_applied_before_drop(database: Database, catalog: CatalogName, changes: S
 
 
 def _list_dropped_tables(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> Iterator[RelationId]:
-    """The dropped tables that had this name; a store has no entry of its own, but one with its keyed table."""
+    """The dropped tables that had this name, and for a keyed table the change store, which takes its commits.
+
+    A store has no entry of its own, but one with its keyed table.
+    """
+    names = {name, TableName(name.as_namespace, CHANGE)}
     for entry_name in {str(name), join_name(name.namespace)}:
         for entry in uow.dropped.list(catalog, name=entry_name, limit=_MAX_DROPS).items:
             for relation in uow.dropped.relations_of(entry.id):
-                if relation.name == name:
+                if relation.name in names:
                     yield relation.id
 
 

@@ -15,3 +15,4 @@ def orders(lake: Lake) -> Iterator[KeyedLake]:
     lake.commit(altered(BASE, set_property("firn.read.max-wait", "60 s")))  # whatever else the machine does
     yield KeyedLake(lake)
     lake.services.images.stop()
+    lake.services.image_writes.stop()

@@ -25,6 +25,7 @@ from catalog.names import TableName
 from server.files.footers import Footers
 from server.files.snapshots import write_snapshot
 from server.files.storage import Storage
+from server.service.commit.commit_path import CommitRequest
 from server.service.tables.tables import Loaded
 from tests.factories import LAKE
 from tests.server.lake import BASE, CHANGE, ORDERS, Lake
@@ -48,6 +49,34 @@ class KeyedLake:
 
     def delete(self, *keys: int) -> None:
         self._append(CHANGE, [{"id": key, "note": None, "_op": "D"} for key in keys])
+
+    def plan_append(
+        self, *rows: tuple[int | None, str | None], partition: tuple[str, ...] = (), directory: str | None = None
+    ) -> CommitRequest:
+        """The commit of an engine that appends to the table as it is served now."""
+        served = self.served()
+        moved = served if directory is None else served | {"location": directory, "properties": {}}
+        stats = _write_rows(moved, [{"id": key, "note": note} for key, note in rows])
+        entry = DataFileEntry(stats=stats, partition=partition)
+        made = write_snapshot(
+            Storage(),
+            served,
+            [entry],
+            (),
+            snapshot_id=next(_ids),
+            now_ms=served["last-updated-ms"] + 1,
+            summary_extra={"engine-name": "test", "firn.merged-through": "99"},
+        )
+        uuid = {"type": "assert-table-uuid", "uuid": served["table-uuid"]}
+        change = TableCommit(name=ORDERS, requirements=[uuid, *made.requirements()], updates=made.updates())
+        return CommitRequest(catalog=LAKE, changes=[change])
+
+    def send(self, request: CommitRequest) -> bool:
+        return self.lake.services.image_writes.commit(request)
+
+    def append(self, *rows: tuple[int, str | None]) -> None:
+        """Append to the table itself, as an engine does."""
+        assert self.send(self.plan_append(*rows))
 
     def _append(self, name: TableName, rows: Sequence[Row]) -> None:
         metadata = self.lake.metadata(name)
@@ -92,7 +121,9 @@ class KeyedLake:
 def _write_rows(metadata: Json, rows: Sequence[Row]) -> Any:
     schema = current_schema(metadata)
     arrow = schema_to_pyarrow(Schema.model_validate(schema), include_field_ids=True)
-    path = Path(f"{metadata['location'].removeprefix('file://')}/data/{uuid4()}.parquet")
+    directory = metadata["properties"].get("write.data.path", f"{metadata['location']}/data")
+    path = Path(f"{directory.removeprefix('file://')}/{uuid4()}.parquet")
     path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.Table.from_pylist(list(rows), schema=arrow), path, store_schema=False)
+    optional = pa.schema([field.with_nullable(True) for field in arrow])  # as careless engines write them
+    pq.write_table(pa.Table.from_pylist(list(rows), schema=optional), path, store_schema=False)
     return Footers(Storage(), schema).read(path.as_uri())

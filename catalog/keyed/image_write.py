@@ -1,0 +1,120 @@
+"""A commit that an engine sends under a keyed table's own name, to become changes (docs/protocols.md, rule 5.7).
+
+Engines see an image, so the commit's snapshot is a child of an image's. The server takes only its new files, and
+appends them to the change store. There the snapshot keeps its id, and names the manifest list that the engine sent. So
+a repeated request is recognized as any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from catalog.commits.commit_rules import list_added_snapshots
+from catalog.commits.rebase import REBASED_FROM
+from catalog.errors import Invalid
+from catalog.iceberg.json import Json
+from catalog.iceberg.reading import MAIN
+from catalog.iceberg.summaries import TOTALS
+from catalog.keyed.spec import BATCH_ID, WRITER_ID
+from catalog.names import TableName
+
+_STATISTICS = frozenset({"set-statistics", "set-partition-statistics"})
+"""Engines add them to their writes. They would describe an image's snapshot, and no image keeps them."""
+_COUNTS = ("added-", "removed-", "deleted-", "total-", "manifests-", "changed-partition-count", "partitions.")
+_INSTEAD = (
+    "to change or delete rows call firn.spark.upsert or firn.spark.delete, or append rows with _op 'U' or 'D' to "
+    "{name}.change"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentSnapshot:
+    """The snapshot of a commit under a keyed table's own name, as the engine sent it."""
+
+    id: int
+    parent_id: int | None
+    manifest_list: str
+    operation: str
+    summary: Json
+
+    def describe(self) -> dict[str, str]:
+        """The entries for the summary of the snapshot in the change store; counts are the server's own."""
+        engines = {name: str(text) for name, text in self.summary.items() if _is_of_engine(name)}
+        return {**engines, REBASED_FROM: self.manifest_list}
+
+    def as_sent(self) -> Json:
+        """The snapshot with what reading its files needs."""
+        return {"snapshot-id": self.id, "manifest-list": self.manifest_list}
+
+
+def find_sent_snapshot(name: TableName, updates: Sequence[Json]) -> SentSnapshot | None:
+    """The snapshot that the updates add to the main branch; None when they change no data.
+
+    Invalid for anything besides one append to main. No CommitRefused, which engines answer with retries.
+    """
+    snapshots = list_added_snapshots(updates)
+    if not snapshots:
+        return None
+    _check_updates(name, snapshots, updates)
+    sent = _parse_snapshot(snapshots[0])
+    if sent.operation != "append":
+        raise Invalid(f"{name} is a keyed table, and takes no {sent.operation}", hint=_INSTEAD.format(name=name))
+    return sent
+
+
+def _check_updates(name: TableName, snapshots: Sequence[Json], updates: Sequence[Json]) -> None:
+    moves = [update for update in updates if update["action"] == "set-snapshot-ref"]
+    is_to_main = len(moves) == 1 and moves[0].get("ref-name") == MAIN
+    if len(snapshots) > 1 or not is_to_main or moves[0].get("snapshot-id") != snapshots[0].get("snapshot-id"):
+        raise Invalid(f"a commit to {name} has to add one snapshot, as the head of main: a keyed table has no branches")
+    others = {update["action"] for update in updates} - {"add-snapshot", "set-snapshot-ref"} - _STATISTICS
+    if others:
+        raise Invalid(f"a commit to {name} that adds rows cannot also {', '.join(sorted(others))}", hint="commit twice")
+
+
+def _parse_snapshot(snapshot: Json) -> SentSnapshot:
+    summary = snapshot.get("summary") or {}
+    snapshot_id, manifest_list, parent = (
+        snapshot.get(key) for key in ("snapshot-id", "manifest-list", "parent-snapshot-id")
+    )
+    if not isinstance(snapshot_id, int) or not isinstance(manifest_list, str) or not isinstance(summary, dict):
+        raise Invalid("the snapshot needs an id, a manifest list and a summary")
+    if snapshot.get("key-id") is not None:
+        raise Invalid("the manifest list is encrypted, and the server has no key to read it")
+    return SentSnapshot(
+        id=snapshot_id,
+        parent_id=parent,
+        manifest_list=manifest_list,
+        operation=str(summary.get("operation")),
+        summary=summary,
+    )
+
+
+def align_spec(base: Json, change: Json) -> list[Json]:
+    """The updates that give the change store base's partition spec, in which engines write; none if it has it."""
+    wanted = _find_spec(base, base["default-spec-id"])
+    if _fields_of(_find_spec(change, change["default-spec-id"])) == _fields_of(wanted):
+        return []
+    same = next((spec for spec in change["partition-specs"] if _fields_of(spec) == _fields_of(wanted)), None)
+    if same is not None:
+        return [{"action": "set-default-spec", "spec-id": same["spec-id"]}]
+    return [
+        {"action": "add-spec", "spec": {"fields": wanted["fields"]}},
+        {"action": "set-default-spec", "spec-id": -1},
+    ]
+
+
+def _find_spec(metadata: Json, spec_id: int) -> Json:
+    return next(spec for spec in metadata["partition-specs"] if spec["spec-id"] == spec_id)
+
+
+def _fields_of(spec: Json) -> list[tuple[Any, ...]]:
+    return [(field["source-id"], field["transform"]) for field in spec["fields"]]
+
+
+def _is_of_engine(name: str) -> bool:
+    """Whether a summary's entry says something of the writer, and not of the table or of Firn's own jobs."""
+    is_firns = name.startswith("firn.") and name not in (WRITER_ID, BATCH_ID)
+    return not is_firns and name not in TOTALS and name != "operation" and not name.startswith(_COUNTS)
