@@ -16,7 +16,6 @@ from firn.cli.show import Show
 from firn.embedded.process import require_java
 from firn.embedded.quiet import redirect_stderr
 from firn.errors import FirnError, Invalid
-from firn.protocol.names import join_name
 from firn.spark.jars import cache_dir
 
 if TYPE_CHECKING:
@@ -98,29 +97,10 @@ def _run(ctx: CliContext, spark: SparkSession, statement: str, limit: int, auto_
             frame = spark.sql(statement)
             rows = frame.limit(limit + 1).collect() if frame.columns else []
     except Exception as error:  # Java throws many types of errors; the user gets one line of them
-        if (keyed := _keyed_target(ctx, spark, statement)) is not None:
-            raise Invalid(
-                f"{keyed} is a keyed table, whose data SQL cannot change under its own name",
-                hint=f"INSERT rows with new keys INTO {keyed}.base, or changes INTO {keyed}.change with _op 'U' or "
-                "'D'; in PySpark call firn.spark.upsert or firn.spark.delete",
-            ) from error
         raise FirnError(
             firn.spark.reason(error), hint="correct the statement; `firn sql` without a statement opens a prompt"
         ) from error
     _print(show, frame, [tuple(row) for row in rows], limit)
-
-
-def _keyed_target(ctx: CliContext, spark: SparkSession, statement: str) -> str | None:
-    """The keyed table that a failed statement tried to write to; Spark's own message does not name it."""
-    target = firn.spark.find_written_table(spark, statement)
-    if target is None:
-        return None
-    name = join_name(target)
-    try:
-        is_keyed = ctx.client.tables[name].show().kind == KEYED
-    except FirnError:  # the server has no such table, so Spark's message is right
-        return None
-    return name if is_keyed else None
 
 
 def _print(show: Show, frame: DataFrame, rows: list[tuple[object, ...]], limit: int) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from firn.spark.errors import CommitRefused, NotKeyed, NotPublished, RowsRefused, WriteError, WriteUnknown, reason
     from firn.spark.reading import read
     from firn.spark.sessions import catalog_conf, configure, session, sql
-    from firn.spark.statements import find_written_table, sync_before_statement
+    from firn.spark.statements import sync_before_statement
     from firn.spark.write import Written, delete, upsert
 
 __all__ = [
@@ -32,7 +32,6 @@ __all__ = [
     "catalog_conf",
     "configure",
     "delete",
-    "find_written_table",
     "read",
     "reason",
     "session",
@@ -53,7 +52,7 @@ _HOMES = {
     ),
     "firn.spark.reading": ("read",),
     "firn.spark.sessions": ("catalog_conf", "configure", "session", "sql"),
-    "firn.spark.statements": ("sync_before_statement", "find_written_table"),
+    "firn.spark.statements": ("sync_before_statement",),
     "firn.spark.write": ("Written", "delete", "upsert"),
 }
 

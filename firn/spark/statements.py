@@ -15,8 +15,6 @@ from firn.spark.sessions import client_of
 
 _RELATION = re.compile(r"'UnresolvedRelation \[(.*?)\]")
 _CATALOG_AND_NAMESPACE = 2
-_WRITES = frozenset({"InsertIntoStatement", "UpdateTable", "DeleteFromTable", "MergeIntoTable"})
-"""Spark's parsed plans that write to a table."""
 
 
 def find_tables(spark: SparkSession, statement: str) -> list[tuple[str, ...]]:
@@ -31,18 +29,6 @@ def find_tables(spark: SparkSession, statement: str) -> list[tuple[str, ...]]:
         return []
     named = (tuple(match.split(", ")) for match in _RELATION.findall(plan.treeString()))
     return list(dict.fromkeys(_qualified(spark, parts) for parts in named))
-
-
-def find_written_table(spark: SparkSession, statement: str) -> tuple[str, ...] | None:
-    """Find the table that an INSERT, UPDATE, DELETE or MERGE statement writes to; None for any other statement."""
-    try:
-        plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(statement)
-    except PySparkException:
-        return None
-    if plan.getClass().getSimpleName() not in _WRITES:
-        return None
-    target = _RELATION.search(plan.treeString())  # the plan of each such statement names its target first
-    return None if target is None else _qualified(spark, tuple(target[1].split(", ")))
 
 
 def sync_before_statement(spark: SparkSession, statement: str, auto_sync: AutoSync | str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from catalog.commits.image_write import SentSnapshot, align_spec, find_sent_snapshot
 from catalog.errors import (
     CatalogError,
     CommitRefused,
@@ -26,7 +27,6 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot_id
 from catalog.iceberg.table import apply_updates, check_requirements
 from catalog.keyed.alter import translate_requirements
-from catalog.keyed.image_write import SentSnapshot, align_spec, find_sent_snapshot
 from catalog.keyed.spec import CHANGE
 from catalog.locations.location_rule import FileRule, list_own_locations
 from catalog.names import CatalogName, TableName

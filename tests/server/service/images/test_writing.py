@@ -109,7 +109,7 @@ def test_keys_are_judged_as_those_of_an_upsert(
 
 
 def test_with_a_sequence_field_it_decides_between_rows_of_a_key(lake: Lake) -> None:
-    lake.create_keyed(**{"firn.sequence-field": "note"})
+    lake.create_keyed(ORDERS, **{"firn.sequence-field": "note"})
     lake.commit(altered(BASE, {"action": "set-properties", "updates": {"firn.read.max-wait": "60 s"}}))
     orders = KeyedLake(lake)
     orders.append((1, "b"), (1, "a"))

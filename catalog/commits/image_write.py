@@ -57,11 +57,12 @@ def find_sent_snapshot(name: TableName, updates: Sequence[Json]) -> SentSnapshot
     snapshots = list_added_snapshots(updates)
     if not snapshots:
         return None
+    for snapshot in map(_parse_snapshot, snapshots):  # engines overwrite with one that deletes, and one that appends
+        if snapshot.operation != "append":
+            message = f"{name} is a keyed table, and takes no {snapshot.operation}"
+            raise Invalid(message, hint=_INSTEAD.format(name=name))
     _check_updates(name, snapshots, updates)
-    sent = _parse_snapshot(snapshots[0])
-    if sent.operation != "append":
-        raise Invalid(f"{name} is a keyed table, and takes no {sent.operation}", hint=_INSTEAD.format(name=name))
-    return sent
+    return _parse_snapshot(snapshots[0])
 
 
 def _check_updates(name: TableName, snapshots: Sequence[Json], updates: Sequence[Json]) -> None:

@@ -1,0 +1,173 @@
+"""`INSERT INTO` a keyed table under its own name, in each engine: rows with known keys are replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import RESTError
+
+import firn
+from tests.integration.engines.duck import duckdb
+from tests.integration.engines.flink import BATCH, Flink
+from tests.integration.engines.flink import Refused as RefusedByFlink
+from tests.integration.engines.lake import Lake
+from tests.integration.engines.spark import Refused as RefusedBySpark
+from tests.integration.engines.trino import LOCAL_FILES, Trino
+from tests.integration.engines.trino import Refused as RefusedByTrino
+from tests.spark_fixtures import ServerProcess
+
+pytestmark = pytest.mark.timeout(300)
+_numbers = count(1)
+COLUMNS = [
+    {"name": "id", "type": "long"},
+    {"name": "qty", "type": "long"},
+    {"name": "day", "type": "string"},
+]
+ROWS = [(1, 10, "d1"), (2, 20, "d1"), (3, 30, "d2")]
+UPSERTED = [(2, 21, "d2"), (4, 40, "d1")]
+"""Key 2 moves to another partition."""
+MERGED = [(1, 10, "d1"), (2, 21, "d2"), (3, 30, "d2"), (4, 40, "d1")]
+Row = tuple[int, int, str]
+
+
+@dataclass(frozen=True)
+class Orders:
+    """A keyed table `orders`, partitioned by day, in a namespace of the test's own."""
+
+    server: ServerProcess
+    namespace: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.namespace}.orders"
+
+    def read(self) -> list[Row]:
+        with firn.connect(self.server.url) as client:
+            rows = client.scan(self.name).to_arrow().to_pylist()
+        return sorted((row["id"], row["qty"], row["day"]) for row in rows)
+
+
+def make_orders(server: ServerProcess, namespace: str | None = None) -> Orders:
+    orders = Orders(server, namespace or f"writes{next(_numbers)}")
+    with firn.connect(server.url) as client:
+        if namespace is None:
+            open_catalog(server).create_namespace(orders.namespace)
+        client.tables.create(orders.name, COLUMNS, primary_key=["id"], partition_by=["day"])
+    return orders
+
+
+def open_catalog(server: ServerProcess) -> Catalog:
+    return load_catalog("lake", type="rest", uri=f"{server.url}/iceberg", warehouse="lake")
+
+
+def as_values(rows: Sequence[Row]) -> str:
+    return ", ".join(f"({key}, {qty}, '{day}')" for key, qty, day in rows)
+
+
+def as_arrow(rows: Sequence[Row]) -> pa.Table:
+    fields = [pa.field("id", pa.int64(), nullable=False), pa.field("qty", pa.int64()), pa.field("day", pa.string())]
+    return pa.Table.from_pylist(
+        [{"id": key, "qty": qty, "day": day} for key, qty, day in rows], schema=pa.schema(fields)
+    )
+
+
+@pytest.fixture
+def orders(on_sqlite: ServerProcess) -> Orders:
+    return make_orders(on_sqlite)
+
+
+def test_pyiceberg(orders: Orders) -> None:
+    table = open_catalog(orders.server).load_table(orders.name)
+    table.append(as_arrow(ROWS))
+    table.append(as_arrow(UPSERTED))
+    assert orders.read() == MERGED
+    rows = table.refresh().scan().to_arrow().to_pylist()
+    assert sorted((row["id"], row["qty"], row["day"]) for row in rows) == MERGED
+    with pytest.raises(RESTError, match="keys appear more than once in the rows, such as id=5"):
+        table.append(as_arrow([(5, 1, "d1"), (5, 2, "d2")]))
+    with (
+        pytest.warns(UserWarning, match="copy-on-write"),
+        pytest.raises(RESTError, match=r"call firn\.spark\.upsert or firn\.spark\.delete"),
+    ):
+        table.overwrite(as_arrow(ROWS))
+    assert orders.read() == MERGED
+
+
+def test_duckdb(orders: Orders) -> None:
+    attach = f"ATTACH 'lake' AS lake (TYPE iceberg, ENDPOINT '{orders.server.url}/iceberg', AUTHORIZATION_TYPE 'none')"
+    table = f"lake.{orders.name}"
+    _, first, second, read, twice, deleted = duckdb(
+        attach,
+        f"INSERT INTO {table} VALUES {as_values(ROWS)}",
+        f"INSERT INTO {table} VALUES {as_values(UPSERTED)}",
+        f"SELECT * FROM {table} ORDER BY id",
+        f"INSERT INTO {table} VALUES (5, 1, 'd1'), (5, 2, 'd2')",
+        f"DELETE FROM {table} WHERE id = 1",
+    )
+    assert (first, second) == ([[3]], [[2]])
+    assert [tuple(row) for row in read] == orders.read() == MERGED
+    assert "keys appear more than once" in twice
+    assert "keyed table" in deleted
+
+
+def test_trino(orders: Orders, trino: Trino) -> None:
+    catalog = f"writes{next(_numbers)}"
+    trino.add_catalog(
+        catalog,
+        {
+            "connector.name": "iceberg",
+            "iceberg.catalog.type": "rest",
+            "iceberg.rest-catalog.uri": f"{orders.server.url}/iceberg",
+            "iceberg.rest-catalog.warehouse": "lake",
+            **LOCAL_FILES,
+        },
+    )
+    table = f"{catalog}.{orders.name}"
+    trino.rows(f"INSERT INTO {table} VALUES {as_values(ROWS)}")
+    trino.rows(f"INSERT INTO {table} VALUES {as_values(UPSERTED)}")
+    assert [tuple(row) for row in trino.rows(f"SELECT * FROM {table} ORDER BY id")] == orders.read() == MERGED
+    with pytest.raises(RefusedByTrino, match="keys appear more than once"):
+        trino.rows(f"INSERT INTO {table} VALUES (5, 1, 'd1'), (5, 2, 'd2')")
+    with pytest.raises(RefusedByTrino, match="keyed table"):
+        trino.rows(f"DELETE FROM {table} WHERE qty = 10")
+    assert orders.read() == MERGED
+
+
+def test_flink(orders: Orders, flink: Flink) -> None:
+    session = flink.session(BATCH)
+    session.sql(
+        "CREATE CATALOG lake WITH ('type' = 'iceberg', 'catalog-type' = 'rest', "
+        f"'uri' = '{orders.server.url}/iceberg', 'warehouse' = 'lake')",
+        "USE CATALOG lake",
+        f"USE {orders.namespace}",
+        f"INSERT INTO orders VALUES {as_values(ROWS)}",
+        f"INSERT INTO orders VALUES {as_values(UPSERTED)}",
+    )
+    assert sorted(tuple(row) for row in session.rows("SELECT * FROM orders")) == orders.read() == MERGED
+    with pytest.raises(RefusedByFlink):
+        session.sql(f"INSERT OVERWRITE orders VALUES {as_values(ROWS)}")
+    assert orders.read() == MERGED
+
+
+@pytest.fixture
+def in_spark(lake: Lake) -> tuple[Lake, Orders]:
+    return lake, make_orders(lake.server, lake.namespace)
+
+
+def test_spark(in_spark: tuple[Lake, Orders]) -> None:
+    lake, orders = in_spark
+    lake.sql(
+        f"INSERT INTO {lake}.orders VALUES {as_values(ROWS)}", f"INSERT INTO {lake}.orders VALUES {as_values(UPSERTED)}"
+    )
+    assert [tuple(row) for row in lake.rows(f"SELECT * FROM {lake}.orders ORDER BY id")] == orders.read() == MERGED
+    assert lake.values(f"SELECT id FROM {lake}.orders.merged WHERE qty > 20 ORDER BY id") == [2, 3, 4]
+    with pytest.raises(RefusedBySpark, match="keys appear more than once"):
+        lake.sql(f"INSERT INTO {lake}.orders VALUES (5, 1, 'd1'), (5, 2, 'd2')")
+    with pytest.raises(RefusedBySpark, match="keyed table"):
+        lake.sql(f"INSERT OVERWRITE {lake}.orders VALUES {as_values(ROWS)}")
+    assert orders.read() == MERGED
