@@ -156,7 +156,7 @@ class ImageSettings(Group):
     seconds: PositiveFloat = Field(default=120, description="Time-out of such a merge, and of a check of keys.")
     write_rows: PositiveInt = Field(
         default=5_000_000,
-        description="Rows of one INSERT whose keys the server checks; it takes about 100 bytes a row.",
+        description="Largest INSERT whose keys the server checks, in rows; a row takes about 100 bytes.",
     )
 
 
