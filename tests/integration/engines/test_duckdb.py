@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from itertools import count
+from pathlib import Path
 
+import httpx
 import pyarrow as pa
 from pyiceberg.catalog import load_catalog
 
+import firn
+from server.files.storage import Storage
 from tests.integration.engines.duck import duckdb
-from tests.spark_fixtures import ServerProcess
+from tests.integration.keyed.appends import Store
+from tests.s3_fixtures import client_of_s3, s3_server
+from tests.spark_fixtures import ServerProcess, server_process
 
+ROLE = "arn:aws:iam::123456789012:role/lake"
 _numbers = count(1)
 
 
@@ -89,3 +97,51 @@ def test_duckdb_creates_a_table_with_its_rows_in_a_local_directory(server: Serve
     )
     assert made == [[1]]
     assert found == [[7, "seven"]]
+
+
+def test_duckdb_reads_a_keyed_table_in_s3_by_credentials_of_a_reader(tmp_path: Path) -> None:
+    with s3_server(tmp_path / "s3.log") as s3:
+        client_of_s3(s3).create_bucket(Bucket="tables")
+        own = {"s3.endpoint": s3, "s3.region": "us-east-1", "s3.access-key-id": "own", "s3.secret-access-key": "own"}
+        settings = {"FIRN_FILE_IO": json.dumps(own), "FIRN_ACCESS__ENABLED": "true"}
+        with (
+            server_process(tmp_path / "data", **settings) as server,
+            firn.connect(server.url, token=server.first_token) as admin,
+        ):
+            secret = stock_in_s3(admin, server, own)
+            tokens = f"{server.url}/iceberg/v1/oauth/tokens"
+            merged, other, refused = duckdb(
+                f"CREATE SECRET firn (TYPE iceberg, CLIENT_ID 'report', CLIENT_SECRET '{secret}', "
+                f"OAUTH2_SERVER_URI '{tokens}')",
+                f"ATTACH 'vault' AS vault (TYPE iceberg, ENDPOINT '{server.url}/iceberg', SECRET firn)",
+                "SELECT * FROM vault.shop.stock ORDER BY id",
+                "SELECT * FROM vault.shop.other",
+                "INSERT INTO vault.shop.stock VALUES (9, 'nine')",
+            )[2:]
+    assert merged == [[1, "one"], [2, "TWO"], [3, "three"]]
+    assert "does not exist" in other
+    assert isinstance(refused, str)
+
+
+def stock_in_s3(admin: firn.Client, server: ServerProcess, own: dict[str, str]) -> str:
+    """Create `shop.stock` with pending changes in the catalog `vault`; the secret of a service that reads it alone."""
+    storage = {"endpoint": own["s3.endpoint"], "region": "us-east-1", "path-style": "true", "role-arn": ROLE}
+    settings = {f"firn.storage.s3.{key}": value for key, value in storage.items()}
+    admin.catalogs.create("vault", warehouse="s3://tables/wh", properties={"firn.storage.vending": "sts", **settings})
+    columns = [{"name": "id", "type": "long"}, {"name": "word", "type": "string"}]
+    headers = {"Authorization": f"Bearer {server.first_token}"}
+    with httpx.Client(base_url=server.url, headers=headers, timeout=60) as http:
+        http.post("/iceberg/v1/vault/namespaces", json={"namespace": ["shop"]}).raise_for_status()
+        admin.tables.create("vault.shop.stock", columns, primary_key=["id"])
+        admin.tables.create("vault.shop.other", columns)
+        base, change = (Store(http, ("shop", "stock", name), Storage(own), "vault") for name in ("base", "change"))
+        for answer in (
+            base.append([{"id": 1, "word": "one"}, {"id": 2, "word": "two"}]),
+            change.append([{"id": 2, "word": "TWO", "_op": "U"}, {"id": 3, "word": "three", "_op": "I"}]),
+        ):
+            answer.raise_for_status()
+    admin.access.create_role("reader")
+    admin.access.grant("reader", ["read"], catalog="vault", namespace="shop", table="stock")
+    secret: str = admin.access.create_service("report")["client_secret"]
+    admin.access.assign("reader", "report")
+    return secret

@@ -8,9 +8,8 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -26,7 +25,14 @@ from server.files.snapshots import write_snapshot
 from server.files.storage import Storage
 from tests.integration.keyed.model import Change, Row
 
-ARROW = {"int": pa.int32(), "long": pa.int64(), "string": pa.string(), "date": pa.date32()}
+ARROW = {
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "date": pa.date32(),
+    "timestamptz": pa.timestamp("us", "UTC"),
+}
 Json = dict[str, Any]
 
 
@@ -36,11 +42,13 @@ class Store:
 
     http: httpx.Client
     parts: tuple[str, ...]
+    storage: Storage = field(default_factory=Storage)
+    catalog: str = "lake"
 
     @property
     def path(self) -> str:
         *namespace, name = self.parts
-        return f"/iceberg/v1/lake/namespaces/{'%1F'.join(namespace)}/tables/{name}"
+        return f"/iceberg/v1/{self.catalog}/namespaces/{'%1F'.join(namespace)}/tables/{name}"
 
     def load(self) -> Json:
         answer = self.http.get(self.path)
@@ -55,7 +63,7 @@ class Store:
         """The data files of the current snapshot, or of them those up to a sequence number."""
         metadata = self.load()
         head = current_snapshot(metadata)
-        files = Manifests(Storage(), metadata).live_files(head) if head is not None else ()
+        files = Manifests(self.storage, metadata).live_files(head) if head is not None else ()
         data = [file for file in files if not file.content]
         return [file.location for file in data if through is None or file.sequence_number <= through]
 
@@ -64,16 +72,18 @@ class Store:
     ) -> Json:
         """A commit whose files are written and that only has to be sent."""
         metadata = self.load()
-        storage = Storage()
         schema = next(s for s in metadata["schemas"] if s["schema-id"] == metadata["current-schema-id"])
         files = [
-            DataFileEntry(stats=Footers(storage, schema).read(_write(metadata, schema, part_rows)), partition=values)
+            DataFileEntry(
+                stats=Footers(self.storage, schema).read(_write(self.storage, metadata, schema, part_rows)),
+                partition=values,
+            )
             for values, part_rows in _by_partition(metadata, schema, rows).items()
         ]
         snapshot_id = secrets.randbits(62)
         now_ms = time.time_ns() // 1_000_000
         made = write_snapshot(
-            storage, metadata, files, removed, snapshot_id=snapshot_id, now_ms=now_ms, summary_extra=summary
+            self.storage, metadata, files, removed, snapshot_id=snapshot_id, now_ms=now_ms, summary_extra=summary
         )
         uuid = {"type": "assert-table-uuid", "uuid": metadata["table-uuid"]}
         return {"requirements": [uuid, *made.requirements()], "updates": made.updates()}
@@ -103,7 +113,7 @@ def _as_avro(value: Any) -> Any:
     return (value - date(1970, 1, 1)).days if isinstance(value, date) else value
 
 
-def _write(metadata: Json, schema: Json, rows: Sequence[Row]) -> str:
+def _write(storage: Storage, metadata: Json, schema: Json, rows: Sequence[Row]) -> str:
     location = f"{metadata['location']}/data/{uuid4()}.parquet"
     columns = pa.schema(
         [
@@ -116,8 +126,8 @@ def _write(metadata: Json, schema: Json, rows: Sequence[Row]) -> str:
             for field in schema["fields"]
         ]
     )
-    path = Path(location.removeprefix("file://"))
-    path.parent.mkdir(parents=True, exist_ok=True)
     table = pa.Table.from_pylist([{name: row.get(name) for name in columns.names} for row in rows], columns)
-    pq.write_table(table, path)
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    storage.write_new(location, sink.getvalue().to_pybytes())
     return location

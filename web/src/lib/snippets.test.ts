@@ -35,6 +35,15 @@ describe('snippets', () => {
     expect(text(orders)).not.toContain('load_table(("shop", "orders", "base"');
   });
 
+  it('name a table in a nested namespace as each engine does', () => {
+    const nested = text({ ...orders, name: 'shop.eu.orders' });
+    expect(nested).toContain('SELECT count(*) FROM lake."shop.eu".orders;');
+    expect(nested).toContain("  'base-namespace' = 'shop'\n);");
+    expect(nested).toContain('SELECT count(*) FROM lake.eu.orders;');
+    expect(text(orders)).toContain('SELECT count(*) FROM lake.shop.orders;');
+    expect(text(orders)).not.toContain('base-namespace');
+  });
+
   it('offer no upsert where there is no key, and no write to a view', () => {
     const plain = text({ ...orders, keyed: false, key: [] });
     expect(plain).not.toContain('upsert');

@@ -23,6 +23,7 @@ export function snippetsFor(subject: Subject, server: string): Record<string, Sn
   return {
     PySpark: [pysparkRead(subject, server), ...(view ? [] : [keyed ? pysparkUpsert(subject) : pysparkAppend(subject)])],
     'Spark SQL': [sparkShell(subject, server), ...(keyed ? [sparkAppendChange(subject)] : [])],
+    ...(view ? {} : { Trino: trino(subject, server), Flink: flink(subject, server), DuckDB: duckdb(subject, server) }),
     Python: [...(keyed ? [arrow(subject, server)] : []), pyiceberg(subject, server)],
     'Command line': [commands(subject)],
   };
@@ -94,6 +95,71 @@ function sparkAppendChange(subject: Subject): Snippet {
       `SELECT ${columns.join(', ')}, 'U' FROM my_changes`,
     ].join('\n'),
   };
+}
+
+/** For engines to which a nested namespace is a schema with dots in its name. */
+function inSchema({ catalog, name }: Subject): string {
+  const parts = partsOf(name);
+  const schema = parts.slice(0, -1).join('.');
+  return [catalog, schema, parts.at(-1) ?? ''].map(doubleQuoted).join('.');
+}
+
+const doubleQuoted = (text: string): string => (/^[a-z_][a-z0-9_]*$/.test(text) ? text : `"${text.replaceAll('"', '""')}"`);
+
+const sqlText = (text: string): string => `'${text.replaceAll("'", "''")}'`;
+
+function trino(subject: Subject, server: string): Snippet[] {
+  return [
+    {
+      title: 'Connect',
+      note: `In etc/catalog/${subject.catalog}.properties.`,
+      code: [
+        'connector.name=iceberg',
+        'iceberg.catalog.type=rest',
+        `iceberg.rest-catalog.uri=${server}/iceberg`,
+        `iceberg.rest-catalog.warehouse=${subject.catalog}`,
+        'iceberg.rest-catalog.nested-namespace-enabled=true',
+      ].join('\n'),
+    },
+    { title: 'Read', code: `SELECT count(*) FROM ${inSchema(subject)};` },
+  ];
+}
+
+function flink(subject: Subject, server: string): Snippet[] {
+  const parts = partsOf(subject.name);
+  const above = parts.slice(0, -2).join('.');
+  const options: Record<string, string> = {
+    type: 'iceberg',
+    'catalog-type': 'rest',
+    uri: `${server}/iceberg`,
+    warehouse: subject.catalog,
+    ...(above === '' ? {} : { 'base-namespace': above }),
+  };
+  const listed = Object.entries(options).map(([key, value]) => `  ${sqlText(key)} = ${sqlText(value)}`);
+  return [
+    { title: 'Connect', code: [`CREATE CATALOG ${sqlName([subject.catalog])} WITH (`, listed.join(',\n'), ');'].join('\n') },
+    { title: 'Read', code: `SELECT count(*) FROM ${sqlName([subject.catalog, ...parts.slice(-2)])};` },
+  ];
+}
+
+function duckdb(subject: Subject, server: string): Snippet[] {
+  return [
+    {
+      title: 'Read',
+      code: [
+        'INSTALL iceberg;',
+        'LOAD httpfs;',
+        'LOAD iceberg;',
+        `ATTACH ${sqlText(subject.catalog)} AS ${doubleQuoted(subject.catalog)} (`,
+        '  TYPE iceberg,',
+        `  ENDPOINT ${sqlText(`${server}/iceberg`)},`,
+        "  AUTHORIZATION_TYPE 'none',",
+        '  SUPPORT_NESTED_NAMESPACES true',
+        ');',
+        `SELECT count(*) FROM ${inSchema(subject)};`,
+      ].join('\n'),
+    },
+  ];
 }
 
 function arrow(subject: Subject, server: string): Snippet {
