@@ -94,9 +94,9 @@ $(addprefix $(STAMPS)/,spark-3.5 duckdb flink-build trino): $(STAMPS)/%: tests/i
 	@$(STEP) "installing $* for the tests" $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --target $(VENV)/$* -r $<
 	@touch $@
 
-# They read and write by the PyIceberg and PyArrow that Firn's environment has.
+# They use the PyIceberg, PyArrow, NumPy and pandas that Firn's environment has.
 $(STAMPS)/python-engines: tests/integration/engines/python-engines.lock | $(STAMPS)/locked
-	@echo "installing Polars, Daft and dlt for the tests (115 MB) …"
+	@echo "installing Polars, Daft, dlt and ClickHouse (chdb) for the tests (300 MB) …"
 	@rm -rf $(VENV)/python-engines
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --target $(VENV)/python-engines -r $<
 	@touch $@
@@ -208,7 +208,8 @@ lock: ## rewrite requirements*.lock from pyproject.toml (needs uv; only whoever 
 	@cd tests/integration/engines && for engine in spark-3.5 duckdb flink-build flink trino; do \
 	  uv pip compile $$engine.in $(wordlist 2,99,$(LOCK)) -o $$engine.lock; done; \
 	  uv pip compile python-engines.in $(wordlist 2,99,$(LOCK)) \
-	    --no-emit-package pyarrow --no-emit-package setuptools -o python-engines.lock
+	    --no-emit-package pyarrow --no-emit-package numpy --no-emit-package pandas --no-emit-package setuptools \
+	    -o python-engines.lock
 
 # No addresses: a lock says what, by hash; where from is the installing machine's business. The client's own
 # distribution is not in the locks: it comes from this repository, and its dependencies are.

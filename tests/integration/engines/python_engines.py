@@ -1,4 +1,4 @@
-"""Polars, Daft and dlt: libraries of Python that use a catalog by PyIceberg, in a process of their own."""
+"""Polars, Daft, dlt and chdb: libraries of Python that find tables by PyIceberg, in a process of their own."""
 
 from __future__ import annotations
 
@@ -14,12 +14,22 @@ INSTALLED = Path(sys.prefix) / "python-engines"
 
 def run_python(program: str, *, directory: Path) -> str:
     """What a program prints that may import these libraries; it fails with what the program says of its end."""
+    return _run("-c", program, directory=directory)
+
+
+def run_file(program: Path, *, directory: Path, given: str) -> str:
+    """As `run_python`, for a file, with its standard input."""
+    return _run(str(program), directory=directory, given=given)
+
+
+def _run(*arguments: str, directory: Path, given: str = "") -> str:
     if not INSTALLED.is_dir():
-        pytest.fail("Polars, Daft and dlt are not installed: make engines")
+        pytest.fail("Polars, Daft, dlt and chdb are not installed: make engines")
     own = {"HOME": str(directory), "DLT_DATA_DIR": str(directory / "dlt"), "POLARS_ICEBERG_PLANNER": "pyiceberg"}
     quiet = {"RUNTIME__DLTHUB_TELEMETRY": "false", "DO_NOT_TRACK": "true"}
     done = subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, *arguments],
+        input=given,
         capture_output=True,
         text=True,
         check=False,

@@ -22,15 +22,31 @@ from firn.spark.sessions import EXTENSIONS, catalog_conf
 from tests.integration.engines.duck import duckdb
 from tests.integration.engines.flink import HADOOP, Flink
 from tests.integration.engines.flink import RUNTIME as FLINK_RUNTIME
+from tests.integration.engines.keyed_answers import Sample
+from tests.integration.engines.keyed_gaps import ENGINES
+from tests.integration.engines.keyed_kinds import SCHEMA, build_samples
+from tests.integration.engines.keyed_reads import (
+    LIBRARIES,
+    Verdicts,
+    list_expected,
+    list_questioned,
+    nested,
+    read_by_duckdb,
+    read_by_firn,
+    read_by_libraries,
+    read_by_sql,
+    shorten,
+)
 from tests.integration.engines.python_engines import run_python
 from tests.integration.engines.spark import RUNTIME_3_5, Spark
 from tests.integration.engines.trino import Trino
 from tests.integration.engines.trino_files import VERSION as TRINO
 from tests.s3_fixtures import client_of_s3, s3_server
-from tests.spark_fixtures import ServerProcess, server_process
+from tests.spark_fixtures import ServerProcess, server_process, shared_spark
 
 HERE = Path(__file__).parent
 PAGE = (HERE.parents[2] / "docs" / "connecting.md").read_text(encoding="utf-8")
+SPARKS = {"Spark 4.1": "spark_latest", "Spark 3.5": "spark_older"}
 OPEN, GUARDED = "http://127.0.0.1:8630", "https://firn.example.org"
 _numbers = count(1)
 
@@ -208,3 +224,65 @@ def test_flink_connects_as_the_page_says(flink: Flink, servers: Servers, number:
     statements = servers.real(catalogs[number]) + work
     found = [session.rows(one) for one in statements.split(";") if one.strip()]
     assert [1, "/", "2026-11-20"] in found[-1]
+
+
+# --- keyed tables -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def samples(on_sqlite: ServerProcess) -> list[Sample]:
+    session = shared_spark().newSession()
+    for key, value in catalog_conf(on_sqlite.url, "lake").items():
+        session.conf.set(key, value)
+    return build_samples(session, on_sqlite.http)
+
+
+@pytest.fixture(scope="module", params=["2", "3"], ids=["v2", "v3"])
+def version(request: pytest.FixtureRequest, samples: list[Sample], on_sqlite: ServerProcess) -> str:
+    """The format in which the tables are served."""
+    wanted: str = request.param
+    for sample in samples:
+        path = f"/api/v1/catalogs/lake/tables/{'.'.join(sample.identifier)}/properties"
+        on_sqlite.http.patch(path, json={"set": {"firn.read.format-version": wanted}}).raise_for_status()
+        table = on_sqlite.http.get(f"/iceberg/v1/lake/namespaces/{SCHEMA}/tables/{sample.name}").json()
+        assert str(table["metadata"]["format-version"]) == wanted
+    return wanted
+
+
+@pytest.fixture(scope="module")
+def by_libraries(
+    version: str, samples: list[Sample], on_sqlite: ServerProcess, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Verdicts]:
+    """What the libraries of Python read, all in one process."""
+    asked = {library: list_questioned(library, version, samples) for library in LIBRARIES}
+    return read_by_libraries(asked, on_sqlite, tmp_path_factory.mktemp("libraries"))
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_engine_reads_of_keyed_tables_what_the_page_says(
+    request: pytest.FixtureRequest, engine: str, version: str, samples: list[Sample], on_sqlite: ServerProcess
+) -> None:
+    asked = list_questioned(engine, version, samples)
+    if engine in LIBRARIES:
+        verdicts = request.getfixturevalue("by_libraries")[engine]
+    elif engine in SPARKS:
+        spark: Spark = request.getfixturevalue(SPARKS[engine])
+        spark.know(on_sqlite.url, "keyed_lake")
+        verdicts = read_by_sql(asked, spark.rows, lambda one: nested(one, "keyed_lake", ""), "STRING")
+    elif engine == "Trino":
+        trino: Trino = request.getfixturevalue("trino")
+        plain, local_files, *_ = blocks("Trino", "properties")
+        lines = (plain + local_files).replace(OPEN, on_sqlite.url).splitlines()
+        name = f"lake{next(_numbers)}"
+        trino.add_catalog(name, dict(line.split("=", 1) for line in lines))
+        verdicts = read_by_sql(asked, trino.rows, lambda one: nested(one, name))
+    elif engine == "Flink":
+        session = request.getfixturevalue("flink").session()
+        session.sql(blocks("Flink", "sql")[0].replace(OPEN, on_sqlite.url).strip().rstrip(";"))
+        verdicts = read_by_sql(asked, session.rows, lambda one: nested(one, quote=""))
+    else:
+        read = {"DuckDB": read_by_duckdb, "client.scan": read_by_firn}[engine]
+        verdicts = read(asked, on_sqlite)
+    assert shorten(engine, version, verdicts) == list_expected(engine, version, asked)

@@ -1,0 +1,104 @@
+"""What engines read of keyed tables: the table in docs/connecting.md.
+
+`test_connecting_page.py` fails when an engine reads more or less than this module says. To write the table into the
+page: `python -m tests.integration.engines.keyed_gaps`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+PAGE = Path(__file__).parents[3] / "docs" / "connecting.md"
+BEGIN, END = "<!-- keyed tables by engine: written by the tests -->\n", "<!-- end -->\n"
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Kinds of tables that an engine cannot read, with its error. It fails in the same way on their base."""
+
+    kinds: tuple[str, ...]
+    error: str
+    about: str
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What an engine reads. `vectors` is its error for format v3, on base too; None if it reads that."""
+
+    vectors: str | None = None
+    gaps: tuple[Gap, ...] = ()
+    wrong_in_v3: tuple[str, ...] = ()
+    """Kinds that it reads wrongly in v3, without an error."""
+    about_v3: str = "yes"
+    writes: str = "no"
+    """What the tests of writes through the table's name have seen."""
+
+    def find_error(self, kind: str, version: str) -> str | None:
+        """A part of the error with which it refuses the table; None if it reads it."""
+        if version == "3" and self.vectors is not None:
+            return self.vectors
+        return next((gap.error for gap in self.gaps if kind in gap.kinds), None)
+
+
+INSERTS, APPENDS = "`INSERT` upserts", "`append` upserts"
+HIVE = ("hive1", "hive2")
+ENGINES: Mapping[str, Engine] = {
+    "Spark 4.1": Engine(writes=INSERTS),
+    "Spark 3.5": Engine(writes=INSERTS),
+    "Flink": Engine(writes=INSERTS),
+    "Trino": Engine(vectors="Unexpected PUFFIN file format", writes=INSERTS),
+    "DuckDB": Engine(
+        wrong_in_v3=("spec",),
+        about_v3="**wrong rows** after the partitioning has changed, without an error; else yes",
+        writes=INSERTS,
+    ),
+    "PyIceberg": Engine(
+        gaps=(
+            Gap(
+                ("hive2",),
+                "Field is required, and could not be found in the file",
+                "files of Hive whose partition column is part of the key",
+            ),
+        ),
+        writes=APPENDS,
+    ),
+    "Polars": Engine(writes=APPENDS),
+    "Daft": Engine(
+        vectors="Corrupt footer",
+        gaps=(
+            Gap(HIVE, "carries no parquet field IDs", "files of Hive"),
+            Gap(("evo2", "evo3"), "failed to fill whole buffer", "columns whose type was widened"),
+        ),
+        writes=APPENDS,
+    ),
+    "chdb": Engine(vectors="Position deletes are supported only for parquet format"),
+    "client.scan": Engine(),
+}
+TITLES = {"chdb": "ClickHouse (chdb)", "client.scan": "Firn's `client.scan`"}
+
+
+def render_table() -> str:
+    """The table as Markdown, between its markers."""
+    lines = ["| engine | v2, the default | v3 | cannot read | writes rows |", "| --- | --- | --- | --- | --- |"]
+    for name, engine in ENGINES.items():
+        v3 = engine.about_v3 if engine.vectors is None else f"no: `{engine.vectors}`"
+        gaps = "; ".join(gap.about for gap in engine.gaps) or "–"
+        lines.append(f"| {TITLES.get(name, name)} | yes | {v3} | {gaps} | {engine.writes} |")
+    return BEGIN + "\n" + "\n".join(lines) + "\n\n" + END
+
+
+def replace_table(page: str) -> str:
+    """The page with the table of today."""
+    return re.sub(re.escape(BEGIN) + ".*?" + re.escape(END), lambda _: render_table(), page, flags=re.DOTALL)
+
+
+def main() -> None:
+    """Write the table into the page."""
+    PAGE.write_text(replace_table(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

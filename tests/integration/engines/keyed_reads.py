@@ -1,0 +1,136 @@
+"""Keyed tables as the engines read them: for each table `yes`, or what is wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+
+import firn
+from tests.integration.engines import flink, spark, trino
+from tests.integration.engines.duck import duckdb
+from tests.integration.engines.keyed_answers import Sample
+from tests.integration.engines.keyed_gaps import ENGINES, Engine
+from tests.integration.engines.keyed_kinds import SCHEMA
+from tests.integration.engines.python_engines import run_file
+from tests.spark_fixtures import ServerProcess
+
+Verdicts = dict[str, str]
+"""By identifier, joined by dots."""
+LIBRARIES = ("PyIceberg", "Polars", "Daft", "chdb")
+REFUSED = (spark.Refused, trino.Refused, flink.Refused)
+
+
+def list_questioned(engine: str, version: str, samples: Sequence[Sample]) -> list[Sample]:
+    """The tables, and the bases of those that the engine is excused from reading.
+
+    Two tables show that an engine refuses vectors.
+    """
+    gaps, fails = ENGINES[engine].gaps, ENGINES[engine].vectors is not None
+    if fails and version == "3":
+        return [sample for sample in samples if sample.name in ("v3", "v2")]
+    excused = {kind for gap in gaps for kind in gap.kinds} | ({"v3"} if fails else set())
+    return [*samples, *(sample.base() for sample in samples if sample.name in excused)]
+
+
+def list_expected(engine: str, version: str, samples: Sequence[Sample]) -> Verdicts:
+    """The verdicts that `keyed_gaps` promises, errors as they are there."""
+    expected = {".".join(one.identifier): _expect(ENGINES[engine], version, one) for one in samples}
+    return {name: verdict for name, verdict in expected.items() if verdict is not None}
+
+
+def shorten(engine: str, version: str, verdicts: Verdicts) -> Verdicts:
+    """The verdicts without those that cannot be foretold; of errors, the part that `keyed_gaps` knows."""
+    known = ENGINES[engine]
+    errors = [error for error in (known.vectors, *(gap.error for gap in known.gaps)) if error is not None]
+    unsure = {f"{SCHEMA}.{kind}" for kind in known.wrong_in_v3 if version == "3"}
+    return {
+        name: next((f"error: {e}" for e in errors if verdict.startswith("error: ") and e in verdict), verdict)
+        for name, verdict in verdicts.items()
+        if name not in unsure
+    }
+
+
+def read_by_sql(
+    samples: Sequence[Sample], ask: Callable[[str], list[Any]], name: Callable[[Sample], str], text: str = "VARCHAR"
+) -> Verdicts:
+    """By an engine that runs statements one by one. `name` gives a table's name, `text` is the engine's type."""
+
+    def try_to(statement: str) -> list[Any] | str:
+        try:
+            return ask(statement)
+        except REFUSED as error:
+            return str(error)
+
+    return {
+        ".".join(sample.identifier): _judge_sql(
+            sample, try_to(sample.select(name(sample), text)), try_to(sample.count(name(sample)))
+        )
+        for sample in samples
+    }
+
+
+def read_by_duckdb(samples: Sequence[Sample], server: ServerProcess) -> Verdicts:
+    attach = (
+        f"ATTACH 'lake' AS lake (TYPE iceberg, ENDPOINT '{server.url}/iceberg', AUTHORIZATION_TYPE 'none', "
+        "SUPPORT_NESTED_NAMESPACES true)"
+    )
+    statements = [s for one in samples for s in (one.select(nested(one)), one.count(nested(one)))]
+    _, _, *answers = duckdb(attach, "SET TimeZone = 'UTC'", *statements)
+    pairs = zip(samples, answers[::2], answers[1::2], strict=True)
+    return {".".join(sample.identifier): _judge_sql(sample, rows, counts) for sample, rows, counts in pairs}
+
+
+def read_by_libraries(
+    asked: Mapping[str, Sequence[Sample]], server: ServerProcess, directory: Path
+) -> dict[str, Verdicts]:
+    """By libraries of Python, each asked for tables of its own, in one process: the verdicts of each."""
+    tasks = {library: [sample.task() for sample in samples] for library, samples in asked.items()}
+    program = Path(__file__).with_name("library_reads.py")
+    given = json.dumps({"url": server.url, "tables": tasks})
+    found: Mapping[str, Any] = json.loads(run_file(program, directory=directory, given=given))
+    return {
+        library: {(name := ".".join(one.identifier)): one.judge(**found[library][name]) for one in samples}
+        for library, samples in asked.items()
+    }
+
+
+def read_by_firn(samples: Sequence[Sample], server: ServerProcess) -> Verdicts:
+    """By `client.scan`."""
+    with firn.connect(server.url) as client:
+        return {".".join(sample.identifier): _scan(client, sample) for sample in samples}
+
+
+def nested(sample: Sample, catalog: str = "lake", quote: str = '"') -> str:
+    """The table's name where a nested namespace is a schema with dots in its name."""
+    *namespace, name = sample.identifier
+    return f"{catalog}.{quote}{'.'.join(namespace)}{quote}.{name}"
+
+
+def _expect(engine: Engine, version: str, sample: Sample) -> str | None:
+    is_base = len(sample.identifier) > len((SCHEMA, sample.name))
+    if version == "3" and sample.name in engine.wrong_in_v3:
+        return None
+    error = engine.find_error(sample.name, "3" if is_base and sample.name == "v3" else "2" if is_base else version)
+    return "yes" if error is None else f"error: {error}"
+
+
+def _scan(client: firn.Client, sample: Sample) -> str:
+    table = ".".join(sample.identifier)
+
+    def totals(**scan: Any) -> list[int]:
+        found = client.scan(table, **scan).to_arrow()
+        return [len(found), pc.sum(found["qty"]).as_py()]
+
+    rows = [list(row.values()) for row in client.scan(table, columns=sample.columns).to_arrow().to_pylist()]
+    filtered = {name: totals(filter=condition.sql) for name, condition in sample.filters.items()}
+    return sample.judge(rows, {"all": [len(rows), 0], "sum": totals(columns=["qty"]), **filtered})
+
+
+def _judge_sql(sample: Sample, rows: list[Any] | str, counts: list[Any] | str) -> str:
+    if isinstance(counts, str):
+        return sample.judge(rows, dict.fromkeys(sample.expected(), counts))
+    return sample.judge(rows, {asked: [n, total] for asked, n, total in counts})
