@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -305,3 +306,77 @@ def test_types_of_the_third_format_come_back_as_they_were_written(lake: Lake) ->
     )
     assert lake.values(f"SELECT variant_get(doc, '$.a[1]', 'int') FROM {lake}.t") == [2]
     assert current_schema(lake)["fields"][1]["type"] == "variant"
+
+
+def test_a_keyed_table_is_altered_under_its_own_name_in_both_stores(lake: Lake) -> None:
+    t = f"{lake}.t"
+    lake.sql(
+        f"CREATE TABLE {t} (id INT, qty INT, note STRING, gone STRING, part STRING) PARTITIONED BY (part) "
+        "TBLPROPERTIES ('firn.primary-key' = 'id')",
+        f"INSERT INTO {t}.base VALUES (1, 10, 'one', 'x', 'a'), (2, 20, 'two', 'x', 'b'), (3, 30, 'three', 'x', 'b')",
+        f"INSERT INTO {t}.change (id, qty, note, gone, part, _op) "
+        "VALUES (2, 22, 'TWO', 'y', 'a', 'U'), (4, 40, 'four', 'y', 'b', 'I')",
+        f"INSERT INTO {t}.change (id, _op) VALUES (3, 'D')",
+    )
+    first = [[1, 10, "one", "a"], [2, 22, "TWO", "a"], [4, 40, "four", "b"]]
+    rows = f"SELECT * FROM {t} ORDER BY id"
+    for change in (
+        "DROP COLUMN gone",
+        "ALTER COLUMN id TYPE BIGINT",
+        "ALTER COLUMN qty TYPE BIGINT",
+        "RENAME COLUMN note TO remark",
+        "ALTER COLUMN remark COMMENT 'of the clerk'",
+        "ADD PARTITION FIELD bucket(2, id)",
+        "DROP PARTITION FIELD part",
+        "SET TBLPROPERTIES ('comment' = 'sold', 'read.split.target-size' = '1048576')",
+        "UNSET TBLPROPERTIES ('read.split.target-size')",
+        "WRITE ORDERED BY qty",
+    ):
+        lake.sql(f"ALTER TABLE {t} {change}")
+        assert lake.rows(rows) == first, change
+    columns = {"id": "bigint", "qty": "bigint", "remark": "string", "part": "string"}
+    for store, more in {"t": {}, "t.base": {}, "t.change": {"_op": "string", "_source": "string"}}.items():
+        listed = {name: kind for name, kind in described(lake, store).items() if not name.startswith("#")}
+        assert listed == {**columns, **more}
+    assert specs_of(lake) == [["id_bucket_2=bucket[2]"]] * 3
+    assert dict(lake.rows(f"SHOW TBLPROPERTIES {t}"))["comment"] == "sold"
+    assert "read.split.target-size" not in dict(lake.rows(f"SHOW TBLPROPERTIES {t}.base"))
+    lake.sql(
+        f"ALTER TABLE {t} ADD COLUMN gone BIGINT AFTER id",
+        f"INSERT INTO {t}.base (id, qty, part, gone) VALUES (5000000000, 50, 'c', 5)",
+        f"INSERT INTO {t}.change (id, gone, qty, remark, part, _op) "
+        "VALUES (2, 7, 222, 'Two', 'c', 'U'), (1, 0, 0, '', '', 'D')",
+    )
+    expected = [[2, 7, 222, "Two", "c"], [4, None, 40, "four", "b"], [5_000_000_000, 5, 50, None, "c"]]
+    assert lake.rows(rows) == lake.rows(f"SELECT * FROM {t}.merged ORDER BY id") == expected
+
+
+def test_changes_that_a_keyed_table_does_not_take_are_refused_and_leave_it_as_it_is(lake: Lake) -> None:
+    t = f"{lake}.t"
+    lake.sql(
+        f"CREATE TABLE {t} (id BIGINT, qty BIGINT, part STRING) PARTITIONED BY (part) "
+        "TBLPROPERTIES ('firn.primary-key' = 'id')",
+        f"INSERT INTO {t}.base VALUES (1, 10, 'a')",
+        f"INSERT INTO {t}.change (id, qty, part, _op) VALUES (2, 20, 'b', 'I')",
+    )
+    before = described(lake), specs_of(lake), dict(lake.rows(f"SHOW TBLPROPERTIES {t}"))
+    for change, why in {
+        "DROP COLUMN id": "primary key|identifier",
+        "RENAME COLUMN id TO number": "is part of the primary key",
+        "ALTER COLUMN qty TYPE INT": "(?i)not supported|cannot|CAST",
+        "ADD COLUMN _op STRING": "_op",
+        "SET TBLPROPERTIES ('firn.primary-key' = 'qty')": "firn.primary-key",
+        "CREATE TAG now": "is a keyed table",
+        "CREATE BRANCH side": "is a keyed table",
+        "SET LOCATION 'file:///tmp/elsewhere'": "(?i)location",
+    }.items():
+        with pytest.raises(Refused, match=why):
+            lake.sql(f"ALTER TABLE {t} {change}")
+    assert (described(lake), specs_of(lake), dict(lake.rows(f"SHOW TBLPROPERTIES {t}"))) == before
+    assert lake.rows(f"SELECT * FROM {t} ORDER BY id") == [[1, 10, "a"], [2, 20, "b"]]
+
+
+def specs_of(lake: Lake) -> list[list[str]]:
+    """The partition fields of the keyed table `t` and of both of its stores."""
+    stores = replace(lake, namespace=f"{lake.namespace}\x1ft")
+    return [partition_fields(lake, "t"), *(partition_fields(stores, name) for name in ("base", "change"))]
