@@ -23,6 +23,8 @@ from tests.spark_fixtures import RunningServer
 PARTITIONS = ["p", "q", "it's r", None]
 KEYS = range(10)
 SPARK_EVERY = 10
+VIEW_EVERY = 3
+"""Steps between two looks at the view `merged`. A query of Spark costs as much as a step."""
 
 
 class History:
@@ -57,6 +59,8 @@ class History:
         self.table.check_stores()
         assert self.table.by_arrow() == self.model.rows
         self.table.by_arrow(".base")  # fails on two rows of one key
+        if len(self.done) % VIEW_EVERY == 0:
+            assert self.table.by_spark(".merged") == self.model.rows
         if len(self.done) % SPARK_EVERY == 0:
             self.check_by_spark()
 
@@ -68,7 +72,7 @@ class History:
         self.table.read_every_file()
 
     def check_by_spark(self) -> None:
-        assert self.table.by_spark() == self.model.rows
+        assert self.table.by_spark() == self.table.by_spark(".merged") == self.model.rows
         for tag, rows in self.tags.items():
             assert self.table.by_spark(f".base VERSION AS OF '{tag}'") == rows
 
