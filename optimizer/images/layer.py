@@ -51,7 +51,7 @@ def build_layer(plan: LayerPlan) -> Layer:
     """
     if not plan.files:
         return _build_without_changes(plan)
-    changes = read_changes(plan.change, plan.files, plan.columns, plan.watermark)
+    changes = read_changes(plan.change, plan.files, plan.columns, plan.watermark, values=plan.base.schema())
     newest = find_newest(changes, plan.columns)
     hits = list(
         find_keys(plan.base, [task.file for task in plan.base_files], newest, plan.columns, batch_rows=plan.batch_rows)
@@ -64,7 +64,7 @@ def build_layer(plan: LayerPlan) -> Layer:
     written, replaced = _write_hidden(plan, {path: bits for path, bits in hidden.items() if bits}, deleted)
     shown = effective.filter(pc.not_equal(effective[OP], "D"))
     packs = write_packs(
-        plan.change, plan.base.schema(), changes.files, shown, directory=plan.directory, name=f"{plan.name}-p"
+        plan.change, plan.base.schema(), changes, shown, directory=plan.directory, name=f"{plan.name}-p"
     )
     return Layer(packs=packs, hidden=written, replaced_vectors=replaced, keys=len(newest), hidden_rows=hidden_rows)
 

@@ -62,10 +62,18 @@ def test_compaction(tmp_path: Path) -> None:
 
 
 def test_read(tmp_path: Path) -> None:
-    lines = results(tmp_path, "read", *FEW, "--rounds", "1", "--skews", "uniform")
-    reads = {line["query"]: line for line in lines if line["event"] == "read"}
-    assert sorted(reads) == ["aggregate", "count", "lookup", "scan"]
-    assert all(read["ratio"]["wall"] > 0 for read in reads.values())
+    sizes = ["--rows", "1000", "--days", "2", "--rounds", "1", "--pending", "10/2"]
+    small = ["--large-rows", "2000", "--commits", "5", "--commit-rows", "10", "--tables", "2", "--minutes", "0.02"]
+    queries = results(tmp_path, "read", *sizes, *small, "--engines", "spark", "duckdb", file="read-queries")
+    reads = {(line["engine"], line["query"]): line["times_base"] for line in queries}
+    assert sorted(reads) == [(e, q) for e in ("duckdb", "spark") for q in ("aggregate", "count", "lookup", "scan")]
+    assert all(times["base"]["wall"] == 1 for times in reads.values())
+    assert min(line["builder"]["wall_s"] for line in written(tmp_path, "read-builds")) > 0
+    commits = written(tmp_path, "read-commits")
+    assert [line["commits"] for line in commits] == [1, 2, 3, 4, 5]
+    assert commits[-1]["merged"]["files"] > commits[0]["merged"]["files"]
+    (visible,) = written(tmp_path, "read-visible")
+    assert visible["commits"] >= 2
 
 
 def test_cdc(tmp_path: Path) -> None:

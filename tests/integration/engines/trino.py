@@ -30,9 +30,10 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Trino:
-    """A running one."""
+    """A running one, and the process that it is."""
 
     http: httpx.Client
+    pid: int
 
     def rows(self, statement: str, **session: str) -> list[Row]:
         """The rows of a statement, in their order; Refused when it fails."""
@@ -81,7 +82,7 @@ def running_trino(directory: Path) -> Iterator[Trino]:
         try:
             with httpx.Client(base_url=url, timeout=120, headers={"X-Trino-User": "tests"}) as http:
                 _wait_until_it_answers(http, process, directory)
-                yield Trino(http)
+                yield Trino(http, process.pid)
         finally:
             process.kill()  # it waits for what is running otherwise; nothing of it is kept
 
