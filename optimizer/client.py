@@ -13,6 +13,7 @@ import httpx
 from firn.protocol.answers.optimizers import RegisteredOut
 from firn.protocol.jobs import JobKind
 from firn.protocol.leases import PROTOCOL, Heartbeat, Lease, LeaseRequest, Report, Result, TableLocation
+from firn.protocol.tasks.merge import AdoptRequest, StoreSummary
 from firn.transport import is_loopback
 from optimizer.errors import Dismissed, LeaseLost, NotWelcome, Refused, Unknown, Unregistered
 
@@ -122,12 +123,25 @@ class ServerApi:
         `rows` does not count rows of `unrepresentable` partitions; `reason` says what Hive cannot hold.
         """
         body = {"location": location, "rows": rows, "unrepresentable": sorted(unrepresentable), "reason": reason}
+        return self._ask_to_commit(lease, "published", body, seconds=seconds)
+
+    def adopt(self, lease: Lease, request: AdoptRequest, *, seconds: float) -> StoreSummary:
+        """Have the server commit a layer to base; outcomes as of `commit_table`."""
+        answer = self._ask_to_commit(lease, "adopted", request.model_dump(mode="json"), seconds=seconds)
+        return StoreSummary.model_validate(answer)
+
+    def clean(self, lease: Lease, files: Sequence[str], *, seconds: float) -> StoreSummary:
+        """Have the server take merged files out of the change store; outcomes as of `commit_table`."""
+        answer = self._ask_to_commit(lease, "cleaned", {"files": list(files)}, seconds=seconds)
+        return StoreSummary.model_validate(answer)
+
+    def _ask_to_commit(self, lease: Lease, part: str, body: Mapping[str, Any], *, seconds: float) -> dict[str, Any]:
         try:
-            answer = self.http.post(f"{self._lease(lease)}/published", json=body, timeout=seconds)
+            answer = self.http.post(f"{self._lease(lease)}/{part}", json=dict(body), timeout=seconds)
         except httpx.ConnectError:
             raise
         except httpx.TransportError as error:
-            raise Unknown(f"no answer to the publish: {error}") from error
+            raise Unknown(f"no answer to the commit: {error}") from error
         if not answer.is_success and not answer.is_client_error:
             raise Unknown(_message(answer))
         _check_lease(answer)
@@ -148,9 +162,11 @@ class ServerApi:
         _check_lease(answer)
         return [TableLocation.model_validate(location) for location in answer.json()]
 
-    def load_table(self, lease: Lease, parts: Sequence[str]) -> dict[str, Any]:
-        """Load the metadata of an Iceberg table and its location."""
-        answer = self.http.get(_table_path(lease, parts), headers={LEASE_HEADER: lease.lease})
+    def load_table(
+        self, lease: Lease, parts: Sequence[str], headers: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """Load the metadata of an Iceberg table, its location and, with headers that ask for them, its credentials."""
+        answer = self.http.get(_table_path(lease, parts), headers={LEASE_HEADER: lease.lease, **(headers or {})})
         _check(answer)
         loaded: dict[str, Any] = answer.json()
         return loaded

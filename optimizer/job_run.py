@@ -24,23 +24,17 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class JobRun:
-    """One attempt at one job."""
+class Attempt:
+    """One attempt at one job, with its lease and its way to commit. It needs no Spark."""
 
     api: ServerApi
     lease: Lease
     keeper: LeaseKeeper
-    session: JobSession
 
     @cached_property
     def file_access(self) -> FileAccess:
         """Which files the job may open."""
         return FileAccess(self.api, self.lease)
-
-    @cached_property
-    def checked(self) -> set[object]:
-        """States of tables whose files were checked."""
-        return set()
 
     def commit(self, write: Callable[[], T], *, unless_asked: Callable[[], None] = lambda: None) -> T:
         """Run something that ends in a commit, having told the server before.
@@ -62,6 +56,21 @@ class JobRun:
             raise self._failed(error) from error
         self.keeper.has_committed = True
         return done
+
+    def _failed(self, error: Exception) -> JobError:
+        return Unknown(explain_failure(error, self.lease))
+
+
+@dataclass(frozen=True)
+class JobRun(Attempt):
+    """One attempt at one job in Spark."""
+
+    session: JobSession
+
+    @cached_property
+    def checked(self) -> set[object]:
+        """States of tables whose files were checked."""
+        return set()
 
     def _failed(self, error: Exception) -> JobError:
         words = explain_failure(error, self.lease)

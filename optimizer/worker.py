@@ -19,7 +19,7 @@ from optimizer.credentials import use_own_credentials
 from optimizer.errors import Dismissed, JobError, LeaseLost, NotWelcome, Refused, SparkStopped, Unknown, Unregistered
 from optimizer.failures import explain_failure, read_java_trace
 from optimizer.job import OptimizerJob
-from optimizer.job_run import JobRun
+from optimizer.job_run import Attempt, JobRun
 from optimizer.lease_keeper import LeaseKeeper
 from optimizer.progress import read_progress
 from optimizer.read_checks import JobReads, check_reads
@@ -153,6 +153,10 @@ class Worker:
     def _run(self, lease: Lease, keeper: LeaseKeeper) -> Result:
         """Run the job with the access that the catalog gives to its table's files, where that reaches all of them."""
         job = self.jobs[lease.kind]
+        if job.run_without_spark is not None:
+            result = job.run_without_spark(Attempt(self.api, lease, keeper))
+            if result is not None:
+                return result
         with open_job_session(self.spark, self.api, lease) as session:
             work = JobRun(self.api, lease, keeper, session)
             self.check(work, job.reads(lease))

@@ -35,6 +35,7 @@ from server.api import imports as api_imports
 from server.api import jobs as api_jobs
 from server.api import launches as api_launches
 from server.api import leases as api_leases
+from server.api import merges as api_merges
 from server.api import metrics as api_metrics
 from server.api import operations as api_operations
 from server.api import optimizers as api_optimizers
@@ -96,6 +97,7 @@ _API = (
     api_jobs,
     api_optimizers,
     api_leases,
+    api_merges,
     api_orphans,
     api_groups,
     api_status,

@@ -106,6 +106,8 @@ _OF_WORK: Limits = {
     ("POST", f"{_LEASE}/locations"): METADATA,  # of files, by the thousand
     ("POST", f"{_LEASE}/report"): METADATA,
     ("POST", f"{_LEASE}/published"): METADATA,
+    ("POST", f"{_LEASE}/adopted"): METADATA,
+    ("POST", f"{_LEASE}/cleaned"): METADATA,
     ("POST", f"{_LEASE}/orphans"): METADATA,
     ("POST", f"{_LEASE}/orphans/overdue"): FORM,
 }

@@ -68,6 +68,7 @@ from server.service.hive.sync import Syncs
 from server.service.hive.table_index import HiveIndex
 from server.service.hive.upgrade import Upgrades
 from server.service.hive.upgrade_check import Checks
+from server.service.images.adoption import Adoptions
 from server.service.images.builder import ImageBuilder
 from server.service.images.images import Images
 from server.service.images.writes import ImageWrites
@@ -156,7 +157,7 @@ def build_services(settings: Settings, database: Database) -> Services:
     return Services(
         **vars(tables),
         **vars(_build_planning(adapters)),
-        **vars(_build_jobs(adapters, hive, removal)),
+        **vars(_build_jobs(adapters, tables, hive, removal)),
         **vars(removal),
         database=database,
         hive=hive,
@@ -250,7 +251,9 @@ def _build_planning(adapters: _Adapters) -> PlanningServices:
     )
 
 
-def _build_jobs(adapters: _Adapters, hive: HiveServices, removal: RemovalServices) -> JobServices:
+def _build_jobs(
+    adapters: _Adapters, tables: TableServices, hive: HiveServices, removal: RemovalServices
+) -> JobServices:
     database, metadata, settings = adapters.database, adapters.metadata, adapters.settings
     times = make_lease_times(settings.lease)
     more: dict[JobKind, MoreFacts] = {
@@ -266,6 +269,9 @@ def _build_jobs(adapters: _Adapters, hive: HiveServices, removal: RemovalService
         dry_runs=DryRuns(tasks, adapters.manifests, removal.table_locations),
         blockers=Blockers(database),
         leased_files=LeasedFiles(database, metadata),
+        adoptions=Adoptions(
+            database, metadata, tables.keyed, tables.committer, tables.images.builder.files, adapters.table_files
+        ),
         groups=Groups(database),
         optimizers=optimizers,
         fleet=_build_fleet(settings, database, optimizers),

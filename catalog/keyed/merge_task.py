@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema, current_snapshot, ref_snapshot_id
+from catalog.keyed.adoption import build_adoption_task
 from catalog.keyed.merge_chunk import choose_chunk
 from catalog.keyed.spec import BASE, CHANGE, KeyedTable
 from catalog.keyed.view_sql import (
@@ -66,6 +67,7 @@ def build_merge_task(keyed: KeyedTable, name: TableName, base: Json, change: Jso
     rows = keyed.pending_rows if chunk is None or is_last else chunk.rows
     left_rows = max(keyed.pending_rows - rows, 0)
     partition = read_partition(base)
+    mode = merge_mode(policy.mode, base, partition, pending_rows=rows)
     return MergeTask(
         pending=pending,
         primary_key=list(keyed.spec.primary_key),
@@ -82,7 +84,8 @@ def build_merge_task(keyed: KeyedTable, name: TableName, base: Json, change: Jso
         through=through,
         pending_rows=rows,
         left_rows=left_rows,
-        mode=merge_mode(policy.mode, base, partition, pending_rows=rows),
+        mode=mode,
+        adoption=build_adoption_task(base, None) if mode is MergeMode.ADOPT else None,
         small_bytes=SMALL_BYTES,
         large_share=LARGE_SHARE,
         target_file_size=policy.target_file_bytes,
@@ -122,6 +125,8 @@ def merge_mode(
     wanted: MergeMode, base: Json, partition: list[PartitionField] | None, *, pending_rows: int
 ) -> MergeMode:
     """The mode that the known sizes call for; AUTO if it depends on the touched partitions."""
+    if wanted is MergeMode.ADOPT:
+        return wanted
     if partition is None:
         return MergeMode.VECTORS
     if wanted is not MergeMode.AUTO:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from catalog.errors import Invalid
 from catalog.jobs.job import Job, JobKind, JobStatus
+from catalog.keyed.adoption import find_obstacle
 from catalog.keyed.merge_task import MergePolicy, build_merge_task
 from catalog.keyed.spec import BASE, CHANGE, KeyedTable
 from catalog.maintenance.context import JobContext
@@ -100,11 +102,12 @@ def build_merge_policy(context: JobContext) -> MergePolicy:
 
 
 def build_task(context: JobContext) -> MergeTask:
-    """The task with the SQL over the current stores."""
+    """The task with the SQL over the current stores; Invalid if it is to adopt what cannot be adopted."""
     base, change = context.metadata[BASE], context.metadata[CHANGE]
-    return build_merge_task(
-        context.keyed_table, context.relation.name, base, change, policy=build_merge_policy(context)
-    )
+    keyed, policy = context.keyed_table, build_merge_policy(context)
+    if policy.mode is MergeMode.ADOPT and (obstacle := find_obstacle(keyed, base, change)):
+        raise Invalid(f"the changes cannot be merged by adoption: {obstacle}", hint="merge with mode auto")
+    return build_merge_task(keyed, context.relation.name, base, change, policy=policy)
 
 
 def dry_run(run: DryRun) -> DryRunResult:
@@ -119,7 +122,12 @@ def dry_run(run: DryRun) -> DryRunResult:
     partitions = count_by_partition(change, pending)
     rows = read_totals(base)["rows"]
     changes = f"{format_count(keyed.pending_rows, 'pending row')} of {format_count(keyed.pending_commits, 'commit')}"
-    mode = {"auto": "by whatever costs less", "rewrite": "by rewriting", "vectors": "by delete files"}
+    mode = {
+        "auto": "by whatever costs less",
+        "rewrite": "by rewriting",
+        "vectors": "by delete files",
+        "adopt": "by adoption, without Spark",
+    }
     return DryRunResult(
         action=f"merge {changes} into a base of {format_count(rows, 'row')}, {mode[str(run.task_as(MergeTask).mode)]}",
         affected=[

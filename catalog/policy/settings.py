@@ -83,8 +83,9 @@ _MERGE = (
     _make_choice(
         "firn.merge.mode",
         "auto",
-        ("auto", "rewrite", "vectors"),
-        "how a merge changes base: rewrite overwrites touched partitions, vectors adds delete files, auto chooses",
+        ("auto", "rewrite", "vectors", "adopt"),
+        "how a merge changes base: rewrite overwrites touched partitions, vectors adds delete files, "
+        "adopt adds them without Spark, auto chooses",
     ),
     Setting("firn.merge.max-pending-rows", "500000", parse_count, "pending rows that make a merge due"),
     Setting("firn.merge.max-pending-bytes", "64 MiB", parse_size, "pending bytes that make a merge due"),

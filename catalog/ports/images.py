@@ -53,6 +53,22 @@ class ImageParts:
     """The snapshots of earlier images that are kept, newest first."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdoptionParts:
+    """What a snapshot of base is made of that adopts a layer.
+
+    `base` has the snapshot that the layer was built on as its head. `change` has the change files that the packs are
+    like. `summary` is added to the snapshot's counts.
+    """
+
+    base: Json
+    change: Json
+    layer: Layer
+    snapshot_id: int
+    now_ms: int
+    summary: Mapping[str, str]
+
+
 class ImageFiles(Protocol):
     """Files of images in the warehouse."""
 
@@ -62,6 +78,13 @@ class ImageFiles(Protocol):
         `rule` confines the reading of base's and change's files. NotFound for a file that is gone, Unavailable when
         storage fails or the pair does not fit the layer: what was written then belongs to nobody. AlreadyExists when
         somebody has written the same image meanwhile.
+        """
+
+    def write_adoption(self, parts: AdoptionParts, rule: FileRule) -> AddSnapshot:
+        """Write the manifests of a child of base's head that has the layer's files. `rule` confines what is read.
+
+        NotFound for a file that is gone, Invalid or Unavailable when base or change do not fit the layer. The result
+        lists the written manifests, so that a refused commit can delete them.
         """
 
     def remove(self, directory: str, names: Collection[str]) -> int:

@@ -54,9 +54,17 @@ class Changes:
 
 
 def read_changes(
-    change: Table, files: Sequence[LineageFile], columns: KeyColumns, watermark: int, *, values: Schema | None = None
+    change: Table,
+    files: Sequence[LineageFile],
+    columns: KeyColumns,
+    watermark: int,
+    *,
+    through: int | None = None,
+    values: Schema | None = None,
 ) -> Changes:
     """Read the key columns of change files and, if the files are small together, also the columns of `values`.
+
+    Rows above `through` are left out.
 
     To open a small file twice costs a third more. A file's sequence number is never below that of its rows, because
     compaction raises it. So only rows tell which of them are pending.
@@ -70,6 +78,8 @@ def read_changes(
     reader = ColumnReader(change, Schema(*keys, *(field for field in more if field.name not in names)))
     tables = map_files(lambda file: reader.read(file.file), files)
     rows = _with_places([table.select(names) for table in tables], files)
+    if through is not None:
+        rows = rows.filter(pc.less_equal(rows[SEQUENCE], through))
     above = pc.greater(rows[SEQUENCE], watermark)
     return Changes(
         files=tuple(files),

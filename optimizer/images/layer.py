@@ -41,6 +41,8 @@ class LayerPlan:
     directory: str
     name: str
     format_version: int
+    through: int | None = None
+    """The last change that counts; None for all."""
     batch_rows: int = BATCH_ROWS
 
 
@@ -51,7 +53,8 @@ def build_layer(plan: LayerPlan) -> Layer:
     """
     if not plan.files:
         return _build_without_changes(plan)
-    changes = read_changes(plan.change, plan.files, plan.columns, plan.watermark, values=plan.base.schema())
+    base = plan.base.schema()
+    changes = read_changes(plan.change, plan.files, plan.columns, plan.watermark, through=plan.through, values=base)
     newest = find_newest(changes, plan.columns)
     hits = list(
         find_keys(plan.base, [task.file for task in plan.base_files], newest, plan.columns, batch_rows=plan.batch_rows)

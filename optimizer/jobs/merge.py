@@ -1,8 +1,9 @@
 """Merge: what is pending in the change store goes into base, as one commit; then the merged files leave change.
 
-Two ways (docs/architecture.md#merges). `rewrite` overwrites the touched partitions with the merged view of them.
-`vectors` is a MERGE INTO of the changes that take effect. Both read the stores pinned as the lease found them and sign
-the commit with these snapshots, so a base that has moved meanwhile refuses them.
+Three ways (docs/architecture.md#merges). `adopt` needs no Spark: see optimizer.adoption. `rewrite` overwrites the
+touched partitions with the merged view of them. `vectors` is a MERGE INTO of the changes that take effect. All of them
+read the stores as the lease found them and sign the commit with these snapshots. The server refuses the commit when
+base has moved meanwhile.
 """
 
 # ruff: noqa: S608 -- SQL of quoted names, and of values that partitions.py has escaped
@@ -20,7 +21,8 @@ from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from firn.protocol.leases import Outcome, Result
 from firn.protocol.names import quote_name
-from firn.protocol.tasks.merge import CleanTask, MergeTask
+from firn.protocol.tasks.merge import CleanTask, MergeMode, MergeTask
+from optimizer import adoption
 from optimizer.errors import Refused, Unknown
 from optimizer.failures import explain_failure
 from optimizer.job import OptimizerJob
@@ -48,7 +50,7 @@ class Plan:
 
 def run(work: JobRun) -> Result:
     """Merge pending changes, if there are any; then clean."""
-    task = MergeTask.model_validate(work.lease.task)
+    task = _in_spark(MergeTask.model_validate(work.lease.task))
     done: dict[str, Any] = {}
     totals: JobTotals | None = None
     if task.pending:
@@ -72,6 +74,13 @@ def run(work: JobRun) -> Result:
         done |= {"rewritten_bytes": changes.removed_bytes, "gained": totals.gained(changes)}
     outcome = Outcome.COMMITTED if work.keeper.has_committed else Outcome.NOTHING
     return Result(outcome=outcome, result=done)
+
+
+def _in_spark(task: MergeTask) -> MergeTask:
+    """A task whose adoption turned out to be impossible, in the mode that it names instead."""
+    if task.mode is not MergeMode.ADOPT:
+        return task
+    return task.model_copy(update={"mode": (task.adoption and task.adoption.otherwise) or MergeMode.AUTO})
 
 
 def build_signature(work: JobRun, task: MergeTask) -> dict[str, str]:
@@ -227,4 +236,4 @@ def merge_sql(work: JobRun, task: MergeTask, source: str, target_where: str | No
     )
 
 
-JOB = OptimizerJob(run, reads_both_stores)
+JOB = OptimizerJob(run, reads_both_stores, adoption.run)

@@ -7,35 +7,31 @@ of its vectors. The metadata comes last (docs/protocols.md, rule 5.3).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
-from catalog.errors import Unavailable
-from catalog.files.data_file import DataFileEntry
+from catalog.files.data_file import AddSnapshot
 from catalog.iceberg.json import Json
-from catalog.iceberg.reading import current_schema, current_snapshot
+from catalog.iceberg.reading import current_snapshot
 from catalog.keyed.image import (
     FIRST_WITH_VECTORS,
     IMAGE_BASE,
     IMAGE_CHANGE,
     build_image_metadata,
     chain_snapshots,
-    find_same_spec,
 )
 from catalog.locations.location_rule import FileRule
-from catalog.ports.images import ImageParts
-from firn.protocol.tasks.image import HiddenPositions, Pack
-from server.files.footers import Footers
+from catalog.ports.images import AdoptionParts, ImageParts
+from server.files.adoption import write_adoption
+from server.files.layer_files import LayerFiles
 from server.files.manifest_records import Entry
-from server.files.manifests import Content, ManifestFile, Manifests, Status, assign_row_ids, build_entry
+from server.files.manifests import Content, ManifestFile, Manifests, Status, assign_row_ids
 from server.files.partitions import Spec
 from server.files.quarantine import QuarantineFiles
 from server.files.storage import Storage
-
-_PATH = 2147483546
 
 
 class ImageFiles:
@@ -48,6 +44,10 @@ class ImageFiles:
     def write(self, parts: ImageParts, rule: FileRule) -> tuple[str, Json]:
         """See the port."""
         return write_image(self._storage.confined(rule), parts)
+
+    def write_adoption(self, parts: AdoptionParts, rule: FileRule) -> AddSnapshot:
+        """See the port."""
+        return write_adoption(self._storage.confined(rule), parts)
 
     def remove(self, directory: str, names: Collection[str]) -> int:
         """See the port."""
@@ -97,7 +97,6 @@ class _ImageWriter:
         self._key = parts.key
         self._metadata = {**parts.base, "format-version": parts.key.format_version}
         self._manifests = Manifests(storage, self._metadata)
-        self._change = Manifests(storage, parts.change)
         self._base_snapshot = current_snapshot(parts.base)
         self._sequence = parts.sequence_number
         self._has_vectors = parts.key.format_version >= FIRST_WITH_VECTORS
@@ -105,7 +104,8 @@ class _ImageWriter:
     def write_snapshot(self) -> Json:
         """Write everything but the metadata; returns the snapshot."""
         inherited = self._manifests.of_snapshot(self._base_snapshot) if self._base_snapshot else []
-        packs, hidden = self._pack_entries(), self._hidden_entries(inherited)
+        files = LayerFiles(self._storage, self._metadata, self._parts.change, self._parts.layer)
+        packs, hidden = self._entries(files.list_packs()), self._entries(files.list_hidden(inherited))
         inherited = self._without_vectors(inherited, frozenset(self._parts.layer.replaced_vectors))
         lines = [*self._write(packs, Content.DATA), *self._write(hidden, Content.POSITION_DELETES), *inherited]
         first_row_id = self._parts.base.get("next-row-id", 0)
@@ -121,52 +121,11 @@ class _ImageWriter:
         snapshot = self._describe(location, packs, hidden)
         return snapshot | ({"first-row-id": first_row_id, "added-rows": row_ids} if self._has_vectors else {})
 
-    def _pack_entries(self) -> _Entries:
+    def _entries(self, files: Iterable[tuple[Spec, Entry]]) -> _Entries:
         entries = _Entries()
-        packs = self._parts.layer.packs
-        partitions = self._find_partitions(self._change, current_snapshot(self._parts.change), {p.like for p in packs})
-        footers = Footers(self._storage, current_schema(self._parts.base))
-        for pack, stats in zip(packs, footers.read_all([pack.location for pack in packs]), strict=True):
-            spec, values = self._partition_of(partitions, pack)
-            added = build_entry(DataFileEntry(stats=stats, partition=values), spec, self._key.snapshot_id)
-            entries.add(spec, self._entry(added["data_file"]))
+        for spec, file in files:
+            entries.add(spec, self._entry(file))
         return entries
-
-    def _partition_of(self, partitions: Mapping[str, tuple[Spec, Any]], pack: Pack) -> tuple[Spec, Any]:
-        spec, values = _get(partitions, pack.like)
-        same = find_same_spec(self._parts.base, {"spec-id": spec.spec_id, "fields": spec.json_fields})
-        return self._manifests.spec(same), values
-
-    def _hidden_entries(self, inherited: Sequence[ManifestFile]) -> _Entries:
-        entries = _Entries()
-        wanted = {hidden.data_files[0] for hidden in self._parts.layer.hidden}
-        partitions = self._partitions_in(self._manifests, inherited, wanted)
-        for hidden in self._parts.layer.hidden:
-            spec, values = _get(partitions, hidden.data_files[0])
-            entries.add(spec, self._entry(_describe_hidden(hidden, spec.record(values))))
-        return entries
-
-    def _find_partitions(
-        self, manifests: Manifests, snapshot: Json | None, wanted: set[str]
-    ) -> dict[str, tuple[Spec, Any]]:
-        lines = manifests.of_snapshot(snapshot) if snapshot and wanted else []
-        return self._partitions_in(manifests, lines, wanted)
-
-    @staticmethod
-    def _partitions_in(
-        manifests: Manifests, lines: Iterable[ManifestFile], wanted: set[str]
-    ) -> dict[str, tuple[Spec, Any]]:
-        """Spec and partition of these data files; the search ends when all are found."""
-        by_path: dict[str, tuple[Spec, Any]] = {}
-        for line in lines:
-            if line["content"] or len(by_path) == len(wanted):
-                continue
-            spec = manifests.spec(line["partition_spec_id"])
-            for entry in manifests.entries(line, with_maps=False):
-                path = entry["data_file"]["file_path"]
-                if path in wanted:
-                    by_path[path] = spec, spec.values(entry["data_file"]["partition"], entry["names"])
-        return by_path
 
     def _without_vectors(self, lines: Sequence[ManifestFile], replaced: frozenset[str]) -> list[ManifestFile]:
         """Base's manifests; those that list a replaced vector are written anew without it."""
@@ -240,28 +199,6 @@ class _ImageWriter:
         }
 
 
-def _describe_hidden(hidden: HiddenPositions, partition: dict[str, Any]) -> dict[str, Any]:
-    file: dict[str, Any] = {
-        "content": Content.POSITION_DELETES,
-        "file_path": hidden.location,
-        "file_format": "PARQUET" if hidden.offset is None else "PUFFIN",
-        "partition": partition,
-        "record_count": hidden.rows,
-        "file_size_in_bytes": hidden.size,
-        "referenced_data_file": hidden.data_files[0] if len(hidden.data_files) == 1 else None,
-    }
-    if hidden.offset is not None:
-        return file | {"content_offset": hidden.offset, "content_size_in_bytes": hidden.length}
-    paths = sorted(hidden.data_files)
-    return file | {"lower_bounds": {_PATH: paths[0].encode()}, "upper_bounds": {_PATH: paths[-1].encode()}}
-
-
 def _is_vector_of(entry: Entry, data_files: frozenset[str]) -> bool:
     file = entry["data_file"]
     return file["file_format"].upper() == "PUFFIN" and file.get("referenced_data_file") in data_files
-
-
-def _get(partitions: Mapping[str, tuple[Spec, Any]], path: str) -> tuple[Spec, Any]:
-    if path not in partitions:
-        raise Unavailable(f"{path} is not in the snapshot that the image is built from", hint="Build the image again.")
-    return partitions[path]

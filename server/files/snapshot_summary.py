@@ -18,10 +18,15 @@ class Changes:
     partitions: set[tuple[Any, ...]] = field(default_factory=set)
 
     def add(self, file: Mapping[str, Any]) -> None:
-        """Count an added data file."""
-        self._count("added-data-files", 1)
-        self._count("added-records", file["record_count"])
-        self._count("added-files-size", file["file_size_in_bytes"])
+        """Count an added data file or delete file."""
+        if file["content"]:
+            self._count("added-delete-files", 1)
+            self._count("added-dvs" if file["file_format"] == "PUFFIN" else "added-position-delete-files", 1)
+            self._count("added-position-deletes", file["record_count"])
+        else:
+            self._count("added-data-files", 1)
+            self._count("added-records", file["record_count"])
+        self._count("added-files-size", file.get("content_size_in_bytes") or file["file_size_in_bytes"])
         self.partitions.add(tuple(file["partition"].values()))
 
     def remove(self, file: Mapping[str, Any]) -> None:
@@ -39,7 +44,7 @@ class Changes:
     @property
     def operation(self) -> str:
         """The operation of the snapshot in Iceberg's terms."""
-        if "deleted-data-files" not in self.counts:
+        if not self.counts.keys() & {"deleted-data-files", "added-delete-files"}:
             return "append"
         return "overwrite" if "added-data-files" in self.counts else "delete"
 

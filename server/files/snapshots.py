@@ -42,30 +42,18 @@ def write_snapshot(
     that was replaced under its name.  Raises RequirementFailed when a file to remove is no longer in the table.  If
     the commit of the result is refused, the caller deletes the files in `written`.
     """
-    writer = _SnapshotWriter(storage, metadata, snapshot_id)
+    writer = SnapshotWriter(storage, metadata, snapshot_id)
     try:
         manifests = writer.manifests(added, frozenset(removed))
-        manifest_list = writer.write_list(manifests)
+        return writer.finish(manifests, now_ms=now_ms, summary_extra=summary_extra)
     except BaseException:
         writer.clean_up()
         raise
-    parent = writer.parent
-    snapshot: dict[str, Any] = {
-        "snapshot-id": snapshot_id,
-        "sequence-number": metadata["last-sequence-number"] + 1,
-        "timestamp-ms": max(now_ms, metadata["last-updated-ms"]),
-        "manifest-list": manifest_list,
-        "schema-id": metadata["current-schema-id"],
-        "summary": {**build_summary(writer.changes, parent), **(summary_extra or {})},
-    }
-    if parent is not None:
-        snapshot["parent-snapshot-id"] = parent["snapshot-id"]
-    if metadata["format-version"] >= _FIRST_WITH_ROW_IDS:
-        snapshot |= {"first-row-id": metadata["next-row-id"], "added-rows": writer.row_ids}
-    return AddSnapshot(snapshot=snapshot, written=tuple(writer.written))
 
 
-class _SnapshotWriter:
+class SnapshotWriter:
+    """Writes the manifests of a child of main's head, and describes the snapshot."""
+
     def __init__(self, storage: Storage, metadata: Json, snapshot_id: int) -> None:
         self.parent = current_snapshot(metadata)
         self.changes = Changes()
@@ -74,21 +62,57 @@ class _SnapshotWriter:
         self._storage = storage
         self._metadata = metadata
         self._manifests = Manifests(storage, metadata)
-        self._snapshot_id = snapshot_id
+        self.snapshot_id = snapshot_id
         self._commit = uuid4()
         properties = metadata.get("properties", {})
         self._directory = properties.get("write.metadata.path", f"{metadata['location']}/metadata").rstrip("/")
 
     def manifests(self, added: Iterable[DataFileEntry], removed: frozenset[str]) -> list[ManifestFile]:
         """Write the new manifests and list all manifests of the snapshot, new ones first."""
-        parents = self._manifests.of_snapshot(self.parent) if self.parent else []
-        # Manifests without live files only recorded the removals of the parent.
-        inherited = [line for line in parents if line["added_files_count"] + line["existing_files_count"]]
+        inherited = self.inherit()
         if removed:
             inherited = self._without(inherited, removed)
         return self._adding(added) + inherited
 
-    def write_list(self, manifests: Sequence[ManifestFile]) -> str:
+    def inherit(self) -> list[ManifestFile]:
+        """The parent's manifests. Those without live files only recorded removals, and are left out."""
+        parents = self._manifests.of_snapshot(self.parent) if self.parent else []
+        return [line for line in parents if line["added_files_count"] + line["existing_files_count"]]
+
+    def add_manifest(self, entries: Sequence[Entry], spec: Spec, content: Content) -> ManifestFile:
+        """Write a manifest of added files."""
+        for entry in entries:
+            self.changes.add(entry["data_file"])
+        return self._write(entries, spec, content)
+
+    def without(self, manifest: ManifestFile, is_gone: Callable[[Entry], bool]) -> ManifestFile:
+        """The manifest without some of its delete files; a data manifest stays as it is."""
+        if not manifest["content"]:
+            return manifest
+        entries = list(self._manifests.entries(manifest, with_maps=False))
+        flags = [is_gone(entry) for entry in entries]
+        return self._rewrite(manifest, entries, flags) if any(flags) else manifest
+
+    def finish(
+        self, manifests: Sequence[ManifestFile], *, now_ms: int, summary_extra: Mapping[str, str] | None
+    ) -> AddSnapshot:
+        """Write the manifest list; the result is ready to commit."""
+        metadata, parent = self._metadata, self.parent
+        snapshot: dict[str, Any] = {
+            "snapshot-id": self.snapshot_id,
+            "sequence-number": metadata["last-sequence-number"] + 1,
+            "timestamp-ms": max(now_ms, metadata["last-updated-ms"]),
+            "manifest-list": self._write_list(manifests),
+            "schema-id": metadata["current-schema-id"],
+            "summary": {**build_summary(self.changes, parent), **(summary_extra or {})},
+        }
+        if parent is not None:
+            snapshot["parent-snapshot-id"] = parent["snapshot-id"]
+        if metadata["format-version"] >= _FIRST_WITH_ROW_IDS:
+            snapshot |= {"first-row-id": metadata["next-row-id"], "added-rows": self.row_ids}
+        return AddSnapshot(snapshot=snapshot, written=tuple(self.written))
+
+    def _write_list(self, manifests: Sequence[ManifestFile]) -> str:
         """Write the manifest list. New manifests get the snapshot's sequence number; in v3 all get row ids."""
         sequence_number = self._metadata["last-sequence-number"] + 1
         for manifest in manifests:
@@ -98,8 +122,8 @@ class _SnapshotWriter:
                     manifest["min_sequence_number"] = sequence_number
         if self._manifests.version >= _FIRST_WITH_ROW_IDS:
             self.row_ids = assign_row_ids(manifests, self._metadata["next-row-id"])
-        location = f"{self._directory}/snap-{self._snapshot_id}-1-{self._commit}.avro"
-        header = {"snapshot-id": str(self._snapshot_id), "sequence-number": str(sequence_number)}
+        location = f"{self._directory}/snap-{self.snapshot_id}-1-{self._commit}.avro"
+        header = {"snapshot-id": str(self.snapshot_id), "sequence-number": str(sequence_number)}
         if self.parent is not None:
             header["parent-snapshot-id"] = str(self.parent["snapshot-id"])
         if self._manifests.version >= _FIRST_WITH_ROW_IDS:
@@ -118,10 +142,8 @@ class _SnapshotWriter:
         remaining, manifests = iter(added), list[ManifestFile]()
         while batch := list(islice(remaining, ENTRIES_PER_MANIFEST)):
             batch.sort(key=lambda entry: order_partition(entry.partition))
-            entries = [build_entry(entry, spec, self._snapshot_id) for entry in batch]
-            for entry in entries:
-                self.changes.add(entry["data_file"])
-            manifests.append(self._write(entries, spec, Content.DATA))
+            entries = [build_entry(entry, spec, self.snapshot_id) for entry in batch]
+            manifests.append(self.add_manifest(entries, spec, Content.DATA))
         return manifests
 
     def _without(self, manifests: Sequence[ManifestFile], removed: frozenset[str]) -> list[ManifestFile]:
@@ -148,7 +170,7 @@ class _SnapshotWriter:
             file["partition"] = spec.record(spec.values(file["partition"], entry["names"]))
             entry["status"] = Status.EXISTING
             if is_gone:
-                entry |= {"status": Status.DELETED, "snapshot_id": self._snapshot_id}
+                entry |= {"status": Status.DELETED, "snapshot_id": self.snapshot_id}
                 self.changes.remove(file)
         made = self._write(entries, spec, Content.POSITION_DELETES if manifest["content"] else Content.DATA)
         if manifest.get("first_row_id") is not None:
@@ -157,7 +179,7 @@ class _SnapshotWriter:
 
     def _write(self, entries: Sequence[Entry], spec: Spec, content: Content) -> ManifestFile:
         location = f"{self._directory}/{self._commit}-m{len(self.written)}.avro"
-        made = self._manifests.write(location, entries, spec, content, self._snapshot_id)
+        made = self._manifests.write(location, entries, spec, content, self.snapshot_id)
         self.written.append(location)
         return made
 

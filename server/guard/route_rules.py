@@ -189,6 +189,8 @@ _WORK: Rules = {
     ("POST", "/leases/{lease}/committing"): reads(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/report"): reads(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/published"): changes(on.server(MAINTAIN)),
+    ("POST", "/leases/{lease}/adopted"): changes(on.server(MAINTAIN)),
+    ("POST", "/leases/{lease}/cleaned"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/orphans"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/orphans/overdue"): changes(on.server(MAINTAIN)),
 }

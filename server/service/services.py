@@ -21,6 +21,7 @@ from server.service.drop.recursive_drop import RecursiveDrops
 from server.service.drop.undrop import Undrops
 from server.service.dry_runs.dry_runs import DryRuns
 from server.service.hive.services import HiveServices
+from server.service.images.adoption import Adoptions
 from server.service.images.images import Images
 from server.service.images.writes import ImageWrites
 from server.service.imports.imports import Imports
@@ -93,6 +94,7 @@ class JobServices:
     dry_runs: DryRuns
     blockers: Blockers
     leased_files: LeasedFiles
+    adoptions: Adoptions
     groups: Groups
     optimizers: Optimizers
     fleet: Fleet

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from firn.protocol.base import Message, Task
+from firn.protocol.base import Message, Request, Task
+from firn.protocol.tasks.image import Layer
 
 
 class MergeMode(StrEnum):
@@ -12,6 +13,7 @@ class MergeMode(StrEnum):
 
     REWRITE = "rewrite"  # the touched partitions are written anew from the merged view
     VECTORS = "vectors"  # MERGE INTO: deletion vectors, position deletes or copy-on-write, as base's properties say
+    ADOPT = "adopt"  # base takes new files and hidden positions as an image has them; needs no Spark
     AUTO = "auto"  # whichever costs less
 
 
@@ -55,6 +57,41 @@ class CleanTask(Task):
     deletes_through: int | None
 
 
+class AdoptionTask(Message):
+    """How to merge by adoption (docs/protocols.md, rule 5.6).
+
+    The files go to `directory`, for a base of this format version. If the key columns of base are larger than
+    `most_key_bytes`, or a file cannot be read without Spark, the mode `otherwise` is next; None refuses the merge.
+    """
+
+    directory: str
+    format_version: int
+    most_key_bytes: int
+    otherwise: MergeMode | None = None
+
+
+class AdoptRequest(Request):
+    """The layer that an adoption has built, and what it was built from. Ids are None for a store without snapshots."""
+
+    layer: Layer
+    base_snapshot_id: int | None
+    change_snapshot_id: int | None
+    watermark: int
+    through: int
+
+
+class CleanRequest(Request):
+    """Change files that a merge by adoption takes out of the change store: base contains all their rows."""
+
+    files: list[str]
+
+
+class StoreSummary(Message):
+    """The summary of a store's snapshot that the server has committed for a job."""
+
+    summary: dict[str, str]
+
+
 class MergeTask(Task):
     """What to merge. `partition` is None where partitions have no predicate: then vectors are the only way.
 
@@ -73,6 +110,7 @@ class MergeTask(Task):
     left_rows: int
     scope: str
     mode: MergeMode
+    adoption: AdoptionTask | None = None
     small_bytes: int
     large_share: float
     target_file_size: int

@@ -68,7 +68,7 @@ def test_one_of_a_few_values_is_picked_by_keyboard(server: ServerProcess, open_p
     setting(page, MODE).get_by_role("button", name=re.compile("^change")).press("Enter")
     expect(page.get_by_role("combobox", name=f"value of {MODE}")).to_be_focused()
     page.keyboard.press("ArrowDown")
-    expect(page.get_by_role("option")).to_have_text(["auto", "rewrite", "vectors"])
+    expect(page.get_by_role("option")).to_have_text(["auto", "rewrite", "vectors", "adopt"])
     page.keyboard.press("Escape")
     expect(page.get_by_role("option")).to_have_count(0)
     assert violations(page) == []

@@ -149,6 +149,9 @@ class History:
     def merge_by_vectors(self) -> None:
         self.merge("vectors")
 
+    def merge_by_adoption(self) -> None:
+        self.merge("adopt")
+
     def merge(self, mode: str) -> None:
         self.table.run("merge", mode=mode)
         assert self.table.show()["pending_rows"] == 0
@@ -160,7 +163,8 @@ class History:
         store = self.random.choice([self.table.change, self.table.base])
         change = self.upsert(self.new_key())
         rows = as_rows([change]) if store == self.table.change else [change.row]
-        job = self.table.attempt("merge", before_commit=lambda: self.send(store, rows))
+        mode = self.random.choice(["auto", "adopt"])
+        job = self.table.attempt("merge", mode=mode, before_commit=lambda: self.send(store, rows))
         assert job["status"] == ("succeeded" if store == self.table.change else "failed"), job
         self.model.insert([change.row])
 
@@ -177,7 +181,7 @@ class History:
             self.append_changes()
         before = self.table.show()
         self.table.set_property("firn.merge.max-job-rows", str(self.random.randint(1, 6)))
-        self.table.run("merge")
+        self.table.run("merge", mode=self.random.choice(["auto", "adopt"]))
         self.table.set_property("firn.merge.max-job-rows", None)
         after = self.table.show()
         assert before["watermark"] < after["watermark"] <= before["change_sequence"]
@@ -355,6 +359,7 @@ WEIGHTS: Mapping[str, int] = {
     "send_again": 2,
     "merge_by_rewriting": 3,
     "merge_by_vectors": 3,
+    "merge_by_adoption": 3,
     "merge_while_others_write": 1,
     "merge_by_an_optimizer_that_falls_silent": 1,
     "merge_a_part": 2,

@@ -90,10 +90,10 @@ class Table:
         assert job["status"] == "succeeded", job
         return job
 
-    def attempt(self, kind: str, *, before_commit: Callable[[], None]) -> dict[str, Any]:
+    def attempt(self, kind: str, *, before_commit: Callable[[], None], **params: Any) -> dict[str, Any]:
         """Ask for a job and have it run; what is given happens when it is about to commit for the first time."""
         api = Interrupted(self.worker.api.http, [before_commit])
-        return self._worked_off(self.ask(kind), replace(self.worker, api=api))
+        return self._worked_off(self.ask(kind, **params), replace(self.worker, api=api))
 
     def finish(self, job_id: str) -> dict[str, Any]:
         """Have a job whose optimizer has died ended by another one, if it is not over."""

@@ -105,10 +105,13 @@ class Once:
     store: Store
     fault: Fault
     other: Callable[[], None]
+    part: str = "/adopted"
+    """The end of the path by which a merge by adoption commits to the store."""
     happened: threading.Event = field(default_factory=threading.Event)
 
     def __call__(self, method: str, path: str, forward: Forward) -> httpx.Response | None:
-        if method != "POST" or path != self.store.path or self.happened.is_set():
+        is_commit = path == self.store.path or path.endswith(self.part)
+        if method != "POST" or not is_commit or self.happened.is_set():
             return forward()
         self.happened.set()
         return self.fault(forward, self.other)
@@ -153,7 +156,7 @@ def test_a_plain_append_by_pyiceberg_is_there_once(server: RunningServer, fault:
     _check_plain(server, name, once, heard=heard)
 
 
-@pytest.mark.parametrize("mode", ["rewrite", "vectors"])
+@pytest.mark.parametrize("mode", ["rewrite", "vectors", "adopt"])
 def test_a_merge_is_made_once(server: RunningServer, worker: Worker, mode: str, fault: Fault) -> None:
     """The other writer appends to both stores: to base too, so that a merge that comes after it must be refused."""
     table = Table.create(server, worker, SHAPE)

@@ -68,9 +68,17 @@ class Backlog:
     [
         ("rewrite", {}),
         ("vectors", {}),
+        ("adopt", {}),
+        ("adopt", {"firn.sequence-field": "s", "firn.tombstone.max-age": "0 s"}),
         ("rewrite", {"firn.sequence-field": "s", "firn.tombstone.max-age": "0 s"}),
     ],
-    ids=["rewrite", "vectors", "with a sequence field, and no patience for merged deletes"],
+    ids=[
+        "rewrite",
+        "vectors",
+        "adopt",
+        "adopt, with a sequence field and no patience for merged deletes",
+        "with a sequence field, and no patience for merged deletes",
+    ],
 )
 def test_chunks_in_a_row_change_nothing_that_the_table_says(
     server: RunningServer, worker: Worker, mode: str, more: dict[str, str]

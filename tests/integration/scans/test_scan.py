@@ -58,7 +58,7 @@ def check(client: firn.Client, table: KeyedTable) -> list[tuple[Any, ...]]:
     return whole
 
 
-@pytest.mark.parametrize("mode", ["rewrite", "vectors"])
+@pytest.mark.parametrize("mode", ["rewrite", "vectors", "adopt"])
 def test_a_scan_is_the_view_before_during_and_after_merges(
     server: RunningServer, client: firn.Client, mode: str
 ) -> None:

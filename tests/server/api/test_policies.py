@@ -36,7 +36,7 @@ def test_a_namespace_tells_what_it_inherits_and_from_where(api: Api) -> None:
 
 def test_a_setting_tells_its_choices(api: Api) -> None:
     choices = {one["key"]: one["choices"] for one in good(api.http.get(POLICY))["effective"]}
-    assert choices["firn.merge.mode"] == ["auto", "rewrite", "vectors"]
+    assert choices["firn.merge.mode"] == ["auto", "rewrite", "vectors", "adopt"]
     assert choices["firn.optimize.enabled"] == ["true", "false"]
     assert choices[ROWS] == []
 

@@ -294,10 +294,12 @@ OF_ADMINISTRATORS = {
 }
 OF_OPTIMIZERS = {
     # What they send is compared with the job's own directories, whose rule is the table's: server.service.orphans,
-    # server.service.hive.publish_commit.
+    # server.service.hive.publish_commit, server.service.images.adoption.
     "POST /leases/{lease}/orphans",
     "POST /leases/{lease}/orphans/overdue",
     "POST /leases/{lease}/published",
+    "POST /leases/{lease}/adopted",
+    "POST /leases/{lease}/cleaned",
     "POST /leases/{lease}/report",
 }
 WITHOUT = {

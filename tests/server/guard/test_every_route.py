@@ -78,6 +78,8 @@ OF_THE_SERVER = {
     "POST /leases/{lease}/committing",
     "POST /leases/{lease}/report",
     "POST /leases/{lease}/published",
+    "POST /leases/{lease}/adopted",
+    "POST /leases/{lease}/cleaned",
     "POST /leases/{lease}/orphans",
     "POST /leases/{lease}/orphans/overdue",
     "POST /roles",

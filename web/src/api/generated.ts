@@ -1587,6 +1587,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/leases/{lease}/adopted": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Commit a merge by adoption
+         * @description Add the layer's files to base, and move the watermark. The request can be repeated.
+         */
+        post: operations["adopt_layer_leases__lease__adopted_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/leases/{lease}/cleaned": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Clean after a merge by adoption
+         * @description Take merged files out of the change store's current snapshot. The request can be repeated.
+         */
+        post: operations["clean_change_store_leases__lease__cleaned_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/leases/{lease}/committing": {
         parameters: {
             query?: never;
@@ -2340,6 +2380,21 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * AdoptRequest
+         * @description The layer that an adoption has built, and what it was built from. Ids are None for a store without snapshots.
+         */
+        AdoptRequest: {
+            /** Base Snapshot Id */
+            base_snapshot_id: number | null;
+            /** Change Snapshot Id */
+            change_snapshot_id: number | null;
+            layer: components["schemas"]["Layer"];
+            /** Through */
+            through: number;
+            /** Watermark */
+            watermark: number;
+        };
+        /**
          * AffectedItemsOut
          * @description Items of one kind that a job would change or skip.
          */
@@ -2601,6 +2656,14 @@ export interface components {
          * @description This kind has no options.
          */
         CleanOptionsIn: Record<string, never>;
+        /**
+         * CleanRequest
+         * @description Change files that a merge by adoption takes out of the change store: base contains all their rows.
+         */
+        CleanRequest: {
+            /** Files */
+            files: string[];
+        };
         /**
          * ColumnDifferenceOut
          * @description A column, by Hive's name, that differs between Hive (`hive`) and the table (`here`).
@@ -3247,6 +3310,27 @@ export interface components {
             partitions: number;
             /** Reason */
             reason: string;
+        };
+        /**
+         * HiddenPositions
+         * @description A position-delete file, or one vector of a Puffin file.
+         *
+         *     `data_files` are the files whose positions it hides; they share a partition, which the delete file has, too. A
+         *     vector has one data file, and an offset and a length in bytes.
+         */
+        HiddenPositions: {
+            /** Data Files */
+            data_files: string[];
+            /** Length */
+            length?: number | null;
+            /** Location */
+            location: string;
+            /** Offset */
+            offset?: number | null;
+            /** Rows */
+            rows: number;
+            /** Size */
+            size: number;
         };
         /**
          * HiveEventKind
@@ -3919,6 +4003,24 @@ export interface components {
             status: components["schemas"]["LaunchStatus"];
         };
         /**
+         * Layer
+         * @description What the changes of one pair of snapshots add to base.
+         *
+         *     `replaced_vectors` are data files of base whose vectors do not count any more: the positions are among `hidden`.
+         */
+        Layer: {
+            /** Hidden */
+            hidden: components["schemas"]["HiddenPositions"][];
+            /** Hidden Rows */
+            hidden_rows: number;
+            /** Keys */
+            keys: number;
+            /** Packs */
+            packs: components["schemas"]["Pack"][];
+            /** Replaced Vectors */
+            replaced_vectors: string[];
+        };
+        /**
          * Lease
          * @description A job and everything needed to run it.
          *
@@ -4116,7 +4218,7 @@ export interface components {
          * @description How changes get into base.
          * @enum {string}
          */
-        MergeMode: "rewrite" | "vectors" | "auto";
+        MergeMode: "rewrite" | "vectors" | "adopt" | "auto";
         /**
          * MergeOptionsIn
          * @description The merge mode; without one, the table's policy decides.
@@ -4510,6 +4612,18 @@ export interface components {
             overdue_seconds: number;
             /** Table */
             table: string;
+        };
+        /**
+         * Pack
+         * @description One data file with the newest rows of pending keys. It has the partition of the change file `like`.
+         */
+        Pack: {
+            /** Like */
+            like: string;
+            /** Location */
+            location: string;
+            /** Rows */
+            rows: number;
         };
         /** PageOut[AuditOut] */
         PageOut_AuditOut_: {
@@ -5687,6 +5801,16 @@ export interface components {
             snapshot_id: string | null;
             /** Snapshots */
             snapshots: number;
+        };
+        /**
+         * StoreSummary
+         * @description The summary of a store's snapshot that the server has committed for a job.
+         */
+        StoreSummary: {
+            /** Summary */
+            summary: {
+                [key: string]: string;
+            };
         };
         /**
          * SyncOut
@@ -11360,6 +11484,168 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    adopt_layer_leases__lease__adopted_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description JOB.ATTEMPT.TOKEN */
+                lease: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AdoptRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoreSummary"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    clean_change_store_leases__lease__cleaned_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description JOB.ATTEMPT.TOKEN */
+                lease: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CleanRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoreSummary"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
         };

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from catalog.errors import CommitRefused, NotFound, Unavailable
+from catalog.files.data_file import AddSnapshot
 from catalog.iceberg.json import Json
 from catalog.jobs.job import JobKind
 from catalog.keyed.image_build import BuildState
 from catalog.locations.location_rule import FileRule
-from catalog.ports.images import ImageFiles, ImageParts, LayerBuilder
+from catalog.ports.images import AdoptionParts, ImageFiles, ImageParts, LayerBuilder
 from firn.protocol.tasks.image import Layer, LayerTask
 from server.service.images.images import LAG, Images
 from tests.factories import LAKE
@@ -67,6 +68,9 @@ class DyingFiles:
     def write(self, parts: ImageParts, rule: FileRule) -> tuple[str, Json]:
         self.real.write(parts, rule)
         raise Killed
+
+    def write_adoption(self, parts: AdoptionParts, rule: FileRule) -> AddSnapshot:
+        return self.real.write_adoption(parts, rule)
 
     def remove(self, directory: str, names: Sequence[str]) -> int:
         return self.real.remove(directory, names)
