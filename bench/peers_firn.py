@@ -22,6 +22,7 @@ from firn.spark.sessions import EXTENSIONS, catalog_conf
 from firn.spark.write import delete, upsert
 from optimizer.client import connect
 from optimizer.jobs import JOBS
+from optimizer.spark import SparkProcess
 from optimizer.worker import Worker
 
 
@@ -74,7 +75,7 @@ class Firn:
         """The merge, asked for and run as an optimizer does."""
         client, name = self.server.client, f"db.{self.table}"
         about = {"group": "default", "host": "bench", "pid": os.getpid(), "version": "0", "facts": {}}
-        worker = Worker(connect(self.server.url), self.session, JOBS, about, threading.Event())
+        worker = Worker(connect(self.server.url), SparkProcess.of(self.session), JOBS, about, threading.Event())
         job = client.tables[name].start_job("merge")
         worker.work_once(worker.api.register(**about).id)
         job = client.jobs.get(job.id)

@@ -12,6 +12,7 @@ from bench.keyed import Stage
 from firn.protocol.answers.jobs import JobOut
 from optimizer.client import connect
 from optimizer.jobs import JOBS
+from optimizer.spark import SparkProcess
 from optimizer.worker import Worker
 
 
@@ -42,4 +43,6 @@ def working(stage: Stage) -> Working:
         "facts": {"spark": pyspark.__version__},
     }
     api = connect(stage.server.url)
-    return Working(stage, Worker(api, stage.spark, JOBS, about, threading.Event()), api.register(**about).id)
+    return Working(
+        stage, Worker(api, SparkProcess.of(stage.spark), JOBS, about, threading.Event()), api.register(**about).id
+    )

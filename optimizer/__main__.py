@@ -16,14 +16,13 @@ from importlib.metadata import PackageNotFoundError, version
 import pyspark
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
 from optimizer.client import ServerApi, connect
 from optimizer.errors import NotWelcome, SparkStopped
 from optimizer.jobs import JOBS
 from optimizer.memory import Memory
 from optimizer.parent_watch import end_with_stdin
-from optimizer.spark import has_stopped, start
+from optimizer.spark import LOCAL, SparkProcess, may_wait, start
 from optimizer.worker import Worker
 
 DEFAULT_SLOTS = min(os.cpu_count() or 1, 4)
@@ -45,8 +44,11 @@ def main(argv: list[str] | None = None) -> int:
         signal.signal(signum, lambda *_: stopping.set())
     if given.tied:
         end_with_stdin(stopping)
+    app = f"firn optimizer {given.group}"
+    spark = SparkProcess(partial(start, master=given.master, app=app, memory=given.driver_memory))
     try:
-        spark = start(master=given.master, app=f"firn optimizer {given.group}", memory=given.driver_memory)
+        if not may_wait(given.master):
+            _ = spark.session
     except (PySparkException, Py4JError) as error:
         sys.stderr.write(f"firn: Spark does not start: {error}\n      what Java says is above\n")
         return 1
@@ -68,12 +70,12 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def _worker(given: argparse.Namespace, server: ServerApi, spark: SparkSession, stopping: threading.Event) -> Worker:
-    about, ended = _about(given, spark), partial(has_stopped, spark)
-    return Worker(server, spark, JOBS, about, stopping, slots=given.slots, memory=Memory(spark), has_stopped=ended)
+def _worker(given: argparse.Namespace, server: ServerApi, spark: SparkProcess, stopping: threading.Event) -> Worker:
+    return Worker(server, spark, JOBS, _about(given, spark), stopping, slots=given.slots, memory=Memory(spark))
 
 
-def _about(given: argparse.Namespace, spark: SparkSession) -> dict[str, object]:
+def _about(given: argparse.Namespace, spark: SparkProcess) -> dict[str, object]:
+    running = spark.running
     return {
         "group": given.group,
         "host": socket.gethostname(),
@@ -82,7 +84,7 @@ def _about(given: argparse.Namespace, spark: SparkSession) -> dict[str, object]:
         "launch": given.launch,
         "facts": {
             "spark": pyspark.__version__,
-            "master": spark.sparkContext.master,
+            "master": given.master or LOCAL if running is None else running.sparkContext.master,
             "driver_memory": given.driver_memory,
         },
     }

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from optimizer.spark import SparkProcess
 
 FRESH_SECONDS = 5.0
 """Each reading costs some calls into Java; every beat and poll asks."""
@@ -17,15 +17,15 @@ FRESH_SECONDS = 5.0
 
 @dataclass
 class Memory:
-    """The JVM's heap, and what the machine has given to its process and to this one."""
+    """The JVM's heap, if there is one, and what the machine has given to its process and to this one."""
 
-    spark: SparkSession
+    spark: SparkProcess
     _read_at: float = float("-inf")
     _known: dict[str, int] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self) -> dict[str, int]:
-        """Bytes: `heap_used`, `heap_max`, and `rss` where the system tells it."""
+        """Bytes: `heap_used` and `heap_max` once Spark runs, and `rss` where the system tells it."""
         with self._lock:
             if time.monotonic() - self._read_at > FRESH_SECONDS:
                 self._known = self._read()
@@ -33,7 +33,10 @@ class Memory:
             return self._known
 
     def _read(self) -> dict[str, int]:
-        java: Any = self.spark._jvm
+        spark = self.spark.running
+        if spark is None:
+            return {"rss": own} if (own := _resident(os.getpid())) else {}
+        java: Any = spark._jvm
         heap = java.java.lang.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage()
         usage = {"heap_used": int(heap.getUsed()), "heap_max": int(heap.getMax())}
         resident = [_resident(pid) for pid in (os.getpid(), int(java.java.lang.ProcessHandle.current().pid()))]

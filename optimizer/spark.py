@@ -6,10 +6,10 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
@@ -57,10 +57,61 @@ def start(*, master: str | None, app: str, memory: str = "2g") -> SparkSession:
     return session
 
 
+def may_wait(master: str | None) -> bool:
+    """Whether Spark may start with the first job that needs it.
+
+    A cluster gives up an application that asks for no context; spark-submit has started Java already.
+    """
+    return (master is None or master.startswith("local")) and not os.environ.get("PYSPARK_GATEWAY_PORT")
+
+
 def has_stopped(spark: SparkSession) -> bool:
     """Whether the context has stopped while Java lives: out of memory, or by an error in a thread of its own."""
     java: Any = spark.sparkContext._jsc
     return bool(java.sc().isStopped())
+
+
+class SparkProcess:
+    """The one Spark of this process, which starts when a job first needs it. Merges by adoption need none."""
+
+    def __init__(self, start: Callable[[], SparkSession]) -> None:
+        self._start = start
+        self._session: SparkSession | None = None
+        self._failed = False
+        self._lock = threading.Lock()
+
+    @classmethod
+    def of(cls, session: SparkSession) -> Self:
+        """A Spark that runs already."""
+        process = cls(lambda: session)
+        process._session = session
+        return process
+
+    @property
+    def session(self) -> SparkSession:
+        """Spark, started if it does not run; raises what Spark says if it does not start."""
+        with self._lock:
+            if self._session is None:
+                try:
+                    self._session = self._start()
+                except BaseException:
+                    self._failed = True
+                    raise
+            return self._session
+
+    @property
+    def running(self) -> SparkSession | None:
+        """Spark, if it has been started."""
+        return self._session
+
+    def has_stopped(self) -> bool:
+        """Whether no job can run in it any more: it did not start, or its context has stopped."""
+        return self._failed or (self._session is not None and has_stopped(self._session))
+
+    def stop(self) -> None:
+        """End it if it runs."""
+        if self._session is not None:
+            self._session.stop()
 
 
 @dataclass(frozen=True)

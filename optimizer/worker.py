@@ -10,7 +10,6 @@ from functools import partial
 
 import httpx
 from py4j.protocol import Py4JError
-from pyspark.sql import SparkSession
 
 from firn.protocol.leases import Lease, Outcome, Result
 from firn.spark.errors import is_uncertain
@@ -24,7 +23,7 @@ from optimizer.lease_keeper import LeaseKeeper
 from optimizer.progress import read_progress
 from optimizer.read_checks import JobReads, check_reads
 from optimizer.slots import Slots
-from optimizer.spark import open_job_session
+from optimizer.spark import SparkProcess, open_job_session
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +40,7 @@ class Worker:
     """One optimizer: registers, works until told to stop, and leaves."""
 
     api: ServerApi
-    spark: SparkSession
+    spark: SparkProcess
     jobs: Mapping[str, OptimizerJob]
     about: Mapping[str, object]
     stopping: threading.Event
@@ -49,8 +48,6 @@ class Worker:
     memory: Callable[[], dict[str, int]] = dict
     check: Callable[[JobRun, JobReads], None] = check_reads
     """Called before each job: Refused if it may not open what it would."""
-    has_stopped: Callable[[], bool] = lambda: False
-    """Whether Spark has ended under us: what would be begun then fails, whatever it is."""
 
     def run(self) -> None:
         """Work until `stopping` is set or the server wants us to leave.
@@ -105,8 +102,8 @@ class Worker:
 
     def _take(self, optimizer_id: str, wait_seconds: float) -> Lease | None:
         memory = self.memory()
-        if self.has_stopped():
-            raise SparkStopped("Spark has stopped in this process")
+        if self.spark.has_stopped():
+            raise SparkStopped("Spark has stopped in this process, or did not start")
         return self.api.take_lease(optimizer_id, sorted(self.jobs), wait_seconds=wait_seconds, memory=memory)
 
     def _work(self, lease: Lease) -> None:
@@ -122,10 +119,7 @@ class Worker:
 
     def _attempt(self, lease: Lease, keeper: LeaseKeeper) -> Result | None:
         """How the attempt ended; None when the job is not ours any more, or goes back unfinished."""
-        context = self.spark.sparkContext
-        keeper.progress = lambda: read_progress(context, lease.job_id)
         keeper.memory = self.memory
-        keeper.interrupt = lambda: context.cancelJobsWithTag(lease.job_id)
         try:
             return self._run(lease, keeper)
         except (LeaseLost, NotWelcome) as error:
@@ -151,27 +145,37 @@ class Worker:
             return Result(outcome=outcome, error=explain_failure(error, lease))
 
     def _run(self, lease: Lease, keeper: LeaseKeeper) -> Result:
-        """Run the job with the access that the catalog gives to its table's files, where that reaches all of them."""
+        """Run the job, in Spark only if it needs Spark."""
         job = self.jobs[lease.kind]
         if job.run_without_spark is not None:
             result = job.run_without_spark(Attempt(self.api, lease, keeper))
             if result is not None:
                 return result
-        with open_job_session(self.spark, self.api, lease) as session:
+        return self._run_in_spark(job, lease, keeper)
+
+    def _run_in_spark(self, job: OptimizerJob, lease: Lease, keeper: LeaseKeeper) -> Result:
+        """Run the job with the access that the catalog gives to its table's files, where that reaches all of them."""
+        if self.spark.running is None:
+            keeper.stage("starting Spark")
+        spark = self.spark.session
+        context = spark.sparkContext
+        keeper.progress = lambda: read_progress(context, lease.job_id)
+        keeper.interrupt = lambda: context.cancelJobsWithTag(lease.job_id)
+        with open_job_session(spark, self.api, lease) as session:
             work = JobRun(self.api, lease, keeper, session)
             self.check(work, job.reads(lease))
             if not lease.delegation or not work.file_access.allowed:
                 return job.run(work)
         keeper.say("files lie outside of the table's directories: this optimizer opens them with its own credentials")
         own = use_own_credentials(lease)
-        with open_job_session(self.spark, self.api, own) as session:
+        with open_job_session(spark, self.api, own) as session:
             work = JobRun(self.api, own, keeper, session)
             self.check(work, job.reads(own))  # it is another session, which may find another state of the table
             return job.run(work)
 
     def _lost_spark(self) -> bool:
         try:
-            return self.has_stopped()
+            return self.spark.has_stopped()
         except (Py4JError, OSError):  # Java itself is gone
             return True
 

@@ -24,6 +24,7 @@ from firn.spark.write import delete, upsert
 from optimizer.client import connect
 from optimizer.jobs import JOBS
 from optimizer.lease_keeper import LeaseKeeper
+from optimizer.spark import SparkProcess
 from optimizer.worker import Worker
 from tests.spark_fixtures import ICEBERG
 
@@ -147,7 +148,7 @@ class _Engine:
     def work(self, url: str) -> bool:
         if url not in self.workers:
             about = {"group": "default", "host": "here", "pid": 1, "version": "0", "facts": {}}
-            worker = Worker(connect(url), self.spark, JOBS, about, threading.Event())
+            worker = Worker(connect(url), SparkProcess.of(self.spark), JOBS, about, threading.Event())
             self.workers[url] = worker, worker.api.register(**about).id
         worker, optimizer_id = self.workers[url]
         return worker.work_once(optimizer_id, wait_seconds=1)

@@ -11,6 +11,7 @@ from typing import Any
 from firn.spark.write import delete, upsert
 from optimizer.client import connect
 from optimizer.jobs import JOBS
+from optimizer.spark import SparkProcess
 from optimizer.worker import Worker
 from tests.spark_fixtures import RunningServer, shared_spark
 
@@ -68,4 +69,4 @@ def change_row(table: KeyedTable, **columns: str) -> None:
 
 def a_worker(url: str) -> Worker:
     about = {"group": "default", "host": "here", "pid": 1, "version": "0", "facts": {}}
-    return Worker(connect(url), shared_spark(), JOBS, about, threading.Event())
+    return Worker(connect(url), SparkProcess.of(shared_spark()), JOBS, about, threading.Event())

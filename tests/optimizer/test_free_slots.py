@@ -5,15 +5,16 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from typing import Any
 
 import httpx
+import pytest
 
 from firn.protocol.leases import Outcome, Result
 from optimizer.client import ServerApi, connect
 from optimizer.job import OptimizerJob
 from optimizer.read_checks import reads_nothing
 from optimizer.slots import Slots
+from optimizer.spark import SparkProcess
 from optimizer.worker import IDLE_SECONDS, Worker
 from tests.answer_documents import REGISTERED
 
@@ -51,7 +52,7 @@ def test_one_question_at_a_time_is_asked_however_many_slots_are_free() -> None:
 
 def a_lone_worker(api: ServerApi, *, slots: int) -> Worker:
     """Without a Spark: for what happens around jobs."""
-    none: Any = None
+    none = SparkProcess(lambda: pytest.fail("no job here needs Spark"))
     idle = OptimizerJob(lambda _: Result(outcome=Outcome.NOTHING), reads_nothing)
     return Worker(api, none, {"merge": idle}, {}, threading.Event(), slots)
 

@@ -112,7 +112,7 @@ class Aging:
         if overtaken:
             self.append()
         with (
-            open_job_session(self.worker.spark, api, lease) as session,
+            open_job_session(self.worker.spark.session, api, lease) as session,
             LeaseKeeper(api, lease, stopping=threading.Event()) as hold,
         ):
             try:

@@ -38,7 +38,7 @@ def interrupted(table: KeyedTable, meanwhile: Callable[[], None]) -> Result:
     assert lease.task["tables"]
     meanwhile()
     with (
-        open_job_session(worker.spark, worker.api, lease) as session,
+        open_job_session(worker.spark.session, worker.api, lease) as session,
         LeaseKeeper(worker.api, lease, stopping=threading.Event()) as hold,
     ):
         try:
@@ -210,7 +210,7 @@ def test_a_job_deletes_in_its_own_tables_alone(server: RunningServer, worker: Wo
     lease = worker.api.take_lease(worker.api.register(**worker.about).id, ["expire"])
     assert lease is not None
     with (
-        open_job_session(worker.spark, worker.api, lease) as session,
+        open_job_session(worker.spark.session, worker.api, lease) as session,
         LeaseKeeper(worker.api, lease, stopping=threading.Event()) as hold,
         pytest.raises(Refused, match="no table of this job"),
     ):

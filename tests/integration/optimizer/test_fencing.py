@@ -16,7 +16,7 @@ from optimizer.errors import LeaseLost, Refused, SparkStopped
 from optimizer.job_run import JobRun
 from optimizer.jobs import JOBS
 from optimizer.lease_keeper import LeaseKeeper
-from optimizer.spark import has_stopped, open_job_session
+from optimizer.spark import SparkProcess, open_job_session
 from optimizer.worker import Worker
 from tests.keyed_tables import KeyedTable, a_worker
 from tests.lossy_proxy import Forward, lossy_proxy, meddling_proxy
@@ -69,7 +69,7 @@ def test_an_optimizer_that_lost_its_lease_cannot_commit_what_another_has_merged(
 
         def committing(self) -> None: ...
 
-    with open_job_session(slow.spark, slow.api, lease) as session:
+    with open_job_session(slow.spark.session, slow.api, lease) as session:
         hold = Deaf(slow.api, lease, stopping=threading.Event())
         with pytest.raises((LeaseLost, Refused), match="lease"):
             JOBS["merge"].run(JobRun(slow.api, lease, hold, session))
@@ -137,7 +137,10 @@ def test_a_job_that_fails_because_spark_has_stopped_is_left_to_its_lease(hasty: 
         raise Refused("Job aborted because SparkContext was shut down")
 
     whole = a_worker(hasty.url)
-    stuck = replace(whole, jobs={"merge": replace(JOBS["merge"], run=broken)}, has_stopped=stopped.is_set)
+    spark = SparkProcess.of(whole.spark.session)
+    spark.has_stopped = stopped.is_set  # type: ignore[method-assign]
+    merge = replace(JOBS["merge"], run=broken, run_without_spark=None)
+    stuck = replace(whole, jobs={"merge": merge}, spark=spark)
     table = keyed(hasty, whole)
     table.upsert((1, "a"))
     job_id, optimizer_id = table.ask("merge"), stuck.api.register(**stuck.about).id
@@ -145,7 +148,7 @@ def test_a_job_that_fails_because_spark_has_stopped_is_left_to_its_lease(hasty: 
     wait_for(lambda: hasty.get(f"jobs/{job_id}")["status"] == "pending")
     with pytest.raises(SparkStopped):
         stuck.work_once(optimizer_id)
-    assert not has_stopped(whole.spark)
+    assert not whole.spark.has_stopped()
     assert whole.work_once(whole.api.register(**whole.about).id)
     assert table.rows(".base") == [(1, "a")]
 

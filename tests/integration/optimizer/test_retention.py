@@ -138,7 +138,7 @@ def test_changes_that_come_while_the_job_runs_win(server: RunningServer, worker:
 
 def _carry_out(worker: Worker, lease: Any) -> Result:
     with (
-        open_job_session(worker.spark, worker.api, lease) as session,
+        open_job_session(worker.spark.session, worker.api, lease) as session,
         LeaseKeeper(worker.api, lease, stopping=threading.Event()) as hold,
     ):
         result = JOBS[lease.kind].run(JobRun(worker.api, lease, hold, session))

@@ -107,7 +107,7 @@ def test_canceling_one_job_touches_none_beside_it(quick: RunningServer) -> None:
     canceled, kept = victim.ask("merge"), neighbour.ask("merge")
     with working(quick.url, 2, {"merge": busy}) as worker:
         started.wait()
-        context = worker.spark.sparkContext
+        context = worker.spark.session.sparkContext
         wait_for(lambda: bool(read_progress(context, canceled)), "the victim's progress")
         quick.post(f"jobs/{canceled}/cancel")
         wait_for(lambda: victim.short in ended, "the victim's end")

@@ -93,7 +93,8 @@ def status_of(orders: KeyedLake, lease: Lease) -> JobStatus:
 
 @pytest.mark.parametrize("version", ["2", "3"])
 def test_base_holds_what_the_image_showed(lake: Lake, version: str) -> None:
-    lake.create_keyed(**{"format-version": version})
+    properties: dict[str, str] = {"format-version": version}
+    lake.create_keyed(ORDERS, **properties)
     orders = KeyedLake(lake)
     with listening(lake.client.app) as url:
         api = connect(url)
@@ -117,7 +118,7 @@ def test_base_holds_what_the_image_showed(lake: Lake, version: str) -> None:
 
 
 def test_a_vector_has_the_positions_that_base_had_hidden(lake: Lake) -> None:
-    lake.create_keyed(**{"format-version": "3"})
+    lake.create_keyed(ORDERS, **{"format-version": "3"})
     orders = KeyedLake(lake)
     orders.upsert((1, "a"), (2, "b"), (3, "c"))
     with listening(lake.client.app) as url:
