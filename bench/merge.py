@@ -158,7 +158,9 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--changes", type=int, default=100_000)
     parser.add_argument("--days", type=int, default=DAYS, help="partitions of the table (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--modes", nargs="+", choices=["auto", "rewrite", "vectors"], default=["auto", "vectors"])
+    parser.add_argument(
+        "--modes", nargs="+", choices=["auto", "rewrite", "vectors", "adopt"], default=["auto", "vectors", "adopt"]
+    )
     parser.add_argument("--skews", type=Skew, nargs="+", choices=list(Skew), default=list(Skew))
     parser.add_argument("--memory", default="3g", help="heap of Spark's JVM (default: %(default)s)")
     parser.add_argument("--out", type=Path, help="directory for the file of results (default: none is written)")
