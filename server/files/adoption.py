@@ -1,4 +1,7 @@
-"""Writes the snapshot of base that adopts a layer: packs become its data files, positions its deletes (rule 5.6)."""
+"""Writes the snapshot of base that adopts a layer: packs become its data files, positions its deletes.
+
+See docs/protocols.md, rule 5.6.
+"""
 
 from __future__ import annotations
 

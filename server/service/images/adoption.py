@@ -1,7 +1,8 @@
-"""The server's part of a merge by adoption: it commits the layer that an optimizer has built (rule 5.6).
+"""The server's part of a merge by adoption: it commits the layer that an optimizer has built.
 
 The optimizer writes data files and delete files, the server their manifests. Then the commit takes the way of every
-commit of a job, with its lease, its fence and the validation of merges. A repeated request gets the same answer.
+commit of a job, with its lease, its fence and the validation of merges. A repeated request gets the same answer
+(docs/protocols.md, rule 5.6).
 """
 
 from __future__ import annotations

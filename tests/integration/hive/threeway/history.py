@@ -230,7 +230,7 @@ class History:
 
     def merge(self) -> str:
         self._synced_if_broken()
-        mode = self.random.choice(["rewrite", "vectors"])
+        mode = self.random.choice(["rewrite", "vectors", "adopt"])
         with self.untouched():
             self.firn.job("merge", mode=mode)
         self.oracle.merge()

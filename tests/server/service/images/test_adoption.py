@@ -1,4 +1,7 @@
-"""Merges by adoption, without Spark: a server in this process, and the optimizer's own code (rule 5.6)."""
+"""Merges by adoption, without Spark: a server in this process, and the optimizer's own code.
+
+See docs/protocols.md, rule 5.6.
+"""
 
 from __future__ import annotations
 
