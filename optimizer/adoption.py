@@ -19,11 +19,11 @@ from pyiceberg.table import FileScanTask, Table
 from firn.protocol.leases import Outcome, Result
 from firn.protocol.tasks.image import Layer
 from firn.protocol.tasks.merge import AdoptionTask, AdoptRequest, MergeMode, MergeTask
-from firn.scan.lineage import LineageFile, list_lineage_files
-from firn.scan.merge import OP
 from optimizer.errors import JobError, Refused, Unknown
 from optimizer.images.changes import KeyColumns
 from optimizer.images.layer import LayerPlan, build_layer
+from optimizer.images.lineage import LineageFile, list_lineage_files
+from optimizer.images.newest import OP
 from optimizer.images.pair import check_metadata, make_directory
 from optimizer.images.reading import ColumnReader
 from optimizer.job_run import Attempt
