@@ -38,7 +38,7 @@ def create_table(server: RunningServer) -> str:
     name = f"bench.orders{next(_TABLES)}"
     columns = [column.split() for column in COLUMNS.split(", ")]
     described = [{"name": column, "type": _TYPES[kind], "comment": None} for column, kind in columns]
-    waits = {"firn.read.max-wait": "5 min", "firn.read.on-timeout": "refuse"}  # no reader is shown an older state
+    waits = {"firn.read.max-wait": "60 s", "firn.read.on-timeout": "refuse"}  # no reader is shown an older state
     server.client.tables.create(f"lake.{name}", described, primary_key=["id"], partition_by=["day"], properties=waits)
     return name
 
