@@ -138,14 +138,18 @@ def chain_snapshots(earlier: Sequence[Json], snapshot: Json) -> list[Json]:
 def find_same_spec(base: Json, spec: Mapping[str, Any]) -> int:
     """The id of base's partition spec that partitions like this one of the change store.
 
-    Invalid when base has none: the stores' specs are changed together.
+    Invalid when base has none, which the rules for commits to the change store prevent.
     """
+    spec_id = look_for_spec(base, spec)
+    if spec_id is None:
+        raise Invalid(f"base has no partition spec like spec {spec['spec-id']} of the change store")
+    return spec_id
+
+
+def look_for_spec(base: Json, spec: Mapping[str, Any]) -> int | None:
+    """The id of base's partition spec that partitions like this one; None when base has none."""
     fields = _fields_of(spec)
-    for other in base["partition-specs"]:
-        if _fields_of(other) == fields:
-            spec_id: int = other["spec-id"]
-            return spec_id
-    raise Invalid(f"base has no partition spec like spec {spec['spec-id']} of the change store")
+    return next((other["spec-id"] for other in base["partition-specs"] if _fields_of(other) == fields), None)
 
 
 def _fields_of(spec: Mapping[str, Any]) -> list[tuple[int, str]]:

@@ -13,10 +13,11 @@ from textwrap import shorten
 
 from catalog.errors import CommitRefused
 from catalog.files.manifest_entries import NewDeletes
-from catalog.iceberg.json import Json
+from catalog.iceberg.json import Json, child, children, integer, text
 from catalog.iceberg.summaries import read_number
 from catalog.iceberg.table import current_snapshot, ref_snapshot_id
 from catalog.jobs.job import JobKind
+from catalog.keyed.image import look_for_spec
 from catalog.keyed.schema import check_altered, share_field_ids
 from catalog.keyed.spec import (
     KEY_SCOPE,
@@ -92,6 +93,8 @@ def _check_update(commit: StoreCommit, update: Json) -> None:
         _check_removal(commit, update)
     if action == "add-schema":
         _check_schema(commit, update)
+    if action == "add-spec" and commit.role is RelationKind.CHANGE:
+        _check_spec(commit, child(update, "spec", "add-spec"))
 
 
 def _is_harmless(commit: StoreCommit, update: Json) -> bool:
@@ -105,6 +108,19 @@ def _is_harmless(commit: StoreCommit, update: Json) -> bool:
             return bool(update.get("format-version") == commit.store["format-version"])
         case _:
             return bool(update.get("ref-name") != "main" and commit.role is RelationKind.BASE)
+
+
+def _check_spec(commit: StoreCommit, spec: Json) -> None:
+    """The packs of an image lie in partitions of change files, and its specs are base's."""
+    fields = [
+        {name: read(field, name, "partition field") for name, read in (("source-id", integer), ("transform", text))}
+        for field in children(spec, "fields", "partition spec")
+    ]
+    if look_for_spec(commit.base, {"fields": fields}) is None:
+        raise CommitRefused(
+            "the change store cannot be partitioned in a way in which base never was",
+            hint="run ALTER TABLE on the keyed table's own name",
+        )
 
 
 def _check_ref(commit: StoreCommit, update: Json) -> None:

@@ -56,6 +56,14 @@ def test_a_change_store_takes_appends_alone(operation: str) -> None:
     refused(commit(RelationKind.CHANGE, snapshot(CHANGE, 71, operation)), "appended changes only")
 
 
+def test_the_change_store_has_no_partitions_that_base_never_had() -> None:
+    field = {"name": "id_bucket", "transform": "bucket[4]", "source-id": 1, "field-id": 1000}
+    added: Json = {"action": "add-spec", "spec": {"spec-id": 1, "fields": [field]}}
+    refused(commit(RelationKind.CHANGE, [added]), "in which base never was")
+    assert guard_commit(commit(RelationKind.BASE, [added])) == [added]
+    assert guard_commit(commit(RelationKind.CHANGE, [added], base=after(BASE, [added]))) == [added]
+
+
 @pytest.mark.parametrize("kind", JobKind)
 @pytest.mark.parametrize("role", [RelationKind.BASE, RelationKind.CHANGE])
 @pytest.mark.parametrize("operation", ["append", "overwrite", "delete", "replace"])
