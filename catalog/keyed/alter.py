@@ -1,7 +1,7 @@
 """Translates updates of a keyed table's own name into those of its base store.
 
-Columns, partitions, sort order and properties pass, because base's commit path applies them to both stores. Data does
-not: an image is read only.
+Columns, partitions, sort order and properties pass. They are base's, and base's commit path gives columns to both
+stores. Snapshots do not pass: `server/service/images/writes.py` takes those over.
 """
 
 from __future__ import annotations
