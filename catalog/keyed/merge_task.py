@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema, current_snapshot, ref_snapshot_id
-from catalog.keyed.adoption import build_adoption_task
+from catalog.keyed.adoption import build_adoption_task, find_obstacle
 from catalog.keyed.merge_chunk import choose_chunk
 from catalog.keyed.spec import BASE, CHANGE, KeyedTable
 from catalog.keyed.view_sql import (
@@ -24,7 +24,15 @@ from catalog.keyed.view_sql import (
     quote_name,
 )
 from catalog.names import TableName
-from firn.protocol.tasks.merge import BaseFacts, ChangeFacts, CleanTask, MergeMode, MergeTask, PartitionField
+from firn.protocol.tasks.merge import (
+    AdoptionTask,
+    BaseFacts,
+    ChangeFacts,
+    CleanTask,
+    MergeMode,
+    MergeTask,
+    PartitionField,
+)
 
 JOB_CATALOG = "firn_job"
 """The Spark catalog in which an optimizer finds the tables of its job."""
@@ -67,7 +75,7 @@ def build_merge_task(keyed: KeyedTable, name: TableName, base: Json, change: Jso
     rows = keyed.pending_rows if chunk is None or is_last else chunk.rows
     left_rows = max(keyed.pending_rows - rows, 0)
     partition = read_partition(base)
-    mode = merge_mode(policy.mode, base, partition, pending_rows=rows)
+    mode, adoption = _choose_mode(keyed, base, change, policy, partition, pending_rows=rows)
     return MergeTask(
         pending=pending,
         primary_key=list(keyed.spec.primary_key),
@@ -85,7 +93,7 @@ def build_merge_task(keyed: KeyedTable, name: TableName, base: Json, change: Jso
         pending_rows=rows,
         left_rows=left_rows,
         mode=mode,
-        adoption=build_adoption_task(base, None) if mode is MergeMode.ADOPT else None,
+        adoption=adoption,
         small_bytes=SMALL_BYTES,
         large_share=LARGE_SHARE,
         target_file_size=policy.target_file_bytes,
@@ -121,10 +129,38 @@ def build_clean_task(
     )
 
 
+def _choose_mode(
+    keyed: KeyedTable,
+    base: Json,
+    change: Json,
+    policy: MergePolicy,
+    partition: list[PartitionField] | None,
+    *,
+    pending_rows: int,
+) -> tuple[MergeMode, AdoptionTask | None]:
+    """The mode, and for an adoption how it goes on. Where AUTO adopts, Spark does what adoption turns out not to do."""
+    mode = merge_mode(policy.mode, base, partition, pending_rows=pending_rows)
+    if mode is MergeMode.ADOPT:
+        return mode, build_adoption_task(base, None)
+    may_adopt = policy.mode is MergeMode.AUTO and _suits_adoption(base, pending_rows)
+    if not may_adopt or find_obstacle(keyed, base, change) is not None:
+        return mode, None
+    return MergeMode.ADOPT, build_adoption_task(base, mode)
+
+
+def _suits_adoption(base: Json, pending_rows: int) -> bool:
+    """Whether adoption is the cheapest mode: not for a small base, and not for changes of a large share of its rows.
+
+    Those are better rewritten, because adoption leaves small files, and all changed rows hidden in the old ones.
+    """
+    rows, size = _read_total(base, "total-records"), _read_total(base, "total-files-size")
+    return rows is not None and size is not None and size > SMALL_BYTES and pending_rows < LARGE_SHARE * rows
+
+
 def merge_mode(
     wanted: MergeMode, base: Json, partition: list[PartitionField] | None, *, pending_rows: int
 ) -> MergeMode:
-    """The mode that the known sizes call for; AUTO if it depends on the touched partitions."""
+    """The mode that the known sizes call for in Spark; AUTO if it depends on the touched partitions."""
     if wanted is MergeMode.ADOPT:
         return wanted
     if partition is None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
 
 from catalog.iceberg.json import Json
+from catalog.keyed.adoption import MOST_PENDING_BYTES, find_obstacle
 from catalog.keyed.file_tasks import RewritePolicy, build_deletes_task, build_manifests_task, build_rewrite_task
 from catalog.keyed.merge_task import MIB, MergePolicy, build_merge_task, merge_mode, read_partition
 from catalog.keyed.spec import KeyedTable, KeySpec
@@ -139,6 +141,50 @@ def test_partitions_without_a_predicate_are_merged_with_vectors(transform: str) 
 def test_the_mode_follows_the_sizes(size: int, pending: int, spec: list[Json], expected: MergeMode) -> None:
     base = a_store(snapshots=[a_snapshot(7, 1, rows=1000, size=size)], spec=spec)
     assert merge_mode(MergeMode.AUTO, base, read_partition(base), pending_rows=pending) is expected
+
+
+@pytest.mark.parametrize(
+    ("size", "pending", "expected", "otherwise"),
+    [
+        (10 * MIB, 1, MergeMode.REWRITE, None),
+        (900 * MIB, 1, MergeMode.ADOPT, MergeMode.AUTO),
+        (900 * MIB, 20, MergeMode.REWRITE, None),
+    ],
+    ids=["small", "few changes", "many changes"],
+)
+def test_few_changes_of_a_large_base_are_adopted(
+    size: int, pending: int, expected: MergeMode, otherwise: MergeMode | None
+) -> None:
+    base = a_store(snapshots=[a_snapshot(7, 1, rows=1000, size=size)], spec=[field(2, "identity")])
+    change = a_store(snapshots=[a_snapshot(90, 5)], spec=[field(2, "identity")])
+    task = build_merge_task(a_keyed(pending=pending), ORDERS, base, change, policy=MergePolicy())
+    assert task.mode is expected
+    assert (task.adoption.otherwise if task.adoption else None) is otherwise
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"format-version": 1}, "format version 1"),
+        ({"properties": {"write.format.default": "avro"}}, "base's files are avro"),
+        ({"properties": {"write.merge.mode": "copy-on-write"}}, "copy-on-write"),
+        ({"partition-specs": [{"spec-id": 0, "fields": [field(3, "day")]}]}, "no partition spec"),
+    ],
+    ids=["no deletes", "other files", "no merge on read", "other partitions"],
+)
+def test_spark_merges_what_cannot_be_adopted(more: Json, reason: str) -> None:
+    base = a_store(snapshots=[a_snapshot(7, 1, rows=1000, size=900 * MIB)], **more)
+    change = a_store(snapshots=[a_snapshot(90, 5)])
+    assert reason in (find_obstacle(a_keyed(), base, change) or "")
+    assert build_merge_task(a_keyed(), ORDERS, base, change, policy=MergePolicy()).mode is not MergeMode.ADOPT
+
+
+def test_more_pending_bytes_than_the_builder_takes_are_merged_by_spark() -> None:
+    store = a_store(snapshots=[a_snapshot(7, 1)])
+    assert find_obstacle(replace(a_keyed(), pending_bytes=MOST_PENDING_BYTES), store, store) is None
+    assert "bytes are pending" in (
+        find_obstacle(replace(a_keyed(), pending_bytes=MOST_PENDING_BYTES + 1), store, store) or ""
+    )
 
 
 def test_tasks_name_tables_by_their_parts_because_parts_may_hold_dots() -> None:
