@@ -50,7 +50,7 @@ class Plan:
 
 def run(work: JobRun) -> Result:
     """Merge pending changes, if there are any; then clean."""
-    task = _in_spark(MergeTask.model_validate(work.lease.task))
+    task = choose_mode_in_spark(MergeTask.model_validate(work.lease.task))
     done: dict[str, Any] = {}
     totals: JobTotals | None = None
     if task.pending:
@@ -76,8 +76,8 @@ def run(work: JobRun) -> Result:
     return Result(outcome=outcome, result=done)
 
 
-def _in_spark(task: MergeTask) -> MergeTask:
-    """A task whose adoption turned out to be impossible, in the mode that it names instead."""
+def choose_mode_in_spark(task: MergeTask) -> MergeTask:
+    """The task; one whose adoption turned out to be impossible gets the mode that it names instead."""
     if task.mode is not MergeMode.ADOPT:
         return task
     return task.model_copy(update={"mode": (task.adoption and task.adoption.otherwise) or MergeMode.AUTO})

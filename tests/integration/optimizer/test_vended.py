@@ -96,6 +96,18 @@ def test_an_optimizer_without_keys_rewrites_and_deletes_with_those_of_its_lease(
     assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 1, 1, 2, 2, 2, 3, 3, 3]
 
 
+def test_a_merge_by_adoption_reads_and_writes_with_the_credentials_of_its_lease(vault: Vault) -> None:
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.string())])
+    table = vault.catalog.create_table("db.k", schema, properties={"firn.primary-key": "id"})
+    for rows in ([(1, "a"), (2, "b")], [(2, "two"), (3, "c")]):
+        table.append(pa.Table.from_pylist([{"id": key, "v": value} for key, value in rows], schema=schema))
+        merged = vault.run("k", "merge", mode="adopt")
+        assert (merged["status"], merged["result"].get("mode")) == ("succeeded", "adopt"), merged
+        table = vault.catalog.load_table("db.k")
+    base = vault.catalog.load_table(("db", "k", "base")).scan().to_arrow().sort_by("id")
+    assert base.to_pydict() == {"id": [1, 2, 3], "v": ["a", "two", "c"]}
+
+
 def test_where_the_catalog_gives_none_the_job_says_so(vault: Vault) -> None:
     vault.table("u")
     configure(vault, vending="none")

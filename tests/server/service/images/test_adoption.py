@@ -17,11 +17,12 @@ from catalog.errors import Invalid
 from catalog.iceberg.reading import current_snapshot
 from catalog.jobs.job import JobKind, JobStatus
 from firn.protocol.leases import Lease, Outcome, Result
-from firn.protocol.tasks.merge import AdoptRequest, StoreSummary
+from firn.protocol.tasks.merge import AdoptRequest, MergeMode, MergeTask, StoreSummary
 from optimizer import adoption
 from optimizer.client import ServerApi, connect
 from optimizer.errors import Refused, Unknown
 from optimizer.job_run import Attempt
+from optimizer.jobs.merge import choose_mode_in_spark
 from optimizer.lease_keeper import LeaseKeeper
 from server.api.deps import parse_lease
 from tests.factories import LAKE
@@ -58,10 +59,10 @@ class FaultyApi(ServerApi):
         return answer
 
 
-def lease_merge(orders: KeyedLake, api: ServerApi) -> Lease:
+def lease_merge(orders: KeyedLake, api: ServerApi, mode: str = "adopt") -> Lease:
     """The lease of a new merge job."""
     services = orders.lake.services
-    services.planner.run_now(LAKE, ORDERS, JobKind.MERGE, {"mode": "adopt"})
+    services.planner.run_now(LAKE, ORDERS, JobKind.MERGE, {"mode": mode})
     optimizer = api.register(group="default", host="host", pid=1, version="0", launch=None, facts={}, slots=1)
     lease = api.take_lease(optimizer.id, ["merge"], wait_seconds=0)
     assert lease is not None
@@ -205,6 +206,24 @@ def test_what_adoption_cannot_do_is_refused_with_a_reason(
         ended = uow.jobs.get(job.id)
     assert ended.status is JobStatus.FAILED
     assert reason in (ended.error or "")
+
+
+def test_auto_adopts_few_changes_and_leaves_to_spark_what_it_cannot(
+    orders: KeyedLake, api: ServerApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("catalog.keyed.merge_task.SMALL_BYTES", 0)
+    orders.insert(*((key, "old") for key in range(10)))
+    orders.upsert((1, "new"))
+    lease = lease_merge(orders, api, "auto")
+    assert (lease.task["mode"], lease.task["adoption"]["otherwise"]) == ("adopt", "vectors")
+    small = {**lease.task, "adoption": {**lease.task["adoption"], "most_key_bytes": 1}}
+    limited = lease.model_copy(update={"task": small})
+    with LeaseKeeper(api, limited, stopping=threading.Event()) as keeper:
+        assert adoption.run(Attempt(api, limited, keeper)) is None
+        assert "the key columns of base are" in keeper.take_lines()[-1]
+    assert choose_mode_in_spark(MergeTask.model_validate(small)).mode is MergeMode.VECTORS
+    assert run(api, lease).result["mode"] == "adopt"
+    assert orders.read() == {key: "new" if key == 1 else "old" for key in range(10)}
 
 
 def test_files_elsewhere_are_not_adopted(orders: KeyedLake, api: ServerApi) -> None:
