@@ -111,10 +111,9 @@ def nested(sample: Sample, catalog: str = "lake", quote: str = '"') -> str:
 
 
 def _expect(engine: Engine, version: str, sample: Sample) -> str | None:
-    is_base = len(sample.identifier) > len((SCHEMA, sample.name))
     if version == "3" and sample.name in engine.wrong_in_v3:
         return None
-    error = engine.find_error(sample.name, "3" if is_base and sample.name == "v3" else "2" if is_base else version)
+    error = engine.find_error(sample.name, ("3" if sample.name == "v3" else "2") if sample.is_base else version)
     return "yes" if error is None else f"error: {error}"
 
 
