@@ -342,9 +342,10 @@ def test_a_keyed_table_is_altered_under_its_own_name(lake: Lake) -> None:
     assert "read.split.target-size" not in dict(lake.rows(f"SHOW TBLPROPERTIES {t}.base"))
     lake.sql(
         f"ALTER TABLE {t} ADD COLUMN gone BIGINT AFTER id",
-        f"INSERT INTO {t}.base (id, qty, part, gone) VALUES (5000000000, 50, 'c', 5)",
+        f"INSERT INTO {t}.base VALUES (5000000000, 5, 50, NULL, 'c')",
         f"INSERT INTO {t} VALUES (2, 7, 222, 'Two', 'c')",
-        f"INSERT INTO {t}.change SELECT 1, NULL, NULL, NULL, NULL, 'D', NULL",
+        f"INSERT INTO {t}.change (id, gone, qty, remark, part, _op, _source) "
+        "VALUES (1, NULL, NULL, NULL, NULL, 'D', NULL)",
     )
     expected = [[2, 7, 222, "Two", "c"], [4, None, 40, "four", "b"], [5_000_000_000, 5, 50, None, "c"]]
     assert lake.rows(rows) == lake.rows(f"SELECT * FROM {t}.merged ORDER BY id") == expected
