@@ -19,6 +19,8 @@ pytest_plugins = ["tests.databases"]
 
 TESTS = Path(__file__).parent
 SECOND_TIER = TESTS / "integration"
+ON_BOTH_DATABASES = TESTS / "server"
+"""The only folder whose tests the second tier repeats on PostgreSQL: it does not import those of others."""
 REAL_PARTS = [TESTS / "smoke", TESTS / "server" / "store"]
 """Folders of the first tier whose tests take real parts: the slice, and the suite of the database adapter."""
 MARKS_OF_REAL_PARTS = frozenset({"spark", "hive", "postgres", "browser", "model"})
@@ -42,8 +44,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """The first tier leaves out tests/integration, unless a path below it is named."""
-    return True if config.getoption("tier") == "first" and collection_path == SECOND_TIER else None
+    """Each tier leaves out folders that have no test of it, unless a path below one is named."""
+    if not collection_path.is_dir() or collection_path.parent != TESTS:
+        return None
+    ignored = {
+        "first": collection_path == SECOND_TIER,
+        "second": collection_path not in {SECOND_TIER, ON_BOTH_DATABASES},
+        "all": False,
+    }
+    return True if ignored[config.getoption("tier")] else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -64,7 +73,12 @@ def _tier(item: pytest.Item) -> str:
     if marks := MARKS_OF_REAL_PARTS & _marks_of_the_function(item):
         message = f"{item.nodeid} is marked {', '.join(marks)}: its file belongs into tests/integration"
         raise pytest.UsageError(message)
-    return "second" if any(item.get_closest_marker(mark) for mark in MARKS_OF_REAL_PARTS) else "first"
+    if not any(item.get_closest_marker(mark) for mark in MARKS_OF_REAL_PARTS):
+        return "first"
+    if not _is_below(item.path, ON_BOTH_DATABASES):
+        message = f"{item.nodeid} needs real parts: its file belongs into tests/integration, or into tests/server"
+        raise pytest.UsageError(message)
+    return "second"
 
 
 def _marks_of_the_function(item: pytest.Item) -> set[str]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import atexit
 import os
 import re
-import subprocess
-import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from firn.spark.jars import spark_conf
 from firn.spark.sessions import catalog_conf
+from tests.forked_programs import ForkedProgram
 
 # Tests run each query once or twice, on a few rows: to generate and compile its code takes a quarter of their CPU time.
 # Optimizers in processes of their own keep Spark's settings, as they are in production, except those that a test kills.
@@ -64,7 +63,7 @@ class ServerProcess:
 
     url: str
     data_dir: Path
-    process: subprocess.Popen[str]
+    process: ForkedProgram
     http: httpx.Client
     first_token: str | None = None
     """Of the first administrator, when the server is guarded and has just been made."""
@@ -101,6 +100,12 @@ class RunningServer(ServerProcess):
         return sorted((tuple(row) for row in self.spark.sql(statement).collect()), key=repr)
 
 
+def wait_for_images(server: httpx.Client) -> None:
+    """Let readers of keyed tables see every commit on a busy machine too: they wait for 60 s, not for 5."""
+    answer = server.patch("/api/v1/catalogs/lake/policy", json={"set": {"firn.read.max-wait": "60 s"}})
+    assert answer.is_success, answer.text
+
+
 def interpret_queries(directory: Path) -> dict[str, str]:
     """The environment in which a process that starts a Spark of its own generates no code either."""
     conf = directory / "spark-conf"
@@ -115,13 +120,9 @@ def interpret_queries(directory: Path) -> dict[str, str]:
 def server_process(data_dir: Path, **environment: str) -> Iterator[ServerProcess]:
     """A server that plans nothing by itself."""
     quiet = {"FIRN_BACKGROUND__PLAN_SECONDS": "3600", "FIRN_BACKGROUND__REAP_SECONDS": "1"}
-    command = [sys.executable, "-m", "server", "--data-dir", str(data_dir), "--port", "0"]
-    with (
-        (data_dir.parent / f"{data_dir.name}.log").open("w", encoding="utf-8") as log,
-        subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, **quiet, **environment}
-        ) as process,
-    ):
+    arguments = ["--data-dir", str(data_dir), "--port", "0"]
+    log = data_dir.parent / f"{data_dir.name}.log"
+    with ForkedProgram("server", *arguments, environment={**os.environ, **quiet, **environment}, log=log) as process:
         try:
             token, url = read_gateway(process)
             with httpx.Client(base_url=url, timeout=30) as http:
@@ -135,20 +136,20 @@ def server_process(data_dir: Path, **environment: str) -> Iterator[ServerProcess
 def running_server(data_dir: Path, **environment: str) -> Iterator[RunningServer]:
     """A server that plans nothing by itself, and a Spark session with its catalog `lake`."""
     with server_process(data_dir, **environment) as server:
+        wait_for_images(server.http)
         session = shared_spark().newSession()
         for key, value in catalog_conf(server.url, "lake").items():
             session.conf.set(key, value)
         yield RunningServer(url=server.url, data_dir=data_dir, process=server.process, http=server.http, spark=session)
 
 
-def address(process: subprocess.Popen[str]) -> str:
+def address(process: ForkedProgram) -> str:
     """Where a server that has just been started answers."""
     return read_gateway(process)[1]
 
 
-def read_gateway(process: subprocess.Popen[str]) -> tuple[str | None, str]:
+def read_gateway(process: ForkedProgram) -> tuple[str | None, str]:
     """The first administrator's token, if there is one, and where the server answers."""
-    assert process.stdout is not None
     token = None
     for line in process.stdout:
         if made := re.search(r"token.*: (firn_\w+)", line):

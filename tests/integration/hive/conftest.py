@@ -13,7 +13,7 @@ from tests.hive_lake import Side
 from tests.integration.hive.real_hive import RealHive, RealMetastore
 from tests.integration.hive.real_tables import ZONE, RealSide
 from tests.integration.metastore.later import ENGINE, home
-from tests.spark_fixtures import ServerProcess, server_process
+from tests.spark_fixtures import ServerProcess, server_process, wait_for_images
 
 QUIET = {
     "FIRN_BACKGROUND__OPERATION_SECONDS": "0.3",
@@ -41,6 +41,7 @@ def hive(metastore: EmbeddedMetastore, tmp_path_factory: pytest.TempPathFactory)
 def server(metastore: EmbeddedMetastore, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     directory = tmp_path_factory.mktemp("firn") / "data"
     with server_process(directory, FIRN_METASTORE=metastore.uri, **QUIET) as running:
+        wait_for_images(running.http)
         yield running
 
 
@@ -63,5 +64,6 @@ def real_side(hive: HiveEngine, tmp_path_factory: pytest.TempPathFactory) -> Ite
         server_process(top / "data", FIRN_METASTORE=metastore.uri, **QUIET) as server,
     ):
         real.sql("CREATE DATABASE db")
+        wait_for_images(server.http)
         hive.attach(server.url, "real")
         yield RealSide(server, hive, top / "tables", "real", real=real, metastore=metastore)

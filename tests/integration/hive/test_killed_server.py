@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,6 +15,7 @@ import pytest
 
 from firn.embedded.metastore import EmbeddedMetastore
 from tests.fingerprints import fingerprint
+from tests.forked_programs import ForkedProgram
 from tests.hive_tables import a_hive_partition, a_hive_table, a_storage
 from tests.server.metastore.hive_side import HiveSide
 from tests.spark_fixtures import address
@@ -39,7 +38,7 @@ class Mortal:
 
     directory: Path
     metastore: str
-    process: subprocess.Popen[str] | None = None
+    process: ForkedProgram | None = None
     url: str = ""
     http: httpx.Client = field(default_factory=lambda: httpx.Client(timeout=30))
 
@@ -50,12 +49,9 @@ class Mortal:
     def start(self) -> None:
         quick = {"FIRN_BACKGROUND__OPERATION_SECONDS": "0.3", "FIRN_BACKGROUND__LEADER_SECONDS": "1"}
         environment = {**os.environ, **quick, "FIRN_METASTORE": self.metastore, "DYING_FILE": str(self.told)}
-        command = [sys.executable, "-m", "tests.integration.hive.dying", "server", "--port", "0"]
-        with (self.directory / "log").open("a", encoding="utf-8") as log:
-            self.process = subprocess.Popen(
-                [*command, "--data-dir", str(self.directory / "data")],
-                stdout=subprocess.PIPE, stderr=log, text=True, env=environment,
-            )  # fmt: skip
+        arguments = ["server", "--port", "0", "--data-dir", str(self.directory / "data")]
+        log = self.directory / "log"
+        self.process = ForkedProgram("tests.integration.hive.dying", *arguments, environment=environment, log=log)
         self.url = address(self.process)
 
     def die_and_start_again(self) -> None:
@@ -66,10 +62,9 @@ class Mortal:
 
     def stop(self) -> None:
         assert self.process is not None
-        self.process.terminate()
-        self.process.wait(20)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        with self.process:
+            self.process.terminate()
+            self.process.wait(20)
 
     def get(self, path: str) -> httpx.Response:
         return self.http.get(f"{self.url}/api/v1/{path}")

@@ -17,8 +17,9 @@ from pathlib import Path
 import httpx
 
 from firn.spark.sessions import catalog_conf
+from tests.forked_programs import ForkedProgram
 from tests.keyed_tables import a_worker
-from tests.spark_fixtures import RunningServer, interpret_queries, shared_spark
+from tests.spark_fixtures import RunningServer, interpret_queries, shared_spark, wait_for_images
 
 QUICK = {
     "FIRN_LEASE__SECONDS": "6",
@@ -56,7 +57,7 @@ class Supervisor:
     port: int
     program: str = "tests.integration.keyed.dying"
     settings: Mapping[str, str] = field(default_factory=dict)
-    process: subprocess.Popen[bytes] | None = None
+    process: ForkedProgram | None = None
     deaths: int = 0
     http: httpx.Client = field(init=False)
 
@@ -73,11 +74,10 @@ class Supervisor:
         return self.data_dir.parent / "die-at"
 
     def start(self) -> None:
-        command = [sys.executable, "-m", self.program, "server"]
         arguments = ["--data-dir", str(self.data_dir), "--port", str(self.port)]
         environment = {**os.environ, **QUICK, **self.settings, "DYING_FILE": str(self.told)}
-        with (self.data_dir.parent / "server.log").open("ab") as log:
-            self.process = subprocess.Popen([*command, *arguments], stdout=log, stderr=log, env=environment)
+        log = self.data_dir.parent / "server.log"
+        self.process = ForkedProgram(self.program, "server", *arguments, environment=environment, log=log)
         wait_for(self._answers, "the server's first answer")
 
     def die_at(self, moment: str) -> None:
@@ -90,13 +90,15 @@ class Supervisor:
 
     def wait_for_death(self) -> None:
         assert self.process is not None
-        assert self.process.wait(90) == -9
+        with self.process:
+            assert self.process.wait(90) == -9
         self.deaths += 1
 
     def stop(self) -> None:
         if self.process is not None:
-            self.process.terminate()
-            self.process.wait(20)
+            with self.process:
+                self.process.terminate()
+                self.process.wait(20)
         self.http.close()
 
     def _answers(self) -> bool:
@@ -114,17 +116,16 @@ def supervised(directory: Path) -> Iterator[tuple[Supervisor, RunningServer]]:
     for key, value in catalog_conf(supervisor.url, "lake").items():
         session.conf.set(key, value)
     assert supervisor.process is not None
+    server = RunningServer(
+        url=supervisor.url,
+        data_dir=supervisor.data_dir,
+        process=supervisor.process,
+        spark=session,
+        http=supervisor.http,
+    )
+    wait_for_images(server.http)
     try:
-        yield (
-            supervisor,
-            RunningServer(
-                url=supervisor.url,
-                data_dir=supervisor.data_dir,
-                process=supervisor.process,  # type: ignore[arg-type]  # nobody reads its output
-                spark=session,
-                http=supervisor.http,
-            ),
-        )
+        yield supervisor, server
     finally:
         supervisor.stop()
 

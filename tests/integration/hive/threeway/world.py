@@ -20,6 +20,7 @@ from firn.embedded.metastore import EmbeddedMetastore
 from firn.embedded.ports import is_open
 from tests.hive_engine import HiveEngine
 from tests.integration.keyed.supervisor import Supervisor, free_port, mortal_optimizer, wait_for, wait_for_kill
+from tests.spark_fixtures import wait_for_images
 
 CATALOG = "threeway"
 """As Spark calls the server's catalog `lake`: other tests' server has that name."""
@@ -174,6 +175,7 @@ def a_world(metastore: EmbeddedMetastore, engine: HiveEngine, directory: Path) -
     }
     supervisor = Supervisor(directory / "data", free_port(), "tests.integration.hive.dying", quiet)
     supervisor.start()
+    wait_for_images(supervisor.http)
     try:
         engine.attach(supervisor.url, CATALOG)
         yield World(supervisor, engine, metastore, line, directory)
