@@ -10,7 +10,7 @@ import orjson
 import typer
 
 from firn.cli import (
-    access,
+    audit_log,
     catalogs,
     convert,
     groups,
@@ -24,9 +24,11 @@ from firn.cli import (
     policies,
     principals,
     processes,
+    roles,
     sql,
     status,
     tables,
+    tokens,
 )
 from firn.embedded.errors import EmbeddedError
 from firn.errors import FirnError
@@ -50,15 +52,16 @@ app.add_typer(operations.app, name="operation")
 app.add_typer(optimizers.app, name="optimizer")
 app.add_typer(groups.app, name="group")
 app.add_typer(policies.app, name="policy")
-app.add_typer(access.tokens, name="token")
-app.add_typer(access.roles, name="role")
+app.add_typer(tokens.app, name="token")
+app.add_typer(roles.app, name="role")
 app.add_typer(principals.users, name="user")
 app.add_typer(principals.services, name="service")
 app.add_typer(processes.admin, name="admin")
 status.add_to(app)
 imports.add_to(catalogs.app, tables.app)
 metrics.add_to(tables.app)
-access.add_to(app)
+audit_log.add_to(app)
+roles.add_to(app)
 processes.add_to(app)
 sql.add_to(app)
 

@@ -13,6 +13,7 @@ from firn.cli.hive_report import show_checks
 from firn.cli.show import size
 from firn.cli.watch import watch_job
 from firn.errors import FirnError
+from firn.protocol.answers.jobs import JobOut
 from firn.protocol.jobs import JobStatus
 from firn.transport import Json
 
@@ -50,17 +51,22 @@ def convert_hive(
         return
     job = ctx.client.hive.convert(table, name=name, primary_key=key, sequence_field=sequence_field, unique=unique)
     ended = watch_job(ctx, job)
-    if ended.status is not JobStatus.SUCCEEDED:
-        reason = "it was canceled" if ended.status is JobStatus.CANCELED else f"{ended.status}: {ended.error}"
-        raise FirnError(
-            f"the conversion of {table} failed: {reason}",
-            hint=f"{ended.table} is empty; fix the cause and convert again, or drop it with `firn table drop`",
-        )
-    rows = (
-        f"the {ended.result['rows']:,}" if "rows" in ended.result else "all"
-    )  # the optimizer's last report may be lost
+    _check_success(ended, table)
+    # The optimizer's last report may be lost.
+    rows = f"the {ended.result['rows']:,}" if "rows" in ended.result else "all"
     show.note(f"{ended.table} has {rows} rows of {table}; later changes of {table} are not copied")
     show.emit(ended.json_value(), lambda: None)
+
+
+def _check_success(job: JobOut, table: str) -> None:
+    """Raise FirnError with the reason if the conversion failed."""
+    if job.status is JobStatus.SUCCEEDED:
+        return
+    reason = "it was canceled" if job.status is JobStatus.CANCELED else f"{job.status}: {job.error}"
+    raise FirnError(
+        f"the conversion of {table} failed: {reason}",
+        hint=f"{job.table} is empty; fix the cause and convert again, or drop it with `firn table drop`",
+    )
 
 
 def _show_dry_run(ctx: CliContext, report: Json) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import firn
-from firn.cli import access
+from firn.cli import roles, tokens
 from firn.errors import Invalid, NotFound, Refused, Unauthenticated
 from tests.command_line import Command, Said, serving
 
@@ -148,10 +148,10 @@ def test_an_operator_makes_an_optimizers_token_without_another_one(run: Command,
 @pytest.mark.parametrize("text", ["lake", "catalog:", "table:lake.t", "namespace:lake", "table:lake..t", "server:x"])
 def test_a_scope_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(Invalid, match="not a scope"):
-        access.parse_scope(text)
+        roles.parse_scope(text)
 
 
 @pytest.mark.parametrize("text", ["", "1", "0d", "d", "1w", "-1d"])
 def test_a_duration_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(Invalid, match="not a duration"):
-        access.parse_lifetime(text)
+        tokens.parse_lifetime(text)
