@@ -86,16 +86,21 @@ def main(argv: list[str] | None = None) -> int:
         stage(Path(scratch), given.memory) as running,
     ):
         contest = Contest(running, working(running))
-        few = min(WARM_ROWS, given.rows)
-        warm = generate(Path(scratch) / "warm", rows=few, changes=few // 20, skew=Skew.UNIFORM, days=given.days)
-        for mode in given.modes:
-            contest.firn(warm, mode)
-        contest.by_hand(warm)
+        if few := min(given.warm_rows, given.rows):
+            _warm_up(contest, Path(scratch) / "warm", few, given)
         for skew in given.skews:
             orders = generate(Path(scratch) / skew, rows=given.rows, changes=given.changes, skew=skew, days=given.days)
             measure(contest, report, orders, skew, given)
     report.save(given.out)
     return 0
+
+
+def _warm_up(contest: Contest, directory: Path, rows: int, given: argparse.Namespace) -> None:
+    """Let every way merge once, on a few rows."""
+    orders = generate(directory, rows=rows, changes=rows // 20, skew=Skew.UNIFORM, days=given.days)
+    for mode in given.modes:
+        contest.firn(orders, mode)
+    contest.by_hand(orders)
 
 
 def measure(contest: Contest, report: Report, orders: Orders, skew: Skew, given: argparse.Namespace) -> None:
@@ -160,6 +165,9 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(
         "--modes", nargs="+", choices=["auto", "rewrite", "vectors", "adopt"], default=["auto", "vectors", "adopt"]
+    )
+    parser.add_argument(
+        "--warm-rows", type=int, default=WARM_ROWS, help="merged once by every way, unmeasured (default: %(default)s)"
     )
     parser.add_argument("--skews", type=Skew, nargs="+", choices=list(Skew), default=list(Skew))
     parser.add_argument("--memory", default="3g", help="heap of Spark's JVM (default: %(default)s)")
