@@ -25,8 +25,8 @@ def read_avro(spark: SparkSession, locations: list[str], schema: StructType, pat
     # A batch of whole files would take too much memory.
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1")
     files = spark.read.format("binaryFile").option("__globPaths__", "false").load(locations)
-    whole = StructType([*schema.fields, StructField(path, StringType()), StructField(position, LongType())])
-    arrow, convert = to_arrow_schema(whole), converter(schema)
+    full_schema = StructType([*schema.fields, StructField(path, StringType()), StructField(position, LongType())])
+    arrow, convert = to_arrow_schema(full_schema), converter(schema)
 
     def decoded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -42,7 +42,7 @@ def read_avro(spark: SparkSession, locations: list[str], schema: StructType, pat
                 rows = []
         yield pa.RecordBatch.from_pylist(rows, schema=arrow)
 
-    return files.select(F.col("_metadata.file_path"), "content").mapInArrow(decoded, whole)
+    return files.select(F.col("_metadata.file_path"), "content").mapInArrow(decoded, full_schema)
 
 
 def converter(kind: DataType) -> Convert:

@@ -171,13 +171,13 @@ def _unbounded(kind: DataType) -> DataType:
 
 
 def _described(session: JobSession, columns: Sequence[AvroColumn]) -> Any:
-    told = session.jvm.java.util.Properties()
-    told.setProperty("columns", ",".join(column.name for column in columns))
-    told.setProperty("columns.types", ":".join(column.kind.simpleString() for column in columns))
-    told.setProperty("serialization.lib", _SERDE)
+    properties = session.jvm.java.util.Properties()
+    properties.setProperty("columns", ",".join(column.name for column in columns))
+    properties.setProperty("columns.types", ":".join(column.kind.simpleString() for column in columns))
+    properties.setProperty("serialization.lib", _SERDE)
     loader = session.jvm.java.lang.Thread.currentThread().getContextClassLoader()
     classes = [session.jvm.java.lang.Class.forName(name, True, loader) for name in (_READS, _WRITES)]
-    return session.jvm.org.apache.hadoop.hive.ql.plan.TableDesc(*classes, told)
+    return session.jvm.org.apache.hadoop.hive.ql.plan.TableDesc(*classes, properties)
 
 
 def _map(session: JobSession, items: Mapping[str, str]) -> Any:

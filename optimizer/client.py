@@ -75,13 +75,13 @@ class ServerApi:
         Unregistered when the server has forgotten us, Dismissed when it wants us to leave, NotWelcome when we may not
         ask any more.
         """
-        asked = LeaseRequest(
+        request = LeaseRequest(
             optimizer_id=optimizer_id,
             kinds=[JobKind(kind) for kind in kinds],
             wait_seconds=wait_seconds,
             memory=dict(memory or {}),
         )
-        answer = self.http.post("/api/v1/leases", json=asked.model_dump(mode="json"))
+        answer = self.http.post("/api/v1/leases", json=request.model_dump(mode="json"))
         if answer.status_code == httpx.codes.NOT_FOUND:
             raise Unregistered(f"the server does not know optimizer {optimizer_id}")
         if answer.status_code == httpx.codes.CONFLICT:
@@ -95,8 +95,8 @@ class ServerApi:
         self, lease: Lease, progress: Mapping[str, Any], log: Sequence[str], memory: Mapping[str, int] | None = None
     ) -> None:
         """Renew the lease; raises LeaseLost if it has ended."""
-        told = Heartbeat(progress=dict(progress), log=list(log), memory=dict(memory or {}))
-        answer = self.http.put(self._lease(lease), json=told.model_dump(mode="json"))
+        heartbeat = Heartbeat(progress=dict(progress), log=list(log), memory=dict(memory or {}))
+        answer = self.http.put(self._lease(lease), json=heartbeat.model_dump(mode="json"))
         _check_lease(answer)
 
     def committing(self, lease: Lease) -> None:
@@ -105,8 +105,8 @@ class ServerApi:
 
     def report(self, lease: Lease, result: Result, log: Sequence[str]) -> None:
         """Tell how the attempt ended; LeaseLost when it was not ours to tell any more."""
-        told = Report(outcome=result.outcome, error=result.error, result=result.result, log=list(log))
-        _check_lease(self.http.post(f"{self._lease(lease)}/report", json=told.model_dump(mode="json")))
+        report = Report(outcome=result.outcome, error=result.error, result=result.result, log=list(log))
+        _check_lease(self.http.post(f"{self._lease(lease)}/report", json=report.model_dump(mode="json")))
 
     def ask(self, lease: Lease, part: str, body: Mapping[str, Any], *, seconds: float) -> dict[str, Any]:
         """Have the server do a part of the job; LeaseLost when the lease has ended, Refused with the reason."""
@@ -178,19 +178,19 @@ class ServerApi:
         the commit has certainly not been looked at. What was certainly not applied is asked for again, as Java's client
         does: others may have come first, or the database may have been away for a moment.
         """
-        answer = self._asked_to_commit(lease, parts, change)
+        answer = self._send_commit(lease, parts, change)
         for pause in COMMIT_PAUSES:
             if answer.status_code != httpx.codes.CONFLICT:
                 break
             time.sleep(pause)
-            answer = self._asked_to_commit(lease, parts, change)
+            answer = self._send_commit(lease, parts, change)
         if not answer.is_success and not answer.is_client_error:
             raise Unknown(_message(answer))
         _check(answer)
         committed: dict[str, Any] = answer.json()
         return committed
 
-    def _asked_to_commit(self, lease: Lease, parts: Sequence[str], change: Mapping[str, Any]) -> httpx.Response:
+    def _send_commit(self, lease: Lease, parts: Sequence[str], change: Mapping[str, Any]) -> httpx.Response:
         try:
             return self.http.post(_table_path(lease, parts), json=dict(change), headers={LEASE_HEADER: lease.lease})
         except httpx.ConnectError:

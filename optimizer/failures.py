@@ -68,8 +68,8 @@ def explain_failure(error: BaseException, lease: Lease) -> str:
     if not causes and not isinstance(error, Py4JJavaError | PySparkException):
         return str(error) or type(error).__name__
     failure = _Failure([str(error), *(f"{name}: {message}" for name, message in causes)], lease)
-    told = next((said for explain in _KINDS if (said := explain(failure)) is not None), None)
-    return told or reason(error)
+    explanation = next((text for explain in _KINDS if (text := explain(failure)) is not None), None)
+    return explanation or reason(error)
 
 
 def read_java_trace(error: BaseException) -> list[str]:
@@ -77,8 +77,8 @@ def read_java_trace(error: BaseException) -> list[str]:
     if not java_causes(error):
         return []
     lines = [line.rstrip() for line in _trace_text(error).splitlines() if line.strip()]
-    left = len(lines) - TRACE_LINES
-    return lines if left <= 0 else [*lines[:TRACE_LINES], f"… {left} more lines are in the optimizer's log"]
+    more = len(lines) - TRACE_LINES
+    return lines if more <= 0 else [*lines[:TRACE_LINES], f"… {more} more lines are in the optimizer's log"]
 
 
 def _trace_text(error: BaseException) -> str:
@@ -120,9 +120,9 @@ def _explain_denial(failure: _Failure) -> str | None:
     if not failure.says(_IS_DENIED):
         return None
     file = failure.file(*_GONE, _ANY_FILE)
-    what = "a file of the table" if file is None else f"the file {file}"
+    target = "a file of the table" if file is None else f"the file {file}"
     return (
-        f"the storage does not let this optimizer at {what}: {_innermost(failure)}. Check what its credentials "
+        f"the storage does not let this optimizer at {target}: {_innermost(failure)}. Check what its credentials "
         "open, and where the table's files lie (docs/storage-credentials.md)"
     )
 

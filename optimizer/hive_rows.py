@@ -56,7 +56,7 @@ class HiveRows:
 
         A row without a key, or without a sequence value, fails whatever reads this, in words that name its file.
         """
-        rows = self._checked(self._rows())
+        rows = self._add_key_checks(self._rows())
         keys = [F.col(quote_name(key)) for key in self.task.merge.primary_key]
         sequence = self.task.merge.sequence_field
         order = [F.col(quote_name(sequence)).desc()] if sequence else []
@@ -71,8 +71,8 @@ class HiveRows:
     def _rows(self) -> DataFrame:
         files = list(self._ordered())
         if not files:
-            return self._none()
-        known = self._known(files)
+            return self._build_empty_frame()
+        known = self._build_file_frame(files)
         formats = {file.location: unit.format for unit in self.task.units for file in unit.files}
         by_format = {
             form: [location for location, of in formats.items() if of == form] for form in set(formats.values())
@@ -102,7 +102,7 @@ class HiveRows:
         files = [(file, unit) for unit in self.task.units for file in unit.files]
         return iter(sorted(files, key=lambda pair: (pair[0].mtime_ns, pair[0].location)))
 
-    def _known(self, files: Sequence[tuple[HiveFile, HiveUnit]]) -> DataFrame:
+    def _build_file_frame(self, files: Sequence[tuple[HiveFile, HiveUnit]]) -> DataFrame:
         """What is known of each file, by the path that Spark will name it by."""
         rows = [
             (self._path(file.location), file.source, file.added, unit.knew, order, *unit.values)
@@ -122,8 +122,8 @@ class HiveRows:
         return str(make(filesystem.makeQualified(path).toString()).toUri().toString())
 
     def _file_schema(self) -> StructType:
-        wanted = [column for column in self.task.columns if column.name is not None]
-        return StructType([StructField(column.hive, spark_type(column.type)) for column in wanted])
+        columns = [column for column in self.task.columns if column.name is not None]
+        return StructType([StructField(column.hive, spark_type(column.type)) for column in columns])
 
     def _column(self, field: StructField) -> Column:
         hive = {column.name: quote_name(column.hive) for column in self.task.columns}
@@ -132,7 +132,7 @@ class HiveRows:
         value = F.lit(None) if name is None else F.col(name)
         return value.cast(field.dataType).alias(field.name)
 
-    def _checked(self, rows: DataFrame) -> DataFrame:
+    def _add_key_checks(self, rows: DataFrame) -> DataFrame:
         sequence = self.task.merge.sequence_field
         needed = [*self.task.merge.primary_key, *([sequence] if sequence else [])]
         for name in needed:
@@ -141,11 +141,11 @@ class HiveRows:
             rows = rows.withColumn(name, F.coalesce(F.col(quote_name(name)), failed))
         return rows
 
-    def _none(self) -> DataFrame:
-        told = [(SOURCE, StringType()), (ADDED, spark_type("boolean")), (KNEW, LongType()), (_ORDER, IntegerType())]
-        told.append((_POSITION, spark_type("struct<piece:bigint,row:bigint>")))
+    def _build_empty_frame(self) -> DataFrame:
+        marks = [(SOURCE, StringType()), (ADDED, spark_type("boolean")), (KNEW, LongType()), (_ORDER, IntegerType())]
+        marks.append((_POSITION, spark_type("struct<piece:bigint,row:bigint>")))
         optional = [StructField(field.name, field.dataType) for field in self.table.fields]
-        schema = StructType([*optional, *(StructField(name, kind) for name, kind in told)])
+        schema = StructType([*optional, *(StructField(name, kind) for name, kind in marks)])
         return self.session.spark.createDataFrame([], schema)
 
     def _names(self) -> list[str]:

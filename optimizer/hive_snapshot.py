@@ -82,13 +82,15 @@ def find_known_keys(rows: Rows, keys: list[str], partition: list[str], given: Hi
     here = here.groupBy(*names).agg(F.max(_HERE).alias(_HERE))
     lies = rows.listed.join(changed, keys, "left_semi").select(*map(quote_name, place))
     lies = lies.unionByName(rest.select(*map(quote_name, place))).distinct()
-    lies = lies.select(*(F.col(quote_name(name)).alias(_there(name)) for name in place), F.lit(1).alias(_THERE))
-    same = [F.col(quote_name(name)).eqNullSafe(F.col(quote_name(_there(name)))) for name in place]
-    told = last.join(here, keys, "left").join(fell, keys, "left").join(lies, reduce(Column.__and__, same), "left")
+    lies = lies.select(
+        *(F.col(quote_name(name)).alias(_name_column_there(name)) for name in place), F.lit(1).alias(_THERE)
+    )
+    same = [F.col(quote_name(name)).eqNullSafe(F.col(quote_name(_name_column_there(name)))) for name in place]
+    compared = last.join(here, keys, "left").join(fell, keys, "left").join(lies, reduce(Column.__and__, same), "left")
     knew = F.coalesce(F.col(SEQUENCE) <= F.col(_HERE), F.lit(False))
     never_fell = F.coalesce(F.col(_FELL) < F.col("_row_id"), F.lit(True))
     taken_away = (F.col("_op") != "D") & F.col(_THERE).isNull() & never_fell
-    return told.where(knew | taken_away).select(*names).localCheckpoint()
+    return compared.where(knew | taken_away).select(*names).localCheckpoint()
 
 
 def _candidates(alive: DataFrame, keys: list[str], partition: list[str], given: HivePartitions) -> DataFrame:
@@ -99,10 +101,10 @@ def _candidates(alive: DataFrame, keys: list[str], partition: list[str], given: 
 
 def _last(alive: DataFrame, keys: list[str], partition: list[str], given: HivePartitions) -> DataFrame:
     names = [quote_name(key) for key in keys]
-    told = [F.col(quote_name(name)).alias(name) for name in partition if name not in keys]
-    newest = F.max_by(F.struct("_op", SEQUENCE, "_row_id", given.to().alias(_TO), *told), F.col("_row_id"))
+    columns = [F.col(quote_name(name)).alias(name) for name in partition if name not in keys]
+    newest = F.max_by(F.struct("_op", SEQUENCE, "_row_id", given.to().alias(_TO), *columns), F.col("_row_id"))
     return alive.groupBy(*names).agg(newest.alias("_firn_last")).select(*names, "_firn_last.*")
 
 
-def _there(name: str) -> str:
+def _name_column_there(name: str) -> str:
     return f"_firn_there_{name}"

@@ -61,8 +61,8 @@ class _Object(list[tuple[str, Any]]):
 
 def parse_lines(lines: DataFrame, line: str, number: str, columns: Sequence[StructField]) -> DataFrame:
     """The rows in these lines, with the number that came with each. A line that cannot be read fails whoever asks."""
-    whole = StructType([*columns, StructField(number, IntegerType())])
-    arrow, read = to_arrow_schema(whole), row_reader(columns)
+    schema = StructType([*columns, StructField(number, IntegerType())])
+    arrow, read = to_arrow_schema(schema), row_reader(columns)
 
     def parsed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -73,7 +73,7 @@ def parse_lines(lines: DataFrame, line: str, number: str, columns: Sequence[Stru
                     [read(text) | {number: line_number} for text, line_number in some], schema=arrow
                 )
 
-    return lines.select(line, number).mapInArrow(parsed, whole)
+    return lines.select(line, number).mapInArrow(parsed, schema)
 
 
 def row_reader(columns: Sequence[StructField]) -> Callable[[str | None], dict[str, Any]]:
@@ -99,8 +99,8 @@ def row_reader(columns: Sequence[StructField]) -> Callable[[str | None], dict[st
 
 def converter(kind: DataType) -> Convert:
     """What makes a value of this type of what JSON holds."""
-    made = _converter(kind)
-    return lambda value: None if value is None else made(value)
+    convert = _converter(kind)
+    return lambda value: None if value is None else convert(value)
 
 
 def _converter(kind: DataType) -> Convert:
@@ -110,7 +110,7 @@ def _converter(kind: DataType) -> Convert:
             return lambda value: _struct(_members(value), parts)
         case ArrayType():
             element = converter(kind.elementType)
-            return lambda value: [element(element_value) for element_value in _listed(value)]
+            return lambda value: [element(element_value) for element_value in _to_list(value)]
         case MapType():
             of_key, of_value = converter(kind.keyType), converter(kind.valueType)
             return lambda value: [(of_key(key), of_value(item)) for key, item in dict(_object(value)).items()]
@@ -134,13 +134,13 @@ def _members(value: Any) -> dict[str, Any]:
 
 def _object(value: Any) -> _Object:
     if not isinstance(value, _Object):
-        raise Unfit(f"{_shown(value)} is no object")
+        raise Unfit(f"{_quote(value)} is no object")
     return value
 
 
-def _listed(value: Any) -> list[Any]:
+def _to_list(value: Any) -> list[Any]:
     if isinstance(value, _Object) or not isinstance(value, list):
-        raise Unfit(f"{_shown(value)} is no array")
+        raise Unfit(f"{_quote(value)} is no array")
     return value
 
 
@@ -149,34 +149,34 @@ def _text(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, str):
         return str(value)
-    raise Unfit(f"{_shown(value)} is no text")
+    raise Unfit(f"{_quote(value)} is no text")
 
 
 def _boolean(value: Any) -> bool:
-    said = _text(value).lower()
-    if said not in ("true", "false"):
-        raise Unfit(f"{_shown(value)} is neither true nor false")
-    return said == "true"
+    text = _text(value).lower()
+    if text not in ("true", "false"):
+        raise Unfit(f"{_quote(value)} is neither true nor false")
+    return text == "true"
 
 
 def _exact(value: Any) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, str):
-        raise Unfit(f"{_shown(value)} is no number")
+        raise Unfit(f"{_quote(value)} is no number")
     try:
         number = Decimal(value.strip())
     except InvalidOperation as error:
-        raise Unfit(f"{_shown(value)} is no number") from error
+        raise Unfit(f"{_quote(value)} is no number") from error
     if not number.is_finite():
-        raise Unfit(f"{_shown(value)} is no number")
+        raise Unfit(f"{_quote(value)} is no number")
     return number
 
 
 def _integer(value: Any, bits: int) -> int:
     if isinstance(value, bool) or not isinstance(value, str) or not _INTEGER.fullmatch(value.strip()):
-        raise Unfit(f"{_shown(value)} is no integer")
+        raise Unfit(f"{_quote(value)} is no integer")
     number = int(value)
     if not -(1 << bits - 1) <= number < 1 << bits - 1:
-        raise Unfit(f"{_shown(value)} has more than {bits} bits")
+        raise Unfit(f"{_quote(value)} has more than {bits} bits")
     return number
 
 
@@ -192,34 +192,34 @@ def _decimal(value: Any, precision: int, scale: int) -> Decimal:
     """Rounded to the column's scale, as Hive does it; digits before the point have to fit."""
     rounded = _exact(value).quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP, context=_ROUNDED)
     if rounded.adjusted() + 1 > precision - scale and rounded:
-        raise Unfit(f"{_shown(value)} does not fit a decimal({precision},{scale})")
+        raise Unfit(f"{_quote(value)} does not fit a decimal({precision},{scale})")
     return rounded
 
 
 def _day(value: Any) -> date:
-    if not _DAY.fullmatch(said := _text(value)):
-        raise Unfit(f"{_shown(value)} is no date such as 2026-11-21")
+    if not _DAY.fullmatch(text := _text(value)):
+        raise Unfit(f"{_quote(value)} is no date such as 2026-11-21")
     try:
-        return date.fromisoformat(said)
+        return date.fromisoformat(text)
     except ValueError as error:
-        raise Unfit(f"{_shown(value)}: {error}") from error
+        raise Unfit(f"{_quote(value)}: {error}") from error
 
 
 def _moment(value: Any) -> datetime:
     """A wall-clock time; what is finer than a microsecond is cut."""
-    if not _MOMENT.fullmatch(said := _text(value)):
-        raise Unfit(f"{_shown(value)} is no timestamp such as 2026-11-21 10:00:00.5")
-    whole, _, fraction = said.partition(".")
+    if not _MOMENT.fullmatch(text := _text(value)):
+        raise Unfit(f"{_quote(value)} is no timestamp such as 2026-11-21 10:00:00.5")
+    seconds, _, fraction = text.partition(".")
     try:
-        return datetime.fromisoformat(f"{whole}.{fraction[:6]:0<6}")
+        return datetime.fromisoformat(f"{seconds}.{fraction[:6]:0<6}")
     except ValueError as error:
-        raise Unfit(f"{_shown(value)}: {error}") from error
+        raise Unfit(f"{_quote(value)}: {error}") from error
 
 
-def _shown(value: Any) -> str:
+def _quote(value: Any) -> str:
     """Enough to find it by; a file's whole content is not for a log."""
-    said = "an object" if isinstance(value, _Object) else "an array" if isinstance(value, list) else repr(value)
-    return said if len(said) <= 40 else f"{said[:40]}…"
+    text = "an object" if isinstance(value, _Object) else "an array" if isinstance(value, list) else repr(value)
+    return text if len(text) <= 40 else f"{text[:40]}…"
 
 
 _SIMPLE: dict[type[DataType], Convert] = {

@@ -76,7 +76,9 @@ def _check_table(work: JobRun, read: TableRead) -> None:
         _check_snapshot(work, table, snapshot)
         if not read.manifests_alone:
             is_head = snapshot.snapshotId() == head.snapshotId()
-            files = _listed(work, table, "FILES") if is_head else _files_of(work, read.parts, snapshot.snapshotId())
+            files = (
+                _list_entries(work, table, "FILES") if is_head else _files_of(work, read.parts, snapshot.snapshotId())
+            )
             work.file_access.check_frame(files, "file_path")
         work.checked.add(checked)
 
@@ -92,11 +94,11 @@ def _check_every_snapshot(work: JobRun, table: Any) -> None:
     file_access = work.file_access
     locations = (snapshot.manifestListLocation() for snapshot in iterate(table.snapshots()))
     file_access.check_files(str(location) for location in locations if location is not None)
-    file_access.check_frame(_listed(work, table, "ALL_MANIFESTS"), "path")
-    file_access.check_frame(_listed(work, table, "ALL_FILES"), "file_path")
+    file_access.check_frame(_list_entries(work, table, "ALL_MANIFESTS"), "path")
+    file_access.check_frame(_list_entries(work, table, "ALL_FILES"), "file_path")
 
 
-def _listed(work: JobRun, table: Any, kind: str) -> DataFrame:
+def _list_entries(work: JobRun, table: Any, kind: str) -> DataFrame:
     """A metadata table over the very state that this object has."""
     jvm = work.session.jvm
     metadata_type = getattr(jvm.org.apache.iceberg.MetadataTableType, kind)

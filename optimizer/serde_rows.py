@@ -51,7 +51,7 @@ class SerdeRows:
         Hive reads a directory that is not there as an empty one.
         """
         schema = StructType([*map(_field, columns), StructField(NUMBER, IntegerType())])
-        there = self._there(directories)
+        there = self._filter_existing(directories)
         if not there:
             return self.session.spark.createDataFrame([], schema)
         jvm, java = self.session.jvm, self.session.java
@@ -86,7 +86,7 @@ class SerdeRows:
             settings.set(_WHOLE_FILES, str(2**62))
         return settings
 
-    def _there(self, directories: Sequence[Directory]) -> list[Directory]:
+    def _filter_existing(self, directories: Sequence[Directory]) -> list[Directory]:
         path, settings = self.session.jvm.org.apache.hadoop.fs.Path, self._settings()
 
         def exists(directory: Directory) -> bool:
@@ -112,28 +112,28 @@ class SerdeRows:
         return self.session.jvm.org.apache.hadoop.hive.ql.metadata.Table(told)
 
     def _partition(self, table: Any, directory: Directory) -> Any:
-        told = self._api().Partition()
-        told.setDbName("firn")
-        told.setTableName("source")
-        told.setValues(self._list([str(directory.number)]))
-        told.setParameters(self._map({}))
-        told.setSd(self._storage(directory.location, directory.layout))
-        return self.session.jvm.org.apache.hadoop.hive.ql.metadata.Partition(table, told)
+        partition = self._api().Partition()
+        partition.setDbName("firn")
+        partition.setTableName("source")
+        partition.setValues(self._list([str(directory.number)]))
+        partition.setParameters(self._map({}))
+        partition.setSd(self._storage(directory.location, directory.layout))
+        return self.session.jvm.org.apache.hadoop.hive.ql.metadata.Partition(table, partition)
 
     def _storage(self, location: str, layout: Layout) -> Any:
         serde = self._api().SerDeInfo()
         serde.setSerializationLib(layout.serde)
         serde.setParameters(self._map(layout.parameters))
-        told = self._api().StorageDescriptor()
-        told.setLocation(location)
-        told.setInputFormat(layout.input_format)
-        told.setOutputFormat(_WRITES)
-        told.setCols(self._fields(layout.columns))
-        told.setSerdeInfo(serde)
-        told.setBucketCols(self._list([]))
-        told.setSortCols(self._list([]))
-        told.setParameters(self._map({}))
-        return told
+        storage = self._api().StorageDescriptor()
+        storage.setLocation(location)
+        storage.setInputFormat(layout.input_format)
+        storage.setOutputFormat(_WRITES)
+        storage.setCols(self._fields(layout.columns))
+        storage.setSerdeInfo(serde)
+        storage.setBucketCols(self._list([]))
+        storage.setSortCols(self._list([]))
+        storage.setParameters(self._map({}))
+        return storage
 
     def _api(self) -> Any:
         return self.session.jvm.org.apache.hadoop.hive.metastore.api

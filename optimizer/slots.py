@@ -31,7 +31,7 @@ class Slots:
         """Wait for a free slot and keep it for what will be given, or be put back; False when none came free."""
         return self._free.acquire(timeout=seconds)
 
-    def put_back(self) -> None:
+    def release(self) -> None:
         """Nothing came for a slot that was taken."""
         self._free.release()
 

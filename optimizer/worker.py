@@ -85,10 +85,10 @@ class Worker:
         try:
             lease = self._take(optimizer_id, WAIT_SECONDS)
         except BaseException:
-            slots.put_back()
+            slots.release()
             raise
         if lease is None:
-            slots.put_back()
+            slots.release()
             self.stopping.wait(IDLE_SECONDS)
         else:
             slots.give(partial(self._work, lease))

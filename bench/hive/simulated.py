@@ -20,7 +20,7 @@ from typing import Any
 from bench.hive.tables import columns_sql, generate
 from bench.measure import peak_mib
 from bench.report import Report
-from catalog.hive.baseline import ListedFile, Listing
+from catalog.hive.listing import ListedFile, Listing
 from catalog.names import CatalogName
 from catalog.ports.metastore import Metastore
 from server.container import build_services, open_database

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from catalog.hive.baseline import ListedFile
+from catalog.hive.listing import ListedFile
 from catalog.hive.path_prefix import find_innermost
 from firn.protocol.locations import normalize_location
 

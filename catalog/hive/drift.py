@@ -9,16 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from catalog.hive.baseline import (
-    TICK_NS,
-    ChangeSignals,
-    ListedFile,
-    Listing,
-    PartitionBaseline,
-    Subdirectories,
-    WatchedDirectory,
-    build_next_baseline,
-)
+from catalog.hive.baseline import ChangeSignals, PartitionBaseline, WatchedDirectory, build_next_baseline
+from catalog.hive.listing import TICK_NS, ListedFile, Listing, Subdirectories
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,9 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from catalog.hive.baseline import TICK_NS, ListedFile, PartitionBaseline
+from catalog.hive.baseline import PartitionBaseline
 from catalog.hive.drift import Additions, Drift, DroppedPartition, NewPartition, Rebuild, Removed, to_rebuild
+from catalog.hive.listing import TICK_NS, ListedFile
 
 Arrival = tuple[str, str]
 """A partition's name, and the path of a file that came to its directory."""

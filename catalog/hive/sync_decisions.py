@@ -10,9 +10,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from catalog.hive.baseline import ListedFile, WatchedDirectory
+from catalog.hive.baseline import WatchedDirectory
 from catalog.hive.decision import Decision, Filter
 from catalog.hive.drift import Additions, DroppedPartition, NewPartition, Rebuild
+from catalog.hive.listing import ListedFile
 
 Changed = Additions | NewPartition | Rebuild | DroppedPartition
 

@@ -6,7 +6,7 @@ hidden name is moved at the end, which directories tell of where they have times
 
 from __future__ import annotations
 
-from catalog.hive.baseline import TICK_NS
+from catalog.hive.listing import TICK_NS
 
 UNFINISHED_NS = 24 * 3600 * TICK_NS
 """How long a writer may take: what is unfinished after that was left behind, and only a sweep looks at it again."""

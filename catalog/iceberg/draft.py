@@ -122,10 +122,10 @@ def add_schema(draft: Draft, schema: Json, *, format_version: int, lowest_id: in
     return schema_id, fields.highest_id
 
 
-def resolve_last(given: int, last: int | None, what: str) -> int:
+def resolve_last(requested: int, last: int | None, kind: str) -> int:
     """The id itself, or the last added one for -1; Invalid when nothing was added."""
-    if given != LAST_ADDED:
-        return given
+    if requested != LAST_ADDED:
+        return requested
     if last is None:
-        raise Invalid(f"Cannot set last added {what}: no {what} has been added")
+        raise Invalid(f"Cannot set last added {kind}: no {kind} has been added")
     return last

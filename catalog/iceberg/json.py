@@ -33,10 +33,10 @@ def drop_nulls(value: Any) -> Any:
     return [drop_nulls(entry) for entry in value] if isinstance(value, list) else value
 
 
-def read_object(value: object, what: str) -> Json:
+def read_object(value: object, subject: str) -> Json:
     """The value itself when it is an object."""
     if not isinstance(value, dict):
-        raise Invalid(f"invalid {what}: it must be an object, not {shorten(repr(value), 80)}")
+        raise Invalid(f"invalid {subject}: it must be an object, not {shorten(repr(value), 80)}")
     return value
 
 
@@ -115,8 +115,8 @@ def text_map(obj: Mapping[str, Any], key: str, where: str) -> dict[str, str]:
     return value
 
 
-def _wrong(obj: Mapping[str, Any], key: str, where: str, wanted: type, *, of: str | None = None) -> Invalid:
-    expected = _KINDS[wanted] + (f" of {of}" if of else "")
+def _wrong(obj: Mapping[str, Any], key: str, where: str, expected_type: type, *, of: str | None = None) -> Invalid:
+    expected = _KINDS[expected_type] + (f" of {of}" if of else "")
     if key not in obj:
         return Invalid(f"invalid {where}: {key!r} is missing, it must be {expected}")
     return Invalid(f"invalid {where}: {key!r} must be {expected}, not {shorten(repr(obj[key]), 80)}")

@@ -42,11 +42,11 @@ def assign_field_ids(spec: Json, specs: Sequence[Json], *, format_version: int, 
     they count up from 1000.  A spec that gives ids to some of its fields only is Invalid.
     """
     fields = fields_of(spec)
-    given = sum("field-id" in field for field in fields)
-    if given == len(fields):
+    with_ids = sum("field-id" in field for field in fields)
+    if with_ids == len(fields):
         return spec
-    if given:
-        raise Invalid(f"invalid partition spec: {len(fields) - given} of {len(fields)} fields have no 'field-id'")
+    if with_ids:
+        raise Invalid(f"invalid partition spec: {len(fields) - with_ids} of {len(fields)} fields have no 'field-id'")
     if format_version == 1:
         return {**spec, "fields": [{**field, "field-id": FIRST_FIELD_ID + at} for at, field in enumerate(fields)]}
     known = {_identity(field): field["field-id"] for earlier in specs for field in earlier["fields"]}
@@ -69,9 +69,9 @@ def _layout(spec: Json) -> list[tuple[int, str, str]]:
 
 def choose_spec_id(specs: Sequence[Json], spec: Json) -> tuple[int, bool]:
     """The id of a spec that partitions alike under the same names and True, or an unused higher id and False."""
-    wanted = _layout(spec)
+    layout = _layout(spec)
     for existing in specs:
-        if _layout(existing) == wanted:
+        if _layout(existing) == layout:
             return spec_id(existing), True
     return max([0, *(spec_id(existing) + 1 for existing in specs)]), False
 

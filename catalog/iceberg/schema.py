@@ -261,9 +261,9 @@ def _canonical_field(entry: Json) -> Json:
 
 def choose_schema_id(schemas: Sequence[Json], schema: Json, *, lowest: int) -> tuple[int, bool]:
     """The id of an equal schema and True, or an id above all others, at least `lowest`, and False."""
-    wanted = _canonical_schema(schema)
+    canonical = _canonical_schema(schema)
     for existing in schemas:
-        if _canonical_schema(existing) == wanted:
+        if _canonical_schema(existing) == canonical:
             return schema_id(existing), True
     return max([lowest, *(schema_id(existing) + 1 for existing in schemas)]), False
 

@@ -34,11 +34,11 @@ def assign_sort_ids(order: Json | None, ids: Mapping[int, int]) -> Json:
 
 def choose_order_id(orders: Sequence[Json], order: Json) -> tuple[int, bool]:
     """The id of an order that sorts alike and True, or an unused higher id and False; unsorted is always 0."""
-    wanted = _ordering(order)
+    ordering = _ordering(order)
     for existing in orders:
-        if _ordering(existing) == wanted:
+        if _ordering(existing) == ordering:
             return order_id(existing), True
-    if not wanted:
+    if not ordering:
         return 0, False
     return max([1, *(order_id(existing) + 1 for existing in orders)]), False
 

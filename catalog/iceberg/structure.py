@@ -57,11 +57,11 @@ class TableDraft(Draft):
 
 def assign_uuid(draft: TableDraft, update: Json) -> None:
     """Give a new table its id; an existing table's id never changes, others know the table by it."""
-    given = text(update, "uuid", "assign-uuid")
+    uuid_text = text(update, "uuid", "assign-uuid")
     try:
-        uuid = str(UUID(given))
+        uuid = str(UUID(uuid_text))
     except ValueError as error:
-        raise Invalid(f"invalid assign-uuid: {given!r} is not a UUID") from error
+        raise Invalid(f"invalid assign-uuid: {uuid_text!r} is not a UUID") from error
     current = draft.fields.get("table-uuid")
     if current is not None and current.lower() == uuid:
         return
@@ -72,13 +72,14 @@ def assign_uuid(draft: TableDraft, update: Json) -> None:
 
 def upgrade_format_version(draft: TableDraft, update: Json) -> None:
     """Raise the format version; only a table that is being created may still go down."""
-    wanted, current = integer(update, "format-version", "upgrade-format-version"), draft.format_version
-    if not 1 <= wanted <= HIGHEST_VERSION:
-        raise Invalid(f"Cannot upgrade table to unsupported format version: v{wanted} (supported: v{HIGHEST_VERSION})")
-    if wanted < current and (not draft.is_new or draft.items("schemas")):
-        raise Invalid(f"Cannot downgrade v{current} table to v{wanted}")
-    if wanted != current:
-        draft.set("format-version", wanted)
+    requested, current = integer(update, "format-version", "upgrade-format-version"), draft.format_version
+    if not 1 <= requested <= HIGHEST_VERSION:
+        supported = f"(supported: v{HIGHEST_VERSION})"
+        raise Invalid(f"Cannot upgrade table to unsupported format version: v{requested} {supported}")
+    if requested < current and (not draft.is_new or draft.items("schemas")):
+        raise Invalid(f"Cannot downgrade v{current} table to v{requested}")
+    if requested != current:
+        draft.set("format-version", requested)
 
 
 def add_table_schema(draft: TableDraft, update: Json) -> None:
@@ -95,10 +96,10 @@ def add_table_schema(draft: TableDraft, update: Json) -> None:
 
 def set_current_schema(draft: TableDraft, update: Json) -> None:
     """Choose the schema that the table is read and written with."""
-    wanted = resolve_last(integer(update, "schema-id", "set-current-schema"), draft.last_schema, "schema")
-    if all(schema_id(schema) != wanted for schema in draft.items("schemas")):
-        raise Invalid(f"Cannot set current schema to unknown schema: {wanted}")
-    draft.set_layout("current-schema-id", wanted)
+    requested = resolve_last(integer(update, "schema-id", "set-current-schema"), draft.last_schema, "schema")
+    if all(schema_id(schema) != requested for schema in draft.items("schemas")):
+        raise Invalid(f"Cannot set current schema to unknown schema: {requested}")
+    draft.set_layout("current-schema-id", requested)
 
 
 def remove_schemas(draft: TableDraft, update: Json) -> None:
@@ -127,8 +128,8 @@ def add_spec(draft: TableDraft, update: Json) -> None:
 
 def set_default_spec(draft: TableDraft, update: Json) -> None:
     """Choose the spec that new data is partitioned by; a later update of the request may still bring it."""
-    wanted = resolve_last(integer(update, "spec-id", "set-default-spec"), draft.last_spec, "partition spec")
-    draft.set_layout("default-spec-id", wanted)
+    requested = resolve_last(integer(update, "spec-id", "set-default-spec"), draft.last_spec, "partition spec")
+    draft.set_layout("default-spec-id", requested)
 
 
 def remove_specs(draft: TableDraft, update: Json) -> None:
@@ -154,8 +155,8 @@ def add_sort_order(draft: TableDraft, update: Json) -> None:
 
 def set_default_sort_order(draft: TableDraft, update: Json) -> None:
     """Choose the order that new data is sorted by; a later update of the request may still bring it."""
-    wanted = resolve_last(integer(update, "sort-order-id", "set-default-sort-order"), draft.last_order, "sort order")
-    draft.set_layout("default-sort-order-id", wanted)
+    requested = resolve_last(integer(update, "sort-order-id", "set-default-sort-order"), draft.last_order, "sort order")
+    draft.set_layout("default-sort-order-id", requested)
 
 
 def _current_fields(draft: TableDraft) -> SchemaIndex:

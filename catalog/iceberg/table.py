@@ -140,10 +140,10 @@ def build_empty_table(*, uuid: str, location: str) -> Json:
 
 
 def _format_version(properties: Mapping[str, str]) -> int:
-    given = properties.get("format-version", str(DEFAULT_FORMAT_VERSION))
-    if given not in map(str, range(1, HIGHEST_VERSION + 1)):
-        raise Invalid(f"Unsupported format version: v{given} (supported: v1 to v{HIGHEST_VERSION})")
-    return int(given)
+    value = properties.get("format-version", str(DEFAULT_FORMAT_VERSION))
+    if value not in map(str, range(1, HIGHEST_VERSION + 1)):
+        raise Invalid(f"Unsupported format version: v{value} (supported: v1 to v{HIGHEST_VERSION})")
+    return int(value)
 
 
 def _check_new_properties(properties: Mapping[str, str], fields: SchemaIndex, version: int) -> None:
@@ -216,11 +216,11 @@ TABLE_UPDATES: Mapping[str, Callable[[TableDraft, Json], None]] = {
 
 
 def _log_previous(draft: TableDraft, previous_location: str) -> None:
-    given = (draft.fields.get("properties") or {}).get(_LOG_LENGTH_PROPERTY, str(_LOG_LENGTH))
+    value = (draft.fields.get("properties") or {}).get(_LOG_LENGTH_PROPERTY, str(_LOG_LENGTH))
     try:
-        length = max(1, int(given))
+        length = max(1, int(value))
     except ValueError as error:
-        raise Invalid(f"table property {_LOG_LENGTH_PROPERTY} must be an integer, not {given!r}") from error
+        raise Invalid(f"table property {_LOG_LENGTH_PROPERTY} must be an integer, not {value!r}") from error
     entry = {"timestamp-ms": draft.base["last-updated-ms"], "metadata-file": previous_location}
     draft.set("metadata-log", [*draft.items("metadata-log"), entry][-length:])
 

@@ -112,22 +112,22 @@ def current_version(metadata: Json) -> Json:
 
 
 def _assign_uuid(draft: ViewDraft, update: Json) -> None:
-    given = text(update, "uuid", "assign-uuid")
+    value = text(update, "uuid", "assign-uuid")
     try:
-        uuid = str(UUID(given))
+        uuid = str(UUID(value))
     except ValueError as error:
-        raise Invalid(f"invalid assign-uuid: {given!r} is not a UUID") from error
+        raise Invalid(f"invalid assign-uuid: {value!r} is not a UUID") from error
     current: str = draft.fields["view-uuid"]
     if current.lower() != uuid:
         raise Invalid(f"Cannot reassign uuid: the view is {current}")
 
 
 def _upgrade_format_version(draft: ViewDraft, update: Json) -> None:
-    wanted, current = integer(update, "format-version", "upgrade-format-version"), draft.fields["format-version"]
-    if wanted < current:
-        raise Invalid(f"Cannot downgrade v{current} view to v{wanted}")
-    if wanted > FORMAT_VERSION:
-        raise Invalid(f"Cannot upgrade view to unsupported format version: v{wanted} (supported: v{FORMAT_VERSION})")
+    requested, current = integer(update, "format-version", "upgrade-format-version"), draft.fields["format-version"]
+    if requested < current:
+        raise Invalid(f"Cannot downgrade v{current} view to v{requested}")
+    if requested > FORMAT_VERSION:
+        raise Invalid(f"Cannot upgrade view to unsupported format version: v{requested} (supported: v{FORMAT_VERSION})")
 
 
 def _add_view_schema(draft: ViewDraft, update: Json) -> None:
@@ -146,8 +146,8 @@ def _add_view_version(draft: ViewDraft, update: Json) -> None:
         if all(known.get(key) == version.get(key) for key in _BEHAVIOUR):
             draft.last_version = known["version-id"]
             return
-    wanted = integer(version, "version-id", "view version")
-    number = max([wanted, *(known["version-id"] + 1 for known in draft.items("versions"))])
+    requested = integer(version, "version-id", "view version")
+    number = max([requested, *(known["version-id"] + 1 for known in draft.items("versions"))])
     draft.own_items("versions").append({**version, "version-id": number})
     draft.added.add(number)
     draft.last_version = number
@@ -170,17 +170,17 @@ def _check_version(version: Json) -> None:
 
 
 def _set_current_version(draft: ViewDraft, update: Json) -> None:
-    wanted = integer(update, "view-version-id", "set-current-view-version")
-    wanted = resolve_last(wanted, draft.last_version, "view version")
-    if draft.fields["current-version-id"] == wanted:
+    requested = integer(update, "view-version-id", "set-current-view-version")
+    requested = resolve_last(requested, draft.last_version, "view version")
+    if draft.fields["current-version-id"] == requested:
         return
     for version in draft.items("versions"):
-        if version["version-id"] == wanted:
-            draft.set("current-version-id", wanted)
+        if version["version-id"] == requested:
+            draft.set("current-version-id", requested)
             # choosing an older version again happens now, whenever it was made
-            draft.became_current_at = version["timestamp-ms"] if wanted in draft.added else draft.now_ms
+            draft.became_current_at = version["timestamp-ms"] if requested in draft.added else draft.now_ms
             return
-    raise Invalid(f"Cannot set current version to unknown version: {wanted}")
+    raise Invalid(f"Cannot set current version to unknown version: {requested}")
 
 
 VIEW_UPDATES: Mapping[str, Callable[[ViewDraft, Json], None]] = {
@@ -235,7 +235,7 @@ def _expire_versions(draft: ViewDraft) -> None:
 
 
 def _versions_to_keep(draft: ViewDraft) -> int:
-    given = (draft.fields.get("properties") or {}).get(_KEPT_PROPERTY, str(_KEPT_VERSIONS))
-    if not (given.isascii() and given.isdigit() and given.strip("0") and len(given) < 10):
-        raise Invalid(f"{_KEPT_PROPERTY} must be positive but was {given}")
-    return int(given)
+    value = (draft.fields.get("properties") or {}).get(_KEPT_PROPERTY, str(_KEPT_VERSIONS))
+    if not (value.isascii() and value.isdigit() and value.strip("0") and len(value) < 10):
+        raise Invalid(f"{_KEPT_PROPERTY} must be positive but was {value}")
+    return int(value)

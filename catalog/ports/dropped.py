@@ -60,7 +60,7 @@ class DroppedRelations(Protocol):
     def note(self, entry_id: UUID, progress: PurgeProgress, error: str | None) -> bool:
         """Record the progress of a purge; False if it has ended meanwhile."""
 
-    def forget(self, entry: Dropped) -> bool:
+    def delete(self, entry: Dropped) -> bool:
         """Remove the entry with the database's data on its relations; their history stays.
 
         False if this drop is no longer listed in this state.

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from catalog.errors import Denied
 from catalog.files.data_file import AddSnapshot, DataFileEntry, FileFormat, FileStats, LiveFile, Unreadable
-from catalog.hive.baseline import Listing
+from catalog.hive.listing import Listing
 from catalog.iceberg.json import Json
 from catalog.locations.links import Links
 

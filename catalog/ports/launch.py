@@ -48,7 +48,7 @@ class Launcher(Protocol):
     def start(self, launch_id: LaunchId, command: Command) -> Process:
         """Start the process; Unavailable if that fails, and then nothing of it runs."""
 
-    def look(self, launch_id: LaunchId) -> Seen | None:
+    def inspect(self, launch_id: LaunchId) -> Seen | None:
         """The state of the process; None if this server did not start it."""
 
     def kill(self, launch_id: LaunchId) -> None:
@@ -60,7 +60,7 @@ class Launcher(Protocol):
     def is_gone(self, process: Process) -> bool:
         """Whether it was a process of this machine and has ended."""
 
-    def forget(self, launch_id: LaunchId) -> None:
+    def discard(self, launch_id: LaunchId) -> None:
         """Delete the process's state after its end is recorded. Its log stays only among the newest."""
 
     def stop_all(self) -> None:

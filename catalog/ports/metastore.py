@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from catalog.hive.baseline import ChangeSignals, Listing
+from catalog.hive.baseline import ChangeSignals
+from catalog.hive.listing import Listing
 from catalog.hive.model import HiveColumn, HiveDatabase, HivePartition, HiveTable
 from catalog.hive.notification_log import NotificationBatch
 

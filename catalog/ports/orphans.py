@@ -29,7 +29,7 @@ class OrphanBatches(Protocol):
     def of_table(self, relation_id: RelationId, states: Collection[BatchState]) -> Sequence[OrphanBatch]:
         """Oldest first."""
 
-    def put_back(self, relation_id: RelationId) -> Collection[str]:
+    def find_restored(self, relation_id: RelationId) -> Collection[str]:
         """All files of a table that were restored, or turned out to be needed."""
 
     def list(
@@ -47,7 +47,7 @@ class OrphanBatches(Protocol):
 class QuarantineFiles(Protocol):
     """Files as their stores describe them, and moves within a store. Unavailable if a store does not answer."""
 
-    def look(self, locations: Sequence[str]) -> Sequence[SeenFile | None]:
+    def inspect(self, locations: Sequence[str]) -> Sequence[SeenFile | None]:
         """The current state of each file; None for a missing one."""
 
     def is_below(self, location: str, directory: str) -> bool:

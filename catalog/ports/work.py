@@ -82,7 +82,7 @@ class FileLayouts(Protocol):
     def put_off(self, relation_id: RelationId, until: datetime | None) -> None:
         """Postpone the requested count; None removes the request."""
 
-    def forget(self, relation_id: RelationId) -> None:
+    def delete(self, relation_id: RelationId) -> None:
         """Delete the layout and the request of a removed table."""
 
 

@@ -32,23 +32,23 @@ MOST_FILES = 5
 def run(work: JobRun) -> Result:
     """Count repeated keys; on request remove all rows but one of each key."""
     task = KeysTask.model_validate(work.lease.task)
-    told: dict[str, Any] = {"snapshot_id": None, "keys": 0, "surplus_rows": 0, "sample": []}
+    result: dict[str, Any] = {"snapshot_id": None, "keys": 0, "surplus_rows": 0, "sample": []}
     if task.snapshot_id is None:
-        return Result(outcome=Outcome.NOTHING, result=told)
+        return Result(outcome=Outcome.NOTHING, result=result)
     work.keeper.stage("counting keys")
     with _repeated(work, task) as repeated:
         (keys, rows), *_ = repeated.agg(F.count("*"), F.coalesce(F.sum("n"), F.lit(0))).collect()
-        told |= {"snapshot_id": str(task.snapshot_id), "keys": keys, "surplus_rows": rows - keys}
+        result |= {"snapshot_id": str(task.snapshot_id), "keys": keys, "surplus_rows": rows - keys}
         if not keys:
             work.keeper.say("every key occurs once")
-            return Result(outcome=Outcome.NOTHING, result=told)
+            return Result(outcome=Outcome.NOTHING, result=result)
         work.keeper.say(f"{keys} keys occur more than once, with {rows - keys} rows too many")
         work.keeper.stage("looking where they are")
-        told["sample"] = _sample(work, task, repeated)
+        result["sample"] = _sample(work, task, repeated)
         if not task.resolves:
-            return Result(outcome=Outcome.NOTHING, result=told)
+            return Result(outcome=Outcome.NOTHING, result=result)
         _resolve(work, task, rows - keys)
-    return Result(outcome=Outcome.COMMITTED, result=told | {"removed_rows": rows - keys})
+    return Result(outcome=Outcome.COMMITTED, result=result | {"removed_rows": rows - keys})
 
 
 @contextmanager
@@ -75,10 +75,10 @@ def _sample(work: JobRun, task: KeysTask, repeated: DataFrame) -> list[dict[str,
     files: dict[tuple[Any, ...], list[str]] = {}
     for *key, file, _ in places:
         files.setdefault(tuple(key), []).append(file)
-    return [_told(task.primary_key, key, int(count), sorted(files.get(tuple(key), ()))) for *key, count in rows]
+    return [_describe_key(task.primary_key, key, int(count), sorted(files.get(tuple(key), ()))) for *key, count in rows]
 
 
-def _told(columns: Sequence[str], key: Sequence[Any], rows: int, files: Sequence[str]) -> dict[str, Any]:
+def _describe_key(columns: Sequence[str], key: Sequence[Any], rows: int, files: Sequence[str]) -> dict[str, Any]:
     named = dict(zip(columns, key, strict=True))
     return {"key": named, "rows": rows, "files": list(files[:MOST_FILES]), "more_files": len(files[MOST_FILES:])}
 

@@ -33,7 +33,7 @@ def run(work: JobRun) -> Result:
             work.keeper.stage(f"packing {sum(len(packed.pack.files) for packed in side)} files into {len(side)}")
             _pack(work, task, table, side)
     changes = totals.changes()
-    said = {
+    result = {
         "packed_files": changes.removed_files,
         "packed_bytes": changes.removed_bytes,
         "added_files": changes.added_files,
@@ -41,9 +41,9 @@ def run(work: JobRun) -> Result:
         "gained": totals.gained(changes),
     }
     if not work.keeper.has_committed:
-        return Result(outcome=Outcome.NOTHING, result=said)
+        return Result(outcome=Outcome.NOTHING, result=result)
     work.keeper.say(f"{changes.removed_files} files became {changes.added_files}")
-    return Result(outcome=Outcome.COMMITTED, result=said)
+    return Result(outcome=Outcome.COMMITTED, result=result)
 
 
 def _pack(work: JobRun, task: CompactTask, table: Any, side: Sequence[ChosenPack]) -> None:

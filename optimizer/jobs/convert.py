@@ -100,9 +100,9 @@ def check_keys(rows: DataFrame, task: ConvertTask) -> None:
     if not repeated or not task.unique:
         return
     some = keys.where(repeats).orderBy(F.desc(_ROWS), *names).limit(_SHOWN_KEYS)
-    told = some.select(*[F.col(name).cast("string") for name in names], _ROWS).collect()
-    examples = ", ".join(f"{' '.join(map(str, key))} ({count} rows)" for *key, count in told)
-    more = " …" if repeated > len(told) else ""
+    sample = some.select(*[F.col(name).cast("string") for name in names], _ROWS).collect()
+    examples = ", ".join(f"{' '.join(map(str, key))} ({count} rows)" for *key, count in sample)
+    more = " …" if repeated > len(sample) else ""
     raise Refused(
         f"{repeated} keys ({shown}) of {task.source} occur more than once, with {surplus} rows too many: "
         f"{examples}{more}. Make them one row each in Hive and convert again; or convert with --no-unique, and say "
@@ -115,11 +115,11 @@ class _Source:
 
     def __init__(self, work: JobRun, task: ConvertTask) -> None:
         self._session, self._task = work.session, task
-        every = [Directory(at, unit.location, task.layouts[unit.layout]) for at, unit in enumerate(task.units)]
-        self._by_serde = [directory for directory in every if directory.layout.reader == "serde"]
+        directories = [Directory(at, unit.location, task.layouts[unit.layout]) for at, unit in enumerate(task.units)]
+        self._by_serde = [directory for directory in directories if directory.layout.reader == "serde"]
         self._by_line = [
             replace(directory, layout=_lines_of(directory.layout))
-            for directory in every
+            for directory in directories
             if directory.layout.reader == "json"
         ]
 

@@ -39,17 +39,17 @@ def run(work: JobRun) -> Result:
         is_certain = all(isinstance(error, Refused) for error in failed) and not work.keeper.has_committed
         outcome = Outcome.REFUSED if is_certain else Outcome.UNKNOWN
         return Result(outcome=outcome, error="; ".join(map(str, failed)))
-    return Result(outcome=Outcome.COMMITTED if freed else Outcome.NOTHING, result={**done, **_told(freed)})
+    return Result(outcome=Outcome.COMMITTED if freed else Outcome.NOTHING, result={**done, **_describe_freed(freed)})
 
 
-def _told(freed: list[Freed]) -> dict[str, Any]:
+def _describe_freed(freed: list[Freed]) -> dict[str, Any]:
     reasons = [result.keep_reason for result in freed if result.keep_reason is not None]
-    told: dict[str, Any] = {
+    result: dict[str, Any] = {
         "deleted_files": sum(result.files for result in freed),
         "freed_bytes": sum(result.bytes for result in freed),
         "files_outside": sum(result.outside for result in freed),
     }
-    return told | ({"keep_reason": reasons[0]} if reasons else {})
+    return result | ({"keep_reason": reasons[0]} if reasons else {})
 
 
 def _expire(work: JobRun, table: ExpireTable) -> Freed:

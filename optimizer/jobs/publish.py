@@ -55,23 +55,23 @@ def run(work: JobRun) -> Result:
     rows = sum(part.rows for part in written)
     unrepresentable = [name for part in written for name in part.unrepresentable]
     reason = ", ".join(part.reason for part in written if part.unrepresentable)
-    waits = {"waits": _waits(sorted(unrepresentable), reason)} if unrepresentable else {}
-    for said in waits.values():
-        work.keeper.say(said)
+    waits = {"waits": _explain_waits(sorted(unrepresentable), reason)} if unrepresentable else {}
+    for message in waits.values():
+        work.keeper.say(message)
     if len(unrepresentable) == len(task.partitions):  # the server records it and plans no other publish
-        told = work.api.publish(
+        answer = work.api.publish(
             work.lease, location, rows=0, unrepresentable=unrepresentable, reason=reason, seconds=ANSWER_SECONDS
         )
-        return Result(outcome=Outcome.NOTHING, result=told | waits)
+        return Result(outcome=Outcome.NOTHING, result=answer | waits)
     _make_empty(work, task, location)
     work.keeper.check()
     work.keeper.stage("publishing")
-    told = work.commit(
+    answer = work.commit(
         lambda: work.api.publish(
             work.lease, location, rows=rows, unrepresentable=unrepresentable, reason=reason, seconds=ANSWER_SECONDS
         )
     )
-    done = PublishReport.model_validate(told)
+    done = PublishReport.model_validate(answer)
     work.keeper.say(f"{done.switched} partitions switched, {done.rows} rows")
     return Result(outcome=Outcome.COMMITTED, result=done.model_dump() | waits)
 
@@ -80,17 +80,17 @@ def _rows(work: JobRun, task: PublishTask, partitions: Sequence[Partition]) -> D
     """The rows of these partitions as Hive has them, its partition columns last."""
     base = _read(work, task)
     columns = [
-        F.col(quote_name(_known(column.name))).cast(spark_type(column.type)).alias(column.hive)
+        F.col(quote_name(_require_column(column.name))).cast(spark_type(column.type)).alias(column.hive)
         for column in task.columns
     ]
     columns += [F.col(quote_name(name)) for name in task.own_columns]
     parts = [
-        F.col(quote_name(_known(partition_column.name))).alias(partition_column.hive)
+        F.col(quote_name(_require_column(partition_column.name))).alias(partition_column.hive)
         for partition_column in task.partition_columns
     ]
     if not parts:
         return base.select(*columns).hint("rebalance")
-    names = [_known(partition_column.name) for partition_column in task.partition_columns]
+    names = [_require_column(partition_column.name) for partition_column in task.partition_columns]
     fields = [PartitionField(column=name, transform="identity", type="") for name in names]
     types = [base.schema[name].dataType.simpleString() for name in names]
     where = predicate(fields, types, [tuple(partition.values) for partition in partitions], limit=None)
@@ -157,36 +157,36 @@ def _write_avro(
     ]
     if not told:
         return _Written(int(counts_by_name["rows"]))
-    by_partition = _rows_losing(work, task, partitions, rows, reduce(or_, (rule for _, _, rule in lost)))
+    by_partition = _count_losing_rows(work, task, partitions, rows, reduce(or_, (rule for _, _, rule in lost)))
     return _Written(int(counts_by_name["rows"]) - sum(by_partition.values()), sorted(by_partition), ", ".join(told))
 
 
-def _waits(names: Sequence[str], reason: str) -> str:
-    others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+def _explain_waits(names: Sequence[str], reason: str) -> str:
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return (
-        f"{f'partition {names[0]}' if names[0] else 'the table'}{others} cannot be published in Avro, which Hive would "
+        f"{f'partition {names[0]}' if names[0] else 'the table'}{more} cannot be published in Avro, which Hive would "
         f"read otherwise: {reason}. Change these values, or have Hive write there in Parquet or ORC"
     )
 
 
-def _rows_losing(
+def _count_losing_rows(
     work: JobRun, task: PublishTask, partitions: Sequence[Partition], rows: DataFrame, is_lost: Column
 ) -> dict[str, int]:
     """Count the rows of each partition that has a row which Hive would change."""
     columns = [partition_column.hive for partition_column in task.partition_columns]
     texts = ", ".join(["name string", *(f"value{at} string" for at in range(len(columns)))])
-    asked = work.session.spark.createDataFrame([(partition.name, *partition.values) for partition in partitions], texts)
+    named = work.session.spark.createDataFrame([(partition.name, *partition.values) for partition in partitions], texts)
     same = [
-        F.col(quote_name(name)).eqNullSafe(_typed(F.col(f"_firn.value{at}"), rows.schema[name].dataType))
+        F.col(quote_name(name)).eqNullSafe(_cast_value(F.col(f"_firn.value{at}"), rows.schema[name].dataType))
         for at, name in enumerate(columns)
     ]
     marked = rows.select(is_lost.alias("_firn_lost"), *[F.col(quote_name(name)) for name in columns])
-    joined = marked.join(F.broadcast(asked.alias("_firn")), reduce(and_, same, F.lit(True)))
+    joined = marked.join(F.broadcast(named.alias("_firn")), reduce(and_, same, F.lit(True)))
     counted = joined.groupBy("_firn.name").agg(F.count(F.lit(1)).alias("rows"), F.count_if("_firn_lost").alias("lost"))
     return {str(partition["name"]): int(partition["rows"]) for partition in counted.where("lost > 0").collect()}
 
 
-def _typed(text: Column, kind: DataType) -> Column:
+def _cast_value(text: Column, kind: DataType) -> Column:
     """Cast a partition's value to the type of its column."""
     return F.unhex(text) if isinstance(kind, BinaryType) else text.cast(kind)
 
@@ -207,7 +207,7 @@ def _make_empty(work: JobRun, task: PublishTask, location: str) -> None:
         filesystem.mkdirs(files.Path(f"{task.root}/empty"))
 
 
-def _known(name: str | None) -> str:
+def _require_column(name: str | None) -> str:
     if name is None:
         raise Refused("Hive has a column that the table has no more")
     return name

@@ -38,7 +38,7 @@ def rebuild(work: JobRun, task: SyncTask) -> int:
     if not task.replay.is_whole:
         raise Refused("the change store's history is not whole: snapshots were removed that a rebuild must replay")
     work.keeper.stage("finding touched partitions")
-    with _prepared(work, task) as made:
+    with _prepare_views(work, task) as made:
         touched = made.touched()
         where = made.predicate(touched)
         work.keeper.say(f"{len(touched)} partitions are touched")
@@ -59,13 +59,13 @@ def _overwrite(work: JobRun, task: SyncTask, where: str) -> None:
 
 
 @contextmanager
-def _prepared(work: JobRun, task: SyncTask) -> Iterator[_Rebuild]:
+def _prepare_views(work: JobRun, task: SyncTask) -> Iterator[_Rebuild]:
     """The views that the replay's SQL reads; what was kept for them is let go at the end."""
-    made = _Rebuild(work, task)
-    contested = made.contested().persist()
+    rebuild = _Rebuild(work, task)
+    contested = rebuild.contested().persist()
     try:
-        made.name_views(contested)
-        yield made
+        rebuild.name_views(contested)
+        yield rebuild
     finally:
         contested.unpersist()
 

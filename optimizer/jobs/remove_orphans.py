@@ -70,16 +70,16 @@ def _removed(work: JobRun, task: OrphansTask) -> Result:
     work.keeper.stage("ending what is overdue")
     deleted = _ended_overdue(work)
     work.keeper.stage("listing")
-    listed = _listed(work, task).persist()
+    listed = _list_files(work, task).persist()
     try:
         seen = listed.count()
         work.keeper.say(f"{seen} files listed")
         metadata_files = [row.path for row in listed.where(_is_elsewhere_metadata(task)).select("path").collect()]
         work.keeper.stage("comparing with the metadata")
-        tally = _proposed(work, _candidates(work, task, listed), metadata_files)
+        tally = _propose_files(work, _candidates(work, task, listed), metadata_files)
     finally:
         listed.unpersist()
-    return Result(outcome=Outcome.NOTHING, result=_told(task, tally, deleted, seen))
+    return Result(outcome=Outcome.NOTHING, result=_build_result(task, tally, deleted, seen))
 
 
 def _ended_overdue(work: JobRun) -> Counter[str]:
@@ -96,7 +96,7 @@ def _ended_overdue(work: JobRun) -> Counter[str]:
         work.keeper.check()
 
 
-def _listed(work: JobRun, task: OrphansTask) -> DataFrame:
+def _list_files(work: JobRun, task: OrphansTask) -> DataFrame:
     """Every file at the places, however old; hidden ones are left alone, as by all readers."""
     places = [table.location for table in task.tables]
     if task.published is not None and _is_there(work, task.published):
@@ -144,7 +144,7 @@ def _name() -> Any:
     return F.lower(F.regexp_extract("path", r"[^/]*$", 0))
 
 
-def _proposed(work: JobRun, candidates: DataFrame, metadata_files: list[str]) -> OrphanTally:
+def _propose_files(work: JobRun, candidates: DataFrame, metadata_files: list[str]) -> OrphanTally:
     tally = OrphanTally()
     paths = (str(row.path) for row in candidates.toLocalIterator())
     for batch in _batches(paths):
@@ -161,7 +161,7 @@ def _batches(paths: Iterator[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def _told(task: OrphansTask, tally: OrphanTally, deleted: Counter[str], seen: int) -> dict[str, Any]:
+def _build_result(task: OrphansTask, tally: OrphanTally, deleted: Counter[str], seen: int) -> dict[str, Any]:
     done = {
         "listed_files": seen,
         "orphan_files": tally.files,

@@ -32,16 +32,16 @@ def run(work: JobRun) -> Result:
     work.commit(lambda: _pack(work, task, table))
     changes = totals.changes()
     work.keeper.has_committed = changes.commits > 0
-    said = {
+    result = {
         "removed_delete_files": changes.removed_deletes,
         "added_delete_files": changes.added_deletes,
         "dangling_delete_files": dangling,
         "gained": totals.gained(),
     }
     if not changes.commits:
-        return Result(outcome=Outcome.NOTHING, result=said)
+        return Result(outcome=Outcome.NOTHING, result=result)
     work.keeper.say(f"{changes.removed_deletes} delete files became {changes.added_deletes}, {dangling} had dangled")
-    return Result(outcome=Outcome.COMMITTED, result=said)
+    return Result(outcome=Outcome.COMMITTED, result=result)
 
 
 def drop_dangling(work: JobRun, table: Any) -> int:

@@ -30,8 +30,8 @@ def run(work: JobRun) -> Result:
             table.refresh()
         after += len(_sizes(table))
     work.keeper.has_committed = rewritten > 0
-    said = {"manifests_before": before, "manifests_after": after, "rewritten_manifests": rewritten}
-    return Result(outcome=Outcome.COMMITTED if rewritten else Outcome.NOTHING, result=said)
+    result = {"manifests_before": before, "manifests_after": after, "rewritten_manifests": rewritten}
+    return Result(outcome=Outcome.COMMITTED if rewritten else Outcome.NOTHING, result=result)
 
 
 def _rewrite(work: JobRun, table: Any) -> int:

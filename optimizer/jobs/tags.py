@@ -19,14 +19,14 @@ def run(work: JobRun) -> Result:
     task = TagsTask.model_validate(work.lease.task)
     for name, reason in task.missed.items():
         work.keeper.say(f"no tag {name}: {reason}")
-    made, dropped = [tag.name for tag in task.make], sorted(task.drop)
-    told = {"made": made, "dropped": dropped, "missed": task.missed}
-    if not made and not dropped:
-        return Result(outcome=Outcome.NOTHING, result=told)
+    created, dropped = [tag.name for tag in task.make], sorted(task.drop)
+    result = {"made": created, "dropped": dropped, "missed": task.missed}
+    if not created and not dropped:
+        return Result(outcome=Outcome.NOTHING, result=result)
     work.keeper.stage("tagging")
     change = {"requirements": _requirements(task), "updates": _updates(task)}
     work.commit(lambda: work.api.commit_table(work.lease, task.parts, change))
-    return Result(outcome=Outcome.COMMITTED, result=told)
+    return Result(outcome=Outcome.COMMITTED, result=result)
 
 
 def _requirements(task: TagsTask) -> list[dict[str, Any]]:

@@ -33,18 +33,18 @@ def run(work: JobRun) -> Result:
     task = TtlTask.model_validate(work.lease.task)
     work.keeper.say(f"rows are too old where {task.condition}")
     work.keeper.stage("looking for old rows")
-    told: dict[str, Any] = {"cutoff": task.cutoff, "whole_partitions": task.whole_partitions}
+    result: dict[str, Any] = {"cutoff": task.cutoff, "whole_partitions": task.whole_partitions}
     merges = task.keyed is not None and _is_concerned(work, task.keyed)
     if not merges and not _has_old_rows(work, task):
-        return Result(outcome=Outcome.NOTHING, result=told)
+        return Result(outcome=Outcome.NOTHING, result=result)
     work.keeper.stage("deleting old rows")
     before = _snapshot_ids(work, task)
     if merges and task.keyed is not None:
         _merge_without(work, task, task.keyed)
-        told["cleaned_files"] = clean_after(work, task.keyed.merge.clean)
+        result["cleaned_files"] = clean_after(work, task.keyed.merge.clean)
     else:
         work.commit(lambda: _delete(work, task))
-    return Result(outcome=Outcome.COMMITTED, result={**told, "merged": merges, **_counted(work, task, before)})
+    return Result(outcome=Outcome.COMMITTED, result={**result, "merged": merges, **_count_deleted(work, task, before)})
 
 
 def _has_old_rows(work: JobRun, task: TtlTask) -> bool:
@@ -57,7 +57,7 @@ def _is_concerned(work: JobRun, keyed: KeyedTtl) -> bool:
 
 
 def _delete(work: JobRun, task: TtlTask) -> None:
-    properties = {**_reason(work, task), **_looked_at(task)}
+    properties = {**_reason(work, task), **_describe_reads(task)}
     if task.keyed is not None and task.keyed.merge.sequence_field and _delete_whole_files(work, task, properties):
         return
     statement = f"DELETE FROM {work.session.name(task.parts)} WHERE {task.condition}"
@@ -88,7 +88,7 @@ def _delete_whole_files(work: JobRun, task: TtlTask, properties: dict[str, str])
     return True
 
 
-def _looked_at(task: TtlTask) -> dict[str, str]:
+def _describe_reads(task: TtlTask) -> dict[str, str]:
     """Of which changes it is known that none is about an old row; the server refuses the delete if more have come."""
     if task.keyed is None:
         return {}
@@ -115,7 +115,7 @@ def _snapshot_ids(work: JobRun, task: TtlTask) -> set[int]:
     return {snapshot.snapshotId() for snapshot in work.session.table(task.parts).snapshots()}
 
 
-def _counted(work: JobRun, task: TtlTask, seen: set[int]) -> dict[str, Any]:
+def _count_deleted(work: JobRun, task: TtlTask, seen: set[int]) -> dict[str, Any]:
     """What the job's snapshot says of itself, beside what its parent said.
 
     Spark's delete of whole files takes no signature of the session's; it names the application, whose one job here this

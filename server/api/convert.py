@@ -62,7 +62,7 @@ def preview_conversion(
     sequence_field: Annotated[str | None, Query(description="As in the request for the conversion.")] = None,
 ) -> ConversionOut:
     """Show what the conversion would read and write, and what prevents it. Changes nothing."""
-    preview = services.hive.conversions.look(
+    preview = services.hive.conversions.preview(
         catalog, full_name, _parse_name(name), _build_spec(primary_key, sequence_field)
     )
     return ConversionOut(

@@ -102,14 +102,16 @@ def list_quarantine(
     summary="Restore quarantined files",
     responses=refusals(400, 404, 409),
 )
-def put_back(services: ServicesDep, catalog: CatalogDep, table: TableDep, body: RestoreFilesIn) -> RestoredFilesOut:
+def restore_files(
+    services: ServicesDep, catalog: CatalogDep, table: TableDep, body: RestoreFilesIn
+) -> RestoredFilesOut:
     """Restore quarantined files. This replaces no existing file, and later orphan jobs keep the restored ones."""
     if body.job_id is not None and body.paths:
         raise Invalid("the request names both a job and paths", hint="name one of them, or none for all files")
     with services.database.reading() as uow:
         relation = find_planned_relation(uow, catalog, table)
     job_id = None if body.job_id is None else JobId(body.job_id)
-    restored = services.orphans.quarantine.put_back(relation.id, job_id=job_id, paths=body.paths or None)
+    restored = services.orphans.quarantine.restore(relation.id, job_id=job_id, paths=body.paths or None)
     return RestoredFilesOut(restored=restored)
 
 

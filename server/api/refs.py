@@ -89,7 +89,7 @@ class RollbackOut(Out):
 @router.get("/refs", summary="List branches and tags", responses=refusals(404))
 def list_refs(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> list[RefOut]:
     """List the refs of a plain table, or of a keyed table's base store: main, then branches, then tags."""
-    return _describe_refs(services.refs.look(catalog, table))
+    return _describe_refs(services.refs.load(catalog, table))
 
 
 @router.put("/refs/{name:path}", summary="Create or change a branch or tag", responses=refusals(400, 404, 409))
@@ -150,7 +150,7 @@ def _parse_snapshot_id(text: str) -> int:
 
 
 def _load_ref(services: ServicesDep, catalog: CatalogDep, table: TableDep, name: str) -> RefOut:
-    ref = next((ref for ref in _describe_refs(services.refs.look(catalog, table)) if ref.name == name), None)
+    ref = next((ref for ref in _describe_refs(services.refs.load(catalog, table)) if ref.name == name), None)
     if ref is None:  # somebody dropped it again
         raise Invalid(f"{name} was set, but somebody else dropped it right after")
     return ref

@@ -86,7 +86,7 @@ class ViewRollbackOut(Out):
 @router.get("", summary="Show a view", responses=refusals(404, 409))
 def show_view(services: ServicesDep, catalog: CatalogDep, view: ViewDep) -> ViewOut:
     """Show the SQL and columns of each version, newest first."""
-    return _describe_view(services.view_versions.look(catalog, view))
+    return _describe_view(services.view_versions.load(catalog, view))
 
 
 @router.delete("", status_code=204, summary="Drop a view", responses=refusals(404, 409))

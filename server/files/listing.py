@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from catalog.errors import Denied, NotFound, Unavailable
-from catalog.hive.baseline import NO_DIRECTORY_NS, ListedFile, Listing, Subdirectory, is_hidden
+from catalog.hive.listing import NO_DIRECTORY_NS, ListedFile, Listing, Subdirectory, is_hidden
 from catalog.hive.unfinished_writes import is_unfinished_work, may_be_unfinished
 from server.files.arrow import RemoteDirectories, RemoteEntry, has_times
 from server.files.deadlines import Deadlines

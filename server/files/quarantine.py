@@ -29,11 +29,11 @@ class QuarantineFiles:
         self._storage = storage
         self._remote = RemoteDirectories(properties or {}, storage.deadlines)
 
-    def look(self, locations: Sequence[str]) -> list[SeenFile | None]:
+    def inspect(self, locations: Sequence[str]) -> list[SeenFile | None]:
         if all(local_path(location) is not None for location in locations):
-            return [self._look(location) for location in locations]
+            return [self._inspect(location) for location in locations]
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="look") as pool:
-            return list(pool.map(self._look, locations))
+            return list(pool.map(self._inspect, locations))
 
     def is_below(self, location: str, directory: str) -> bool:
         here, there = local_path(location), local_path(directory)
@@ -45,7 +45,7 @@ class QuarantineFiles:
         probe = f"{directory.rstrip('/')}/{uuid4().hex}.clock"
         self._storage.write_new(probe, b"what time is it?")
         try:
-            file = self._look(probe)
+            file = self._inspect(probe)
         finally:
             self._storage.delete(probe)
         return None if file is None else file.modified_at
@@ -100,7 +100,7 @@ class QuarantineFiles:
     def is_moved(self, location: str, to: str) -> bool:
         here, there = local_path(location), local_path(to)
         if here is None or there is None:
-            return self._look(to) is not None and self._look(location) is None
+            return self._inspect(to) is not None and self._inspect(location) is None
         with translate_errors("look at", to):
             if not Path(there).exists():
                 return False
@@ -110,7 +110,7 @@ class QuarantineFiles:
                 Path(there).unlink()
             return False
 
-    def _look(self, location: str) -> SeenFile | None:
+    def _inspect(self, location: str) -> SeenFile | None:
         try:
             with translate_errors("look at", location):
                 path = local_path(location)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from catalog.errors import Denied, NotFound
 from catalog.files.data_file import AddSnapshot, DataFileEntry, FileFormat, FileStats, LiveFile, Unreadable
-from catalog.hive.baseline import Listing
+from catalog.hive.listing import Listing
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot
 from server.files.digests import TAIL, digest_of

@@ -64,7 +64,7 @@ class Processes:
             self._children[launch_id] = child
         return Process(host=socket.gethostname(), pid=child.pid, started=_started(child.pid) or 0)
 
-    def look(self, launch_id: LaunchId) -> Seen | None:
+    def inspect(self, launch_id: LaunchId) -> Seen | None:
         """Get the state of a process; None if this server did not start it."""
         log = self.directory / launch_id / LOG
         with self._lock:
@@ -83,7 +83,7 @@ class Processes:
             if child is not None:
                 _buried(child)
 
-    def forget(self, launch_id: LaunchId) -> None:
+    def discard(self, launch_id: LaunchId) -> None:
         """Remove a log when there are enough newer ones."""
         with self._lock:
             child = self._children.get(launch_id)

@@ -119,7 +119,7 @@ class SqlDropped:
         noted = update(DroppedRow).where(*mine).values(progress=asdict(progress), error=error)
         return self.session.execute(noted.returning(DroppedRow.number)).scalar_one_or_none() is not None
 
-    def forget(self, entry: Dropped) -> bool:
+    def delete(self, entry: Dropped) -> bool:
         """Remove an entry and the state of its tables, but not their history; False if it no longer exists."""
         gone = self.session.execute(delete(DroppedRow).where(*_same(entry, entry.state)).returning(DroppedRow.number))
         if gone.scalar_one_or_none() is None:
@@ -133,10 +133,10 @@ class SqlDropped:
         """Remove statistics, versions and baselines of a table, and mark its jobs for removal once they are old."""
         self.session.execute(delete(TableStatsRow).where(TableStatsRow.relation_id == relation_id))
         self._remove_status(relation_id)
-        SqlFileLayouts(self.session).forget(relation_id)
+        SqlFileLayouts(self.session).delete(relation_id)
         self.session.execute(update(JobRow).where(JobRow.relation_id == relation_id).values(superseded=True))
         SqlKeyedTables(self.session).remove(relation_id)
-        SqlBaselines(self.session).forget(relation_id)
+        SqlBaselines(self.session).delete(relation_id)
 
     def _remove_status(self, relation_id: RelationId) -> None:
         """Remove the planner's assessment. Nothing adds it again, see SqlRelations.lock_existing."""

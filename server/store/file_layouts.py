@@ -61,7 +61,7 @@ class SqlFileLayouts:
         statement = update(FileLayoutRow).where(FileLayoutRow.relation_id == relation_id)
         self.session.execute(statement.values(wanted_at=until).execution_options(synchronize_session=False))
 
-    def forget(self, relation_id: RelationId) -> None:
+    def delete(self, relation_id: RelationId) -> None:
         """Remove a table's layout."""
         self.session.execute(delete(FileLayoutRow).where(FileLayoutRow.relation_id == relation_id))
 

@@ -290,7 +290,7 @@ class SqlBaselines:
         more = cursors.encode(rows[limit - 1].id) if len(rows) > limit else None
         return Page([_event(row) for row in rows[:limit]], more)
 
-    def forget(self, relation_id: RelationId) -> None:
+    def delete(self, relation_id: RelationId) -> None:
         """Remove the link, baselines and events of a table that is no longer linked."""
         self.session.execute(delete(PartitionBaselineRow).where(PartitionBaselineRow.relation_id == relation_id))
         self.session.execute(delete(HiveLinkRow).where(HiveLinkRow.relation_id == relation_id))

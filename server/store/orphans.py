@@ -56,7 +56,7 @@ class SqlOrphanBatches:
         )
         return [_batch(row) for row in self.session.scalars(query.order_by(OrphanBatchRow.number))]
 
-    def put_back(self, relation_id: RelationId) -> Collection[str]:
+    def find_restored(self, relation_id: RelationId) -> Collection[str]:
         """Of all its batches."""
         query = select(OrphanBatchRow.kept).where(OrphanBatchRow.relation_id == relation_id)
         return {path for kept in self.session.scalars(query) for path in kept}

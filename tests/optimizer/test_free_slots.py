@@ -90,7 +90,7 @@ def test_no_more_than_the_slots_run_and_the_end_waits_for_all() -> None:
         assert not slots.take(0.05)
         release.set()
         assert slots.take(5)
-        slots.put_back()
+        slots.release()
     assert (running, most) == (0, 2)
 
 

@@ -65,7 +65,7 @@ class PrincipalDirectory:
             uow.principals.put(replace(service, secret_hash=secret.hash))
             uow.tokens.revoke_all(service.id, None, uow.now())
             known = _load_known(uow, service)
-        self.token_checker.forget()
+        self.token_checker.clear_cache()
         return known, secret
 
     def show(self, name: str, kind: PrincipalKind) -> Known:
@@ -88,7 +88,7 @@ class PrincipalDirectory:
             changed = replace(principal, disabled=disabled)
             uow.principals.put(changed)
             known = _load_known(uow, changed)
-        self.token_checker.forget()
+        self.token_checker.clear_cache()
         return known
 
     def remove(self, name: str, kind: PrincipalKind) -> None:
@@ -97,7 +97,7 @@ class PrincipalDirectory:
             principal = _get_of_kind(uow, name, kind)
             _check_not_last_admin(uow, principal.id)
             uow.principals.remove(principal.id)
-        self.token_checker.forget()
+        self.token_checker.clear_cache()
 
     def assign(self, caller: Caller, role: RoleName, name: str) -> Known:
         """Give a role to a principal; raises Forbidden unless the caller may pass on all privileges of the role."""
@@ -106,7 +106,7 @@ class PrincipalDirectory:
             principal = uow.principals.get(name)
             uow.roles.assign(principal.id, Membership(role=role))
             known = _load_known_to(uow, caller, principal)
-        self.token_checker.forget()
+        self.token_checker.clear_cache()
         return known
 
     def unassign(self, caller: Caller, role: RoleName, name: str) -> Known:
@@ -123,7 +123,7 @@ class PrincipalDirectory:
                 _check_not_last_admin(uow, principal.id)
             uow.roles.unassign(principal.id, Membership(role=role))
             known = _load_known_to(uow, caller, principal)
-        self.token_checker.forget()
+        self.token_checker.clear_cache()
         return known
 
     def create_first_admin(self) -> Secret | None:
@@ -140,7 +140,7 @@ class PrincipalDirectory:
         with self.database.writing() as uow:
             _ensure_roles(uow)
             secret = _create_admin_token(uow)
-        self.token_checker.forget()
+        self.token_checker.clear_cache()
         return secret
 
     def create_service_token(self, name: str, role: RoleName | None) -> Secret:

@@ -51,7 +51,7 @@ class Roles:
         with self.database.writing() as uow:
             _check_own(uow.roles.get(name))
             uow.roles.remove(name)
-        self.token_checker.forget()
+        self.token_checker.clear_cache()
 
     def grant(self, caller: Caller, name: RoleName, on: Securable, privileges: Collection[Privilege]) -> Role:
         """Grant privileges to a role.
@@ -68,7 +68,7 @@ class Roles:
                 _check_own(before)
                 uow.roles.grant(name, grant)
             role = uow.roles.get(name)
-        self.token_checker.forget()
+        self.token_checker.clear_cache()
         return _shown(role, Visibility(caller.rights))
 
     def revoke(self, caller: Caller, name: RoleName, on: Securable, privileges: Collection[Privilege]) -> Role:
@@ -81,7 +81,7 @@ class Roles:
             for privilege in privileges:
                 uow.roles.revoke(name, Grant(on, privilege))
             role = uow.roles.get(name)
-        self.token_checker.forget()
+        self.token_checker.clear_cache()
         return _shown(role, Visibility(caller.rights))
 
 

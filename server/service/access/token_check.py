@@ -68,7 +68,7 @@ class TokenChecker:
         self._remember(digest(token), caller, now, generation)
         return caller
 
-    def forget(self) -> None:
+    def clear_cache(self) -> None:
         """Clear the cache after a change of roles, grants, tokens or principals."""
         with self._lock:
             self._generation += 1
@@ -128,7 +128,7 @@ class TokenChecker:
                 uow.roles.unassign(principal.id, Membership(role=role, by_claim=True))
             for role in after - before:
                 uow.roles.assign(principal.id, Membership(role=role, by_claim=True))
-        self.forget()  # the person's other tokens now give other roles
+        self.clear_cache()  # the person's other tokens now give other roles
         return principal
 
 

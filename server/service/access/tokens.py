@@ -113,7 +113,7 @@ class Tokens:
             if token is None or (is_foreign and not caller.rights.administers):
                 raise NotFound(f"there is no token {token_id}", hint="list your tokens with `firn token list`")
             uow.tokens.revoke(token_id, uow.now())
-        self.token_checker.forget()
+        self.token_checker.clear_cache()
 
     def issue_for_client(self, client_id: str, client_secret: str) -> Issued:
         """Issue an access token to a service; raises Unauthenticated for a wrong secret."""

@@ -85,11 +85,11 @@ class Purges:
             uow.catalogs.hold_all()
             for member in members:
                 if keep_files:
-                    uow.dropped.forget(member)
+                    uow.dropped.delete(member)
                 elif member.state is not DroppedState.PURGING:
                     _begin_purge(uow, member, relations[member.id], properties[member.id])
             if entry.kind is DroppedKind.NAMESPACE:
-                uow.dropped.forget(entry)
+                uow.dropped.delete(entry)
             if dry_run:
                 raise DryRunEnds
 
@@ -106,7 +106,7 @@ class Purges:
     def _end(self, entry: Dropped, status: PurgeStatus) -> PurgeStatus:
         if not entry.purge:
             with self.database.writing() as uow:
-                forgotten = uow.dropped.forget(entry)
+                forgotten = uow.dropped.delete(entry)
             return replace(status, forgotten=status.forgotten + forgotten)
         with self.database.reading() as uow:
             relations = uow.dropped.relations_of(entry.id)
@@ -117,7 +117,7 @@ class Purges:
             if reason is None:
                 uow.dropped.begin_purge(entry)
                 return status
-            if uow.dropped.forget(entry):
+            if uow.dropped.delete(entry):
                 uow.events.add(build_event(entry, "purge", uow.now(), {"files": f"kept: {reason}"}))
         return replace(status, kept=status.kept + 1)
 
@@ -151,7 +151,7 @@ class Purges:
 
     def _finish(self, entry: Dropped, progress: PurgeProgress) -> None:
         with self.database.writing() as uow:
-            if uow.dropped.forget(entry):
+            if uow.dropped.delete(entry):
                 summary = {"deleted-files": str(progress.deleted), "kept-files": str(progress.kept)}
                 uow.events.add(build_event(entry, "purge", uow.now(), summary))
 

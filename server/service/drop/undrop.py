@@ -157,7 +157,7 @@ class Undrops:
                 else:
                     not_restored[member.name] = "its files are being deleted"
             if entry.kind is DroppedKind.NAMESPACE and not not_restored:
-                uow.dropped.forget(entry)
+                uow.dropped.delete(entry)
             if dry_run:
                 raise DryRunEnds
         return Undropped(restored=restored, not_restored=not_restored)

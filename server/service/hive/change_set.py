@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from catalog.hive.baseline import PartitionBaseline, Subdirectories
+from catalog.hive.baseline import PartitionBaseline
 from catalog.hive.decision import Decision
 from catalog.hive.drift import Additions, DroppedPartition, NewPartition, Rebuild
 from catalog.hive.link import DriftKind
+from catalog.hive.listing import Subdirectories
 from catalog.hive.sync_decisions import Changed, LateChange, News, SyncDecision, SyncKind
 from server.service.hive.hive_state import Unit
 
@@ -106,10 +107,10 @@ class ChangeSet:
         counts = {
             word: sum(isinstance(change, kind) for change in self.changed.values()) for kind, word in words.items()
         }
-        said = [f"{word}: {count}" for word, count in counts.items() if count]
+        counted = [f"{word}: {count}" for word, count in counts.items() if count]
         late = [f"written to where they were before: {len({late.name for late in self.late})}"] if self.late else []
         lost = [f"lost files where they were before: {len(self.lost_late)}"] if self.lost_late else []
-        return "partitions " + ", ".join([*said, *late, *lost])
+        return "partitions " + ", ".join([*counted, *late, *lost])
 
     @property
     def trouble(self) -> str | None:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from catalog.errors import Conflict, Invalid
-from catalog.hive.baseline import Subdirectories
 from catalog.hive.conversion import convert_columns, count_header_lines, find_conversion_blockers, replace_columns
 from catalog.hive.conversion_commit import CONVERTED_FROM, WRITER, is_converted
+from catalog.hive.listing import Subdirectories
 from catalog.hive.model import HiveColumn, HiveStorage, HiveTable
 from catalog.hive.readers import CSV, choose_reader
 from catalog.hive.upgrade_check import find_key_blockers
@@ -32,7 +32,7 @@ from firn.protocol.tasks.convert import Unit as StoredUnit
 from server.service.commit.commit_target import load_metadata
 from server.service.hive.hive_state import HiveState, Unit, list_units, read_state, split_name
 from server.service.hive.table_index import HiveIndex, format_name
-from server.service.hive.task_columns import told_values
+from server.service.hive.task_columns import describe_values
 from server.service.hive.upgrade import hive_schema, make_definition
 from server.service.hive.upgrade_check import CheckResult, blocked, check_eligible, target_name
 from server.service.planning.planner import create_requested_job, load_facts
@@ -80,7 +80,7 @@ class Conversions:
         """All tables."""
         return self.keyed.tables
 
-    def look(
+    def preview(
         self, catalog: CatalogName, full_name: str, name: TableName | None = None, spec: KeySpec | None = None
     ) -> Conversion:
         """What there is to read and to write, into a keyed table with `spec`; nothing is changed.
@@ -92,10 +92,10 @@ class Conversions:
         with self.database.reading() as uow:
             taken = uow.relations.find(catalog, target)
         if taken is not None:
-            checks += self._against(taken, state.table, spec)
+            checks += self._check_target(taken, state.table, spec)
         listed = () if state.table.is_view else (*list_units(self.files, state.units, Subdirectories.ASK),)
         listings = [listing for _, listing in listed]
-        checks += [_nested(unit) for unit, listing in listed if listing.subdirectories][:1]
+        checks += [_build_nested_check(unit) for unit, listing in listed if listing.subdirectories][:1]
         return Conversion(
             table=state.table,
             target=target,
@@ -127,11 +127,11 @@ class Conversions:
         with self.database.reading() as uow:
             taken = uow.relations.find(catalog, target)
         if taken is None:
-            return self._begun(catalog, state.table, target, spec, unique=unique)
-        check_eligible(self._against(taken, state.table, spec))
+            return self._begin(catalog, state.table, target, spec, unique=unique)
+        check_eligible(self._check_target(taken, state.table, spec))
         _check_columns(self._stores(taken)[0], state.table, target)
         with self.database.writing() as uow:
-            return _asked(uow, taken, state.table, unique=unique)
+            return _queue_job(uow, taken, state.table, unique=unique)
 
     def task(self, context: JobContext) -> ConvertTask:
         """What a job is told, as Hive has it now; Conflict when the table is not to be filled from it any more."""
@@ -146,7 +146,7 @@ class Conversions:
         unique = bool(context.job.params.get("unique", True))
         return _task(state, context.relation, name, spec, unique=unique)
 
-    def _begun(
+    def _begin(
         self, catalog: CatalogName, table: HiveTable, target: TableName, spec: KeySpec | None, *, unique: bool
     ) -> Job:
         converted = replace_columns(table)
@@ -158,7 +158,7 @@ class Conversions:
         jobs = list[Job]()
 
         def ask(uow: UnitOfWork, made_id: RelationId) -> None:
-            jobs.append(_asked(uow, uow.relations.get(made_id), table, unique=unique))
+            jobs.append(_queue_job(uow, uow.relations.get(made_id), table, unique=unique))
 
         if spec is None:
             metadata = self.tables.build_metadata(catalog, replace(made, name=target), now_ms=now_ms)
@@ -166,7 +166,7 @@ class Conversions:
             self.tables.add(catalog, [new], also=lambda uow: ask(uow, new.id))
         else:
             root = make_default_location(warehouse, target)
-            base = new_base(_as_keyed(made), spec, location=f"{root}/base", now_ms=now_ms)
+            base = new_base(_to_keyed(made), spec, location=f"{root}/base", now_ms=now_ms)
             self.keyed.add(catalog, target, spec, base, root=root, also=ask)
         return jobs[0]
 
@@ -179,14 +179,14 @@ class Conversions:
             stores = [uow.relations.get(store_id) for store_id in (keyed.base_id, keyed.change_id)]
         return [load_metadata(self.metadata, store) for store in stores]
 
-    def _against(self, taken: Relation, table: HiveTable, spec: KeySpec | None) -> list[CheckResult]:
+    def _check_target(self, taken: Relation, table: HiveTable, spec: KeySpec | None) -> list[CheckResult]:
         """What a table that has the name means: nothing if it waits for these rows."""
         if taken.kind in (RelationKind.TABLE, RelationKind.KEYED):
             stores = self._stores(taken)
             properties = stores[0].get("properties", {})
             is_copy = properties.get(CONVERTED_FROM) == table.full_name
             if is_copy and not any(map(is_converted, stores)):
-                return [] if KeySpec.from_properties(properties) == spec else [_other_key(taken)]
+                return [] if KeySpec.from_properties(properties) == spec else [_build_other_key_check(taken)]
             if is_copy:
                 message = f"{taken.name} is a copy of {table.full_name} already"
                 advice = "Drop it for a newer one, or choose another name."
@@ -210,24 +210,24 @@ def _checks(state: HiveState, spec: KeySpec | None) -> list[CheckResult]:
     return checks
 
 
-def _other_key(taken: Relation) -> CheckResult:
+def _build_other_key_check(taken: Relation) -> CheckResult:
     message = f"{taken.name} was made for these rows with another key, or without one, and is empty"
     return CheckResult(code="name", status="blocked", message=message, advice="Drop it, or choose another name.")
 
 
-def _as_keyed(made: TableDefinition) -> TableDefinition:
+def _to_keyed(made: TableDefinition) -> TableDefinition:
     """With the format version of any keyed table: no file of Hive's is to be registered."""
     return replace(made, properties={key: value for key, value in made.properties.items() if key != "format-version"})
 
 
-def _nested(unit: Unit) -> CheckResult:
+def _build_nested_check(unit: Unit) -> CheckResult:
     """Spark's reader of Hive's tables ends with an error there."""
     message = f"{unit.location} holds sub-directories, which conversions do not read"
     advice = "Move their files up, or INSERT OVERWRITE the table by Hive, which leaves none."
     return CheckResult(code="subdirectories", status="blocked", message=message, advice=advice)
 
 
-def _asked(uow: UnitOfWork, relation: Relation, table: HiveTable, *, unique: bool) -> Job:
+def _queue_job(uow: UnitOfWork, relation: Relation, table: HiveTable, *, unique: bool) -> Job:
     reason = f"a rewrite of {table.full_name}: Spark reads its rows and writes them anew"
     facts = load_facts(uow, relation)
     return create_requested_job(
@@ -270,10 +270,10 @@ def _task(state: HiveState, relation: Relation, name: TableName, spec: KeySpec |
     layouts: list[Layout] = []
 
     def layout(storage: HiveStorage) -> int:
-        told = _layout(storage)
-        if told not in layouts:
-            layouts.append(told)
-        return layouts.index(told)
+        described = _layout(storage)
+        if described not in layouts:
+            layouts.append(described)
+        return layouts.index(described)
 
     stored = [partition.storage for partition in state.partitions] if table.partition_columns else [table.storage]
     return ConvertTask(
@@ -286,7 +286,7 @@ def _task(state: HiveState, relation: Relation, name: TableName, spec: KeySpec |
         header_lines=count_header_lines(table),
         layouts=layouts,
         units=[
-            StoredUnit(location=unit.location, values=told_values(table, unit.name), layout=layout(storage))
+            StoredUnit(location=unit.location, values=describe_values(table, unit.name), layout=layout(storage))
             for unit, storage in zip(state.units, stored, strict=True)
         ],
         writer=WRITER,

@@ -57,7 +57,7 @@ def detect_changes(
         is_sweep=everything,
         forgotten=tuple(baselines.keys() - known.keys() - asleep.keys()),
         asleep=frozenset(asleep),
-        refreshed={name: one.without_losses() for name, one in asleep.items() if one.lost_ns is not None},
+        refreshed={name: record.without_losses() for name, record in asleep.items() if record.lost_ns is not None},
     )
     knew = {name: baseline.published_through for name, baseline in asleep.items()}
     comparison = _Comparison(changes, known, knew, given, files, rule)

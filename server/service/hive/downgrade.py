@@ -357,6 +357,8 @@ def _build_result(uow: UnitOfWork, linked: LinkedTable) -> dict[str, Any]:
     """The operation's result: where Hive's rows lie now."""
     directory = get_publish_directory(uow, linked.relation)
     in_hive = [baseline for baseline in linked.baselines.values() if not baseline.is_dropped]
-    published = sum(lies_in(normalize_location(one.location), normalize_location(directory)) for one in in_hive)
+    published = sum(
+        lies_in(normalize_location(partition.location), normalize_location(directory)) for partition in in_hive
+    )
     where = {"place": directory} if published else {}
     return {"table": linked.relation.hive_name, "partitions": len(in_hive), "published": published, **where}

@@ -14,10 +14,11 @@ from itertools import chain
 
 from catalog.errors import Invalid
 from catalog.files.data_file import FileFormat, FileStats, Unreadable
-from catalog.hive.baseline import ListedFile, PartitionBaseline
+from catalog.hive.baseline import PartitionBaseline
 from catalog.hive.columns import ColumnFileRule, FileCheck
 from catalog.hive.decision import Filter, apply_filters
 from catalog.hive.drift import Additions, DroppedPartition, NewPartition, Rebuild
+from catalog.hive.listing import ListedFile
 from catalog.hive.sync_decisions import (
     Changed,
     News,
@@ -91,7 +92,7 @@ class FileCheckRunner:
             build_known_filter("unreadable", SyncKind.HOLD, unreadable),
             build_known_filter("vanished", SyncKind.WAIT, vanished),
             filter_unfit(changes, checks, self.files),
-            build_torn_filter(lambda partitions: self._torn(changes, partitions, vanished)),
+            build_torn_filter(lambda partitions: self._explain_torn(changes, partitions, vanished)),
         ]
         _, decisions = apply_filters(changes.news, filters)
         remaining = _hold_back(changes, decisions, self.linked.baselines)
@@ -108,13 +109,13 @@ class FileCheckRunner:
         parts = self._parts(changes)
         for part in parts:
             unit = changes.units.get(part.name)
-            if unit is not None and (unfit := self._keys.why_not_partition(unit.values)) is not None:
+            if unit is not None and (unfit := self._keys.explain_missing_partition_key(unit.values)) is not None:
                 bad[part.name] = _Problem(unfit, is_gone=False)
         registered = [part for part in parts if part.is_registered]
         read = [part for part in parts if not part.is_registered]
         nulls_of = [column["id"] for column in self._keys.columns]
-        for part, result in chain(self._examined(registered, bad, nulls_of), self._examined(read, bad, ())):
-            if (reason := self._why_not(part, result)) is not None:
+        for part, result in chain(self._examine(registered, bad, nulls_of), self._examine(read, bad, ())):
+            if (reason := self._explain_refusal(part, result)) is not None:
                 bad.setdefault(part.name, _Problem(reason, is_gone=isinstance(result, Unreadable) and result.is_gone))
             elif isinstance(result, FileStats):
                 digests[result.location] = result.digest
@@ -122,7 +123,9 @@ class FileCheckRunner:
                     stats[result.location] = result
         return stats, digests, bad
 
-    def _torn(self, changes: ChangeSet, partitions: Mapping[str, News], vanished: Collection[str]) -> str | None:
+    def _explain_torn(
+        self, changes: ChangeSet, partitions: Mapping[str, News], vanished: Collection[str]
+    ) -> str | None:
         """Find a partition that is held back and has lost files that base needs, or that may have moved to others."""
         if not self.linked.is_keyed:
             return None
@@ -162,7 +165,7 @@ class FileCheckRunner:
         files = change.added if isinstance(change, Rebuild) and not is_whole else change.files
         return [join(unit.location, file.path) for file in files]
 
-    def _examined(
+    def _examine(
         self, parts: Sequence[_Part], bad: Mapping[str, _Problem], nulls_of: Collection[int]
     ) -> Iterator[tuple[_Part, FileStats | Unreadable]]:
         """Read the footers of the files; a partition known to be bad needs no more reads."""
@@ -182,11 +185,11 @@ class FileCheckRunner:
         for result in self.files.examined(called, locations(), formats, nulls_of=nulls_of):
             yield asked.popleft(), result
 
-    def _why_not(self, part: _Part, result: FileStats | Unreadable) -> str | None:
+    def _explain_refusal(self, part: _Part, result: FileStats | Unreadable) -> str | None:
         """Explain why a sync cannot take over a file; problems that only rows show end the job."""
         if isinstance(result, Unreadable):
             return None if result.has_rows and not part.is_registered else result.reason
-        return self._keys.why_not(result, is_registered=part.is_registered)
+        return self._keys.explain_missing_key(result, is_registered=part.is_registered)
 
     @cached_property
     def _keys(self) -> Keys:
@@ -215,7 +218,7 @@ def filter_unfit(changes: ChangeSet, checks: Sequence[FileCheck], files: TableFi
 
     def find(partitions: Mapping[str, News]) -> dict[str, str]:
         arrived = _locations(changes, partitions) if checks else []
-        return {name: why for name, kind, some in arrived if (why := _why_unfit(files, checks, kind, some))}
+        return {name: why for name, kind, some in arrived if (why := _explain_unfit(files, checks, kind, some))}
 
     return Filter("columns-differ", SyncKind.HOLD, "", find)
 
@@ -225,7 +228,7 @@ def _locations(changes: ChangeSet, partitions: Mapping[str, News]) -> Iterator[t
     there = {name: (changes.units[name], news) for name, news in partitions.items() if name in changes.units}
     for name, (unit, news) in there.items():
         if news.change is not None:
-            yield name, unit.format, [join(unit.location, path) for path in _come(news.change)]
+            yield name, unit.format, [join(unit.location, path) for path in _list_new_files(news.change)]
     for name, (unit, news) in there.items():
         for late in news.late:
             yield name, unit.format, [join(late.directory.location, file.path) for file in late.files]
@@ -234,23 +237,25 @@ def _locations(changes: ChangeSet, partitions: Mapping[str, News]) -> Iterator[t
 def with_digests(changes: ChangeSet, digests: Mapping[str, int | None]) -> ChangeSet:
     """The changes with the digests of their files; `digests` are by location."""
 
-    def digested(directory: str, files: Sequence[ListedFile]) -> tuple[ListedFile, ...]:
+    def add_digests(directory: str, files: Sequence[ListedFile]) -> tuple[ListedFile, ...]:
         known = ((file, digests.get(join(directory, file.path))) for file in files)
         return tuple(file if digest is None else replace(file, digest=digest) for file, digest in known)
 
     changed = dict(changes.changed)
     for name, change in changes.changed.items():
         if not isinstance(change, DroppedPartition):
-            baseline = replace(change.baseline, files=digested(change.baseline.location, change.baseline.files))
+            baseline = replace(change.baseline, files=add_digests(change.baseline.location, change.baseline.files))
             changed[name] = replace(change, baseline=baseline)
     late = [
-        replace(late, directory=replace(late.directory, files=digested(late.directory.location, late.directory.files)))
+        replace(
+            late, directory=replace(late.directory, files=add_digests(late.directory.location, late.directory.files))
+        )
         for late in changes.late
     ]
     return replace(changes, changed=changed, late=late)
 
 
-def _why_unfit(
+def _explain_unfit(
     files: TableFiles, checks: Sequence[FileCheck], kind: FileFormat, locations: Sequence[str]
 ) -> str | None:
     """Why one of these files of one format cannot be taken over; None when all can."""
@@ -259,14 +264,14 @@ def _why_unfit(
         schema, nulls_of = {"type": "struct", "fields": [check.field]}, [check.field["id"]]
         try:
             for stats in files.footers(schema, locations, formats, nulls_of=nulls_of):
-                if reason := _why(check, stats):
+                if reason := _explain_check(check, stats):
                     return f"{stats.location}: {reason}"
         except Invalid as error:
             return error.message
     return None
 
 
-def _why(check: FileCheck, stats: FileStats) -> str | None:
+def _explain_check(check: FileCheck, stats: FileStats) -> str | None:
     holds, name = _holds(check, stats), check.field["name"]
     if check.rule is ColumnFileRule.LACKS and holds:
         return f"it holds column {name!r}, which both sides mean otherwise"
@@ -282,7 +287,7 @@ def _holds(check: FileCheck, stats: FileStats) -> bool:
     return bool(stats.column_sizes or stats.value_counts)
 
 
-def _come(change: Changed) -> list[str]:
+def _list_new_files(change: Changed) -> list[str]:
     if isinstance(change, DroppedPartition):
         return []
     return [file.path for file in (change.added if isinstance(change, Rebuild) else change.files)]

@@ -117,12 +117,14 @@ class FileRegistration:
             requirements=snapshot.requirements(),
             updates=[*snapshot.updates(), *(renamed if spelled else [])],
         )
-        checkpoint = next_checkpoint(linked, state, changes, changes.changed, _late(linked, changes), as_changes=False)
+        checkpoint = next_checkpoint(
+            linked, state, changes, changes.changed, _list_late_changes(linked, changes), as_changes=False
+        )
         apply(self.committer, linked, change, lambda uow: advance(uow, linked.relation.id, checkpoint))
 
     def _files(self, linked: LinkedTable, state: HiveState, changes: ChangeSet, metadata: Json) -> _Files:
         files = _Files()
-        live = self._live(metadata) if linked.overwrite_wins else None
+        live = self._read_live_files(metadata) if linked.overwrite_wins else None
         columns = state.table.partition_columns
         for name, change in changes.changed.items():
             unit = changes.units.get(name)
@@ -139,7 +141,7 @@ class FileRegistration:
                 files.come += [join(unit.location, file.path) for file in arrived]
                 files.partitions += [record] * len(arrived)
         files.go += changes.lost_late
-        for late in _late(linked, changes):
+        for late in _list_late_changes(linked, changes):
             self._add_late(files, late, state, changes.units.get(late.name))
         return files
 
@@ -151,11 +153,11 @@ class FileRegistration:
         files.come += arrived
         files.partitions += [record] * len(arrived)
 
-    def _live(self, metadata: Json) -> dict[str, tuple[Any, ...]]:
+    def _read_live_files(self, metadata: Json) -> dict[str, tuple[Any, ...]]:
         """The head's data files, each with its partition."""
         return {file.location: file.partition for file in self.files.live_files(metadata) if file.content == 0}
 
 
-def _late(linked: LinkedTable, changes: ChangeSet) -> Sequence[LateChange]:
+def _list_late_changes(linked: LinkedTable, changes: ChangeSet) -> Sequence[LateChange]:
     """What came where partitions were before; of a keyed table that trusts Hive these rows are changes all the same."""
     return () if linked.is_keyed else changes.late

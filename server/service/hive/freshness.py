@@ -60,10 +60,10 @@ class Freshness:
         records = to_partition_records(columns, linked.baselines)
         metadata = load_metadata(self.metadata, linked.target)
         comparison = compare_partitions(self.files.live_files(metadata), linked.baselines, records)
-        since = self._since(metadata, comparison, [*linked.baselines.values()]) if comparison.count else None
+        since = self._find_oldest_wait(metadata, comparison, [*linked.baselines.values()]) if comparison.count else None
         return PublishPreview(table=str(relation.name), differing=comparison.count, since=since)
 
-    def _since(
+    def _find_oldest_wait(
         self, metadata: Json, comparison: PublishComparison, baselines: Collection[PartitionBaseline]
     ) -> datetime | None:
         listed = {

@@ -9,7 +9,8 @@ from functools import cached_property
 
 from catalog.errors import Invalid, Unavailable
 from catalog.files.data_file import FileFormat
-from catalog.hive.baseline import ChangeSignals, Listing, PartitionBaseline, Subdirectories
+from catalog.hive.baseline import ChangeSignals, PartitionBaseline
+from catalog.hive.listing import Listing, Subdirectories
 from catalog.hive.model import HivePartition, HiveStorage, HiveTable
 from catalog.hive.partition_names import format_partition_name
 from catalog.hive.path_prefix import find_innermost
@@ -57,9 +58,9 @@ class HiveState:
     def directories_of(self, units: Iterable[Unit]) -> set[str]:
         """Where these units are, by few directories: the table's own, and what does not lie in it."""
         inside = f"{self.table.location.rstrip('/')}/"
-        named = [unit.location for unit in units if unit.location]
-        elsewhere = {one for one in named if not one.startswith(inside) or "/.." in one}
-        return elsewhere | ({self.table.location} if named and self.table.location else set())
+        locations = [unit.location for unit in units if unit.location]
+        elsewhere = {location for location in locations if not location.startswith(inside) or "/.." in location}
+        return elsewhere | ({self.table.location} if locations and self.table.location else set())
 
     def unit_around(self, place: str) -> Unit | None:
         """The one in whose directory, or in one below it, a place is; of several the innermost."""

@@ -17,7 +17,7 @@ from server.service.hive.hive_state import HiveState
 _REMOVE = "Remove these rows, or write them again with a value."
 
 
-def needed(state: HiveState, spec: KeySpec | None, schema: Json) -> list[int]:
+def list_key_fields(state: HiveState, spec: KeySpec | None, schema: Json) -> list[int]:
     """The columns in files, by field id, that may hold no nulls: the key's, and the sequence field."""
     return [column["id"] for column in KeyNulls.of(state, spec, schema).columns]
 
@@ -55,9 +55,9 @@ class KeyNulls:
                 "order",
                 hint="choose another sequence field or none, or remove the rows first",
             )
-        found = find_key_blockers(state.table, state.partitions, spec.primary_key, self.counts)
-        if found:
-            raise Invalid(found[0].message, hint=found[0].advice)
+        blockers = find_key_blockers(state.table, state.partitions, spec.primary_key, self.counts)
+        if blockers:
+            raise Invalid(blockers[0].message, hint=blockers[0].advice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +71,19 @@ class Keys:
 
     @classmethod
     def of(cls, state: HiveState, spec: KeySpec | None, schema: Json) -> Keys:
-        wanted = {one.lower() for one in (spec.primary_key if spec else ())}
-        named = enumerate(state.table.partition_columns)
-        return cls(KeyNulls.of(state, spec, schema).columns, [one for one in named if one[1].name.lower() in wanted])
+        key = {name.lower() for name in (spec.primary_key if spec else ())}
+        numbered = enumerate(state.table.partition_columns)
+        in_names = [(place, column) for place, column in numbered if column.name.lower() in key]
+        return cls(KeyNulls.of(state, spec, schema).columns, in_names)
 
-    def why_not_partition(self, values: Sequence[str]) -> str | None:
+    def explain_missing_partition_key(self, values: Sequence[str]) -> str | None:
         """Why no row of a partition has a key."""
         for at, column in self.in_names:
             if to_partition_record([column], [values[at]]) == (None,):
                 return f"its value of {column.name!r} is null, which no row may lack. {_REMOVE}"
         return None
 
-    def why_not(self, stats: FileStats, *, is_registered: bool) -> str | None:
+    def explain_missing_key(self, stats: FileStats, *, is_registered: bool) -> str | None:
         """Why some rows of a file have no key; a file that does not say is for a job to read, not to be registered."""
         for column in self.columns:
             name = column["name"]

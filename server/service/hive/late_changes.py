@@ -9,8 +9,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from catalog.errors import Denied
-from catalog.hive.baseline import Listing, PartitionBaseline, Subdirectories, Subdirectory, WatchedDirectory
+from catalog.hive.baseline import PartitionBaseline, WatchedDirectory
 from catalog.hive.drift import LateChanges, describe_unclear_directory, detect_late_changes
+from catalog.hive.listing import Listing, Subdirectories, Subdirectory
 from catalog.hive.moved_files import MoveDetection
 from catalog.hive.path_prefix import find_innermost
 from catalog.hive.sync_decisions import LateChange, SyncDecision, held

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from catalog.errors import NotFound, RequirementFailed
-from catalog.hive.baseline import PartitionBaseline, Subdirectories, WatchedDirectory
+from catalog.hive.baseline import PartitionBaseline, WatchedDirectory
 from catalog.hive.checkpoint import Checkpoint, SyncPlan
 from catalog.hive.columns import SchemaAuthority, SchemaPush
 from catalog.hive.events import HiveEvent, HiveEventKind, shorten_events
 from catalog.hive.link import Drift, HiveLink, UnrepresentableNote
+from catalog.hive.listing import Subdirectories
 from catalog.hive.publishing import build_publishing_baseline, find_published_sequence, mark_published
 from catalog.iceberg.json import Json
 from catalog.jobs.job import Job
@@ -176,8 +177,8 @@ def remember(uow: UnitOfWork, relation_id: RelationId, events: Sequence[HiveEven
     """Keep what has happened, for people: with the snapshot that this transaction has made of a table or store."""
     if events:
         snapshot_id = uow.stats.get(snapshot_of).snapshot_id
-        told = [replace(one, snapshot_id=snapshot_id) for one in shorten_events(events)]
-        uow.baselines.remember(relation_id, told, uow.now())
+        recorded = [replace(event, snapshot_id=snapshot_id) for event in shorten_events(events)]
+        uow.baselines.remember(relation_id, recorded, uow.now())
 
 
 def advance(

@@ -82,21 +82,21 @@ class NotificationListener:
         position = self._positions.setdefault(uri, _LogPosition())
         if self.clock() < position.ask_at:
             return 0
-        notices = self._asked(uri, position)
+        notices = self._read_notifications(uri, position)
         if notices is None:
             position.ask_at = self.clock() + RARELY
             return 0
         position.note(uri, f"its notification log is followed, to entry {notices.upto} so far", follows=True)
         position.upto = notices.upto
         for catalog in catalogs:
-            position.to_list |= self._unlisted(catalog, notices.notifications)
+            position.to_list |= self._find_unlisted_databases(catalog, notices.notifications)
         anew: set[str] = set()
         if position.to_list and self.clock() >= position.list_at:
             anew, position.to_list, position.list_at = position.to_list, set(), self.clock() + LISTED_FOR
         named = {notice.full_name for notice in notices.notifications}
         return sum(self._hint(catalog, named, anew) for catalog in catalogs) if named or anew else 0
 
-    def _asked(self, uri: str, position: _LogPosition) -> NotificationBatch | None:
+    def _read_notifications(self, uri: str, position: _LogPosition) -> NotificationBatch | None:
         try:
             notices = self.index.metastores.of(uri).notices(position.upto)
         except CatalogError as error:
@@ -107,14 +107,14 @@ class NotificationListener:
             position.upto = 0  # once it keeps one, that is heard from its beginning
         return notices
 
-    def _unlisted(self, catalog: Catalog, notices: Iterable[Notification]) -> set[str]:
+    def _find_unlisted_databases(self, catalog: Catalog, notices: Iterable[Notification]) -> set[str]:
         """Databases of which the index does not have the tables that there are now."""
         with self.database.reading() as uow:
             return {
-                one.database
-                for one in notices
-                if one.lists_anew
-                or (one.may_rename and uow.hive.find(catalog.name, one.database, one.table or "") is None)
+                notice.database
+                for notice in notices
+                if notice.lists_anew
+                or (notice.may_rename and uow.hive.find(catalog.name, notice.database, notice.table or "") is None)
             }
 
     def _hint(self, catalog: Catalog, named: Collection[str | None], anew: Collection[str]) -> int:

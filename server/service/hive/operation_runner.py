@@ -67,11 +67,11 @@ class OperationRunner:
         if free < 0 or self.halted.is_set() or not self.leads():
             return []
         now = time.monotonic()
-        waiting = [one for one, again_at in self._again_at.items() if now < again_at]
-        busy = [one.id for one in self._under_way.values()]
+        waiting = [operation_id for operation_id, again_at in self._again_at.items() if now < again_at]
+        busy = [operation.id for operation in self._under_way.values()]
         with self.database.reading() as uow:
-            found = uow.operations.next(KINDS, but_for=[*busy, *waiting], limit=free + 1)
-        return [one for position, one in enumerate(found) if position < free or one.cancel_requested]
+            operations = uow.operations.next(KINDS, but_for=[*busy, *waiting], limit=free + 1)
+        return [operation for place, operation in enumerate(operations) if place < free or operation.cancel_requested]
 
     def _note(self, operation: Operation, future: Future[bool | None]) -> None:
         name = f"{operation.catalog}.{operation.target}"

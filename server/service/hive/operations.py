@@ -73,12 +73,12 @@ class Operations:
         check_settings(properties)
         database, name = split_name(full_name)
         state = read_state(self.checks.index.metastore(catalog), database, name)
-        check_eligible(self.checks.looked_at(catalog, state, () if spec is None else spec.primary_key, properties))
+        check_eligible(self.checks.check_state(catalog, state, () if spec is None else spec.primary_key, properties))
         target = f"{database}.{name}"
         with self.database.writing() as uow:
             check_unworked(uow, catalog, target)
             check_properties(uow, self.links, catalog, properties)
-            new = _new(uow, OperationKind.UPGRADE, catalog, properties)
+            new = _build_operation(uow, OperationKind.UPGRADE, catalog, properties)
             operation = replace(new, target=target, params=_params(spec, new))
             uow.operations.add(operation)
         return operation
@@ -92,7 +92,7 @@ class Operations:
         self.checks.index.metastore(catalog)  # Invalid when there is none
         keys = {".".join(split_name(name)): spec for name, spec in wanted.keys.items()}
         with self.database.reading() as uow:
-            chosen, skipped = _chosen(uow, catalog, wanted.tables)
+            chosen, skipped = _choose_tables(uow, catalog, wanted.tables)
         if strange := keys.keys() - chosen - skipped.keys():
             raise Invalid(f"a key is given for {min(strange)}, which is not among the tables")
         batch, kind = BatchId(uuid4()), OperationKind.CHECK if wanted.dry_run else OperationKind.UPGRADE
@@ -100,9 +100,9 @@ class Operations:
             check_properties(uow, self.links, catalog, wanted.properties)
             if not wanted.dry_run:
                 running = uow.operations.working_on(catalog, chosen)
-                skipped |= {name: f"its {one.kind} is under way" for name, one in running.items()}
+                skipped |= {name: f"its {operation.kind} is under way" for name, operation in running.items()}
                 chosen = [name for name in chosen if name not in running]
-            new = _new(uow, kind, catalog, wanted.properties)
+            new = _build_operation(uow, kind, catalog, wanted.properties)
             operations = [
                 replace(new, id=_new_id(), target=name, batch=batch, params=_params(keys.get(name, wanted.key), new))
                 for name in chosen
@@ -112,15 +112,15 @@ class Operations:
 
     def pause(self, operation_id: OperationId) -> Operation:
         """It stops at its next step, and stays so until it is resumed, whatever restarts meanwhile."""
-        return self._moved(operation_id, pause_operation)
+        return self._move(operation_id, pause_operation)
 
     def resume(self, operation_id: OperationId) -> Operation:
         """It begins anew, when its turn comes."""
-        return self._moved(operation_id, resume_operation)
+        return self._move(operation_id, resume_operation)
 
     def cancel(self, operation_id: OperationId) -> Operation:
         """It stops at its next step, and leaves nothing behind."""
-        return self._moved(operation_id, to_cancel)
+        return self._move(operation_id, to_cancel)
 
     def tally(self, catalog: CatalogName, batch: BatchId) -> Tally:
         """Where the operations of a batch stand; NotFound when the catalog has none of that id."""
@@ -129,23 +129,23 @@ class Operations:
 
     def pause_all(self, catalog: CatalogName, batch: BatchId) -> Tally:
         """Pause all of a batch that can be."""
-        return self._moved_all(catalog, batch, lambda all_of, now: all_of.pause_all(batch, now))
+        return self._move_all(catalog, batch, lambda all_of, now: all_of.pause_all(batch, now))
 
     def resume_all(self, catalog: CatalogName, batch: BatchId) -> Tally:
         """Resume all of a batch that are paused."""
-        return self._moved_all(catalog, batch, lambda all_of, now: all_of.resume_all(batch, now))
+        return self._move_all(catalog, batch, lambda all_of, now: all_of.resume_all(batch, now))
 
     def cancel_all(self, catalog: CatalogName, batch: BatchId) -> Tally:
         """Cancel all of a batch that have not ended."""
-        return self._moved_all(catalog, batch, lambda all_of, now: all_of.cancel_all(batch, now))
+        return self._move_all(catalog, batch, lambda all_of, now: all_of.cancel_all(batch, now))
 
-    def _moved_all(self, catalog: CatalogName, batch: BatchId, move: Callable[[Stored, datetime], int]) -> Tally:
+    def _move_all(self, catalog: CatalogName, batch: BatchId, move: Callable[[Stored, datetime], int]) -> Tally:
         with self.database.writing() as uow:
             _tally(uow, catalog, batch)
             move(uow.operations, uow.now())
             return _tally(uow, catalog, batch)
 
-    def _moved(self, operation_id: OperationId, move: Callable[[Operation, datetime], Operation]) -> Operation:
+    def _move(self, operation_id: OperationId, move: Callable[[Operation, datetime], Operation]) -> Operation:
         with self.database.writing() as uow:
             operation = move(uow.operations.lock(operation_id), uow.now())
             uow.operations.put(operation)
@@ -165,16 +165,16 @@ def _tally(uow: UnitOfWork, catalog: CatalogName, batch: BatchId) -> Tally:
     return tally
 
 
-def _chosen(uow: UnitOfWork, catalog: CatalogName, patterns: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+def _choose_tables(uow: UnitOfWork, catalog: CatalogName, patterns: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """Names as they are, patterns as what they match in Firn's index; of these, what is upgraded is passed over."""
     chosen: dict[str, None] = {}
     skipped: dict[str, str] = {}
-    linked = {one.hive_name: one.name for one in uow.relations.linked_to_hive(catalog)}
+    linked = {relation.hive_name: relation.name for relation in uow.relations.linked_to_hive(catalog)}
     for pattern in patterns:
         if not any(sign in pattern for sign in PATTERN):
             chosen[".".join(split_name(pattern))] = None
             continue
-        matching = [name for name in _indexed(uow, catalog, pattern) if fnmatchcase(name, pattern.lower())]
+        matching = [name for name in _find_indexed(uow, catalog, pattern) if fnmatchcase(name, pattern.lower())]
         if not matching:
             raise NotFound(f"no Hive table matches {pattern!r}", hint="`firn hive list --refresh` shows what there is")
         skipped |= {name: f"it is {linked[name]} already" for name in matching if name in linked}
@@ -182,13 +182,13 @@ def _chosen(uow: UnitOfWork, catalog: CatalogName, patterns: Sequence[str]) -> t
     return list(chosen), skipped
 
 
-def _indexed(uow: UnitOfWork, catalog: CatalogName, pattern: str) -> Iterator[str]:
+def _find_indexed(uow: UnitOfWork, catalog: CatalogName, pattern: str) -> Iterator[str]:
     """Names in the pattern's database, or in all where that is a pattern itself."""
     database = database_of(pattern)
     cursor: str | None = None
     while True:
         page = uow.hive.list(catalog, database=database, limit=_PAGE, cursor=cursor)
-        yield from (one.full_name for one in page.items)
+        yield from (table.full_name for table in page.items)
         cursor = page.next_cursor
         if cursor is None:
             return
@@ -200,7 +200,9 @@ def database_of(pattern: str) -> str | None:
     return database.lower() if dot and not any(sign in database for sign in PATTERN) else None
 
 
-def _new(uow: UnitOfWork, kind: OperationKind, catalog: CatalogName, properties: Mapping[str, str]) -> Operation:
+def _build_operation(
+    uow: UnitOfWork, kind: OperationKind, catalog: CatalogName, properties: Mapping[str, str]
+) -> Operation:
     now = uow.now()
     return Operation(
         id=_new_id(),

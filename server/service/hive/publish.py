@@ -52,7 +52,7 @@ class Publishes:
         """
         status, broken = PublishStatus(), dict[str, Exception]()
         with self.database.reading() as uow:
-            linked = [one for catalog in uow.catalogs.list() for one in uow.relations.linked_to_hive(catalog.name)]
+            linked = [table for catalog in uow.catalogs.list() for table in uow.relations.linked_to_hive(catalog.name)]
         for relation in linked:
             try:
                 planned = self._round(relation)
@@ -69,27 +69,27 @@ class Publishes:
 
     def _round(self, relation: Relation) -> bool:
         """Whether something was planned, or looked for, because somebody has asked or the policy says so."""
-        wanted = self._wanted(relation)
+        wanted = self._choose_next(relation)
         if isinstance(wanted, PublishRequest):
             if self.requests.carry_on(relation, wanted):
                 return True
-            wanted = self._wanted(relation)
+            wanted = self._choose_next(relation)
         if wanted is JobKind.MERGE:
             self._merge_planned(relation)
         elif wanted is JobKind.PUBLISH:
             self.planner.plan(relation, asked=False)
         return isinstance(wanted, JobKind)
 
-    def _wanted(self, relation: Relation) -> JobKind | PublishRequest | None:
+    def _choose_next(self, relation: Relation) -> JobKind | PublishRequest | None:
         """What somebody has asked for, or what a table's freshness in Hive asks for now."""
         with self.database.reading() as uow:
             link = uow.baselines.link(relation.id)
             if link is None:
                 return None
             request = link.publish_request
-            return request if request is not None and request.is_open else self._due(uow, relation, link)
+            return request if request is not None and request.is_open else self._choose_due_job(uow, relation, link)
 
-    def _due(self, uow: UnitOfWork, relation: Relation, link: HiveLink) -> JobKind | None:
+    def _choose_due_job(self, uow: UnitOfWork, relation: Relation, link: HiveLink) -> JobKind | None:
         facts, now = load_facts(uow, relation), uow.now()
         interval: timedelta | None = facts.policy["firn.hive.publish.interval"]
         if interval is None or not facts.policy["firn.optimize.enabled"]:
@@ -110,7 +110,7 @@ class Publishes:
         waits = keyed.pending_since is not None and now - keyed.pending_since >= interval
         if waits and not is_default:  # else it is merged when its own policy says so
             return JobKind.MERGE
-        news = keyed.watermark > link.published_through or _resolved_since(past, last)
+        news = keyed.watermark > link.published_through or _has_resolved_since(past, last)
         return JobKind.PUBLISH if news else None
 
     def _merge_planned(self, relation: Relation) -> None:
@@ -123,7 +123,7 @@ class Publishes:
             enqueue(uow, make_job(relation, due, facts, now), now)
 
 
-def _resolved_since(past: Sequence[Job], moment: datetime | None) -> bool:
+def _has_resolved_since(past: Sequence[Job], moment: datetime | None) -> bool:
     """Whether rows have left base without a change, because their keys came twice (decision 47)."""
-    resolved = [one.ended_at for one in past if one.kind is JobKind.KEYS and one.committed_by and one.ended_at]
+    resolved = [job.ended_at for job in past if job.kind is JobKind.KEYS and job.committed_by and job.ended_at]
     return any(moment is None or ended > moment for ended in resolved)

@@ -18,8 +18,9 @@ from typing import Any
 from catalog.errors import CatalogError, CommitUnknown, Conflict, Invalid, RequirementFailed
 from catalog.files.data_file import AddSnapshot, DataFileEntry, FileFormat, LiveFile
 from catalog.history.commit import TableCommit
-from catalog.hive.baseline import ListedFile, WatchedDirectory
+from catalog.hive.baseline import WatchedDirectory
 from catalog.hive.checkpoint import PublishPlan
+from catalog.hive.listing import ListedFile
 from catalog.hive.mapping import PROPERTY as NAME_MAPPING
 from catalog.hive.mapping import build_name_mapping, read_aliases
 from catalog.hive.model import HiveColumn, HiveTable
@@ -269,7 +270,7 @@ class PublishedFiles:
             return
         metadata = load_metadata(self.metadata, job.linked.target)
         planned = frozenset(to_partition_records(table.partition_columns, _names(job.task)).values())
-        read = _replaced(self.files.live_files(metadata), planned, job.plan.sequence)
+        read = _sum_replaced(self.files.live_files(metadata), planned, job.plan.sequence)
         _check_unmoved(job, metadata, read.files, planned)
         replaced = read.of(wanted.names.keys())
         if unplanned := parts.keys() - wanted.names.keys():
@@ -313,7 +314,7 @@ def _record_of(columns: Sequence[HiveColumn], file: ListedFile) -> Record:
     return to_partition_record(columns, parse_partition_name(columns, file.path.rpartition("/")[0])) if columns else ()
 
 
-def _replaced(live: Iterable[LiveFile], partitions: Collection[Record], through: int) -> _Replaced:
+def _sum_replaced(live: Iterable[LiveFile], partitions: Collection[Record], through: int) -> _Replaced:
     """All of these partitions but what stays beside it."""
     files, deletes = list[LiveFile](), set[str]()
     for file in live:

@@ -24,11 +24,11 @@ def get_publish_directory(uow: UnitOfWork, relation: Relation) -> str:
 
 def publish_location(uow: UnitOfWork, relation: Relation) -> str | None:
     """Where somebody has asked for the partitions of a table to be published; None: in the warehouse."""
-    told: str | None = load_facts(uow, relation).policy[PUBLISH_LOCATION]
-    return told
+    location: str | None = load_facts(uow, relation).policy[PUBLISH_LOCATION]
+    return location
 
 
-def own_place(uow: UnitOfWork, relation: Relation, counted: Collection[str] = ()) -> str:
+def get_own_directory(uow: UnitOfWork, relation: Relation, counted: Collection[str] = ()) -> str:
     """The table's own directory of published partitions; Conflict where some table's clean-up would find it.
 
     Or where it would lie in one of the directories below which every file counts as Hive's.
@@ -40,8 +40,8 @@ def own_place(uow: UnitOfWork, relation: Relation, counted: Collection[str] = ()
             f"{root} lies in a directory of {relation.hive_name}, below which all files count",
             hint="set firn.hive.publish.location to a directory that is no table's",
         )
-    around = [one.location for one in uow.dropped.find_overlaps([place], but_for=())]
-    if any(lies_in(normalize_location(place), normalize_location(one)) for one in around):
+    around = [overlap.location for overlap in uow.dropped.find_overlaps([place], but_for=())]
+    if any(lies_in(normalize_location(place), normalize_location(overlap)) for overlap in around):
         raise Conflict(
             f"{root} lies within a table's own location: what nothing there refers to is deleted one day",
             hint="set firn.hive.publish.location to a directory that is no table's",

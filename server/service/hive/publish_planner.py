@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from catalog.errors import CommitUnknown, Conflict, RequirementFailed
 from catalog.files.data_file import FileFormat
 from catalog.history.commit import TableCommit
-from catalog.hive.baseline import PartitionBaseline, Subdirectories
+from catalog.hive.baseline import PartitionBaseline
 from catalog.hive.checkpoint import PublishPlan
+from catalog.hive.listing import Subdirectories
 from catalog.hive.model import HiveColumn, HiveTable
 from catalog.hive.publish_decisions import PartitionsInHive, PublishClassification, TableSides, classify_partitions
 from catalog.hive.publishing import fingerprint_files
@@ -42,12 +43,12 @@ from server.service.hive.link_state import (
     note_all_published,
     note_published,
 )
-from server.service.hive.publish_locations import own_place, publish_location
+from server.service.hive.publish_locations import get_own_directory, publish_location
 from server.service.hive.repoint import Repointer
 from server.service.hive.results import PublishOutcome, PublishResult
 from server.service.hive.schema_sync import SchemaSync, SchemaSyncResult
 from server.service.hive.table_index import HiveIndex
-from server.service.hive.task_columns import current_names, told_column, told_values
+from server.service.hive.task_columns import current_names, describe_column, describe_values
 from server.service.jobs.admission import check_not_blocked
 from server.service.jobs.job_queue import enqueue, make_job
 from server.service.locations.allowed_locations import check_published
@@ -94,7 +95,7 @@ class PublishPlanner:
         with self.database.reading() as uow:
             busy = uow.jobs.active_of(relation.id)
         if busy is not None:
-            return _under_way(relation, busy, asked=asked)
+            return _build_busy_result(relation, busy, asked=asked)
         try:
             detected = self._detect(relation)
             return self._apply(detected, self._classify(detected), asked=asked)
@@ -158,7 +159,7 @@ class PublishPlanner:
         linked, held = detected.linked, classified.held_back
         to_write = classified.to_write
         if not to_write:
-            self._note_given(linked, detected.metadata, classified.same, is_all=not held)
+            self._note_all_given(linked, detected.metadata, classified.same, is_all=not held)
             outcome = PublishOutcome.HELD_BACK if held else PublishOutcome.UP_TO_DATE
             return _result(linked.relation, outcome, NOTHING, classified)
         try:
@@ -205,7 +206,7 @@ class PublishPlanner:
             target = uow.relations.get(linked.target.id)
         return self._align_head(linked, load_metadata(self.metadata, target))  # columns may have changed again
 
-    def _note_given(self, linked: LinkedTable, metadata: Json, same: tuple[str, ...], *, is_all: bool) -> None:
+    def _note_all_given(self, linked: LinkedTable, metadata: Json, same: tuple[str, ...], *, is_all: bool) -> None:
         with self.database.writing() as uow:
             now = load_linked_table(uow, linked.relation)
             # What a sync has taken over meanwhile, Hive's side may have made without knowing any change.
@@ -243,7 +244,7 @@ class PublishPlanner:
             job = make_job(relation, due, load_facts(uow, relation), now, asked=asked)
             if not enqueue(uow, job, now):
                 raise Waits("another job came first")
-            root = f"{own_place(uow, relation, _counted(linked))}/{job.id}"
+            root = f"{get_own_directory(uow, relation, _list_counted_locations(linked))}/{job.id}"
             location = publish_location(uow, relation) or ""
             check_published(uow, self.metadata.files, relation.catalog, {PUBLISH_LOCATION: location})
             uow.baselines.stage(job.id, replace(plan, task={**plan.task, "root": root}))
@@ -263,7 +264,7 @@ def _result(
     )
 
 
-def _under_way(relation: Relation, busy: Job, *, asked: bool) -> PublishResult:
+def _build_busy_result(relation: Relation, busy: Job, *, asked: bool) -> PublishResult:
     """The answer while a job works on the table: a publish of a keyed one will do, for no merge has come since."""
     name = str(relation.name)
     if asked and busy.kind is JobKind.PUBLISH and relation.kind is RelationKind.KEYED:
@@ -273,7 +274,7 @@ def _under_way(relation: Relation, busy: Job, *, asked: bool) -> PublishResult:
     return PublishResult(table=name, outcome=PublishOutcome.WAITING, message=message)
 
 
-def _counted(linked: LinkedTable) -> set[str]:
+def _list_counted_locations(linked: LinkedTable) -> set[str]:
     """Directories in which every file counts as a partition's."""
     if linked.subdirectories is not Subdirectories.READ:
         return set()
@@ -286,20 +287,22 @@ def _task(detected: Detected, formats: Mapping[str, FileFormat]) -> Json:
     """The task of the optimizer: the partitions to write, the snapshot to read, and the columns."""
     linked, table, metadata = detected.linked, detected.table, detected.metadata
     names = current_names(metadata)
-    columns = [told_column(column, names) for column in _written(table, detected.columns)]
-    partitioned_by = [told_column(column, names) for column in table.partition_columns]
+    columns = [describe_column(column, names) for column in _list_written_columns(table, detected.columns)]
+    partitioned_by = [describe_column(column, names) for column in table.partition_columns]
     _check_none_lost(linked.relation, table, [*columns, *partitioned_by])
-    told = {column["name"] for column in (*columns, *partitioned_by)}
+    published = {column["name"] for column in (*columns, *partitioned_by)}
     head, name = ref_snapshot_id(metadata, "main"), linked.relation.name
     pinned = [*name.as_namespace, name_pinned_view(BASE, head, metadata["current-schema-id"])]
     return {
         "base": pinned if linked.is_keyed else [*name.namespace, name.name],
         "snapshot": None if linked.is_keyed else head,
         "columns": columns,
-        "own_columns": [field["name"] for field in current_schema(metadata)["fields"] if field["name"] not in told],
+        "own_columns": [
+            field["name"] for field in current_schema(metadata)["fields"] if field["name"] not in published
+        ],
         "partition_columns": partitioned_by,
         "partitions": [
-            {"name": name, "values": told_values(table, name), "format": str(format_)}
+            {"name": name, "values": describe_values(table, name), "format": str(format_)}
             for name, format_ in formats.items()
         ],
     }
@@ -316,7 +319,7 @@ def _check_none_lost(relation: Relation, table: HiveTable, columns: list[Json]) 
         )
 
 
-def _written(table: HiveTable, followed: SchemaSyncResult) -> Iterator[HiveColumn]:
+def _list_written_columns(table: HiveTable, followed: SchemaSyncResult) -> Iterator[HiveColumn]:
     """Hive's columns, by types that hold all that is here; Conflict when its readers would read something else."""
     if waiting := [conflict for conflict in followed.drift.conflicts if conflict.check is not None]:
         raise Conflict(f"{table.full_name} cannot be published while both sides differ: {waiting[0].what}")

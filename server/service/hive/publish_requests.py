@@ -29,7 +29,7 @@ LASTS = timedelta(days=1)
 """So long is tried what others keep from being done: a metastore that is away, a table that is worked on all day."""
 
 
-def waiting_for(relation: Relation, message: str) -> PublishResult:
+def build_waiting_result(relation: Relation, message: str) -> PublishResult:
     """Something else has to end first."""
     return PublishResult(table=str(relation.name), outcome=PublishOutcome.WAITING, message=message)
 
@@ -75,19 +75,19 @@ class PublishRequests:
         """
         with self.database.writing() as uow:
             facts = load_facts(uow, relation)
-            through = _through(facts) if merge else 0
+            through = _read_watermark(facts) if merge else 0
             wish = PublishRequest(at=uow.now(), step=PublishStep.WAITING, message="", through=through)
             before = _request(uow, relation.id)
             if before is not None and before.is_open:  # whoever asks again means that one too
                 wish = replace(wish, at=before.at, through=max(wish.through, before.through))
             if merge and facts.keyed is not None and facts.keyed.pending_commits:
-                outcome = self._merged(uow, relation, facts)
+                outcome = self._start_merge(uow, relation, facts)
                 if remember:
-                    _note(uow, relation.id, _after(wish, outcome, facts))
+                    _note(uow, relation.id, _advance_request(wish, outcome, facts))
                 return outcome
         outcome = self.planner.plan(relation, asked=True)
         if remember:
-            self._note(relation.id, _after(wish, outcome, facts))
+            self._note(relation.id, _advance_request(wish, outcome, facts))
         return outcome
 
     def carry_on(self, relation: Relation, wish: PublishRequest) -> bool:
@@ -109,22 +109,24 @@ class PublishRequests:
             if job is not None and job.status.is_active:
                 return wish
             if job is not None and job.status is not JobStatus.SUCCEEDED and not job.was_withdrawn:
-                return replace(wish, step=PublishStep.FAILED, message=_why_not(job))
+                return replace(wish, step=PublishStep.FAILED, message=_explain_failure(job))
             if job is not None and job.kind is JobKind.PUBLISH and job.status is JobStatus.SUCCEEDED:
-                return replace(wish, step=PublishStep.DONE, message=_what_hive_has(uow, relation, facts, job, wish))
+                return replace(
+                    wish, step=PublishStep.DONE, message=_build_published_result(uow, relation, facts, job, wish)
+                )
             if uow.now() - wish.at > LASTS:
                 return replace(wish, step=PublishStep.FAILED, message=f"not done within a day: {wish.message}")
             if facts.keyed is not None and facts.keyed.pending_commits and facts.keyed.watermark < wish.through:
                 if job is not None and facts.keyed.watermark <= wish.merged:
                     message = "its merge has ended and left the changes that it was asked for"
                     return replace(wish, step=PublishStep.FAILED, message=message)
-                outcome = self._merged(uow, relation, facts)
-                then = _after(wish, outcome, facts)
+                outcome = self._start_merge(uow, relation, facts)
+                then = _advance_request(wish, outcome, facts)
                 _note(uow, relation.id, then)
                 return then
-        return _after(wish, self.planner.plan(relation, asked=True), facts)
+        return _advance_request(wish, self.planner.plan(relation, asked=True), facts)
 
-    def _merged(self, uow: UnitOfWork, relation: Relation, facts: TableFacts) -> PublishResult:
+    def _start_merge(self, uow: UnitOfWork, relation: Relation, facts: TableFacts) -> PublishResult:
         """A merge of all that is pending: one that nobody has begun will do, for it reads then what there is.
 
         Conflict while the table takes no merge.
@@ -132,10 +134,10 @@ class PublishRequests:
         active = uow.jobs.active_of(relation.id)
         if active is not None and not active.is_preemptible:
             if active.kind is not JobKind.MERGE or active.status is not JobStatus.PENDING or active.attempt:
-                return waiting_for(relation, f"a {active.kind} job is {active.status}")
-            return _merging(relation, active)
+                return build_waiting_result(relation, f"a {active.kind} job is {active.status}")
+            return _build_merging_result(relation, active)
         job = create_requested_job(uow, relation, facts, JobKind.MERGE, {}, "asked for, to publish it")
-        return _merging(relation, job)
+        return _build_merging_result(relation, job)
 
     def _note(self, relation_id: RelationId, wish: PublishRequest, *, instead_of: PublishRequest | None = None) -> None:
         """Unless somebody has asked again since it was read."""
@@ -144,7 +146,7 @@ class PublishRequests:
                 _note(uow, relation_id, wish)
 
 
-def _merging(relation: Relation, job: Job) -> PublishResult:
+def _build_merging_result(relation: Relation, job: Job) -> PublishResult:
     message = "merges what is pending first"
     return PublishResult(table=str(relation.name), outcome=PublishOutcome.MERGING, message=message, job=job)
 
@@ -166,7 +168,7 @@ def _job(uow: UnitOfWork, wish: PublishRequest) -> Job | None:
         return None
 
 
-def _through(facts: TableFacts) -> int:
+def _read_watermark(facts: TableFacts) -> int:
     return 0 if facts.keyed is None else facts.keyed.change_sequence
 
 
@@ -179,7 +181,7 @@ _STEPS = {
 }
 
 
-def _after(request: PublishRequest, result: PublishResult, facts: TableFacts) -> PublishRequest:
+def _advance_request(request: PublishRequest, result: PublishResult, facts: TableFacts) -> PublishRequest:
     """What becomes of a request by what was done for it."""
     is_done = result.outcome is PublishOutcome.UP_TO_DATE
     noted = replace(
@@ -193,17 +195,19 @@ def _after(request: PublishRequest, result: PublishResult, facts: TableFacts) ->
     return replace(noted, job=result.job.id, merged=0 if facts.keyed is None else facts.keyed.watermark)
 
 
-def _why_not(job: Job) -> str:
+def _explain_failure(job: Job) -> str:
     if job.status is JobStatus.CANCELED:
         return f"its {job.kind} job was canceled: Hive has what it had before"
     return f"its {job.kind} job has failed: {job.error}"
 
 
-def _what_hive_has(uow: UnitOfWork, relation: Relation, facts: TableFacts, job: Job, wish: PublishRequest) -> str:
-    return "; ".join([*_given(job), *_still_waits(uow, relation, facts, job), *filter(None, [wish.held_back])])
+def _build_published_result(
+    uow: UnitOfWork, relation: Relation, facts: TableFacts, job: Job, wish: PublishRequest
+) -> str:
+    return "; ".join([*_list_published(job), *_still_waits(uow, relation, facts, job), *filter(None, [wish.held_back])])
 
 
-def _given(job: Job) -> Iterator[str]:
+def _list_published(job: Job) -> Iterator[str]:
     """What a publish job says of itself; of one whose optimizer died before its report nothing is known."""
     result = job.result
     waits = result.get("waits")

@@ -106,7 +106,7 @@ class PublisherMarks:
         status = PublisherMarksStatus()
         with self.database.reading() as uow:
             linked = uow.dropped.list_linked()
-            dropped = [(entry, one) for entry, one in linked if not _is_asked(uow, entry, one)]
+            dropped = [(entry, owner) for entry, owner in linked if not _is_asked(uow, entry, owner)]
         for entry, relation in dropped:
             try:
                 taken = self._take_away(relation)

@@ -16,8 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from catalog.errors import CatalogError, CommitUnknown, Unavailable
-from catalog.hive.baseline import ChangeSignals, PartitionBaseline, Subdirectories, WatchedDirectory
+from catalog.hive.baseline import ChangeSignals, PartitionBaseline, WatchedDirectory
 from catalog.hive.link import HiveLink
+from catalog.hive.listing import Subdirectories
 from catalog.hive.model import HiveTable
 from catalog.hive.partition_names import parse_partition_name
 from catalog.hive.publishing import find_published_sequence

@@ -54,7 +54,7 @@ def list_retired_directories(uow: UnitOfWork, catalog: CatalogName, full_name: s
             f"{catalog} has no table over {full_name}", hint="a partition leaves directories when it is published"
         )
     linked = load_linked_table(uow, relation)
-    watched = list(_watched(linked))
+    watched = list(_list_watched(linked))
     kept = linked.link.retired
     return RetiredDirectories(
         directories=len(watched),
@@ -68,7 +68,7 @@ def list_retired_directories(uow: UnitOfWork, catalog: CatalogName, full_name: s
     )
 
 
-def _watched(linked: LinkedTable) -> Iterator[RetiredDirectory]:
+def _list_watched(linked: LinkedTable) -> Iterator[RetiredDirectory]:
     for name, baseline in linked.baselines.items():
         for directory in baseline.watched:
             yield RetiredDirectory(

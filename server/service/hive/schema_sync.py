@@ -98,7 +98,7 @@ class SchemaSync:
 
     def _follow(self, linked: LinkedTable, table: HiveTable, *, publishing: bool) -> SchemaSyncResult:
         metadata = load_metadata(self.metadata, linked.target)
-        drift = _compared(linked, table, metadata)
+        drift = _compare(linked, table, metadata)
         if drift.changes:
             self._take(linked, table, metadata, drift)
         else:
@@ -111,7 +111,7 @@ class SchemaSync:
         return result
 
     def _take(self, linked: LinkedTable, table: HiveTable, metadata: Json, drift: SchemaDrift) -> None:
-        again = self._rewritten(linked, table, metadata) if drift.revived and linked.is_keyed else []
+        again = self._find_rewritten_partitions(linked, table, metadata) if drift.revived and linked.is_keyed else []
         mapping = build_name_mapping(drift.schema, drift.aliases)
         updates: list[Json] = [
             {"action": "add-schema", "schema": drift.schema, "last-column-id": drift.last_column_id},
@@ -128,7 +128,7 @@ class SchemaSync:
             lambda uow: note_schema(uow, linked.relation.id, before, drift, read_again=again),
         )
 
-    def _rewritten(self, linked: LinkedTable, table: HiveTable, metadata: Json) -> list[str]:
+    def _find_rewritten_partitions(self, linked: LinkedTable, table: HiveTable, metadata: Json) -> list[str]:
         """Partitions that do not stand on Hive's own files: rows that were rewritten lack a column that comes back."""
         records = to_partition_records(table.partition_columns, linked.baselines)
         return sorted(compare_partitions(self.files.live_files(metadata), linked.baselines, records).differing)
@@ -162,9 +162,9 @@ class SchemaSync:
             altered = replace(table, storage=replace(table.storage, columns=given))
             with self.database.reading() as uow:
                 link = uow.baselines.link(linked.relation.id) or linked.link
-            drift = _compared(replace(linked, link=link), altered, load_metadata(self.metadata, self._target(linked)))
+            drift = _compare(replace(linked, link=link), altered, load_metadata(self.metadata, self._target(linked)))
             self._note(linked.relation.id, link.columns, drift)
-        changes = (*taken.changes, *_said(table.columns, given))
+        changes = (*taken.changes, *_describe_changes(table.columns, given))
         return replace(taken, drift=drift, changes=changes, refused=refused, hive=given)
 
     def _target(self, linked: LinkedTable) -> Relation:
@@ -219,7 +219,7 @@ def _columns(columns: Sequence[tuple[str, str]]) -> str:
     return f"({', '.join(f'{name} {kind}' for name, kind in columns)})" if columns else "nothing"
 
 
-def _compared(linked: LinkedTable, table: HiveTable, metadata: Json) -> SchemaDrift:
+def _compare(linked: LinkedTable, table: HiveTable, metadata: Json) -> SchemaDrift:
     return compare_schemas(
         SchemaSides(
             baseline=linked.link.columns,
@@ -255,7 +255,7 @@ def _are_alike(columns: Sequence[HiveColumn], other: Sequence[HiveColumn]) -> bo
     return [(column.name, column.type) for column in columns] == [(column.name, column.type) for column in other]
 
 
-def _said(before: Sequence[HiveColumn], after: Sequence[HiveColumn]) -> Iterator[str]:
+def _describe_changes(before: Sequence[HiveColumn], after: Sequence[HiveColumn]) -> Iterator[str]:
     """Describe the changes of Hive's columns."""
     was, now = ({column.name: column for column in side} for side in (before, after))
     for name, column in now.items():

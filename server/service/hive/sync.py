@@ -72,7 +72,7 @@ class Syncs:
         """
         status, broken, hinted = SyncStatus(), dict[str, Exception](), self.hints.take()
         with self.database.reading() as uow:
-            linked = [one for catalog in uow.catalogs.list() for one in uow.relations.linked_to_hive(catalog.name)]
+            linked = [table for catalog in uow.catalogs.list() for table in uow.relations.linked_to_hive(catalog.name)]
         for relation in linked:
             try:
                 with self.database.reading() as uow:
@@ -80,7 +80,7 @@ class Syncs:
                         continue
                     everything = is_sweep_due(uow, relation)
                 status = replace(status, tables_checked=status.tables_checked + 1)
-                result = self._synced(relation, everything=everything, asked=False)
+                result = self._build_result(relation, everything=everything, asked=False)
             except (CatalogError, CommitUnknown) as error:
                 status = replace(status, unavailable=status.unavailable + 1)
                 if not isinstance(error, MetastoreAway):
@@ -122,9 +122,9 @@ class Syncs:
                 f"{catalog} has no table over {wanted}: a Hive table is synced once it is upgraded",
                 hint=f"upgrade it: firn hive upgrade {wanted}",
             )
-        return self._synced(relation, everything=everything, only_schema=only_schema, may_leave=everything)
+        return self._build_result(relation, everything=everything, only_schema=only_schema, may_leave=everything)
 
-    def _synced(
+    def _build_result(
         self,
         relation: Relation,
         *,
@@ -134,15 +134,15 @@ class Syncs:
         may_leave: bool = False,
     ) -> SyncResult:
         """`asked` is whether a person wants it now: the schedule backs off after failures."""
-        if not asked and (reason := self._held_back(relation)):
-            return _waiting(relation, reason)
+        if not asked and (reason := self._explain_held_back(relation)):
+            return _build_waiting_result(relation, reason)
         everything = everything or self._has_failed(relation)
         for _ in range(MAX_ROUNDS):
             try:
                 return self.planner.sync(relation, everything=everything, only_schema=only_schema, may_leave=may_leave)
             except Moved:
                 continue
-        return _waiting(relation, "others change the table faster than it can be compared")
+        return _build_waiting_result(relation, "others change the table faster than it can be compared")
 
     def _has_failed(self, relation: Relation) -> bool:
         """Whether the last job did: files that it needed may have gone where no signal tells of it."""
@@ -150,7 +150,7 @@ class Syncs:
             past = [job for job in load_past_jobs(uow, relation.id) if job.kind is JobKind.SYNC]
         return bool(past) and past[0].status is JobStatus.FAILED
 
-    def _held_back(self, relation: Relation) -> str | None:
+    def _explain_held_back(self, relation: Relation) -> str | None:
         """Why the schedule passes the table over, and lets people know: for a keyed one a sync is a job."""
         with self.database.reading() as uow:
             held = find_failure_backoff(JobKind.SYNC, load_past_jobs(uow, relation.id), uow.now())
@@ -163,5 +163,5 @@ class Syncs:
         return reason
 
 
-def _waiting(relation: Relation, message: str) -> SyncResult:
+def _build_waiting_result(relation: Relation, message: str) -> SyncResult:
     return SyncResult(table=str(relation.name), outcome=SyncOutcome.WAITING, message=message)

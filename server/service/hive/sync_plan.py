@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from catalog.files.data_file import FileFormat
-from catalog.hive.baseline import ListedFile, PartitionBaseline
+from catalog.hive.baseline import PartitionBaseline
 from catalog.hive.change_sources import ChangeSources, format_source
 from catalog.hive.checkpoint import Checkpoint, SyncPlan
 from catalog.hive.drift import Additions, DroppedPartition, NewPartition, Rebuild
 from catalog.hive.events import HiveEvent, HiveEventKind
 from catalog.hive.link import Drift, DriftKind
+from catalog.hive.listing import ListedFile
 from catalog.hive.model import HiveTable, describe_owner
 from catalog.hive.partition_names import format_partition_name
 from catalog.hive.publishing import find_newest_sequence
@@ -22,7 +23,7 @@ from catalog.iceberg.json import Json
 from server.service.hive.change_set import ChangeSet
 from server.service.hive.hive_state import HiveState, Unit, join
 from server.service.hive.link_state import LinkedTable
-from server.service.hive.task_columns import current_names, told_column, told_values
+from server.service.hive.task_columns import current_names, describe_column, describe_values
 
 WRITER = "firn-hive-sync"
 
@@ -54,20 +55,22 @@ def _task(linked: LinkedTable, state: HiveState, taken: Taken, base: Json) -> Js
     names, changes = current_names(base), taken.changes
     is_rebuild = any(isinstance(change, Rebuild | DroppedPartition) for change in taken.changed.values())
     read = [(name, _files(changes.units.get(name), change, linked)) for name, change in taken.changed.items()]
-    read += [(late.name, _come(late.directory.location, late.files)) for late in taken.late]
-    read += [(name, _known(baseline)) for name, baseline in taken.again.items()]
+    read += [(late.name, _describe_new_files(late.directory.location, late.files)) for late in taken.late]
+    read += [(name, _describe_known_files(baseline)) for name, baseline in taken.again.items()]
     units = [
-        (name, knew, files) for name, some in read for knew, files in _by_knowledge(some, _knew(linked, changes, name))
+        (name, knew, files)
+        for name, some in read
+        for knew, files in _by_knowledge(some, _find_known_sequence(linked, changes, name))
     ]
     return {
         "mode": "rebuild" if is_rebuild else "upsert",
         "writer": WRITER,
         "batch": f"{linked.relation.id}-{linked.link.generation + 1}",
-        "columns": [told_column(column, names) for column in state.table.columns],
-        "partition_columns": [told_column(column, names) for column in state.table.partition_columns],
+        "columns": [describe_column(column, names) for column in state.table.columns],
+        "partition_columns": [describe_column(column, names) for column in state.table.partition_columns],
         "units": [
             {
-                "values": told_values(state.table, name),
+                "values": describe_values(state.table, name),
                 "files": [file.to_json() for file in files],
                 "format": _format(changes.units.get(name)),
                 "knew": knew,
@@ -75,11 +78,11 @@ def _task(linked: LinkedTable, state: HiveState, taken: Taken, base: Json) -> Js
             for name, knew, files in units
         ],
         "dead": sorted(next_sources(linked, changes, taken.changed, taken.late).dead),
-        **_given(linked, taken, state.table, min((knew for _, knew, files in units if files), default=None)),
+        **_describe_given(linked, taken, state.table, min((knew for _, knew, files in units if files), default=None)),
     }
 
 
-def _given(linked: LinkedTable, taken: Taken, table: HiveTable, least: int | None) -> Json:
+def _describe_given(linked: LinkedTable, taken: Taken, table: HiveTable, least: int | None) -> Json:
     """What is replayed: changes after `since`, and of those not what Hive's side knew, told apart by partition.
 
     By a sequence field older changes lose by themselves: only what all partitions have been given is left out there.
@@ -96,7 +99,7 @@ def _given(linked: LinkedTable, taken: Taken, table: HiveTable, least: int | Non
     behind = defaultdict[int, list[list[str | None]]](list)
     for name, baseline in baselines.items():
         if baseline.published_through < most:
-            behind[baseline.published_through].append(told_values(table, name))
+            behind[baseline.published_through].append(describe_values(table, name))
     return {
         "since": since if least is None else min(since, least),
         "given": most,
@@ -104,7 +107,7 @@ def _given(linked: LinkedTable, taken: Taken, table: HiveTable, least: int | Non
     }
 
 
-def _knew(linked: LinkedTable, changes: ChangeSet, name: str) -> int:
+def _find_known_sequence(linked: LinkedTable, changes: ChangeSet, name: str) -> int:
     """The changes that whoever wrote what Hive lists in a partition could know; in a new one, what all others had."""
     baseline = linked.baselines.get(name)
     return linked.given if baseline is None or name in changes.asleep else baseline.published_through
@@ -136,11 +139,11 @@ def _files(unit: Unit | None, change: Changed, linked: LinkedTable) -> list[_Rea
     if unit is None or isinstance(change, DroppedPartition):
         return []
     added = {file.path for file in (change.added if isinstance(change, Rebuild) else change.files)}
-    added -= _decided_before(change, linked) if isinstance(change, Rebuild) else set()
+    added -= _list_decided_before(change, linked) if isinstance(change, Rebuild) else set()
     return [_Read(join(unit.location, file.path), file, file.path in added) for file in change.files]
 
 
-def _decided_before(change: Rebuild, linked: LinkedTable) -> set[str]:
+def _list_decided_before(change: Rebuild, linked: LinkedTable) -> set[str]:
     """Moved files whose rows are base's, or have lost to rows of other partitions: they win over none of them now.
 
     Rows that went into the change store are not: these changes are left out from now on.
@@ -158,11 +161,11 @@ def _format(unit: Unit | None) -> str:
     return str(FileFormat.PARQUET if unit is None else unit.format)
 
 
-def _come(location: str, files: Sequence[ListedFile]) -> list[_Read]:
+def _describe_new_files(location: str, files: Sequence[ListedFile]) -> list[_Read]:
     return [_Read(join(location, file.path), file, added=True) for file in files]
 
 
-def _known(baseline: PartitionBaseline) -> list[_Read]:
+def _describe_known_files(baseline: PartitionBaseline) -> list[_Read]:
     return [_Read(join(baseline.location, file.path), file, added=False) for file in baseline.files]
 
 
@@ -195,7 +198,7 @@ def next_checkpoint(
         held_partitions=tuple(sorted(changes.held)),
         read_again=tuple(name for name in link.read_again if name in linked.baselines and name not in taken),
         retired=kept,
-        sources=_still_listed(linked, changes, taken if as_changes else {}, late) if linked.is_keyed else None,
+        sources=_filter_listed(linked, changes, taken if as_changes else {}, late) if linked.is_keyed else None,
         is_to_compare=bool(baselines or changes.lost_late),
         is_complete=len(taken) == len(changes.changed) and len(late) == len(changes.late) and not changes.overwritten,
         is_sweep=changes.is_sweep,
@@ -218,7 +221,7 @@ def _next_baselines(
     return baselines
 
 
-def _still_listed(
+def _filter_listed(
     linked: LinkedTable, changes: ChangeSet, taken: Mapping[str, Changed], late: Sequence[LateChange]
 ) -> ChangeSources:
     """Without sources in directories that nobody lists any more."""

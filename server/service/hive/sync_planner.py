@@ -97,17 +97,17 @@ class SyncPlanner:
 
     def sync(self, relation: Relation, *, everything: bool, only_schema: bool, may_leave: bool) -> SyncResult:
         """Take over what Hive has changed; `everything` lists every directory, `only_schema` none."""
-        in_step = self._in_step(relation)
+        in_step = self._align_schema(relation)
         if isinstance(in_step, SyncResult):
             return in_step
         if only_schema:
-            return _settled(relation, in_step.columns.changes, in_step.columns.trouble)
+            return _build_settled_result(relation, in_step.columns.changes, in_step.columns.trouble)
         detected = self._detect(in_step, everything=everything, may_leave=may_leave)
         classified = self._classify(detected)
         result = self._apply(detected, classified)
         return replace(result, held_back=group_held(classified.decisions))
 
-    def _in_step(self, relation: Relation) -> InStep | SyncResult:
+    def _align_schema(self, relation: Relation) -> InStep | SyncResult:
         """Finish open publishes, ask the metastore, and bring the columns into step; or say why that has to wait."""
         with self.database.reading() as uow:
             linked = load_linked_table(uow, uow.relations.get(relation.id))
@@ -139,7 +139,7 @@ class SyncPlanner:
         with self.database.reading() as uow:
             own_places = uow.catalogs.get(relation.catalog).warehouse, get_publish_directory(uow, relation)
             other_tables = _find_other_tables(uow, linked, state)
-        linked = _as_pointed_at(linked, state)
+        linked = _follow_hive_locations(linked, state)
         rule = SubdirectoryRule(
             subdirectories=linked.subdirectories, may_leave=may_leave, own_places=own_places, foreign=other_tables
         )
@@ -159,7 +159,7 @@ class SyncPlanner:
             linked=linked,
             state=replace(state, table=table),
             columns=columns,
-            changes=replace(changes, lost_late=self._lost(linked, changes, base)),
+            changes=replace(changes, lost_late=self._list_lost_partitions(linked, changes, base)),
             base=base,
         )
 
@@ -178,7 +178,7 @@ class SyncPlanner:
             waiting = [*(decision.reason for decision in changes.postponed.values()), *changes.young.values()]
             if waiting and not (altered or held):
                 return _result(linked.relation, SyncOutcome.WAITING, waiting[0])
-            return _settled(linked.relation, altered, changes.trouble)
+            return _build_settled_result(linked.relation, altered, changes.trouble)
         sentence = "; ".join([*altered, changes.sentence or "", *held])
         if linked.is_keyed and (changes.rebuilds or not (linked.trusts and changes.changed)):
             return self._plan_job(detected, changes, sentence)
@@ -194,7 +194,7 @@ class SyncPlanner:
             return self._conflict(linked.relation, sentence, state.table)
         return _result(linked.relation, SyncOutcome.SYNCED, sentence, conflict=bool(held))
 
-    def _lost(self, linked: LinkedTable, changes: ChangeSet, base: Json) -> frozenset[str]:
+    def _list_lost_partitions(self, linked: LinkedTable, changes: ChangeSet, base: Json) -> frozenset[str]:
         """Files of late writers that a plain table stands on, and that they have taken away again."""
         if linked.is_keyed or not changes.lost_late:
             return frozenset()
@@ -268,7 +268,7 @@ class SyncPlanner:
     def _queue(self, linked: LinkedTable, state: HiveState, taken: Taken, base: Json, reason: str) -> Job | None:
         """A sync job, with what its commit will make true; None when another job or sync came first."""
         if taken.changes.rebuilds and linked.is_published:
-            taken = replace(taken, again=self._differing(linked, state, base, taken))
+            taken = replace(taken, again=self._check_differences(linked, state, base, taken))
         plan = build_sync_plan(linked, state, taken, base)
         with self.database.writing() as uow:
             if load_linked_table(uow, linked.relation).link.generation != plan.checkpoint.since:
@@ -284,7 +284,7 @@ class SyncPlanner:
             uow.baselines.stage(job.id, plan)
         return job
 
-    def _differing(
+    def _check_differences(
         self, linked: LinkedTable, state: HiveState, base: Json, taken: Taken
     ) -> dict[str, PartitionBaseline]:
         """Partitions whose files Hive lists and base does not stand on any more.
@@ -329,7 +329,7 @@ def _read_again(changes: ChangeSet, linked: LinkedTable) -> ChangeSet:
     return replace(changes, changed={**changes.changed, **again, **kept})
 
 
-def _as_pointed_at(linked: LinkedTable, state: HiveState) -> LinkedTable:
+def _follow_hive_locations(linked: LinkedTable, state: HiveState) -> LinkedTable:
     """The link, with each partition that the metastore points at a retired directory back there (docs/protocols.md,
     rule 3.6).
     """
@@ -346,7 +346,7 @@ def _result(relation: Relation, outcome: SyncOutcome, message: str, *, conflict:
     return SyncResult(table=str(relation.name), outcome=outcome, message=message, conflict=conflict)
 
 
-def _settled(relation: Relation, altered: Sequence[str], trouble: str | None) -> SyncResult:
+def _build_settled_result(relation: Relation, altered: Sequence[str], trouble: str | None) -> SyncResult:
     """Once only columns were altered, or nothing; `trouble` is left for somebody to decide or to mend."""
     if not altered and trouble is None:
         return _result(relation, SyncOutcome.UNCHANGED, NOTHING)

@@ -69,14 +69,14 @@ class HiveIndex:
     def refresh(self, catalog: Catalog) -> IndexStatus:
         """List one catalog's metastore, one transaction per database; why it could not be is kept for whoever looks."""
         try:
-            return self._listed(catalog)
+            return self._list_tables(catalog)
         except CatalogError as error:
             if catalog.metastore_uri is not None:
                 with self.database.writing() as uow:
                     uow.catalogs.note_metastore_down(catalog.name, error.message, uow.now())
             raise
 
-    def _listed(self, catalog: Catalog) -> IndexStatus:
+    def _list_tables(self, catalog: Catalog) -> IndexStatus:
         metastore = self.metastore(catalog.name)
         databases = metastore.databases()
         status = IndexStatus(databases=len(databases))
@@ -96,7 +96,9 @@ class HiveIndex:
             tables = []
         with self.database.writing() as uow:
             now = uow.now()
-            changed = uow.hive.replace(catalog.name, name, [_indexed(catalog.name, table, now) for table in tables])
+            changed = uow.hive.replace(
+                catalog.name, name, [_to_index_row(catalog.name, table, now) for table in tables]
+            )
         return IndexStatus(tables=len(tables), changed=changed)
 
 
@@ -109,7 +111,7 @@ def _sum(status: IndexStatus, other: IndexStatus) -> IndexStatus:
     )
 
 
-def _indexed(catalog: CatalogName, table: HiveTable, now: datetime) -> IndexedTable:
+def _to_index_row(catalog: CatalogName, table: HiveTable, now: datetime) -> IndexedTable:
     return IndexedTable(
         catalog=catalog,
         database=table.database,

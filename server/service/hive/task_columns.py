@@ -12,7 +12,7 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
 
 
-def told_values(table: HiveTable, name: str) -> list[str | None]:
+def describe_values(table: HiveTable, name: str) -> list[str | None]:
     """A partition's values as Hive spells them, None for null; a dropped one's are in its name alone."""
     columns = table.partition_columns
     return [None if value == NULL_NAME else value for value in parse_partition_name(columns, name)] if columns else []
@@ -30,11 +30,13 @@ def current_names(base: Json) -> dict[str, str]:
 def as_hive_calls(base: Json, columns: Sequence[HiveColumn]) -> Json:
     """The table's schema, with its columns called what Hive's files call them."""
     names = current_names(base)
-    called = {names[one.name.lower()]: one.name for one in columns if one.name.lower() in names}
+    called = {names[column.name.lower()]: column.name for column in columns if column.name.lower() in names}
     schema = current_schema(base)
-    return schema | {"fields": [one | {"name": called.get(one["name"], one["name"])} for one in schema["fields"]]}
+    return schema | {
+        "fields": [field | {"name": called.get(field["name"], field["name"])} for field in schema["fields"]]
+    }
 
 
-def told_column(column: HiveColumn, names: Mapping[str, str]) -> Json:
+def describe_column(column: HiveColumn, names: Mapping[str, str]) -> Json:
     """As an optimizer is told of it; `name` is None for a column that the table has no more."""
     return {"hive": column.name, "type": column.type, "name": names.get(column.name.lower())}

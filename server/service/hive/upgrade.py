@@ -20,8 +20,9 @@ from uuid import uuid4
 
 from catalog.errors import CatalogError, Conflict, Invalid, NotFound
 from catalog.files.data_file import DataFileEntry, FileFormat, FileStats, order_partition
-from catalog.hive.baseline import PartitionBaseline, Subdirectories, build_first_baseline
+from catalog.hive.baseline import PartitionBaseline, build_first_baseline
 from catalog.hive.link import HiveLink
+from catalog.hive.listing import Subdirectories
 from catalog.hive.mapping import PROPERTY as NAME_MAPPING
 from catalog.hive.mapping import build_name_mapping
 from catalog.hive.model import HiveTable
@@ -37,7 +38,7 @@ from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import RelationKind
 from firn.protocol.operations import OperationKind, OperationStatus
 from server.service.hive.hive_state import HiveState, Unit, formats_of, join, list_units, read_state, split_name
-from server.service.hive.keys import KeyNulls, needed
+from server.service.hive.keys import KeyNulls, list_key_fields
 from server.service.hive.operation_runner import OperationRunner, UpgradeStatus
 from server.service.hive.table_index import HiveIndex
 from server.service.hive.upgrade_attempt import LISTING, Canceled, Halted, Overtaken, Paused, UpgradeAttempt
@@ -102,13 +103,13 @@ class Upgrades:
 
         ExceptionGroup at the end when there were errors that leave an upgrade to the next activation.
         """
-        return OperationRunner(self.database, self.at_once, leads, self.halted, self._carried_out_or_overtaken).all()
+        return OperationRunner(self.database, self.at_once, leads, self.halted, self._carry_out_unless_overtaken).all()
 
-    def _carried_out_or_overtaken(self, operation: Operation) -> bool | None:
+    def _carry_out_unless_overtaken(self, operation: Operation) -> bool | None:
         """Whether it has succeeded; None when it goes on later, or another server has gone on with it."""
         attempt = UpgradeAttempt(self.database, self.files, operation, self._new_root(operation), self.halted)
         try:
-            return self._carried_out(attempt)
+            return self._carry_out(attempt)
         except (Overtaken, Paused):
             attempt.give_up()
         except Halted:
@@ -121,7 +122,7 @@ class Upgrades:
         database, name = split_name(operation.target)
         return make_default_location(warehouse, TableName((database,), name))
 
-    def _carried_out(self, attempt: UpgradeAttempt) -> bool:
+    def _carry_out(self, attempt: UpgradeAttempt) -> bool:
         """Whether it has succeeded. What cannot be known now, the operation's row tells the next activation."""
         try:
             try:
@@ -133,8 +134,8 @@ class Upgrades:
             except Canceled:
                 attempt.end(OperationStatus.CANCELED, "canceled", None)
                 return False
-            except Ineligible as found:
-                attempt.end(OperationStatus.FAILED, found.error.message, found.error.hint, phase=BLOCKED)
+            except Ineligible as refusal:
+                attempt.end(OperationStatus.FAILED, refusal.error.message, refusal.error.hint, phase=BLOCKED)
                 return False
         except CatalogError as error:
             attempt.end(OperationStatus.FAILED, error.message, error.hint)
@@ -154,12 +155,12 @@ class Upgrades:
         spec = _spec_of(operation)
         self._refuse_blocked(attempt, state, spec)
         schema = hive_schema(state.table)
-        settled = self._settled(attempt, state)
+        settled = self._list_settled(attempt, state)
         tally = _Tally(nulls=KeyNulls.of(state, spec, schema))
-        empty = self._empty(attempt, spec, make_definition(state.table, schema, operation.params["properties"]))
-        entries = self._entries(attempt, state, schema, needed(state, spec, schema), settled, tally)
+        empty = self._build_empty(attempt, spec, make_definition(state.table, schema, operation.params["properties"]))
+        entries = self._entries(attempt, state, schema, list_key_fields(state, spec, schema), settled, tally)
         try:
-            metadata = self._registered(attempt, empty, entries, tally)
+            metadata = self._register_files(attempt, empty, entries, tally)
         except NotFound as error:
             words = f"{operation.target} is being written: {error.message}, and was listed a moment ago"
             raise Conflict(words, hint="try again when its writers pause") from error
@@ -171,31 +172,31 @@ class Upgrades:
         """What the metastore says against it; the listings and footers to come may say more."""
         operation = attempt.operation
         key = spec.primary_key if spec else ()
-        checks = self.checks.looked_at(operation.catalog, state, key, operation.params["properties"])
-        told = [one.to_json() for one in checks]
-        attempt.step("checking", 0, 0, {"checks": told, "partitions": len(state.partitions)})
+        checks = self.checks.check_state(operation.catalog, state, key, operation.params["properties"])
+        described = [check.to_json() for check in checks]
+        attempt.step("checking", 0, 0, {"checks": described, "partitions": len(state.partitions)})
         try:
             check_eligible(checks)
         except CatalogError as error:
             raise Ineligible(error) from error
 
-    def _settled(self, attempt: UpgradeAttempt, state: HiveState) -> list[tuple[Unit, PartitionBaseline]]:
+    def _list_settled(self, attempt: UpgradeAttempt, state: HiveState) -> list[tuple[Unit, PartitionBaseline]]:
         """All directories when no file in them can still be replaced by one that looks the same
         (docs/protocols.md, rule 3.7).
         """
         units, operation = state.units, attempt.operation
         subdirectories = self.checks.subdirectories(operation.catalog, state, operation.params["properties"])
         for _ in range(SETTLE_TRIES):
-            listed = counted(attempt, list_units(self.files, units, subdirectories), len(units))
+            listed = report_listing(attempt, list_units(self.files, units, subdirectories), len(units))
             settled = [(unit, build_first_baseline(unit.signals, listing)) for unit, listing in listed]
-            nested = [one.name or one.location for one, baseline in settled if baseline and baseline.subdirectories]
+            nested = [unit.name or unit.location for unit, baseline in settled if baseline and baseline.subdirectories]
             if nested and subdirectories is Subdirectories.ASK:
-                told = of_subdirectories(nested, subdirectories)
-                attempt.step(LISTING, len(units), len(units), {"checks": [told.to_json()]})
-                raise Ineligible(Invalid(told.message, hint=told.advice))
-            found = [(unit, baseline) for unit, baseline in settled if baseline is not None]
-            if len(found) == len(settled):
-                return found
+                check = of_subdirectories(nested, subdirectories)
+                attempt.step(LISTING, len(units), len(units), {"checks": [check.to_json()]})
+                raise Ineligible(Invalid(check.message, hint=check.advice))
+            listed_units = [(unit, baseline) for unit, baseline in settled if baseline is not None]
+            if len(listed_units) == len(settled):
+                return listed_units
             time.sleep(SETTLE_SECONDS)
         raise Conflict(
             f"{attempt.operation.target} is being written: its files change faster than they can be listed",
@@ -226,30 +227,30 @@ class Upgrades:
                 yield from (join(unit.location, file.path) for file in baseline.files)
 
         stats = self.files.footers(schema, locations(), formats, nulls_of=nulls_of)
-        told = time.monotonic()
+        reported_at = time.monotonic()
         for record, unit, baseline in parts:
             for _ in baseline.files:
-                one = next(stats)
-                formats.pop(one.location, None)
-                tally.add(unit, one)
-                if time.monotonic() - told > REPORT_EVERY_SECONDS:
-                    told = time.monotonic()
+                file_stats = next(stats)
+                formats.pop(file_stats.location, None)
+                tally.add(unit, file_stats)
+                if time.monotonic() - reported_at > REPORT_EVERY_SECONDS:
+                    reported_at = time.monotonic()
                     attempt.step("reading footers", tally.files, total)
-                yield DataFileEntry(stats=one, partition=record)
+                yield DataFileEntry(stats=file_stats, partition=record)
 
-    def _empty(self, attempt: UpgradeAttempt, spec: KeySpec | None, definition: TableDefinition) -> Json:
+    def _build_empty(self, attempt: UpgradeAttempt, spec: KeySpec | None, definition: TableDefinition) -> Json:
         """The metadata of a table that nothing is in yet."""
         now_ms = self._now_ms()
         if spec:
             return new_base(definition, spec, location=f"{attempt.root}/base", now_ms=now_ms)
         return _plain(definition, location=attempt.root, now_ms=now_ms)
 
-    def _registered(
+    def _register_files(
         self, attempt: UpgradeAttempt, empty: Json, entries: Iterator[DataFileEntry], tally: _Tally
     ) -> Json:
         """The metadata with a snapshot of these files, whose manifests are written while the footers are read."""
-        said = {"firn.reason": f"upgrade of {attempt.operation.target}"}
-        said |= {MERGED_THROUGH: "0"} if attempt.operation.params["key"] else {}
+        summary = {"firn.reason": f"upgrade of {attempt.operation.target}"}
+        summary |= {MERGED_THROUGH: "0"} if attempt.operation.params["key"] else {}
         now_ms, updates = self._now_ms(), list[Json]()
         if (first := next(entries, None)) is not None:
             added = self.files.write_snapshot(
@@ -258,7 +259,7 @@ class Upgrades:
                 (),
                 snapshot_id=secrets.randbits(62) + 1,
                 now_ms=now_ms,
-                summary_extra=said,
+                summary_extra=summary,
             )
             updates += added.updates()
         mapping = build_name_mapping(current_schema(empty), tally.aliases)
@@ -285,11 +286,14 @@ class Upgrades:
         def finish(uow: UnitOfWork, relation_id: RelationId) -> None:
             now = uow.now()
             current = attempt.current(uow)
-            told = {unit: one.with_digests(tally.digests.get(unit, ())).to_json() for unit, one in baselines.items()}
-            uow.baselines.put(relation_id, told)
+            stored = {
+                unit: baseline.with_digests(tally.digests.get(unit, ())).to_json()
+                for unit, baseline in baselines.items()
+            }
+            uow.baselines.put(relation_id, stored)
             uow.baselines.put_link(relation_id, HiveLink.of_table(state.table, now))
-            found = {"table": str(name), "files": tally.files, "rows": tally.rows}
-            result = {**current.result, **found}
+            counts = {"table": str(name), "files": tally.files, "rows": tally.rows}
+            result = {**current.result, **counts}
             done = replace(current, status=OperationStatus.SUCCEEDED, phase="done", result=result, journal={})
             uow.operations.put(replace(done, done=current.total, ended_at=now, updated_at=now))
 
@@ -301,14 +305,14 @@ class Upgrades:
         self.keyed.add(operation.catalog, name, spec, metadata, root=root, hive_name=hive_name, also=finish)
 
 
-def counted(attempt: UpgradeAttempt, listed: Iterable[T], total: int) -> Iterator[T]:
+def report_listing(attempt: UpgradeAttempt, listed: Iterable[T], total: int) -> Iterator[T]:
     """The same; people are told how far it is, and may stop it."""
     attempt.step(LISTING, 0, total)
-    told = time.monotonic()
-    for done, one in enumerate(listed, start=1):
-        yield one
-        if time.monotonic() - told > REPORT_EVERY_SECONDS:
-            told = time.monotonic()
+    reported_at = time.monotonic()
+    for done, listing in enumerate(listed, start=1):
+        yield listing
+        if time.monotonic() - reported_at > REPORT_EVERY_SECONDS:
+            reported_at = time.monotonic()
             attempt.step(LISTING, done, total)
 
 

@@ -63,15 +63,15 @@ class UpgradeAttempt:
             raise Canceled
         self._remove(left)
 
-    def step(self, phase: str, done: int, total: int, found: Mapping[str, Any] | None = None) -> None:
+    def step(self, phase: str, done: int, total: int, result: Mapping[str, Any] | None = None) -> None:
         """Tell people where it stands and what was `found`, and learn whether to stop."""
         if self.halted.is_set():
             raise Halted
         with self.database.writing() as uow:
             current = self.current(uow)
-            result = {**current.result, **(found or {})}
-            told = replace(current, done=done, total=total, unit=_UNITS.get(phase, "files"), result=result)
-            uow.operations.put(enter_phase(told, phase, uow.now()))
+            result = {**current.result, **(result or {})}
+            progressed = replace(current, done=done, total=total, unit=_UNITS.get(phase, "files"), result=result)
+            uow.operations.put(enter_phase(progressed, phase, uow.now()))
 
     def current(self, uow: UnitOfWork) -> Operation:
         """The operation as it is now; Canceled, Paused or Overtaken when this attempt is not to go on."""
@@ -91,11 +91,11 @@ class UpgradeAttempt:
             uow.operations.put(replace(ended, ended_at=now, updated_at=now))
         self._remove(_roots(current))
 
-    def tell(self, phase: str, found: Mapping[str, Any]) -> None:
+    def tell(self, phase: str, report: Mapping[str, Any]) -> None:
         """End a check, with its report."""
         with self.database.writing() as uow:
             current, now = self.current(uow), uow.now()
-            done = replace(current, status=OperationStatus.SUCCEEDED, phase=phase, result=dict(found), journal={})
+            done = replace(current, status=OperationStatus.SUCCEEDED, phase=phase, result=dict(report), journal={})
             uow.operations.put(replace(done, ended_at=now, updated_at=now))
 
     def give_up(self) -> None:

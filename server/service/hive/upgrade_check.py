@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from types import MappingProxyType
 
 from catalog.errors import AlreadyExists, Invalid
-from catalog.hive.baseline import Subdirectories
 from catalog.hive.conversion import find_conversion_blockers
+from catalog.hive.listing import Subdirectories
 from catalog.hive.model import HiveColumn, HiveTable
 from catalog.hive.types import Named, UnsupportedType, parse_type
 from catalog.hive.upgrade_check import UpgradeBlocker, find_blockers, find_key_blockers, find_upgrade_notes
@@ -99,11 +99,11 @@ class Checks:
         checks = [blocked(blocker) for blocker in blockers]
         files = size = 0
         if not any(blocker.code in ("view", "iceberg") for blocker in blockers):
-            files, size, said = self._files(state, subdirectories)
-            checks.extend(said)
+            files, size, message = self._files(state, subdirectories)
+            checks.extend(message)
         checks.extend(self._place_checks(catalog, state, subdirectories))
         checks.extend(
-            CheckResult(code="notice", status="warn", message=said) for said in find_upgrade_notes(state.table)
+            CheckResult(code="notice", status="warn", message=message) for message in find_upgrade_notes(state.table)
         )
         checks.extend(self._name_checks(catalog, state))
         return Report(
@@ -114,11 +114,11 @@ class Checks:
             files=files,
             bytes=size,
             candidates=tuple(column.name for column in all_columns(state.table) if _may_be_key(column)),
-            checks=(*checks, *_passed(state, blockers, primary_key)),
+            checks=(*checks, *_list_passed(state, blockers, primary_key)),
             convertible=not find_conversion_blockers(state.table, state.partitions),
         )
 
-    def looked_at(
+    def check_state(
         self,
         catalog: CatalogName,
         state: HiveState,
@@ -244,7 +244,7 @@ def blocked(blocker: UpgradeBlocker) -> CheckResult:
     return CheckResult(code=str(blocker.code), status="blocked", message=blocker.message, advice=blocker.advice)
 
 
-def _passed(state: HiveState, blockers: Sequence[UpgradeBlocker], primary_key: Sequence[str]) -> list[CheckResult]:
+def _list_passed(state: HiveState, blockers: Sequence[UpgradeBlocker], primary_key: Sequence[str]) -> list[CheckResult]:
     """What was looked at and is fine, in words."""
     if blockers:
         return []

@@ -138,7 +138,7 @@ class ImageBuilder:
     def _find_other(self, pair: Pair, build: ImageBuild) -> ImageBuild:
         """The build that has written the same image: of another server, or of one that died before it could say so."""
         self._discard(build)
-        written = self.metadata.look_into(build.metadata_location)
+        written = self.metadata.read(build.metadata_location)
         lists = [snapshot["manifest-list"] for snapshot in written["snapshots"][-1:]]
         with self.database.writing() as uow:
             others = [other for other in uow.images.of_table(pair.relation.id) if other.digest == build.digest]

@@ -81,6 +81,6 @@ def remove_build(database: Database, metadata: MetadataFiles, files: ImageFiles,
 def _has_written_metadata(metadata: MetadataFiles, build: ImageBuild) -> bool:
     """Whether the metadata at the image's location is this build's: builds of one image share the location."""
     with suppress(NotFound):
-        snapshots = metadata.look_into(build.metadata_location)["snapshots"]
+        snapshots = metadata.read(build.metadata_location)["snapshots"]
         return not snapshots or build.name in snapshots[-1]["manifest-list"]
     return False

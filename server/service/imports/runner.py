@@ -70,7 +70,7 @@ class ImportRunner:
                     batch = uow.imports.waiting(self.attempt.operation_id, limit=LOOK_BATCH)
                 if not batch:
                     return
-                for entry, looked in zip(batch, list(pool.map(self._looked, batch)), strict=True):
+                for entry, looked in zip(batch, list(pool.map(self._inspect, batch)), strict=True):
                     self._check_not_halted()
                     self._settle(entry, looked)
 
@@ -93,7 +93,7 @@ class ImportRunner:
             properties=entry.properties,
         )
 
-    def _looked(self, entry: Entry) -> Candidate | CatalogError | None:
+    def _inspect(self, entry: Entry) -> Candidate | CatalogError | None:
         """Its metadata, or why there is none; SourceAway when the source answers nobody."""
         if entry.kind is EntryKind.NAMESPACE:
             return None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from catalog.errors import Invalid, NotFound
-from catalog.hive.baseline import Listing
+from catalog.hive.listing import Listing
 from catalog.imports.directory_names import derive_table_name
 from catalog.imports.entry import FoundEntry
 from catalog.imports.newest_metadata import (

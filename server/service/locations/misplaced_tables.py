@@ -55,7 +55,7 @@ class MisplacedTables:
     def _check_relation(self, relation: Relation) -> Iterator[Misplaced]:
         location = relation.metadata_location or ""
         try:
-            metadata = self.metadata.look_into(location)
+            metadata = self.metadata.read(location)
         except NotFound:
             return  # the table has no metadata file, and each load reports that
         yield from self._check_directories(relation, metadata)

@@ -267,7 +267,7 @@ class Fleet:
             with self.database.writing() as uow:
                 uow.launches.put(replace(launch, status=LaunchStatus.DRAINING, asked_at=uow.now(), reason=end.reason))
             return
-        if self.launcher.look(launch.id) is not None:
+        if self.launcher.inspect(launch.id) is not None:
             self.launcher.kill(launch.id)
         elif launch.process is not None:
             self.launcher.kill_stray(launch.process)
@@ -275,7 +275,7 @@ class Fleet:
 
     def _update_launch(self, launch: LaunchRecord, status: OptimizerStatus | None) -> LaunchRecord:
         """Update the record of a launch from its process and its optimizer, and return it."""
-        process = self.launcher.look(launch.id)
+        process = self.launcher.inspect(launch.id)
         if process is not None and process.exit_status is not None:
             in_order = process.exit_status == 0 or launch.status is LaunchStatus.DRAINING
             output = f": {process.last_words}" if process.last_words and not in_order else ""
@@ -317,11 +317,11 @@ class Fleet:
             ended = replace(launch, status=status, ended_at=uow.now(), reason=reason)
             uow.launches.put(ended)
             uow.launches.remove_ended_before(uow.now() - KEPT)
-        self.launcher.forget(launch.id)
+        self.launcher.discard(launch.id)
         return ended
 
     def _build_member(self, launch: LaunchRecord, status: OptimizerStatus | None) -> FleetMember:
-        process = self.launcher.look(launch.id)
+        process = self.launcher.inspect(launch.id)
         return FleetMember(
             id=launch.id,
             status=launch.status,

@@ -143,7 +143,7 @@ class Orphans:
             movable = [file for file in files if self.files.can_move(file.location, context.quarantine_root) is moves]
             for batch in split_batches(movable):
                 self.quarantine.take(lease, context, batch, moves=moves, needed=_build_check(reachable, in_use))
-        return self._put_back_needed(context, _build_check(reachable, self._find_files_in_use(context, files)), files)
+        return self._restore_needed(context, _build_check(reachable, self._find_files_in_use(context, files)), files)
 
     def end_overdue(self, lease: Lease, cursor: str | None = None) -> DeletedFiles:
         """Delete quarantined files whose time is over, up to BATCHES_PER_REQUEST batches; see `next_cursor`.
@@ -170,7 +170,7 @@ class Orphans:
         files = [line.file for batch in batches for line in reports[batch.id] if line.file.location not in batch.kept]
         in_use = self._find_files_in_use(context, files)
         check = _build_check(ReachableNames(self.database, self.metadata, self.named, _list_file_names(files)), in_use)
-        self._put_back_needed(context, check, files)
+        self._restore_needed(context, check, files)
         total = DeletedFiles()
         for batch in batches:
             if not _can_end(context, reports[batch.id], in_use):
@@ -221,16 +221,16 @@ class Orphans:
         directories = [normalize_location(location) for location in context.candidate_locations]
         cutoff = self._compute_cutoff(context)
         with self.database.reading() as uow:
-            put_back = set(uow.orphans.put_back(context.relation.id))
+            restored = set(uow.orphans.find_restored(context.relation.id))
         noted = self.quarantine.list_noted(context.relation.id)
         kept: Counter[KeepReason] = Counter()
         files: list[SeenFile] = []
         unique = list(dict.fromkeys(proposed))
-        for location, file in zip(unique, self.files.look(unique), strict=True):
+        for location, file in zip(unique, self.files.inspect(unique), strict=True):
             reason = find_keep_reason(file, directories, cutoff)
             if reason is None and not any(self.files.is_below(location, root) for root in context.candidate_locations):
                 reason = KeepReason.ELSEWHERE
-            if reason is None and location in put_back:
+            if reason is None and location in restored:
                 reason = KeepReason.PUT_BACK
             if reason is None and file is not None and location in noted and file.same_as(noted[location]):
                 reason = KeepReason.NOTED
@@ -255,12 +255,12 @@ class Orphans:
             return None
         return self.readers.find_files_in_use(context.relation)
 
-    def _put_back_needed(self, context: OrphanContext, check: Check, files: Sequence[SeenFile]) -> Collection[str]:
+    def _restore_needed(self, context: OrphanContext, check: Check, files: Sequence[SeenFile]) -> Collection[str]:
         """Return the files to their place that a commit or Hive has begun to use while the server moved them."""
         with self.database.reading() as uow:
             tables = [uow.relations.get(table.id) for table in context.tables]
         needed = check(tables, [file.location for file in files])
-        return self.quarantine.put_back(context.relation.id, paths=needed) if needed else []
+        return self.quarantine.restore(context.relation.id, paths=needed) if needed else []
 
 
 def _list_file_names(files: Sequence[SeenFile]) -> set[str]:

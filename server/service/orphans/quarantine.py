@@ -94,7 +94,7 @@ class Quarantine:
 
     def _set_aside(self, line: ReportedFile) -> bool:
         """Take one file; False when it is gone, or has changed since the check, because then it is another file."""
-        (now,) = self.files.look([line.file.location])
+        (now,) = self.files.inspect([line.file.location])
         if now is None or not now.same_as(line.file):
             return False
         try:
@@ -199,7 +199,7 @@ class Quarantine:
             batches = uow.orphans.of_table(relation_id, [BatchState.NOTED])
         return {line.file.location: line.file for lines in self.load_reports(batches).values() for line in lines}
 
-    def put_back(
+    def restore(
         self, relation_id: RelationId, *, job_id: JobId | None = None, paths: Collection[str] | None = None
     ) -> list[str]:
         """Put the quarantined files of a table back, all of them or only `paths`; return the locations.
@@ -218,10 +218,10 @@ class Quarantine:
             lines = [line for line in reports.get(batch.id, ()) if line.file.location not in batch.kept]
             if requested is not None:
                 lines = [line for line in lines if normalize_location(line.file.location) in requested]
-            returned += self._put_back(batch, lines)
+            returned += self._restore(batch, lines)
         return returned
 
-    def _put_back(self, batch: OrphanBatch, lines: Sequence[ReportedFile]) -> list[str]:
+    def _restore(self, batch: OrphanBatch, lines: Sequence[ReportedFile]) -> list[str]:
         """Record that the server must not delete these files, then move them back.
 
         If it dies in between, the next `recover` moves them.
@@ -248,7 +248,7 @@ class Quarantine:
                 self.files.move(line.aside, line.file.location)
             except AlreadyExists:  # another file lies in the place: both stay where they are
                 return False
-        (now,) = self.files.look([line.file.location])
+        (now,) = self.files.inspect([line.file.location])
         return now is not None and now.same_as(line.file)
 
     def delete(self, lease: Lease, context: OrphanContext, batch: OrphanBatch, needed: Check) -> OrphanBatch:
@@ -300,7 +300,7 @@ class Quarantine:
             return True
         if line.aside is not None:
             return False
-        (now,) = self.files.look([line.file.location])
+        (now,) = self.files.inspect([line.file.location])
         return now is not None and not now.same_as(line.file)
 
 

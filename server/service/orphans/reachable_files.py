@@ -61,7 +61,7 @@ class ReachableNames:
         if location in self._read:
             return
         try:
-            document = self.metadata.look_into(location)
+            document = self.metadata.read(location)
         except NotFound:
             document = {}
         self._follow(document, table, rule, must_exist=False)
@@ -141,7 +141,7 @@ def explain_foreign_metadata(
 def _read_uuid(metadata: MetadataFiles, location: str) -> tuple[str, str | None]:
     """The location and the uuid of its table: None when the file is gone, empty when it names no uuid."""
     try:
-        return location, str(metadata.look_into(location).get("table-uuid") or "")
+        return location, str(metadata.read(location).get("table-uuid") or "")
     except NotFound:
         return location, None
     except Invalid:

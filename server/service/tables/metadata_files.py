@@ -56,7 +56,7 @@ class MetadataFiles:
             self._keep(location, document)
         return document
 
-    def look_into(self, location: str) -> Json:
+    def read(self, location: str) -> Json:
         """Read a file that will not be needed again soon, without adding it to the cache."""
         with self._lock:
             document = self._cache.get(location)

@@ -99,7 +99,7 @@ class Namespaces:
                 )
             while page := uow.dropped.list(name, limit=500).items:
                 for entry in page:
-                    uow.dropped.forget(entry)
+                    uow.dropped.delete(entry)
             uow.catalogs.remove(name)
 
     def create(

@@ -58,7 +58,7 @@ class Refs:
     metadata: MetadataFiles
     committer: Committer
 
-    def look(self, catalog: CatalogName, name: TableName) -> Seen:
+    def load(self, catalog: CatalogName, name: TableName) -> Seen:
         """Load the table that has the refs; raises NoSuchTable."""
         with self.database.reading() as uow:
             owner = find_planned_relation(uow, catalog, name)
@@ -69,22 +69,22 @@ class Refs:
 
     def set(self, catalog: CatalogName, name: TableName, wanted: WantedRef) -> None:
         """Create or change a branch or tag; raises Conflict if it exists and may not be replaced."""
-        seen = self.look(catalog, name)
+        seen = self.load(catalog, name)
         self._commit(seen, build_set_ref(seen.relation.name, seen.metadata, wanted))
 
     def drop(self, catalog: CatalogName, name: TableName, ref: str) -> None:
         """Remove a branch or tag; its snapshots stay until they expire."""
-        seen = self.look(catalog, name)
+        seen = self.load(catalog, name)
         self._commit(seen, build_drop_ref(seen.relation.name, seen.metadata, ref))
 
     def forward(self, catalog: CatalogName, name: TableName, branch: str, to: str) -> None:
         """Move a branch to another ref; raises Conflict when the branch would lose commits."""
-        seen = self.look(catalog, name)
+        seen = self.load(catalog, name)
         self._commit(seen, build_fast_forward(seen.relation.name, seen.metadata, branch, to))
 
     def plan(self, catalog: CatalogName, name: TableName, target: Target) -> tuple[Seen, Rollback]:
         """The effect of a rollback; raises CommitRefused for a table that accepts none."""
-        seen = self.look(catalog, name)
+        seen = self.load(catalog, name)
         refusal = explain_no_rollback(seen.owner)
         if refusal is not None:
             raise CommitRefused(refusal, hint=_INSTEAD[seen.owner.kind])

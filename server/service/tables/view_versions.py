@@ -40,7 +40,7 @@ class ViewVersions:
 
     views: Views
 
-    def look(self, catalog: CatalogName, name: TableName) -> SeenView:
+    def load(self, catalog: CatalogName, name: TableName) -> SeenView:
         """Load a view; raises NoSuchView, also for the generated view of a keyed table."""
         with self.views.database.reading() as uow:
             relation = get_view(uow, catalog, name)
@@ -48,13 +48,13 @@ class ViewVersions:
 
     def plan(self, catalog: CatalogName, name: TableName, version_id: int) -> ViewRollback:
         """Compare a version with the current one; raises NotFound for a version that the view does not keep."""
-        return _plan_rollback(self.look(catalog, name).metadata, version_id)
+        return _plan_rollback(self.load(catalog, name).metadata, version_id)
 
     def rollback(
         self, catalog: CatalogName, name: TableName, version_id: int, *, expected_version: int | None
     ) -> ViewRollback:
         """Restore a version; raises RequirementFailed if somebody has replaced the view meanwhile."""
-        metadata = self.look(catalog, name).metadata
+        metadata = self.load(catalog, name).metadata
         rollback = _plan_rollback(metadata, version_id)
         if rollback.now == rollback.then:
             return rollback

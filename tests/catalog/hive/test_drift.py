@@ -9,18 +9,12 @@ from functools import partial
 import pytest
 
 from catalog.hive.baseline import (
-    TICK_NS,
     ChangeSignals,
-    ListedFile,
-    Listing,
     PartitionBaseline,
-    Subdirectories,
-    Subdirectory,
     WatchedDirectory,
     build_first_baseline,
     build_next_baseline,
     find_listing_reason,
-    is_hidden,
 )
 from catalog.hive.drift import (
     Additions,
@@ -34,6 +28,7 @@ from catalog.hive.drift import (
     classify_drift,
     detect_late_changes,
 )
+from catalog.hive.listing import TICK_NS, ListedFile, Listing, Subdirectories, Subdirectory, is_hidden
 
 A = ListedFile("a", 10, 100 * TICK_NS, "1")
 B = ListedFile("b", 20, 100 * TICK_NS, "2")

@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.hive import baseline as module
-from catalog.hive.baseline import TICK_NS, ChangeSignals, ListedFile, Listing, PartitionBaseline, find_listing_reason
+from catalog.hive import listing as module
+from catalog.hive.baseline import ChangeSignals, PartitionBaseline, find_listing_reason
 from catalog.hive.drift import Additions, NewPartition, Rebuild, Unchanged, classify_drift
+from catalog.hive.listing import TICK_NS, ListedFile, Listing
 from catalog.hive.unfinished_writes import may_be_unfinished
 
 SIGNALS = ChangeSignals(location="p")

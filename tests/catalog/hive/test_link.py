@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from catalog.hive.baseline import ChangeSignals, ListedFile, PartitionBaseline
+from catalog.hive.baseline import ChangeSignals, PartitionBaseline
 from catalog.hive.change_sources import ChangeSources
 from catalog.hive.checkpoint import Checkpoint, PublishPlan, SyncPlan, plan_from_json
 from catalog.hive.events import HiveEvent, HiveEventKind
@@ -21,6 +21,7 @@ from catalog.hive.link import (
     HiveLink,
     UnrepresentableNote,
 )
+from catalog.hive.listing import ListedFile
 from catalog.hive.publish_request import PublishRequest, PublishStep
 from catalog.hive.retired_directories import RetiredTotals
 from catalog.jobs.job import JobId

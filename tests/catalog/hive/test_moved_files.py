@@ -6,16 +6,9 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from catalog.hive.baseline import (
-    TICK_NS,
-    ChangeSignals,
-    ListedFile,
-    Listing,
-    PartitionBaseline,
-    WatchedDirectory,
-    build_next_baseline,
-)
+from catalog.hive.baseline import ChangeSignals, PartitionBaseline, WatchedDirectory, build_next_baseline
 from catalog.hive.drift import Additions, Drift, DroppedPartition, NewPartition, Rebuild, classify_drift
+from catalog.hive.listing import TICK_NS, ListedFile, Listing
 from catalog.hive.moved_files import (
     Arrival,
     apply_moves,

@@ -6,12 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from catalog.hive.baseline import (
-    ChangeSignals,
-    ListedFile,
-    PartitionBaseline,
-    WatchedDirectory,
-)
+from catalog.hive.baseline import ChangeSignals, PartitionBaseline, WatchedDirectory
+from catalog.hive.listing import ListedFile
 from catalog.hive.repoint_decisions import InHive, RepointKind, decide_repoints
 
 OLD, NEW = ChangeSignals(location="file:/t/p=x"), ChangeSignals(location="file:///w/p=x")

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from catalog.hive.baseline import ChangeSignals, ListedFile, PartitionBaseline, WatchedDirectory
+from catalog.hive.baseline import ChangeSignals, PartitionBaseline, WatchedDirectory
 from catalog.hive.decision import apply_filters, group_held
 from catalog.hive.drift import Additions, DroppedPartition, NewPartition, Rebuild
+from catalog.hive.listing import ListedFile
 from catalog.hive.sync_decisions import (
     Changed,
     LateChange,

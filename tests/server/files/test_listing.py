@@ -11,7 +11,7 @@ import pytest
 from pyarrow import fs
 
 from catalog.errors import Unavailable
-from catalog.hive.baseline import Listing, Subdirectory
+from catalog.hive.listing import Listing, Subdirectory
 from server.files import listing as module
 from server.files.arrow import RemoteDirectories
 from server.files.listing import Listings

@@ -28,9 +28,9 @@ def test_a_file_is_moved_and_nothing_of_it_changes(files: QuarantineFiles, tmp_p
     here, there = tmp_path / "x", tmp_path / "far" / "away" / "x"
     here.write_bytes(b"rows")
     os.utime(here, (1_000_000, 1_000_000))
-    (before,) = files.look([str(here)])
+    (before,) = files.inspect([str(here)])
     files.move(str(here), str(there))
-    (after,) = files.look([str(there)])
+    (after,) = files.inspect([str(there)])
     assert before is not None
     assert after is not None
     assert after.same_as(before)
@@ -52,7 +52,7 @@ def test_a_move_never_replaces_a_file(files: QuarantineFiles, tmp_path: Path) ->
 def test_what_is_not_there_is_not_moved(files: QuarantineFiles, tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         files.move(str(tmp_path / "x"), str(tmp_path / "y"))
-    assert files.look([str(tmp_path / "x"), str(tmp_path)]) == [None, None]
+    assert files.inspect([str(tmp_path / "x"), str(tmp_path)]) == [None, None]
     assert files.names(str(tmp_path / "nowhere")) == []
     assert not files.is_moved(str(tmp_path / "x"), str(tmp_path / "y"))
 
@@ -79,7 +79,7 @@ def test_a_link_is_no_file_and_leads_out_of_its_place(tmp_path: Path) -> None:
     (tmp_path / "out" / "x").touch()
     (tmp_path / "t" / "link").symlink_to(tmp_path / "out")
     (tmp_path / "t" / "x").symlink_to(tmp_path / "out" / "x")
-    assert files.look([str(tmp_path / "t" / "x")]) == [None]
+    assert files.inspect([str(tmp_path / "t" / "x")]) == [None]
     assert not files.is_below(str(tmp_path / "t" / "link" / "x"), str(tmp_path / "t"))
     assert files.is_below(str(tmp_path / "out" / "x"), (tmp_path / "out").as_uri())
 
@@ -108,6 +108,6 @@ def test_a_store_tells_its_time_and_keeps_no_trace(tmp_path: Path) -> None:
 def test_a_time_that_says_nothing_is_no_time(tmp_path: Path) -> None:
     (tmp_path / "x").touch()
     os.utime(tmp_path / "x", (0, 0))
-    (seen,) = QuarantineFiles(Storage()).look([str(tmp_path / "x")])
+    (seen,) = QuarantineFiles(Storage()).inspect([str(tmp_path / "x")])
     assert seen is not None
     assert seen.modified_at is None

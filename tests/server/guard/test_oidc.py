@@ -160,7 +160,7 @@ def test_known_keys_go_on_while_the_issuer_is_away(
     token_checker.check(token)
     issuer.fail(failing=True)
     monkeypatch.setattr(oidc, "KEYS_FRESH_SECONDS", 0.0)
-    token_checker.forget()
+    token_checker.clear_cache()
     assert token_checker.check(token).principal.name == "1"
 
 

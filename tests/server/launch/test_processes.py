@@ -71,7 +71,7 @@ def noted(record: Path) -> list[dict[str, Any]]:
 
 
 def status_of(launcher: Processes) -> int | None:
-    seen = launcher.look(ID)
+    seen = launcher.inspect(ID)
     assert seen is not None
     return seen.exit_status
 
@@ -97,7 +97,7 @@ def test_it_is_given_words_and_no_shell_reads_them(launcher: Processes, record: 
     assert told["cwd"] == str(launcher.directory / ID)
     assert told["pid"] == process.pid
     assert status_of(launcher) is None
-    seen = launcher.look(ID)
+    seen = launcher.inspect(ID)
     assert seen is not None
     assert (seen.resident or 0) > 1_000_000
 
@@ -122,7 +122,7 @@ def test_what_it_reads_is_readable_by_nobody_else(launcher: Processes, record: P
 def test_one_that_dies_says_how(launcher: Processes, record: Path) -> None:
     launcher.start(ID, a_command(launcher, record, "dies"))
     wait_for(lambda: status_of(launcher) is not None, "its end")
-    seen = launcher.look(ID)
+    seen = launcher.inspect(ID)
     assert seen is not None
     assert (seen.exit_status, seen.last_words) == (7, "Exception in thread main: the cluster is full")
 
@@ -144,7 +144,7 @@ def test_a_disk_that_is_full_or_gone_keeps_nobody_from_watching(launcher: Proces
     assert status_of(launcher) is None
     os.kill(process.pid, signal.SIGKILL)
     wait_for(lambda: status_of(launcher) == -signal.SIGKILL, "its end")
-    seen = launcher.look(ID)
+    seen = launcher.inspect(ID)
     assert seen is not None
     assert "cannot be read" in seen.last_words
 
@@ -153,7 +153,7 @@ def test_a_program_that_is_not_there_is_a_refusal(launcher: Processes, record: P
     made = a_command(launcher, record, "runs")
     with pytest.raises(Unavailable, match="nowhere/submit cannot be started: No such file"):
         launcher.start(ID, replace(made, arguments=["/nowhere/submit", *made.arguments[1:]]))
-    assert launcher.look(ID) is None
+    assert launcher.inspect(ID) is None
 
 
 def test_the_logs_of_those_that_have_ended_are_kept_up_to_a_number(
@@ -164,14 +164,14 @@ def test_the_logs_of_those_that_have_ended_are_kept_up_to_a_number(
     for launch_id in ids:
         launcher.start(launch_id, DIES)
         assert looked_until_it_ends(launcher, launch_id) == 7
-        launcher.forget(launch_id)
+        launcher.discard(launch_id)
     assert len(list(launcher.directory.iterdir())) == 3
-    assert launcher.look(ids[-1]) is None
+    assert launcher.inspect(ids[-1]) is None
 
 
 def test_one_that_runs_is_not_forgotten(launcher: Processes, record: Path) -> None:
     launcher.start(ID, a_command(launcher, record, "runs"))
-    launcher.forget(ID)
+    launcher.discard(ID)
     assert status_of(launcher) is None
 
 
@@ -195,7 +195,7 @@ def test_of_many_who_look_at_one_that_has_ended_one_buries_it(
 
 def looked_until_it_ends(launcher: Processes, launch_id: LaunchId) -> int:
     while True:
-        seen = launcher.look(launch_id)
+        seen = launcher.inspect(launch_id)
         assert seen is not None
         if seen.exit_status is not None:
             return seen.exit_status
@@ -230,7 +230,7 @@ def test_a_long_log_is_begun_anew_and_the_old_one_kept(
     launcher.start(ID, a_command(launcher, record, "talks"))
     log, old = launcher.directory / ID / "log", launcher.directory / ID / "log.1"
     wait_for(lambda: log.stat().st_size > 20_000, "a long log")
-    launcher.look(ID)
+    launcher.inspect(ID)
     assert old.stat().st_size > 20_000
     kept = old.read_bytes()
     wait_for(lambda: 0 < log.stat().st_size < 15_000 or log.stat().st_size > 2_000, "lines in the new log")

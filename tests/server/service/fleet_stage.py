@@ -41,7 +41,7 @@ class FakeLauncher:
         self.alive[launch_id] = Seen(exit_status=None, resident=100, last_words="")
         return Process(host="h", pid=len(self.commands), started=1)
 
-    def look(self, launch_id: LaunchId) -> Seen | None:
+    def inspect(self, launch_id: LaunchId) -> Seen | None:
         return self.alive.get(launch_id)
 
     def kill(self, launch_id: LaunchId) -> None:
@@ -55,7 +55,7 @@ class FakeLauncher:
     def is_gone(self, process: Process) -> bool:
         return process in self.gone
 
-    def forget(self, launch_id: LaunchId) -> None:
+    def discard(self, launch_id: LaunchId) -> None:
         self.alive.pop(launch_id, None)
 
     def stop_all(self) -> None:

@@ -215,7 +215,7 @@ def test_a_tokens_last_use_is_known_to_the_minute(access: Access, admin: Caller,
         used = uow.tokens.find(secret.id)
     assert used is not None
     assert used.last_used_at is not None
-    access.token_checker.forget()
+    access.token_checker.clear_cache()
     called(access, secret)
     assert secret.id not in access.token_checker.take_used()
 

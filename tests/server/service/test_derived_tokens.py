@@ -48,7 +48,7 @@ def service(access: Access) -> Issued:
 
 
 def is_good(access: Access, secret: Secret) -> bool:
-    access.token_checker.forget()
+    access.token_checker.clear_cache()
     try:
         return access.token_checker.check(secret.text) is not None
     except Unauthenticated:

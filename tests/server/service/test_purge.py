@@ -206,7 +206,7 @@ def test_a_table_dropped_again_is_not_ended_by_those_who_saw_the_drop_before(lak
     lake.services.purges._end(seen, PurgeStatus())
     with lake.services.database.writing() as uow:
         assert uow.dropped.take_back(seen) is None
-        assert not uow.dropped.forget(seen)
+        assert not uow.dropped.delete(seen)
     purge_all(lake)
     assert (files_below(location), [one.id for one in listed(lake)]) == (before, [again.id])
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.hive.baseline import ChangeSignals, ListedFile, PartitionBaseline
+from catalog.hive.baseline import ChangeSignals, PartitionBaseline
+from catalog.hive.listing import ListedFile
 from catalog.names import RelationId
 from catalog.ports.store import Database
 from tests.factories import LAKE, a_catalog, a_relation

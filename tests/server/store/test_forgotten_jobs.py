@@ -122,7 +122,7 @@ def test_what_was_put_back_stays_known_when_the_job_is_forgotten(database: Datab
         old, *_ = [ended(uow, table, JobKind.REMOVE_ORPHANS) for _ in range(REMEMBERED_JOBS + 1)]
         uow.orphans.add(a_batch(old, BatchState.DELETED, deleted_by=old.id, kept=("file:/kept",)))
         assert uow.jobs.remove_ended(NOW, limit=100) == 1
-        assert uow.orphans.put_back(table) == {"file:/kept"}
+        assert uow.orphans.find_restored(table) == {"file:/kept"}
 
 
 def test_of_a_table_that_is_gone_nothing_is_remembered(database: Database) -> None:

@@ -108,7 +108,7 @@ def test_the_newest_events_of_a_table_are_kept(database: Database) -> None:
         assert [one.kind for one in uow.baselines.events(table, partition="p=0", limit=9).items] == ["published"]
         assert len(uow.baselines.events(other, limit=9).items) == 1
     with database.writing() as uow:
-        uow.baselines.forget(table)
+        uow.baselines.delete(table)
         assert uow.baselines.events(table, limit=9).items == []
 
 

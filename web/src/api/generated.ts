@@ -1041,7 +1041,7 @@ export interface paths {
          * Restore quarantined files
          * @description Restore quarantined files. This replaces no existing file, and later orphan jobs keep the restored ones.
          */
-        post: operations["put_back_catalogs__catalog__tables__table__quarantine_restore_post"];
+        post: operations["restore_files_catalogs__catalog__tables__table__quarantine_restore_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -9810,7 +9810,7 @@ export interface operations {
             };
         };
     };
-    put_back_catalogs__catalog__tables__table__quarantine_restore_post: {
+    restore_files_catalogs__catalog__tables__table__quarantine_restore_post: {
         parameters: {
             query?: never;
             header?: never;

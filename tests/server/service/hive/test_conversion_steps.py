@@ -95,16 +95,16 @@ def test_a_job_is_told_how_hive_reads_its_files(beside: BesideHive) -> None:
 
 def test_a_dry_run_says_what_would_be_read_and_changes_nothing(beside: BesideHive) -> None:
     table = text_table(beside)
-    found = beside.conversions.look(LAKE, table.name)
+    found = beside.conversions.preview(LAKE, table.name)
     assert (found.format, found.partitions, found.files, found.bytes) == ("text", 2, 2, 22)
     assert found.checks == ()
     assert "neither synced nor published" in found.notes[0]
     assert "left out" in found.notes[1]
     assert beside.written() == set()
     beside.conversions.start(LAKE, table.name)
-    assert beside.conversions.look(LAKE, table.name).checks == ()  # it waits for these rows
+    assert beside.conversions.preview(LAKE, table.name).checks == ()  # it waits for these rows
     Optimizer(beside).work()
-    [check] = beside.conversions.look(LAKE, table.name).checks
+    [check] = beside.conversions.preview(LAKE, table.name).checks
     assert (check.code, check.status) == ("name", "blocked")
 
 
@@ -189,11 +189,11 @@ def test_a_keyed_table_is_told_its_key_and_filled_through_its_base_alone(beside:
     assert (metadata["format-version"], metadata["properties"][CONVERTED_FROM]) == (3, table.name)
     assert [field["required"] for field in current_schema(metadata)["fields"]] == [True, False, False]
     beside.services.jobs.cancel(lease.job_id)
-    [check] = beside.conversions.look(LAKE, table.name).checks
+    [check] = beside.conversions.preview(LAKE, table.name).checks
     assert check.message == f"{name} was made for these rows with another key, or without one, and is empty"
     with pytest.raises(AlreadyExists, match="with another key"):
         beside.conversions.start(LAKE, table.name, spec=KeySpec(primary_key=("id",), sequence_field="v"))
-    assert beside.conversions.look(LAKE, table.name, spec=KEY).checks == ()
+    assert beside.conversions.preview(LAKE, table.name, spec=KEY).checks == ()
     assert beside.conversions.start(LAKE, table.name, spec=KEY).params["unique"]
 
 
@@ -227,7 +227,7 @@ def test_a_key_that_cannot_be_one_is_refused_before_anything_is_made(
     beside: BesideHive, spec: KeySpec, reason: str
 ) -> None:
     table = text_table(beside, "id bigint; d double")
-    [check] = beside.conversions.look(LAKE, table.name, spec=spec).checks
+    [check] = beside.conversions.preview(LAKE, table.name, spec=spec).checks
     assert (check.status, reason in check.message) == ("blocked", True), check
     with pytest.raises(Invalid, match=re.escape(reason)):
         beside.conversions.start(LAKE, table.name, spec=spec)
@@ -254,6 +254,6 @@ def test_hive_is_looked_at_again_when_the_job_is_taken(beside: BesideHive) -> No
 def test_sub_directories_which_the_reader_of_hives_tables_refuses_are_told_before(beside: BesideHive) -> None:
     table = text_table(beside)
     (table.path / "p=x" / "HIVE_UNION_SUBDIR_1").mkdir()
-    blocked = [one for one in beside.conversions.look(LAKE, table.name).checks if one.status == "blocked"]
+    blocked = [one for one in beside.conversions.preview(LAKE, table.name).checks if one.status == "blocked"]
     assert [one.code for one in blocked] == ["subdirectories"]
     assert "p=x" in blocked[0].message

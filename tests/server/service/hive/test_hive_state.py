@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.hive.baseline import (
-    ChangeSignals,
-    ListedFile,
-    Listing,
-    PartitionBaseline,
-    Subdirectories,
-    WatchedDirectory,
-)
+from catalog.hive.baseline import ChangeSignals, PartitionBaseline, WatchedDirectory
+from catalog.hive.listing import ListedFile, Listing, Subdirectories
 from catalog.hive.publishing import build_publishing_baseline
 from server.service.hive.hive_state import find_moved, is_written_to
 

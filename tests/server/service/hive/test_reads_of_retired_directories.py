@@ -154,7 +154,7 @@ def test_a_directory_that_nobody_needs_goes_and_the_current_one_stays(former: Fo
     assert not former.left.exists()
     assert path_of(f"{former.second}/p=x/b.parquet").exists()
     assert former.looked_back(days=6).deleted_files == 0
-    [back] = former.orphans.quarantine.put_back(relation_of(former.beside, former.table).id)
+    [back] = former.orphans.quarantine.restore(relation_of(former.beside, former.table).id)
     assert (path_of(back), former.left.read_bytes()) == (former.left, content)
 
 

@@ -144,7 +144,7 @@ def test_how_far_a_listing_is_counts_directories_and_a_pause_meanwhile_is_heard(
     operation = beside.start(beside.hive_table(), "id")
     attempt = UpgradeAttempt(beside.database, beside.upgrades.files, operation, root="nowhere")
     attempt.begin()
-    listed = upgrade.counted(attempt, iter(range(3)), 3)
+    listed = upgrade.report_listing(attempt, iter(range(3)), 3)
     next(listed)
     next(listed)
     told = beside.operation(operation)

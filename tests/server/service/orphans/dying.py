@@ -30,8 +30,8 @@ class DyingMoves:
     real: QuarantineFiles
     fuse: Fuse
 
-    def look(self, locations: Sequence[str]) -> Sequence[SeenFile | None]:
-        return self.real.look(locations)
+    def inspect(self, locations: Sequence[str]) -> Sequence[SeenFile | None]:
+        return self.real.inspect(locations)
 
     def is_below(self, location: str, directory: str) -> bool:
         return self.real.is_below(location, directory)

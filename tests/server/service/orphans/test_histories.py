@@ -128,7 +128,7 @@ class World:
     def put_back(self) -> None:
         quarantine = dying_orphans(self.lake, Fuse(self.random.choice([10_000, self.random.randint(1, 20)]))).quarantine
         with suppress(Killed):
-            self.returned += len(quarantine.put_back(relation_id(self.lake)))
+            self.returned += len(quarantine.restore(relation_id(self.lake)))
 
     def young(self) -> list[Path]:
         """Files that may not be touched whoever refers to them."""

@@ -97,7 +97,7 @@ def test_killed_while_setting_aside(lake: Lake) -> None:
 
 def test_killed_while_putting_back(lake: Lake) -> None:
     def act(orphans: Orphans, _lease: Lease, name: TableName, paths: list[Path]) -> None:
-        back = orphans.quarantine.put_back(relation_id(lake, name))
+        back = orphans.quarantine.restore(relation_id(lake, name))
         assert len(back) == len(paths)
 
     assert killed_everywhere(lake, act, aside=True) > 5

@@ -96,9 +96,9 @@ def test_what_is_put_back_is_as_it_was_and_is_not_taken_again(lake: Lake) -> Non
     removed(lake)
     assert not one.exists()
     relation = relation_id(lake)
-    assert lake.services.orphans.quarantine.put_back(relation, paths=[f"file:{one}"]) == [f"file://{one}"]
+    assert lake.services.orphans.quarantine.restore(relation, paths=[f"file:{one}"]) == [f"file://{one}"]
     assert (one.exists(), other.exists()) == (True, False)
-    assert lake.services.orphans.quarantine.put_back(relation) == [f"file://{other}"]
+    assert lake.services.orphans.quarantine.restore(relation) == [f"file://{other}"]
     assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in (one, other)} == before
     assert removed(lake).kept[KeepReason.PUT_BACK] == 2
     assert overdue(lake).deleted_files == 0
@@ -110,7 +110,7 @@ def test_putting_back_never_replaces_a_file(lake: Lake) -> None:
     orphan = stray(lake, "data/orphan.parquet")
     removed(lake)
     orphan.write_bytes(b"a new one")
-    assert lake.services.orphans.quarantine.put_back(relation_id(lake)) == []
+    assert lake.services.orphans.quarantine.restore(relation_id(lake)) == []
     assert (orphan.read_bytes(), aside(lake)) == (b"a new one", {b"rows of data/orphan.parquet"})
 
 
@@ -127,7 +127,7 @@ def test_a_batch_whose_report_is_gone_is_lost_and_the_next_jobs_go_on(
     shutil.rmtree(lake.warehouse / "_firn_quarantine")
     second = stray(lake, "data/second.parquet")
     assert names(removed(lake)) == {second.name} | (set() if moves else {first.name})
-    assert lake.services.orphans.quarantine.put_back(relation_id(lake), paths=[first.as_uri()]) == (
+    assert lake.services.orphans.quarantine.restore(relation_id(lake), paths=[first.as_uri()]) == (
         [] if moves else [first.as_uri()]
     )
     done = overdue(lake)
@@ -557,7 +557,7 @@ def test_what_was_noted_and_has_changed_or_is_needed_since_stays(object_store: L
     changed.write_bytes(b"another file of this name")
     age([changed])
     refer_to(lake, needed)
-    lake.services.orphans.quarantine.put_back(relation_id(lake), paths=[str(asked)])
+    lake.services.orphans.quarantine.restore(relation_id(lake), paths=[str(asked)])
     assert overdue(lake).deleted_files == 1
     assert [path.exists() for path in orphans] == [True, True, True, False]
     assert gone.exists() is False
