@@ -27,7 +27,8 @@ class Memory:
     def __call__(self) -> dict[str, int]:
         """Bytes: `heap_used` and `heap_max` once Spark runs, and `rss` where the system tells it."""
         with self._lock:
-            if time.monotonic() - self._read_at > FRESH_SECONDS:
+            has_heap = self.spark.running is not None
+            if time.monotonic() - self._read_at > FRESH_SECONDS or has_heap != ("heap_max" in self._known):
                 self._known = self._read()
                 self._read_at = time.monotonic()
             return self._known

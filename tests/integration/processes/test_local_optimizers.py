@@ -78,7 +78,7 @@ def test_one_is_started_for_a_waiting_job_replaced_when_killed_and_gone_with_the
         wait_for(lambda: has_succeeded(server, job), "the first job's success")
         (first,) = optimizers(server)
         assert first["launch"] is not None
-        assert first["memory"]["heap_max"] > 0
+        wait_for(lambda: optimizers(server)[0]["memory"].get("heap_max", 0) > 0, "the heap that Spark's start has made")
         os.kill(first["pid"], signal.SIGKILL)
         wait_for(lambda: not javas_of(first["pid"]), "the end of its Java")
         job = asked(server, catalog, 2)
