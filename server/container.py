@@ -71,6 +71,7 @@ from server.service.hive.upgrade_check import Checks
 from server.service.images.adoption import Adoptions
 from server.service.images.builder import ImageBuilder
 from server.service.images.images import Images
+from server.service.images.sent_rows import SentRowReader
 from server.service.images.writes import ImageWrites
 from server.service.imports.imports import Imports
 from server.service.imports.register import Registrar
@@ -225,14 +226,11 @@ def _build_images(adapters: _Adapters, keyed: KeyedTables) -> Images:
 
 def _build_image_writes(adapters: _Adapters, keyed: KeyedTables, committer: Committer) -> ImageWrites:
     settings = adapters.settings
-    return ImageWrites(
-        keyed,
-        committer,
-        SentFileReader(adapters.storage, footer_threads=settings.hive.footer_threads),
-        LayerBuilderProcess(timeout_seconds=settings.images.seconds),  # of its own: writers do not wait for readers
-        most_rows=settings.images.write_rows,
-        file_io=dict(settings.file_io),
-    )
+    files = SentFileReader(adapters.storage, footer_threads=settings.hive.footer_threads)
+    # A process of its own: writers do not wait for readers.
+    checker = LayerBuilderProcess(timeout_seconds=settings.images.seconds)
+    rows = SentRowReader(keyed, files, checker, most_rows=settings.images.write_rows, file_io=dict(settings.file_io))
+    return ImageWrites(keyed, committer, files, rows)
 
 
 def _build_planning(adapters: _Adapters) -> PlanningServices:

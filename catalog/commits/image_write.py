@@ -23,9 +23,10 @@ from catalog.names import TableName
 _STATISTICS = frozenset({"set-statistics", "set-partition-statistics"})
 """Engines add them to their writes. They would describe an image's snapshot, and no image keeps them."""
 _COUNTS = ("added-", "removed-", "deleted-", "total-", "manifests-", "changed-partition-count", "partitions.")
+_OPERATIONS = frozenset({"append", "overwrite", "delete"})
 _INSTEAD = (
-    "to change or delete rows call firn.spark.upsert or firn.spark.delete, or append rows with _op 'U' or 'D' to "
-    "{name}.change"
+    "INSERT INTO it upserts, and engines that merge on read may UPDATE, DELETE and MERGE; or call firn.spark.upsert or "
+    "firn.spark.delete, or append rows with _op 'U' or 'D' to {name}.change"
 )
 
 
@@ -52,17 +53,23 @@ class SentSnapshot:
 def find_sent_snapshot(name: TableName, updates: Sequence[Json]) -> SentSnapshot | None:
     """The snapshot that the updates add to the main branch; None when they change no data.
 
-    Invalid for anything besides one append to main. No CommitRefused, which engines answer with retries.
+    Invalid for anything besides one snapshot on main. No CommitRefused, which engines answer with retries.
     """
     snapshots = list_added_snapshots(updates)
     if not snapshots:
         return None
-    for snapshot in map(_parse_snapshot, snapshots):  # engines overwrite with one that deletes, and one that appends
-        if snapshot.operation != "append":
-            message = f"{name} is a keyed table, and takes no {snapshot.operation}"
-            raise Invalid(message, hint=_INSTEAD.format(name=name))
+    sent = [_parse_snapshot(snapshot) for snapshot in snapshots]
+    if len(sent) > 1:  # engines overwrite with a snapshot that deletes, and one that appends
+        raise refuse_operation(name, "overwrite")
+    if sent[0].operation not in _OPERATIONS:
+        raise refuse_operation(name, sent[0].operation)
     _check_updates(name, snapshots, updates)
-    return _parse_snapshot(snapshots[0])
+    return sent[0]
+
+
+def refuse_operation(name: TableName, operation: str) -> Invalid:
+    """The refusal of an operation that a keyed table does not take."""
+    return Invalid(f"{name} is a keyed table, and takes no {operation}", hint=_INSTEAD.format(name=name))
 
 
 def _check_updates(name: TableName, snapshots: Sequence[Json], updates: Sequence[Json]) -> None:

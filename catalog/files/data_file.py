@@ -67,6 +67,8 @@ class DataFileEntry:
 
     stats: FileStats
     partition: tuple[PartitionValue, ...] = ()
+    comes_first: bool = False
+    """Whether its rows get lower row ids than those of other files of the snapshot; such files are added first."""
 
 
 def order_partition(partition: tuple[PartitionValue, ...]) -> list[tuple[bool, PartitionValue]]:

@@ -162,6 +162,7 @@ def _list_write_properties(change: Json) -> dict[str, str]:
         "write.data.path": properties.get("write.data.path") or f"{location}/data",
         "write.metadata.path": properties.get("write.metadata.path") or f"{location}/metadata",
         "write.format.default": "parquet",
+        **dict.fromkeys(("write.delete.mode", "write.update.mode", "write.merge.mode"), "merge-on-read"),
     }
 
 

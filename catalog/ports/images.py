@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -14,7 +14,7 @@ from catalog.keyed.image import ImageKey
 from catalog.keyed.image_build import ImageBuild
 from catalog.locations.location_rule import FileRule
 from catalog.names import RelationId
-from firn.protocol.tasks.image import KeyReport, KeysTask, Layer, LayerTask
+from firn.protocol.tasks.image import DeletedRows, DeletesTask, KeyReport, KeysTask, Layer, LayerTask, Pack
 
 
 class LayerBuilder(Protocol):
@@ -138,32 +138,51 @@ class SentFile:
     format: str
     spec_id: int
     partition: tuple[PartitionValue, ...]
+    is_removed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentRows:
+    """The rows of a commit, as files of changes: deletes first, then upserts."""
+
+    upserts: Sequence[DataFileEntry]
+    deletes: Sequence[DataFileEntry] = ()
 
 
 class SentFiles(Protocol):
     """Reads the files that engines write for a keyed table's own name, and appends them to its change store."""
 
-    def list(self, base: Json, snapshot: Json, rule: FileRule) -> Sequence[SentFile]:
-        """The files that a snapshot adds. The engine wrote its manifests with base's partition specs.
+    def list_files(self, base: Json, snapshot: Json, rule: FileRule) -> Sequence[SentFile]:
+        """The files that a snapshot adds or removes. The engine wrote its manifests with base's partition specs.
 
-        `rule` confines the reading. Invalid for a snapshot that cannot be read or removes files, NotFound when its
-        files are gone, Unavailable when storage fails.
+        `rule` confines the reading. Invalid for a snapshot that cannot be read, NotFound when its files are gone,
+        Unavailable when storage fails.
         """
 
     def describe(self, base: Json, files: Sequence[SentFile], rule: FileRule) -> Sequence[DataFileEntry]:
         """The data files with the statistics of their own footers. Invalid for one that does not fit base's schema."""
 
     def append(
-        self, change: Json, files: Sequence[DataFileEntry], *, snapshot_id: int, now_ms: int, summary: Mapping[str, str]
+        self, change: Json, rows: SentRows, *, snapshot_id: int, now_ms: int, summary: Mapping[str, str]
     ) -> AddSnapshot:
         """Write the manifests of an append to the change store."""
 
-    def discard(self, snapshot: AddSnapshot) -> None:
-        """Delete the manifests of an append that was refused."""
+    def describe_deletes(
+        self, image: Json, change: Json, files: Sequence[Pack], rule: FileRule
+    ) -> Sequence[DataFileEntry]:
+        """The files of deletes that the checker has written, with the partitions of the image's files that they are
+        like. Invalid for one of an earlier partition spec.
+        """
+
+    def discard(self, locations: Iterable[str]) -> None:
+        """Delete files that a refused append has left."""
 
 
 class KeyChecker(Protocol):
-    """Reads the keys of files that an engine sent."""
+    """Reads the keys of files that an engine sent, and of rows that it deletes."""
+
+    def find_deleted(self, task: DeletesTask, check: Callable[[Sequence[str]], None]) -> DeletedRows:
+        """Write a row with `_op` 'D' for each row that a statement deletes. See `LayerBuilder.build`."""
 
     def check_keys(self, task: KeysTask, check: Callable[[Sequence[str]], None]) -> KeyReport:
         """Find null and repeated keys. See `LayerBuilder.build` for `check` and for failures."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from firn.protocol.tasks.image import BuilderMessage, BuilderTask
+from optimizer.images.deletes import write_deletes
 from optimizer.images.keys import check_keys
 from optimizer.images.pair import Check, build_from_task
 
@@ -48,6 +49,8 @@ def _run(task: BuilderTask, check: Check) -> BuilderMessage:
         return BuilderMessage(layer=build_from_task(task.layer, check))
     if task.keys is not None:
         return BuilderMessage(keys=check_keys(task.keys, check))
+    if task.deletes is not None:
+        return BuilderMessage(deletes=write_deletes(task.deletes, check))
     raise ValueError("the task says nothing")
 
 

@@ -159,11 +159,16 @@ class _ImageWriter:
             line = self._manifests.write(
                 location, of_spec, self._manifests.spec(spec_id), content, self._key.snapshot_id
             )
-            lines.append({**line, "sequence_number": self._sequence})
+            lines.append({**line, "sequence_number": self._sequence, "min_sequence_number": self._sequence})
         return lines
 
     def _entry(self, file: dict[str, Any]) -> Entry:
-        """Entries that state their sequence number are EXISTING ones: ADDED ones inherit it."""
+        """Packs are ADDED: engines that check for concurrent inserts see them. They inherit the manifest's number.
+
+        Hidden positions state it, as EXISTING entries do.
+        """
+        if file["content"] == Content.DATA:
+            return {"status": Status.ADDED, "snapshot_id": self._key.snapshot_id, "data_file": file}
         return {
             "status": Status.EXISTING,
             "snapshot_id": self._key.snapshot_id,

@@ -39,7 +39,7 @@ class LayerFiles:
         packs, snapshot = self._layer.packs, current_snapshot(self._change)
         manifests = Manifests(self._storage, self._change)
         lines = manifests.of_snapshot(snapshot) if snapshot and packs else []
-        partitions = _find_partitions(manifests, lines, {pack.like for pack in packs})
+        partitions = find_partitions(manifests, lines, {pack.like for pack in packs})
         footers = Footers(self._storage, current_schema(self._base))
         for pack, stats in zip(packs, footers.read_all([pack.location for pack in packs]), strict=True):
             spec, values = self._partition_of(partitions, pack)
@@ -48,7 +48,7 @@ class LayerFiles:
     def list_hidden(self, inherited: Sequence[ManifestFile]) -> Iterator[tuple[Spec, Entry]]:
         """The positions as delete files; `inherited` are base's manifests. Unavailable for a file that is not there."""
         wanted = {hidden.data_files[0] for hidden in self._layer.hidden}
-        partitions = _find_partitions(self._manifests, inherited, wanted)
+        partitions = find_partitions(self._manifests, inherited, wanted)
         for hidden in self._layer.hidden:
             spec, values = _get(partitions, hidden.data_files[0])
             yield spec, _describe_hidden(hidden, spec.record(values))
@@ -59,7 +59,7 @@ class LayerFiles:
         return self._manifests.spec(same), values
 
 
-def _find_partitions(manifests: Manifests, lines: Iterable[ManifestFile], wanted: set[str]) -> _Partitions:
+def find_partitions(manifests: Manifests, lines: Iterable[ManifestFile], wanted: set[str]) -> _Partitions:
     """Spec and partition of these data files; the search ends when all are found."""
     by_path: dict[str, tuple[Spec, Any]] = {}
     for line in lines:

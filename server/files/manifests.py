@@ -130,11 +130,11 @@ class Manifests:
                     manifest=manifest["manifest_path"],
                 )
 
-    def entries(self, manifest: ManifestFile, *, with_maps: bool = True) -> Iterator[Entry]:
+    def entries(self, manifest: ManifestFile, *, with_maps: bool = True, with_deleted: bool = False) -> Iterator[Entry]:
         """Read the live entries of a manifest, including the values that they inherit.
 
         `names` in an entry has the field names of the partition record by field id.  Without `with_maps` the maps of
-        columns stay lists of pairs.
+        columns stay lists of pairs.  `with_deleted` reads the entries of removed files too.
         """
         location = manifest["manifest_path"]
         records = read_manifest(self._storage, location)
@@ -142,7 +142,7 @@ class Manifests:
         next_row_id = manifest.get("first_row_id")
         for entry in records:
             check_types(location, entry, _OF_ENTRY)
-            if entry["status"] == Status.DELETED:
+            if entry["status"] == Status.DELETED and not with_deleted:
                 continue
             file = entry["data_file"]
             check_types(location, file, _OF_FILE)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from catalog.errors import Invalid
 from catalog.files.data_file import AddSnapshot, DataFileEntry
 from catalog.iceberg.json import Json
-from catalog.iceberg.reading import current_schema
+from catalog.iceberg.reading import current_schema, current_snapshot
 from catalog.locations.location_rule import FileRule
-from catalog.ports.images import SentFile
+from catalog.ports.images import SentFile, SentRows
+from firn.protocol.tasks.image import Pack
 from server.files.footers import Footers
+from server.files.layer_files import find_partitions
 from server.files.manifest_records import MALFORMED, Damaged
 from server.files.manifests import ManifestFile, Manifests, Status
 from server.files.snapshots import write_snapshot
@@ -27,15 +29,6 @@ class SentFileReader:
         self._storage = storage
         self._footer_threads = footer_threads
 
-    def list(self, base: Json, snapshot: Json, rule: FileRule) -> Sequence[SentFile]:
-        """See the port."""
-        manifests = Manifests(self._storage.confined(rule), base)
-        try:
-            lines = [line for line in manifests.of_snapshot(snapshot) if _is_of(line, snapshot)]
-            return [file for line in lines for file in _list_added(manifests, line, snapshot)]
-        except (Damaged, *MALFORMED) as error:
-            raise Invalid(f"the manifests of snapshot {snapshot['snapshot-id']} cannot be read: {error}") from error
-
     def describe(self, base: Json, files: Sequence[SentFile], rule: FileRule) -> Sequence[DataFileEntry]:
         """See the port."""
         for file in files:
@@ -49,31 +42,61 @@ class SentFileReader:
         return [DataFileEntry(stats=s, partition=f.partition) for s, f in zip(described, files, strict=True)]
 
     def append(
-        self, change: Json, files: Sequence[DataFileEntry], *, snapshot_id: int, now_ms: int, summary: Mapping[str, str]
+        self, change: Json, rows: SentRows, *, snapshot_id: int, now_ms: int, summary: Mapping[str, str]
     ) -> AddSnapshot:
         """See the port."""
         return write_snapshot(
-            self._storage, change, files, (), snapshot_id=snapshot_id, now_ms=now_ms, summary_extra=summary
+            self._storage,
+            change,
+            [*rows.deletes, *rows.upserts],
+            (),
+            snapshot_id=snapshot_id,
+            now_ms=now_ms,
+            summary_extra=summary,
         )
 
-    def discard(self, snapshot: AddSnapshot) -> None:
+    def describe_deletes(
+        self, image: Json, change: Json, files: Sequence[Pack], rule: FileRule
+    ) -> Sequence[DataFileEntry]:
         """See the port."""
-        for location in snapshot.written:
+        storage, snapshot = self._storage.confined(rule), current_snapshot(image)
+        manifests = Manifests(storage, image)
+        lines = manifests.of_snapshot(snapshot) if snapshot and files else []
+        by_path = find_partitions(manifests, lines, {file.like for file in files})
+        if any(by_path[file.like][0].spec_id != image["default-spec-id"] for file in files if file.like in by_path):
+            raise Invalid(
+                "some of the rows lie in files of an earlier partition spec",
+                hint="delete them with firn.spark.delete, or rewrite the table's files first",
+            )
+        described = Footers(storage, current_schema(change)).read_all([file.location for file in files])
+        return [
+            DataFileEntry(stats=stats, partition=by_path[file.like][1], comes_first=True)
+            for stats, file in zip(described, files, strict=True)
+        ]
+
+    def discard(self, locations: Iterable[str]) -> None:
+        """See the port."""
+        for location in locations:
             self._storage.delete(location)
+
+    def list_files(self, base: Json, snapshot: Json, rule: FileRule) -> Sequence[SentFile]:
+        """See the port."""
+        manifests = Manifests(self._storage.confined(rule), base)
+        try:
+            lines = [line for line in manifests.of_snapshot(snapshot) if _is_of(line, snapshot)]
+            return [file for line in lines for file in _list_changed(manifests, line, snapshot)]
+        except (Damaged, *MALFORMED) as error:
+            raise Invalid(f"the manifests of snapshot {snapshot['snapshot-id']} cannot be read: {error}") from error
 
 
 def _is_of(line: ManifestFile, snapshot: Json) -> bool:
     """Whether a manifest was written for this snapshot. All others are the image's."""
-    is_own: bool = line["added_snapshot_id"] == snapshot["snapshot-id"]
-    if is_own and line["deleted_files_count"]:
-        raise Invalid("the commit says that it appends, and removes files")
-    return is_own
+    return bool(line["added_snapshot_id"] == snapshot["snapshot-id"])
 
 
-def _list_added(manifests: Manifests, line: ManifestFile, snapshot: Json) -> list[SentFile]:
-    """The added files of a manifest. Engines that merge manifests list the image's files there, too."""
+def _list_changed(manifests: Manifests, line: ManifestFile, snapshot: Json) -> list[SentFile]:
+    """The added and removed files of a manifest. Engines that merge manifests list the image's files there, too."""
     spec = manifests.spec(line["partition_spec_id"])
-    added = [entry for entry in manifests.entries(line, with_maps=False) if entry["status"] == Status.ADDED]
     return [
         SentFile(
             location=entry["data_file"]["file_path"],
@@ -81,7 +104,8 @@ def _list_added(manifests: Manifests, line: ManifestFile, snapshot: Json) -> lis
             format=entry["data_file"]["file_format"],
             spec_id=spec.spec_id,
             partition=spec.values(entry["data_file"]["partition"], entry["names"]),
+            is_removed=entry["status"] == Status.DELETED,
         )
-        for entry in added
-        if entry["snapshot_id"] == snapshot["snapshot-id"]
+        for entry in manifests.entries(line, with_maps=False, with_deleted=True)
+        if entry["status"] != Status.EXISTING and entry["snapshot_id"] == snapshot["snapshot-id"]
     ]

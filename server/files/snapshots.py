@@ -141,7 +141,7 @@ class SnapshotWriter:
         spec = self._manifests.spec(self._metadata["default-spec-id"])
         remaining, manifests = iter(added), list[ManifestFile]()
         while batch := list(islice(remaining, ENTRIES_PER_MANIFEST)):
-            batch.sort(key=lambda entry: order_partition(entry.partition))
+            batch.sort(key=lambda entry: (not entry.comes_first, order_partition(entry.partition)))
             entries = [build_entry(entry, spec, self.snapshot_id) for entry in batch]
             manifests.append(self.add_manifest(entries, spec, Content.DATA))
         return manifests

@@ -19,7 +19,16 @@ from dataclasses import dataclass, field
 from pydantic import ValidationError
 
 from catalog.errors import NotFound, Unavailable
-from firn.protocol.tasks.image import BuilderMessage, BuilderTask, KeyReport, KeysTask, Layer, LayerTask
+from firn.protocol.tasks.image import (
+    BuilderMessage,
+    BuilderTask,
+    DeletedRows,
+    DeletesTask,
+    KeyReport,
+    KeysTask,
+    Layer,
+    LayerTask,
+)
 
 COMMAND = (sys.executable, "-m", "optimizer.images")
 TIMEOUT_SECONDS = 120.0
@@ -47,6 +56,13 @@ class LayerBuilderProcess:
         if message.keys is None:
             raise Unavailable(f"the keys cannot be checked: {message.error}")
         return message.keys
+
+    def find_deleted(self, task: DeletesTask, check: Callable[[Sequence[str]], None]) -> DeletedRows:
+        """See the port."""
+        message = self._run(BuilderTask(deletes=task), check)
+        if message.deletes is None:
+            raise Unavailable(f"the deleted rows cannot be read: {message.error}")
+        return message.deletes
 
     def _run(self, task: BuilderTask, check: Callable[[Sequence[str]], None]) -> BuilderMessage:
         with self._lock:

@@ -83,11 +83,39 @@ class KeyReport(Message):
     samples: list[str] = []
 
 
+class DeletesTask(Task):
+    """Rows of an image that a statement deletes, to be written as changes.
+
+    `image_metadata` is the location of the image's metadata, `position_files` are the statement's position-delete
+    files, and `removed_files` data files of the image that it deletes as a whole. The files with the deletes get names
+    that begin with `name`, in `directory`.
+    """
+
+    image_metadata: str
+    primary_key: list[str]
+    position_files: list[str]
+    removed_files: list[str]
+    directory: str
+    name: str
+    file_io: dict[str, str] = {}
+
+
+class DeletedRows(Message):
+    """Files with the keys of deleted rows. Each has the partition of the image's file `like`.
+
+    `stale` says which row the image does not have any more; then no file was written.
+    """
+
+    files: list[Pack] = []
+    stale: str | None = None
+
+
 class BuilderTask(Task):
-    """One line that the server writes to the builder: a layer to build, or keys to check."""
+    """One line that the server writes to the builder: a layer to build, keys to check, or rows to delete."""
 
     layer: LayerTask | None = None
     keys: KeysTask | None = None
+    deletes: DeletesTask | None = None
 
 
 class BuilderMessage(Message):
@@ -99,5 +127,6 @@ class BuilderMessage(Message):
     open: list[str] | None = None
     layer: Layer | None = None
     keys: KeyReport | None = None
+    deletes: DeletedRows | None = None
     error: str | None = None
     gone: str | None = None

@@ -1,42 +1,30 @@
-"""Appends to a keyed table under its own name: the rows become upserts (docs/protocols.md, rule 5.7).
+"""Commits to a keyed table under its own name: rows become changes (docs/protocols.md, rules 5.7 and 5.8).
 
-The change store takes the engine's data files as they are; only manifests are written. The commit keeps the engine's
-snapshot id, so a request that is sent again is recognized like any other.
+The change store takes the engine's data files as they are; only manifests are written, and the keys of deleted rows.
+The commit keeps the engine's snapshot id, so a request that is sent again is recognized like any other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from catalog.commits.image_write import SentSnapshot, align_spec, find_sent_snapshot
-from catalog.errors import (
-    CatalogError,
-    CommitRefused,
-    CommitUnknown,
-    Invalid,
-    LocationRefused,
-    NotFound,
-    RequirementFailed,
-    Unavailable,
-)
-from catalog.files.data_file import AddSnapshot, DataFileEntry
+from catalog.errors import CatalogError, CommitRefused, CommitUnknown, Invalid, NotFound, RequirementFailed, Unavailable
 from catalog.history.commit import TableCommit
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot_id
 from catalog.iceberg.table import apply_updates, check_requirements
 from catalog.keyed.alter import translate_requirements
 from catalog.keyed.spec import CHANGE
-from catalog.locations.location_rule import FileRule, list_own_locations
 from catalog.names import CatalogName, TableName
-from catalog.ports.images import KeyChecker, SentFile, SentFiles
-from firn.protocol.locations import lies_in, normalize_location
-from firn.protocol.tasks.image import KeyReport, KeysTask
+from catalog.ports.images import SentFile, SentFiles, SentRows
+from catalog.ports.store import UnitOfWork
 from server.service.commit.commit_path import CommitRequest, Committer, raise_unknown_if_unavailable
-from server.service.images.pair import build_image_rule
-from server.service.locations.location_rule import build_file_rule
-from server.service.tables.keyed_tables import KeyedTables, Pin, find_keyed
+from server.service.images.pair import Pair, build_image_rule, read_pair
+from server.service.images.sent_rows import SentRowReader
+from server.service.tables.keyed_tables import KeyedTables
 
 MAX_TRIES = 20
 """How often the server appends again when the change store has moved on meanwhile."""
@@ -50,9 +38,7 @@ class ImageWrites:
     tables: KeyedTables
     committer: Committer
     files: SentFiles
-    checker: KeyChecker
-    most_rows: int
-    file_io: dict[str, str] = field(default_factory=dict)
+    rows: SentRowReader
 
     def commit(self, request: CommitRequest) -> bool:
         """Apply a commit that changes a keyed table's data; False when the commit changes none.
@@ -66,7 +52,7 @@ class ImageWrites:
         store = TableName(sent_change.name.as_namespace, CHANGE)
         as_sent = TableCommit(name=store, requirements=[], updates=sent_change.updates)
         try:
-            self._append(request, sent, as_sent)
+            self._commit(request, sent, as_sent)
         except CommitUnknown:
             raise
         except CatalogError as error:
@@ -79,129 +65,88 @@ class ImageWrites:
         return True
 
     def stop(self) -> None:
-        """End the checker of keys."""
-        self.checker.stop()
+        """End the child process that reads rows."""
+        self.rows.checker.stop()
 
-    def _append(self, request: CommitRequest, sent: SentSnapshot, as_sent: TableCommit) -> None:
-        files: Sequence[DataFileEntry] | None = None
+    def _commit(self, request: CommitRequest, sent: SentSnapshot, as_sent: TableCommit) -> None:
+        files: Sequence[SentFile] | None = None
+        upserts = None
         for _ in range(MAX_TRIES):
             if self.committer.has_applied(request.catalog, [as_sent]):
                 return
             with raise_unknown_if_unavailable():
-                pin, now_ms = self._pin(request.catalog, request.changes[0].name)
-            self._check_requirements(pin, request.changes[0].requirements)
-            files = self._read(pin, sent) if files is None else files
-            if self._try_once(request, sent, _Target(pin, as_sent.name, now_ms), files):
+                pair, now_ms = self._read_pair(request.catalog, request.changes[0].name)
+            self._check_requirements(pair, request.changes[0].requirements)
+            if files is None or upserts is None:
+                files = self._list(pair, sent)
+                upserts = self.rows.read_upserts(pair, files)
+            deletes = self.rows.write_deletes(pair, sent, files)
+            target = _Target(pair, as_sent.name, now_ms)
+            if self._try_once(request, sent, target, SentRows(upserts=upserts, deletes=deletes)):
                 return
         raise RequirementFailed(f"other commits change {as_sent.name} too fast; the server tried {MAX_TRIES} times")
 
-    def _pin(self, catalog: CatalogName, name: TableName) -> tuple[Pin, int]:
+    def _read_pair(self, catalog: CatalogName, name: TableName) -> tuple[Pair, int]:
         with self.tables.database.reading() as uow:
-            return self.tables.pin_relation(uow, find_keyed(uow, catalog, name)), int(uow.now().timestamp() * 1000)
+            return read_pair(uow, self.tables, catalog, name), int(uow.now().timestamp() * 1000)
 
     @staticmethod
-    def _check_requirements(pin: Pin, requirements: Sequence[Json]) -> None:
-        """Check all but that nobody else has committed: what is upserted does not depend on what the engine read."""
-        of_base = translate_requirements(pin.relation.id, requirements)
-        check_requirements(pin.base, [requirement for requirement in of_base if requirement.get("type") != _HEAD])
+    def _check_requirements(pair: Pair, requirements: Sequence[Json]) -> None:
+        """Check all but that nobody else has committed: an upsert does not depend on what the engine has read."""
+        of_base = translate_requirements(pair.relation.id, requirements)
+        check_requirements(pair.pin.base, [requirement for requirement in of_base if requirement.get("type") != _HEAD])
 
-    def _read(self, pin: Pin, sent: SentSnapshot) -> Sequence[DataFileEntry]:
-        """The files of the commit, checked: where they lie, their columns, and their keys."""
-        database, links = self.tables.database, self.tables.metadata.files
-        with database.reading() as uow:
-            lists = build_image_rule(uow, database, links, pin)
-            data = build_file_rule(uow, database, links, pin.change_store, pin.change)
-        listed = self.files.list(pin.base, sent.as_sent(), lists)
-        _check_files(pin, listed)
-        described = self.files.describe(pin.base, listed, data)
-        self._check_keys(pin, described, data)
-        return described
+    def _list(self, pair: Pair, sent: SentSnapshot) -> Sequence[SentFile]:
+        with self.tables.database.reading() as uow:
+            rule = build_image_rule(uow, self.tables.database, self.tables.metadata.files, pair.pin)
+        return self.files.list_files(pair.pin.base, sent.as_sent(), rule)
 
-    def _check_keys(self, pin: Pin, files: Sequence[DataFileEntry], rule: FileRule) -> None:
-        name, spec = pin.relation.name, pin.keyed.spec
-        rows = sum(file.stats.record_count for file in files)
-        if rows > self.most_rows:
-            raise Invalid(
-                f"{rows:,} rows in one commit to {name} are more than the server checks for repeated keys",
-                hint="write them with firn.spark.upsert, or in parts, or raise images.write_rows",
-            )
-        if rows == 0:
-            return
-        task = KeysTask(
-            metadata=pin.change_store.metadata_location or "",
-            primary_key=list(spec.primary_key),
-            sequence_field=spec.sequence_field,
-            files=[file.stats.location for file in files],
-            finds_repeated=spec.sequence_field is None,
-            file_io=self.file_io,
-        )
-        _check_report(name, self.checker.check_keys(task, rule.check))
-
-    def _try_once(
-        self, request: CommitRequest, sent: SentSnapshot, target: _Target, files: Sequence[DataFileEntry]
-    ) -> bool:
+    def _try_once(self, request: CommitRequest, sent: SentSnapshot, target: _Target, rows: SentRows) -> bool:
         """Append to the change store as it is now; False when another commit was faster."""
-        pin = target.pin
+        pin = target.pair.pin
         aligning = align_spec(pin.base, pin.change)
         change = apply_updates(pin.change, aligning, now_ms=target.now_ms, previous_location=None)
-        made = self.files.append(change, files, snapshot_id=sent.id, now_ms=target.now_ms, summary=sent.describe())
+        made = self.files.append(change, rows, snapshot_id=sent.id, now_ms=target.now_ms, summary=sent.describe())
         commit = TableCommit(name=target.store, requirements=made.requirements(), updates=[*aligning, *made.updates()])
+        own = [*made.written, *(file.stats.location for file in rows.deletes)]
         try:
-            self.committer.commit(replace(request, changes=[commit]))
+            self.committer.commit(replace(request, changes=[commit], also=target.check_base if rows.deletes else None))
         except (RequirementFailed, CommitRefused):
-            self._discard(made)
-            if self._has_moved(request.catalog, pin):
+            self._discard(own)
+            if self._has_moved(request.catalog, target.pair):
                 return False
             raise
         except CommitUnknown:
             raise
         except CatalogError:
-            self._discard(made)
+            self._discard(own)
             raise
         return True
 
-    def _has_moved(self, catalog: CatalogName, pin: Pin) -> bool:
+    def _has_moved(self, catalog: CatalogName, pair: Pair) -> bool:
         with raise_unknown_if_unavailable():
-            now, _ = self._pin(catalog, pin.relation.name)
-        return current_snapshot_id(now.change) != current_snapshot_id(pin.change)
+            now, _ = self._read_pair(catalog, pair.relation.name)
+        return _describe_heads(now) != _describe_heads(pair)
 
-    def _discard(self, made: AddSnapshot) -> None:
+    def _discard(self, locations: Sequence[str]) -> None:
         with suppress(Unavailable):  # orphan removal deletes them
-            self.files.discard(made)
+            self.files.discard(locations)
 
 
 @dataclass(frozen=True, slots=True)
 class _Target:
     """The stores at one moment, the name of the change store, and the time in epoch milliseconds."""
 
-    pin: Pin
+    pair: Pair
     store: TableName
     now_ms: int
 
-
-def _check_files(pin: Pin, files: Sequence[SentFile]) -> None:
-    name = pin.relation.name
-    if any(file.content for file in files):
-        raise Invalid(f"the commit to {name} says that it appends, and brings delete files")
-    own = [normalize_location(location) for location in list_own_locations(pin.change)]
-    for file in files:
-        # A file of base would belong to both stores, and go with the one that lets it go first.
-        if not any(lies_in(normalize_location(file.location), directory) for directory in own):
-            raise LocationRefused(
-                f"{name}: {file.location} is not in the directory for new files",
-                hint=f"write to {own[0]}/data, which the property write.data.path of the table names",
-            )
-    if any(file.spec_id != pin.base["default-spec-id"] for file in files):
-        raise RequirementFailed(f"Requirement failed: the partitions of {name} have changed", hint="refresh the table")
+    def check_base(self, uow: UnitOfWork) -> None:
+        """RequirementFailed when base has changed since the deletes were judged, in the transaction of the commit."""
+        base = self.pair.pin.base_store
+        if uow.relations.get(base.id).metadata_location != base.metadata_location:
+            raise RequirementFailed(f"{self.pair.relation.name} has changed while the statement was committed")
 
 
-def _check_report(name: TableName, report: KeyReport) -> None:
-    if report.nulls:
-        described = ", ".join(f"{column} in {count} rows" for column, count in report.nulls.items())
-        raise Invalid(f"{name}: key columns and the sequence field must not be null; null are {described}")
-    if report.repeated:
-        shown = "; ".join(report.samples)
-        raise Invalid(
-            f"{name}: {report.repeated} keys appear more than once in the rows, such as {shown}",
-            hint="keep one row of each key, or give the table a sequence field that orders them",
-        )
+def _describe_heads(pair: Pair) -> tuple[int | None, str | None]:
+    return current_snapshot_id(pair.pin.change), pair.pin.base_store.metadata_location

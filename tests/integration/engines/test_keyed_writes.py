@@ -1,4 +1,4 @@
-"""`INSERT INTO` a keyed table under its own name, in each engine: rows with known keys are replaced."""
+"""Statements that write to a keyed table under its own name, in each engine."""
 
 from __future__ import annotations
 
@@ -32,6 +32,20 @@ ROWS = [(1, 10, "d1"), (2, 20, "d1"), (3, 30, "d2")]
 UPSERTED = [(2, 21, "d2"), (4, 40, "d1")]
 """Key 2 moves to another partition."""
 MERGED = [(1, 10, "d1"), (2, 21, "d2"), (3, 30, "d2"), (4, 40, "d1")]
+STATEMENTS = (
+    "UPDATE {t} SET qty = qty + 1 WHERE id = 1",
+    "DELETE FROM {t} WHERE qty = 21",
+    "DELETE FROM {t} WHERE day = 'd2'",  # engines remove the files of whole partitions
+    "INSERT INTO {t} VALUES (5, 50, 'd3'), (6, 60, 'd3')",
+    "UPDATE {t} SET id = 7, day = 'd1' WHERE id = 6",
+)
+MERGE = (
+    "MERGE INTO {t} t USING (SELECT * FROM (VALUES (CAST(5 AS BIGINT), CAST(55 AS BIGINT), 'd3'), (8, 80, 'd1'), "
+    "(4, 0, 'd1')) AS v (id, qty, day)) s ON t.id = s.id WHEN MATCHED AND s.qty = 0 THEN DELETE "
+    "WHEN MATCHED THEN UPDATE SET qty = s.qty WHEN NOT MATCHED THEN INSERT (id, qty, day) VALUES (s.id, s.qty, s.day)"
+)
+AFTER_STATEMENTS = [(1, 11, "d1"), (4, 40, "d1"), (5, 50, "d3"), (7, 60, "d1")]
+AFTER_MERGE = [(1, 11, "d1"), (5, 55, "d3"), (7, 60, "d1"), (8, 80, "d1")]
 Row = tuple[int, int, str]
 
 
@@ -101,18 +115,18 @@ def test_pyiceberg(orders: Orders) -> None:
 def test_duckdb(orders: Orders) -> None:
     attach = f"ATTACH 'lake' AS lake (TYPE iceberg, ENDPOINT '{orders.server.url}/iceberg', AUTHORIZATION_TYPE 'none')"
     table = f"lake.{orders.name}"
-    _, first, second, read, twice, deleted = duckdb(
+    _, first, second, read, twice, *_ = duckdb(
         attach,
         f"INSERT INTO {table} VALUES {as_values(ROWS)}",
         f"INSERT INTO {table} VALUES {as_values(UPSERTED)}",
         f"SELECT * FROM {table} ORDER BY id",
         f"INSERT INTO {table} VALUES (5, 1, 'd1'), (5, 2, 'd2')",
-        f"DELETE FROM {table} WHERE id = 1",
+        *(statement.format(t=table) for statement in STATEMENTS),
     )
     assert (first, second) == ([[3]], [[2]])
-    assert [tuple(row) for row in read] == orders.read() == MERGED
+    assert [tuple(row) for row in read] == MERGED
     assert "keys appear more than once" in twice
-    assert "keyed table" in deleted
+    assert orders.read() == AFTER_STATEMENTS
 
 
 def test_trino(orders: Orders, trino: Trino) -> None:
@@ -133,9 +147,11 @@ def test_trino(orders: Orders, trino: Trino) -> None:
     assert [tuple(row) for row in trino.rows(f"SELECT * FROM {table} ORDER BY id")] == orders.read() == MERGED
     with pytest.raises(RefusedByTrino, match="keys appear more than once"):
         trino.rows(f"INSERT INTO {table} VALUES (5, 1, 'd1'), (5, 2, 'd2')")
-    with pytest.raises(RefusedByTrino, match="keyed table"):
-        trino.rows(f"DELETE FROM {table} WHERE qty = 10")
-    assert orders.read() == MERGED
+    for statement in STATEMENTS:
+        trino.rows(statement.format(t=table))
+    assert orders.read() == AFTER_STATEMENTS
+    trino.rows(MERGE.format(t=table))
+    assert [tuple(row) for row in trino.rows(f"SELECT * FROM {table} ORDER BY id")] == orders.read() == AFTER_MERGE
 
 
 def test_flink(orders: Orders, flink: Flink) -> None:
@@ -170,4 +186,8 @@ def test_spark(in_spark: tuple[Lake, Orders]) -> None:
         lake.sql(f"INSERT INTO {lake}.orders VALUES (5, 1, 'd1'), (5, 2, 'd2')")
     with pytest.raises(RefusedBySpark, match="keyed table"):
         lake.sql(f"INSERT OVERWRITE {lake}.orders VALUES {as_values(ROWS)}")
-    assert orders.read() == MERGED
+    lake.sql(*(statement.format(t=f"{lake}.orders") for statement in STATEMENTS))
+    assert orders.read() == AFTER_STATEMENTS
+    lake.sql(MERGE.format(t=f"{lake}.orders"))
+    rows = [tuple(row) for row in lake.rows(f"SELECT * FROM {lake}.orders ORDER BY id")]
+    assert rows == orders.read() == AFTER_MERGE

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,8 +22,9 @@ from catalog.errors import (
 from catalog.history.commit import TableCommit
 from catalog.iceberg.json import Json
 from catalog.ports.images import KeyChecker
-from firn.protocol.tasks.image import KeyReport, KeysTask
+from firn.protocol.tasks.image import DeletedRows, DeletesTask, KeyReport, KeysTask
 from server.service.commit.commit_path import CommitRequest, Committed, Committer
+from server.service.images.writes import ImageWrites
 from tests.factories import LAKE
 from tests.server.lake import BASE, CHANGE, ORDERS, Lake, altered
 from tests.server.service.images.keyed_lake import KeyedLake
@@ -122,13 +124,13 @@ def test_with_a_sequence_field_it_decides_between_rows_of_a_key(lake: Lake) -> N
 
 
 def test_too_many_rows_are_refused_before_they_are_read(orders: KeyedLake) -> None:
-    few = replace(orders.lake.services.image_writes, most_rows=1, checker=_NoChecker())
+    few = _with_reader(orders, most_rows=1, checker=_NoChecker())
     with pytest.raises(Invalid, match="2 rows in one commit"):
         few.commit(orders.plan_append((1, "a"), (2, "b")))
 
 
 def test_a_checker_that_fails_refuses_nothing(orders: KeyedLake) -> None:
-    failing = replace(orders.lake.services.image_writes, checker=_NoChecker())
+    failing = _with_reader(orders, checker=_NoChecker())
     with pytest.raises(Unavailable):
         failing.commit(orders.plan_append((1, "a")))
 
@@ -136,11 +138,10 @@ def test_a_checker_that_fails_refuses_nothing(orders: KeyedLake) -> None:
 @pytest.mark.parametrize(
     ("edit", "error", "message"),
     [
-        (lambda u: [_with_summary(u, operation="overwrite"), *u[1:]], Invalid, "takes no overwrite"),
         (lambda u: [_with_summary(u, operation="replace"), *u[1:]], Invalid, "takes no replace"),
         (lambda u: [u[0]], Invalid, "as the head of main"),
         (lambda u: [u[0], {**u[1], "ref-name": "audit"}], Invalid, "as the head of main"),
-        (lambda u: [u[0], u[0], u[1]], Invalid, "add one snapshot"),
+        (lambda u: [u[0], u[0], u[1]], Invalid, "takes no overwrite"),
         (lambda u: [*u, {"action": "set-properties", "updates": {"a": "b"}}], Invalid, "cannot also set-properties"),
         (lambda u: [_with_list(u, "/etc/passwd"), u[1]], LocationRefused, "directory /etc/"),
         (lambda u: [_with_list(u, None), u[1]], Invalid, "needs an id, a manifest list"),
@@ -211,7 +212,16 @@ class _NoChecker(KeyChecker):
     def check_keys(self, task: KeysTask, check: Callable[[Sequence[str]], None]) -> KeyReport:
         raise Unavailable("no checker")
 
+    def find_deleted(self, task: DeletesTask, check: Callable[[Sequence[str]], None]) -> DeletedRows:
+        raise Unavailable("no checker")
+
     def stop(self) -> None: ...
+
+
+def _with_reader(orders: KeyedLake, **parts: Any) -> ImageWrites:
+    """The service with other parts of its reader."""
+    real = orders.lake.services.image_writes
+    return replace(real, rows=replace(real.rows, **parts))
 
 
 def _with_summary(updates: Sequence[Json], **summary: str) -> Json:

@@ -1,0 +1,108 @@
+"""Writes the keys of rows that a statement deletes, as changes (docs/protocols.md, rule 5.8).
+
+A statement names rows by their positions in an image's files. Files never change, so a row that the newest image still
+shows is the very row that the statement read.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.schema import Schema
+from pyiceberg.table import FileScanTask, StaticTable
+from pyiceberg.typedef import Record
+from pyiceberg.types import NestedField, StringType
+from pyroaring import BitMap64
+
+from firn.protocol.tasks.image import DeletedRows, DeletesTask, Pack
+from optimizer.images.hidden import read_hidden
+from optimizer.images.newest import OP
+from optimizer.images.pair import Check, check_metadata, make_directory
+from optimizer.images.reading import ColumnReader
+
+_OP = NestedField(field_id=10_000_001, name=OP, field_type=StringType(), required=True)
+Tasks = Mapping[str, FileScanTask]
+
+
+def write_deletes(task: DeletesTask, check: Check) -> DeletedRows:
+    """Write the deletes, a file for each partition that has deleted rows. ValueError for positions that no file has."""
+    image = StaticTable.from_metadata(task.image_metadata, task.file_io)
+    check_metadata(image, check)
+    check(task.position_files)
+    deleted = read_hidden(image.io, map(_describe, task.position_files))
+    shown = {scan.file.file_path: scan for scan in image.scan().plan_files()} if image.current_snapshot() else {}
+    if missing := next((path for path in [*deleted, *task.removed_files] if path not in shown), None):
+        return DeletedRows(stale=f"{missing} is not a file of the table any more")
+    hit = {path: shown[path] for path in [*deleted, *task.removed_files]}
+    check([*hit, *(file.file_path for scan in hit.values() for file in scan.delete_files)])
+    hidden = read_hidden(image.io, {file for scan in hit.values() for file in scan.delete_files})
+    if stale := next((path for path in deleted if deleted[path] & hidden.get(path, BitMap64())), None):
+        return DeletedRows(stale=f"rows of {stale} have been changed")
+    live = _list_live(deleted, task.removed_files, hit, hidden)
+    make_directory(task.directory)
+    return DeletedRows(files=_write(image, task, hit, live))
+
+
+def _list_live(
+    deleted: Mapping[str, BitMap64], removed: Iterable[str], hit: Tasks, hidden: Mapping[str, BitMap64]
+) -> dict[str, BitMap64]:
+    """The positions of the deleted rows; a removed file has lost all rows that the image shows."""
+    live = dict(deleted)
+    for path, positions in deleted.items():
+        if positions.max() >= hit[path].file.record_count:
+            raise ValueError(f"{path} has no row at position {positions.max()}")
+    for path in removed:
+        live[path] = BitMap64(range(hit[path].file.record_count)) - hidden.get(path, BitMap64())
+    return {path: positions for path, positions in live.items() if positions}
+
+
+def _write(image: StaticTable, task: DeletesTask, hit: Tasks, live: Mapping[str, BitMap64]) -> list[Pack]:
+    columns = _list_columns(image, task.primary_key)
+    reader = ColumnReader(image, Schema(*columns))
+    target = schema_to_pyarrow(Schema(*columns, _OP), include_field_ids=True)
+    written = []
+    for number, paths in enumerate(_group_by_partition(hit, live)):
+        location = f"{task.directory}/{task.name}-{number}.parquet"
+        with (
+            image.io.new_output(location).create() as sink,
+            pq.ParquetWriter(sink, target, compression="zstd", store_schema=False) as writer,
+        ):
+            rows = 0
+            for path in paths:
+                table = reader.read(hit[path].file).take(pa.array(np.array(live[path].to_array(), np.int64)))
+                operations = pa.repeat(pa.scalar("D", pa.string()), len(table))
+                writer.write_table(table.append_column(OP, operations).select(target.names).cast(target))
+                rows += len(table)
+        written.append(Pack(location=location, rows=rows, like=paths[0]))
+    return written
+
+
+def _list_columns(image: StaticTable, primary_key: Sequence[str]) -> list[NestedField]:
+    """The key, and the columns that partition the table: a delete lies in the partition of its row."""
+    sources = {field.source_id for field in image.spec().fields}
+    return [field for field in image.schema().fields if field.name in primary_key or field.field_id in sources]
+
+
+def _group_by_partition(hit: Tasks, live: Iterable[str]) -> list[list[str]]:
+    groups: dict[tuple[object, ...], list[str]] = defaultdict(list)
+    for path in live:
+        file = hit[path].file
+        groups[file.spec_id, *(file.partition[i] for i in range(len(file.partition)))].append(path)
+    return list(groups.values())
+
+
+def _describe(location: str) -> DataFile:
+    return DataFile.from_args(
+        content=DataFileContent.POSITION_DELETES,
+        file_path=location,
+        file_format=FileFormat.PARQUET,
+        partition=Record(),
+        record_count=0,
+        file_size_in_bytes=0,
+    )
