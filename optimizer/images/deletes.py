@@ -34,19 +34,30 @@ def write_deletes(task: DeletesTask, check: Check) -> DeletedRows:
     """Write the deletes, a file for each partition that has deleted rows. ValueError for positions that no file has."""
     image = StaticTable.from_metadata(task.image_metadata, task.file_io)
     check_metadata(image, check)
-    check(task.position_files)
-    deleted = read_hidden(image.io, map(_describe, task.position_files))
+    check([*task.deletes, *task.replaced_deletes])
+    deleted = _read_new(image, task)
     shown = {scan.file.file_path: scan for scan in image.scan().plan_files()} if image.current_snapshot() else {}
     if missing := next((path for path in [*deleted, *task.removed_files] if path not in shown), None):
         return DeletedRows(stale=f"{missing} is not a file of the table any more")
     hit = {path: shown[path] for path in [*deleted, *task.removed_files]}
-    check([*hit, *(file.file_path for scan in hit.values() for file in scan.delete_files)])
-    hidden = read_hidden(image.io, {file for scan in hit.values() for file in scan.delete_files})
+    deletes = {file for scan in hit.values() for file in scan.delete_files}
+    check([*hit, *(file.file_path for file in deletes)])
+    if unknown := {*task.replaced_deletes} - {file.file_path for file in deletes}:
+        return DeletedRows(stale=f"{min(unknown)} is not a file of the table any more")
+    hidden = read_hidden(image.io, deletes)
     if stale := next((path for path in deleted if deleted[path] & hidden.get(path, BitMap64())), None):
         return DeletedRows(stale=f"rows of {stale} have been changed")
     live = _list_live(deleted, task.removed_files, hit, hidden)
     make_directory(task.directory)
     return DeletedRows(files=_write(image, task, hit, live))
+
+
+def _read_new(image: StaticTable, task: DeletesTask) -> dict[str, BitMap64]:
+    """The positions that the statement deletes. An engine may write a delete file of the image anew, with its own."""
+    sent = read_hidden(image.io, map(_describe, set(task.deletes)))
+    replaced = read_hidden(image.io, map(_describe, set(task.replaced_deletes)))
+    new = {path: positions - replaced.get(path, BitMap64()) for path, positions in sent.items()}
+    return {path: positions for path, positions in new.items() if positions}
 
 
 def _list_live(
@@ -101,7 +112,7 @@ def _describe(location: str) -> DataFile:
     return DataFile.from_args(
         content=DataFileContent.POSITION_DELETES,
         file_path=location,
-        file_format=FileFormat.PARQUET,
+        file_format=FileFormat.PUFFIN if location.endswith(".puffin") else FileFormat.PARQUET,
         partition=Record(),
         record_count=0,
         file_size_in_bytes=0,

@@ -86,14 +86,16 @@ class KeyReport(Message):
 class DeletesTask(Task):
     """Rows of an image that a statement deletes, to be written as changes.
 
-    `image_metadata` is the location of the image's metadata, `position_files` are the statement's position-delete
-    files, and `removed_files` data files of the image that it deletes as a whole. The files with the deletes get names
-    that begin with `name`, in `directory`.
+    `image_metadata` is the location of the image's metadata. `deletes` are the statement's delete files or vectors.
+    They also hold the positions of `replaced_deletes`, which are the image's own. `removed_files` are data files of
+    the image that the statement deletes as a whole. The files with the deleted rows get names that begin with `name`,
+    in `directory`.
     """
 
     image_metadata: str
     primary_key: list[str]
-    position_files: list[str]
+    deletes: list[str]
+    replaced_deletes: list[str]
     removed_files: list[str]
     directory: str
     name: str

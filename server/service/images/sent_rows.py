@@ -9,7 +9,6 @@ from uuid import uuid4
 from catalog.commits.image_write import SentSnapshot, refuse_operation
 from catalog.errors import Invalid, LocationRefused, RequirementFailed
 from catalog.files.data_file import DataFileEntry
-from catalog.keyed.image import FIRST_WITH_VECTORS
 from catalog.locations.location_rule import FileRule, list_own_locations
 from catalog.names import TableName
 from catalog.ports.images import KeyChecker, SentFile, SentFiles
@@ -47,16 +46,17 @@ class SentRowReader:
         RequirementFailed when the statement was planned on another state: its engine plans it again. Invalid when a
         row that it deletes has been changed or deleted meanwhile.
         """
-        positions = [file.location for file in files if file.content == _POSITIONS and not file.is_removed]
+        deletes = [file.location for file in files if file.content and not file.is_removed]
         removed = [file.location for file in files if not file.content and file.is_removed]
-        if not positions and not removed:
+        if not deletes and not removed:
             return ()
-        self._check_statement(pair, sent, positions)
+        self._check_statement(pair, sent)
         rule = self._build_rule(pair, is_of_image=True)
         task = DeletesTask(
             image_metadata=pair.key.metadata_location(pair.relation.location.rstrip("/")),
             primary_key=list(pair.pin.keyed.spec.primary_key),
-            position_files=positions,
+            deletes=deletes,
+            replaced_deletes=[file.location for file in files if file.content and file.is_removed] if deletes else [],
             removed_files=removed,
             directory=f"{pair.pin.change['location'].rstrip('/')}/data",
             name=f"deletes-{uuid4()}",
@@ -71,17 +71,12 @@ class SentRowReader:
         image = self.tables.metadata.load(task.image_metadata).parsed
         return self.files.describe_deletes(image, pair.pin.change, deleted.files, rule)
 
-    def _check_statement(self, pair: Pair, sent: SentSnapshot, positions: Sequence[str]) -> None:
+    def _check_statement(self, pair: Pair, sent: SentSnapshot) -> None:
         name = pair.relation.name
         if pair.pin.keyed.spec.sequence_field is not None:
             raise Invalid(
                 f"{name} has a sequence field, whose value a statement does not give to the rows that it deletes",
                 hint="call firn.spark.upsert or firn.spark.delete",
-            )
-        if positions and pair.key.format_version >= FIRST_WITH_VECTORS:
-            raise Invalid(
-                f"{name} is served in format v3, in which statements cannot delete rows",
-                hint="call firn.spark.delete, or set firn.read.format-version=2",
             )
         if sent.parent_id != pair.key.snapshot_id:
             raise RequirementFailed(f"Requirement failed: {name} has changed since the statement read it")
@@ -130,6 +125,8 @@ def _check_files(pair: Pair, files: Sequence[SentFile]) -> None:
                 f"{name}: {file.location} is not in the directory for new files",
                 hint=f"write to {own[0]}/data, which the property write.data.path of the table names",
             )
+    if any(file.content and file.format.upper() not in ("PARQUET", "PUFFIN") for file in added):
+        raise Invalid(f"{name} takes delete files in Parquet", hint="set write.delete.format.default=parquet")
     if any(file.spec_id != pair.pin.base["default-spec-id"] for file in added if not file.content):
         raise RequirementFailed(f"Requirement failed: the partitions of {name} have changed", hint="refresh the table")
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from catalog.errors import Invalid, RequirementFailed
+from catalog.errors import CatalogError, Invalid, RequirementFailed
 from server.service.commit.commit_path import CommitRequest, Committed, Committer
 from tests.server.lake import BASE, CHANGE, ORDERS, Lake, altered, set_property
 from tests.server.service.images.keyed_lake import KeyedLake
+from tests.server.service.images.statements import find_places, plan_removal, plan_rewriting_delete, plan_statement
 
 
 @pytest.fixture
@@ -23,28 +24,28 @@ def filled(orders: KeyedLake) -> KeyedLake:
 
 
 def test_rows_of_base_and_of_changes_are_deleted(filled: KeyedLake) -> None:
-    filled.send(filled.plan_statement(deleted=[1, 2]))
+    filled.send(plan_statement(filled, deleted=[1, 2]))
     assert filled.read() == {3: "c", 4: "d"}
     assert filled.lake.keyed().pending_rows == 4
 
 
 def test_an_update_deletes_first_and_then_inserts(filled: KeyedLake) -> None:
-    filled.send(filled.plan_statement(deleted=[1, 2], upserted=[(1, "x"), (2, "y"), (5, "z")]))
+    filled.send(plan_statement(filled, deleted=[1, 2], upserted=[(1, "x"), (2, "y"), (5, "z")]))
     assert filled.read() == {1: "x", 2: "y", 3: "c", 4: "d", 5: "z"}
 
 
 def test_a_key_that_is_updated_is_a_new_row(filled: KeyedLake) -> None:
-    filled.send(filled.plan_statement(deleted=[1], upserted=[(7, "a")]))
+    filled.send(plan_statement(filled, deleted=[1], upserted=[(7, "a")]))
     assert filled.read() == {2: "B", 3: "c", 4: "d", 7: "a"}
 
 
 def test_files_that_are_deleted_as_a_whole_lose_the_rows_that_were_left(filled: KeyedLake) -> None:
-    filled.send(filled.plan_statement(deleted=[1], whole=True))  # the file of base, whose row 2 is hidden
+    filled.send(plan_removal(filled, holding=[1]))  # the file of base, whose row 2 is hidden
     assert filled.read() == {2: "B", 4: "d"}
 
 
 def test_a_statement_that_is_sent_again_is_applied_once(filled: KeyedLake) -> None:
-    sent = filled.plan_statement(deleted=[1])
+    sent = plan_statement(filled, deleted=[1])
     filled.send(sent)
     filled.upsert((1, "again"))
     filled.send(sent)
@@ -52,7 +53,7 @@ def test_a_statement_that_is_sent_again_is_applied_once(filled: KeyedLake) -> No
 
 
 def test_a_statement_on_an_earlier_state_is_planned_again(filled: KeyedLake) -> None:
-    sent = filled.plan_statement(deleted=[1])
+    sent = plan_statement(filled, deleted=[1])
     filled.upsert((9, "i"))
     with pytest.raises(RequirementFailed, match="has changed since the statement read it"):
         filled.send(sent)
@@ -62,7 +63,7 @@ def test_a_statement_on_an_earlier_state_is_planned_again(filled: KeyedLake) -> 
 @pytest.mark.parametrize("whole", [False, True])
 def test_rows_that_were_changed_meanwhile_are_not_deleted(filled: KeyedLake, *, whole: bool) -> None:
     """Java's library sends a refused commit again on the newest state, with the positions of the earlier one."""
-    stale = filled.plan_statement(deleted=[4], whole=whole)
+    stale = plan_removal(filled, holding=[4]) if whole else plan_statement(filled, deleted=[4])
     filled.upsert((4, "newer"))
     filled.lake.commit(altered(BASE, set_property("a", "b")))  # so that the next image is not built on this one
     with pytest.raises(Invalid, match="has changed while the statement ran"):
@@ -71,7 +72,7 @@ def test_rows_that_were_changed_meanwhile_are_not_deleted(filled: KeyedLake, *, 
 
 
 def test_rows_of_base_that_changes_hide_are_not_deleted(filled: KeyedLake) -> None:
-    stale = filled.plan_statement(deleted=[1])
+    stale = plan_statement(filled, deleted=[1])
     filled.upsert((1, "newer"))
     with pytest.raises(Invalid, match=r"rows of .* have been changed"):
         filled.send(_on(stale, filled))
@@ -79,7 +80,7 @@ def test_rows_of_base_that_changes_hide_are_not_deleted(filled: KeyedLake) -> No
 
 
 def test_rows_that_are_appended_to_base_meanwhile_make_the_statement_plan_again(filled: KeyedLake) -> None:
-    sent = filled.plan_statement(deleted=[1])
+    sent = plan_statement(filled, deleted=[1])
     real = filled.lake.services.image_writes
     racing = replace(real, committer=_Overtaken(real.committer, filled))  # type: ignore[arg-type]
     with pytest.raises(RequirementFailed, match="has changed since"):
@@ -88,26 +89,30 @@ def test_rows_that_are_appended_to_base_meanwhile_make_the_statement_plan_again(
     assert not list(Path(filled.lake.warehouse).rglob("deletes-*"))
 
 
-def test_a_position_that_no_file_has_is_refused(filled: KeyedLake, monkeypatch: pytest.MonkeyPatch) -> None:
-    places = filled._find_places({1})
-    monkeypatch.setattr(KeyedLake, "_find_places", lambda *_: [(places[0][0], 77)])
-    with pytest.raises(Exception, match="no row at position 77"):
-        filled.send(filled.plan_statement(deleted=[1]))
-    monkeypatch.setattr(KeyedLake, "_find_places", lambda *_: [("file:///etc/passwd", 0)])
+def test_places_that_the_table_does_not_have_are_refused(filled: KeyedLake) -> None:
+    ((path, _),) = find_places(filled, {1})
+    with pytest.raises(CatalogError, match="no row at position 77"):
+        filled.send(plan_statement(filled, places=[(path, 77)]))
     with pytest.raises(Invalid, match="/etc/passwd is not a file of the table"):
-        filled.send(filled.plan_statement(deleted=[1]))
+        filled.send(plan_statement(filled, places=[("file:///etc/passwd", 0)]))
     assert len(filled.lake.metadata(CHANGE)["snapshots"]) == 1
 
 
 def test_copies_on_write_are_refused(filled: KeyedLake) -> None:
     with pytest.raises(Invalid, match="takes no overwrite"):
-        filled.send(filled.plan_statement(deleted=[1], upserted=[(1, "x")], whole=True))
+        filled.send(plan_removal(filled, holding=[1], upserted=[(1, "x")]))
 
 
-def test_with_vectors_statements_are_refused(filled: KeyedLake) -> None:
-    filled.lake.commit(altered(BASE, set_property("firn.read.format-version", "3")))
-    with pytest.raises(Invalid, match="served in format v3"):
-        filled.send(filled.plan_statement(deleted=[1]))
+def test_an_engine_may_write_a_delete_file_of_the_image_anew(filled: KeyedLake) -> None:
+    """Iceberg's writer for Spark adds the positions of delete files of one data file to its own, and removes them."""
+    filled.send(plan_rewriting_delete(filled, [1]))
+    assert filled.read() == {2: "B", 3: "c", 4: "d"}
+    stale = plan_rewriting_delete(filled, [3])
+    filled.upsert((3, "newer"))
+    filled.lake.commit(altered(BASE, set_property("a", "b")))
+    with pytest.raises(Invalid, match="is not a file of the table any more"):
+        filled.send(_on(stale, filled))
+    assert filled.read() == {2: "B", 3: "newer", 4: "d"}
 
 
 def test_with_a_sequence_field_statements_are_refused(lake: Lake) -> None:
@@ -115,7 +120,7 @@ def test_with_a_sequence_field_statements_are_refused(lake: Lake) -> None:
     orders = KeyedLake(lake)
     orders.append((1, "a"))
     with pytest.raises(Invalid, match="has a sequence field"):
-        orders.send(orders.plan_statement(deleted=[1]))
+        orders.send(plan_statement(orders, deleted=[1]))
     lake.services.images.stop()
     lake.services.image_writes.stop()
 
