@@ -76,7 +76,7 @@ web/dist/index.html: web/node_modules/.made $(web_sources)
 # --- run -------------------------------------------------------------------------------------------------------------
 
 .PHONY: demo
-demo: setup ## set up, then upgrade, change and merge a real table; leaves the console running (CI=1: exits)
+demo: setup $(STAMPS)/duckdb ## set up, then upgrade, change and merge a real table; leaves the console running (CI=1: exits)
 	@$(BIN)/python -m demo $(ARGS)
 
 .PHONY: serve
@@ -91,7 +91,7 @@ engines: $(addprefix $(STAMPS)/,spark-3.5 duckdb python-engines flink trino-serv
 # Each in a directory of its own, by its own lock: none of it may be seen by Firn.
 $(addprefix $(STAMPS)/,spark-3.5 duckdb flink-build trino): $(STAMPS)/%: tests/integration/engines/%.lock | $(STAMPS)/locked
 	@rm -rf $(VENV)/$*
-	@$(STEP) "installing $* for the tests" $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --target $(VENV)/$* -r $<
+	@$(STEP) "installing $*" $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --target $(VENV)/$* -r $<
 	@touch $@
 
 # They use the PyIceberg, PyArrow, NumPy and pandas that Firn's environment has.

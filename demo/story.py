@@ -10,6 +10,7 @@ from uuid import UUID
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
+from demo.duck import query
 from demo.hive import DATABASE, FLIGHTS, Fingerprint, fingerprint, is_loaded, load_table
 from demo.steps import Steps
 from firn import spark as firn_spark
@@ -126,6 +127,11 @@ class Story:
             require(pending > 0, "the changes are not pending any more, so reading them merged shows nothing")
             require(merged[0] == expected, f"the table has {merged[0]:,} flights, not {expected:,}")
             step.result = f"{merged[0]:,} flights with {pending:,} changes pending"
+        with self.steps.step("The same in DuckDB, as an ordinary Iceberg table") as step:
+            statement = f"SELECT count(*), sum(dep_delay) FROM {KEYED}"  # noqa: S608 -- the demo's own table
+            (row,) = query(self.client.url, statement)
+            require(tuple(row) == merged[:2], f"DuckDB says {tuple(row)}, not {merged[:2]}")
+            step.result = f"{row[0]:,} flights, {row[1]:,} minutes of delay: as in Spark"
         with self.steps.step("The same from Python, without Spark") as step:
             arrow = self.client.scan(KEYED, columns=list(KEY)).to_arrow()
             require(arrow.num_rows == expected, f"the Arrow scan has {arrow.num_rows:,} flights, not {expected:,}")

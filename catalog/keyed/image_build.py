@@ -14,8 +14,17 @@ from uuid import UUID, uuid4
 
 from catalog.names import RelationId
 
-MAX_LAYERS = 4
-"""An image that has so many layers is not grown any further: each layer costs readers files."""
+_FEWEST_LAYERS, _MOST_LAYERS = 4, 16
+_COMMITS_PER_LAYER = 16
+
+
+def count_allowed_layers(pending_commits: int) -> int:
+    """How many layers an image may have before it is built from scratch.
+
+    Each layer costs readers some files. A build from scratch reads the files of all pending commits: the more there
+    are, the rarer it has to be.
+    """
+    return min(max(_FEWEST_LAYERS, pending_commits // _COMMITS_PER_LAYER), _MOST_LAYERS)
 
 
 class BuildState(StrEnum):

@@ -21,14 +21,14 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import DataScan, FileScanTask, Table
 
 from firn.errors import Invalid, Refused, Unavailable
+from firn.image_lag import IMAGE_LAG, warn_about_lag
 from firn.protocol.names import join_name
 from firn.scan import filters
 from firn.scan.avro import READ_BY_SPARK, read_avro_rows
 from firn.scan.projection import correct_projection
+from firn.transport import TRIES
 
 _MAX_TRIES = 3
-_LAG = "firn.image.lag-ms"
-_LOG = logging.getLogger("firn.scan")
 
 # It warns for each file that nanoseconds of Hive's timestamps become microseconds, which the table's type demands.
 _PYICEBERG = logging.getLogger("pyiceberg.io.pyarrow")
@@ -77,21 +77,20 @@ class Scan:
             ) from error
 
     def _read_once(self) -> pa.Table:
-        table = self.source.load()
-        _warn_about_lag(table)
+        table = self._load()
         schema = table.schema()
         return _read(table, _columns(self, schema), filters.parse_filter(self.filter, schema))
 
-
-def _warn_about_lag(table: Table) -> None:
-    lag = table.properties.get(_LAG)
-    if lag is not None:
-        _LOG.warning(
-            "%s shows an older state: commits of the last %.1f s may be missing, because the server did not merge them "
-            "for readers in time. Run `firn table merge`, or set firn.read.on-timeout=refuse to get an error instead",
-            join_name(table.name()),
-            int(lag) / 1000,
-        )
+    def _load(self) -> Table:
+        """Load the table; each try gives the server `firn.read.max-wait` once more to merge the newest commits."""
+        table = self.source.load()
+        for _ in range(TRIES - 1):
+            if IMAGE_LAG not in table.properties:
+                return table
+            table = self.source.load()
+        if IMAGE_LAG in table.properties:
+            warn_about_lag(join_name(table.name()), table.properties[IMAGE_LAG])
+        return table
 
 
 def _read(table: Table, columns: Sequence[str], where: BooleanExpression) -> pa.Table:

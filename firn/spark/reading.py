@@ -6,9 +6,11 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from firn.auto_sync import AutoSync
+from firn.image_lag import IMAGE_LAG, warn_about_lag
 from firn.names import split_name
 from firn.protocol.names import format_sql_name
 from firn.spark.hive import sync_before_read
+from firn.transport import TRIES
 
 _IMAGE_SNAPSHOT = "firn.image.snapshot"
 
@@ -33,10 +35,24 @@ def read(table: str, spark: SparkSession | None = None, *, auto_sync: AutoSync |
 
 
 def _find_image(spark: SparkSession, table: str) -> str | None:
-    """The snapshot of the keyed table's newest state; None for another table or view, and for an empty one."""
+    """The snapshot of the keyed table's newest state; None for another table or view, and for an empty one.
+
+    Each try gives the server `firn.read.max-wait` once more to merge the newest commits.
+    """
     try:
-        rows = spark.sql(f"SHOW TBLPROPERTIES {table} ('{_IMAGE_SNAPSHOT}')").collect()
+        properties = _show_properties(spark, table)
+        for _ in range(TRIES - 1):
+            if IMAGE_LAG not in properties:
+                break
+            spark.sql(f"REFRESH TABLE {table}")
+            properties = _show_properties(spark, table)
     except AnalysisException:  # no table: reading it says so in Spark's words
         return None
-    value = str(rows[0]["value"]) if rows else ""
+    if IMAGE_LAG in properties:
+        warn_about_lag(table, properties[IMAGE_LAG])
+    value = properties.get(_IMAGE_SNAPSHOT, "")
     return value if value.isdecimal() else None
+
+
+def _show_properties(spark: SparkSession, table: str) -> dict[str, str]:
+    return {str(row["key"]): str(row["value"]) for row in spark.sql(f"SHOW TBLPROPERTIES {table}").collect()}

@@ -9,7 +9,7 @@ from uuid import uuid4
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot, current_snapshot_id
 from catalog.keyed.image import FIRST_WITH_VECTORS, ImageKey, choose_format_version
-from catalog.keyed.image_build import MAX_LAYERS, BuildState, ImageBuild
+from catalog.keyed.image_build import BuildState, ImageBuild, count_allowed_layers
 from catalog.locations.links import Links
 from catalog.locations.location_rule import FileRule, list_own_locations
 from catalog.names import CatalogName, TableName
@@ -91,7 +91,8 @@ def find_image_below(pair: Pair, builds: Collection[ImageBuild]) -> ImageBuild |
     for build in builds:
         is_same = (build.base_metadata, build.format_version) == (pair.key.base_metadata, pair.key.format_version)
         if build.state is BuildState.COMPLETE and is_same and _only_appended(pair.pin.change, build):
-            return build if len(build.layers) < MAX_LAYERS else None
+            allowed = count_allowed_layers(pair.pin.keyed.pending_commits)
+            return build if len(build.layers) < allowed else None
     return None
 
 

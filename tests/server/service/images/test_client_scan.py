@@ -87,14 +87,41 @@ def test_a_scan_of_an_older_state_warns(orders: KeyedLake, caplog: pytest.LogCap
     orders.upsert((1, "a"))
     real = orders.lake.services.images
     full = replace(real, builder=replace(real.builder, most_pending_bytes=1))
-    with caplog.at_level(logging.WARNING, "firn.scan"), connected(orders) as client:
+    with caplog.at_level(logging.WARNING, "firn"), connected(orders) as client:
         assert rows(client) == [{"id": 1, "note": "a"}]
         assert caplog.messages == []
     orders.upsert((1, "b"))
-    with caplog.at_level(logging.WARNING, "firn.scan"), connected(orders, images=full) as client:
+    with caplog.at_level(logging.WARNING, "firn"), connected(orders, images=full) as client:
         assert rows(client) == [{"id": 1, "note": "a"}]
     (warning,) = caplog.messages
     assert "db.orders shows an older state" in warning
+
+
+@dataclass
+class Late:
+    """Images that show the first readers an older state."""
+
+    real: Images
+    older: Images
+    loads: int = 0
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.real, name)
+
+    def load(self, catalog: CatalogName, name: TableName) -> Loaded:
+        self.loads += 1
+        return (self.older if self.loads < TRIES else self.real).load(catalog, name)
+
+
+def test_a_scan_waits_for_the_newest_state(orders: KeyedLake, caplog: pytest.LogCaptureFixture) -> None:
+    orders.upsert((1, "a"))
+    orders.load()
+    orders.upsert((1, "b"))
+    real = orders.lake.services.images
+    late = Late(real, replace(real, builder=replace(real.builder, most_pending_bytes=1)))
+    with caplog.at_level(logging.WARNING, "firn"), connected(orders, images=late) as client:
+        assert rows(client) == [{"id": 1, "note": "b"}]
+    assert (late.loads, caplog.messages) == (TRIES, [])
 
 
 @dataclass
