@@ -78,7 +78,9 @@ def test_without_its_java_it_takes_no_more_jobs_and_ends(hasty: RunningServer, t
 
 
 def children_of(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
+    """The children of all threads: a slot's thread starts Spark."""
+    lists = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for children in lists for child in children.read_text(encoding="ascii").split()]
 
 
 def test_killed_in_the_middle_of_a_merge_it_leaves_nothing_that_the_next_one_cannot_finish(
