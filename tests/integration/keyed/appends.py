@@ -42,7 +42,7 @@ class Store:
 
     http: httpx.Client
     parts: tuple[str, ...]
-    storage: Storage = field(default_factory=Storage)
+    storage: Storage = field(default_factory=Storage, compare=False)
     catalog: str = "lake"
 
     @property
