@@ -90,6 +90,6 @@ def test_cdc(tmp_path: Path) -> None:
 def test_merge(tmp_path: Path) -> None:
     lines = results(tmp_path, "merge", *FEW, "--rounds", "1", "--skews", "recent", "--warm-rows", "0")
     ways = {line["way"]: line for line in lines if line["event"] == "way"}
-    assert sorted(ways) == ["auto", "merge into", "vectors"]
+    assert sorted(ways) == ["adopt", "auto", "merge into", "vectors"]
     assert (ways["auto"]["chosen"], ways["vectors"]["chosen"]) == (["rewrite"], ["vectors"])
     assert ways["merge into"]["times_by_hand"] == {"wall": 1.0, "cpu": 1.0}
