@@ -115,18 +115,20 @@ def test_pyiceberg(orders: Orders) -> None:
 def test_duckdb(orders: Orders) -> None:
     attach = f"ATTACH 'lake' AS lake (TYPE iceberg, ENDPOINT '{orders.server.url}/iceberg', AUTHORIZATION_TYPE 'none')"
     table = f"lake.{orders.name}"
-    _, first, second, read, twice, *_ = duckdb(
+    _, first, second, read, twice, updated, deleted = duckdb(
         attach,
         f"INSERT INTO {table} VALUES {as_values(ROWS)}",
         f"INSERT INTO {table} VALUES {as_values(UPSERTED)}",
         f"SELECT * FROM {table} ORDER BY id",
         f"INSERT INTO {table} VALUES (5, 1, 'd1'), (5, 2, 'd2')",
-        *(statement.format(t=table) for statement in STATEMENTS),
+        *(statement.format(t=table) for statement in STATEMENTS[:2]),
     )
     assert (first, second) == ([[3]], [[2]])
     assert [tuple(row) for row in read] == MERGED
     assert "keys appear more than once" in twice
-    assert orders.read() == AFTER_STATEMENTS
+    assert "BadRequest" in updated  # DuckDB sends a snapshot that deletes, and one that appends
+    assert "BadRequest" in deleted
+    assert orders.read() == MERGED
 
 
 def test_trino(orders: Orders, trino: Trino) -> None:

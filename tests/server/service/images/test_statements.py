@@ -1,4 +1,7 @@
-"""`DELETE`, `UPDATE` and `MERGE` on a keyed table under its own name, by engines that merge on read (rule 5.8)."""
+"""`DELETE`, `UPDATE` and `MERGE` on a keyed table under its own name, by engines that merge on read.
+
+See docs/protocols.md, rule 5.8.
+"""
 
 from __future__ import annotations
 
