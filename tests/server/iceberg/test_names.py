@@ -115,7 +115,7 @@ def test_any_name_is_shown_by_the_management_api(lake: Lake, odd: str) -> None:
     shown = client.get(f"{root}/tables/{quote(table, safe='')}").json()
     assert (shown["namespace"], shown["name"], shown["kind"]) == (namespace, odd, "keyed")
     assert shown["stores"]["base"]["name"] == join_name([odd, odd, "base"])
-    for part in ("snapshots", "files", "versions", "history", "jobs", "policy", "explain", "pin"):
+    for part in ("snapshots", "files", "versions", "history", "jobs", "policy", "explain"):
         assert client.get(f"{root}/tables/{quote(table, safe='')}/{part}").status_code == 200, part
     listed = client.get(f"{root}/tables", params={"namespace": namespace}).json()["items"]
     assert [one["name"] for one in listed] == [odd]
