@@ -35,6 +35,7 @@ import json, sys
 import duckdb
 
 connection = duckdb.connect()
+connection.execute("SET enable_progress_bar = false")  # it would be printed between the answers
 for extension in sys.argv[1:]:
     connection.execute(f"LOAD '{extension}'")
 for line in sys.stdin:
