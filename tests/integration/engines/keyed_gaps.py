@@ -44,12 +44,13 @@ class Engine:
 
 
 INSERTS, APPENDS = "`INSERT` upserts", "`append` upserts"
+STATEMENTS = f"{INSERTS}; `UPDATE`, `DELETE`, `MERGE`"
 HIVE = ("hive1", "hive2")
 ENGINES: Mapping[str, Engine] = {
-    "Spark 4.1": Engine(writes=INSERTS),
-    "Spark 3.5": Engine(writes=INSERTS),
+    "Spark 4.1": Engine(writes=STATEMENTS),
+    "Spark 3.5": Engine(writes=STATEMENTS),
     "Flink": Engine(writes=INSERTS),
-    "Trino": Engine(vectors="Unexpected PUFFIN file format", writes=INSERTS),
+    "Trino": Engine(vectors="Unexpected PUFFIN file format", writes=STATEMENTS),
     "DuckDB": Engine(
         wrong_in_v3=("spec",),
         about_v3="**wrong rows** after the partitioning has changed, without an error; else yes",

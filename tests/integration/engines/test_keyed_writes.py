@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -16,6 +17,7 @@ from tests.integration.engines.duck import duckdb
 from tests.integration.engines.flink import BATCH, Flink
 from tests.integration.engines.flink import Refused as RefusedByFlink
 from tests.integration.engines.lake import Lake
+from tests.integration.engines.python_engines import run_python
 from tests.integration.engines.spark import Refused as RefusedBySpark
 from tests.integration.engines.trino import LOCAL_FILES, Trino
 from tests.integration.engines.trino import Refused as RefusedByTrino
@@ -109,6 +111,25 @@ def test_pyiceberg(orders: Orders) -> None:
         pytest.raises(RESTError, match=r"call firn\.spark\.upsert or firn\.spark\.delete"),
     ):
         table.overwrite(as_arrow(ROWS))
+    assert orders.read() == MERGED
+
+
+LIBRARIES = """
+import daft, polars as pl, pyarrow as pa
+from pyiceberg.catalog import load_catalog
+
+table = load_catalog("lake", type="rest", uri="{uri}", warehouse="lake").load_table("{name}")
+schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("qty", pa.int64()), ("day", pa.string())])
+columns = ("id", "qty", "day")
+first, second = (pa.Table.from_pylist([dict(zip(columns, row)) for row in rows], schema) for rows in ({rows}, {more}))
+pl.from_arrow(first).write_iceberg(table, mode="append")
+daft.from_arrow(second).write_iceberg(table.refresh(), mode="append")
+"""
+
+
+def test_polars_and_daft(orders: Orders, tmp_path: Path) -> None:
+    uri = f"{orders.server.url}/iceberg"
+    run_python(LIBRARIES.format(uri=uri, name=orders.name, rows=ROWS, more=UPSERTED), directory=tmp_path)
     assert orders.read() == MERGED
 
 
