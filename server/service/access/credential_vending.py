@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
@@ -94,10 +94,14 @@ class FileScope:
     locations: tuple[str, ...] = ()
     own: tuple[S3Place, ...] = ()
     all: tuple[S3Place, ...] = ()
+    change: tuple[S3Place, ...] = ()
+    """For a keyed table: the change store's directories, which only writers reach, and in which alone they write."""
     why_not: str | None = None
 
     def reach(self, *, write: bool) -> Reach:
         """The S3 locations that a client with read access, or with write access, may reach."""
+        if write and self.change:
+            return Reach.to(self.change, (*self.all, *self.change), write=True)
         return Reach.to(self.own, self.all, write=write)
 
 
@@ -224,6 +228,9 @@ class Vending:
                 return cached, serving.is_read_only
             metadata = self.metadata.load(location).parsed
             scope = _build_scope(uow, self.metadata.files, catalog, relation, metadata, images)
+            if serving.change is not None:
+                change = self.metadata.load(serving.change.metadata_location or "").parsed
+                scope = _add_change(uow, self.metadata.files, catalog, scope, change)
         with self._lock:
             self._scopes[relation.id, location, images] = scope
         return scope, serving.is_read_only
@@ -310,6 +317,20 @@ def _build_scope(
         all=tuple(place for place in places if place is not None),
         why_not=why_not,
     )
+
+
+def _add_change(uow: UnitOfWork, links: Links, catalog: CatalogName, scope: FileScope, change: Json) -> FileScope:
+    """The scope of a keyed table, with the directories into which engines write its new rows.
+
+    They are left out when one is not in S3, or outside of the allowed locations: then the table can be read only.
+    """
+    if not scope.storage.hands_out or scope.why_not is not None:
+        return scope
+    locations = list_own_locations(change)
+    places = [S3Place.of(location) for location in locations]
+    if _explain_outside(load_allowed_locations(uow, links, catalog), links, locations) is not None or not all(places):
+        return scope
+    return replace(scope, change=tuple(place for place in places if place is not None))
 
 
 def _explain_outside(allowed: AllowedLocations, links: Links, locations: Sequence[str]) -> str | None:

@@ -298,6 +298,8 @@ class ServingTable:
     is_read_only: bool
     keyed: Relation | None = None
     """The keyed table, whose images have files beside base's."""
+    change: Relation | None = None
+    """The change store, into whose directories engines write rows under the keyed table's own name."""
 
 
 def find_serving_table(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> ServingTable:
@@ -309,8 +311,13 @@ def find_serving_table(uow: UnitOfWork, catalog: CatalogName, name: TableName) -
     owner, _ = parse_pinned_image(name) or (name, 0)
     relation = uow.relations.find(catalog, owner)
     if relation is not None and relation.kind is RelationKind.KEYED:
-        base = uow.relations.get(uow.keyed.get(relation.id).base_id)
-        return ServingTable(relation=base, is_read_only=True, keyed=relation)
+        keyed = uow.keyed.get(relation.id)
+        return ServingTable(
+            relation=uow.relations.get(keyed.base_id),
+            is_read_only=owner != name,
+            keyed=relation,
+            change=uow.relations.get(keyed.change_id),
+        )
     return ServingTable(relation=get_table(uow, catalog, name), is_read_only=False)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import httpx
+import pyarrow as pa
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
 
@@ -40,6 +41,7 @@ def url(vault: Vault) -> Iterator[str]:
             assert answer.is_success, answer.text
         yield url
     vault.services.images.stop()
+    vault.services.image_writes.stop()
 
 
 @pytest.fixture
@@ -78,6 +80,24 @@ def test_credentials_of_an_image_read_its_files_and_write_nothing(vault: Vault, 
     }  # fmt: skip
     reached = {resource for one in of_objects for resource in listed(one["Resource"])}
     assert reached == {f"arn:aws:s3:::{place}/*" for place in (base, f"{table}/merged", f"{table}/metadata")}
+
+
+@pytest.mark.parametrize("headers", [{}, SIGNING], ids=["credentials", "signatures"])
+def test_a_writer_of_the_table_inserts_rows(vault: Vault, url: str, headers: dict[str, str]) -> None:
+    catalog = connect(url, vault.token("bob", Privilege.WRITE, table="stock"), headers)
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("note", pa.string())])
+    rows = pa.Table.from_pylist([{"id": 1, "note": "ONE"}, {"id": 4, "note": "four"}], schema=schema)
+    catalog.load_table(STOCK_NAME).append(rows)
+    assert read(catalog) == MERGED | {1: "ONE", 4: "four"}
+    table = vault.location(STOCK).partition("://")[2]
+    if headers:
+        written = {request.url for request in vault.cloud.signed if request.method == "PUT"}
+        assert written
+        assert all(f"{table}/change/" in place for place in written)
+        return
+    statements: list[dict[str, Any]] = json.loads(vault.cloud.policies[-1])["Statement"]
+    writing = [one for one in statements if "s3:PutObject" in listed(one["Action"])]
+    assert {resource for one in writing for resource in listed(one["Resource"])} == {f"arn:aws:s3:::{table}/change/*"}
 
 
 def listed(value: str | list[str]) -> list[str]:
