@@ -73,7 +73,7 @@ def test_read(tmp_path: Path) -> None:
     assert [line["commits"] for line in commits] == [1, 2, 3, 4, 5]
     assert commits[-1]["merged"]["files"] > commits[0]["merged"]["files"]
     (visible,) = written(tmp_path, "read-visible")
-    assert visible["commits"] >= 2
+    assert visible["commits"] > 0
 
 
 def test_cdc(tmp_path: Path) -> None:
