@@ -152,6 +152,9 @@ class ImageSettings(Group):
     pending_bytes: PositiveInt = Field(
         default=256 * 1024 * 1024, description="Pending changes that are merged for readers; beyond, readers wait."
     )
+    memory_bytes: PositiveInt = Field(
+        default=500 * 1024 * 1024, description="Memory of a process that merges them; with less it takes longer."
+    )
     waiting: PositiveInt = Field(default=16, description="Readers that may wait for such a merge at one time.")
     seconds: PositiveFloat = Field(default=120, description="Time-out of such a merge, and of a check of keys.")
     write_rows: PositiveInt = Field(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,10 +13,13 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import LongType, NestedField
 
+from optimizer.images.key_ranges import ALL_KEYS, KeyRange, choose_sampled, sample_keys
 from optimizer.images.lineage import ROW_ID, SEQUENCE, LineageFile
 from optimizer.images.newest import OP, select_newest
-from optimizer.images.reading import ColumnReader, map_files
+from optimizer.images.reading import ColumnReader, FileRows, read_rows
 
+BATCH_ROWS = 4_000_000
+"""Rows of key columns that are read at a time, if memory allows it."""
 FILE = "_file_number"
 POSITION = "_position"
 AT_ONCE_BYTES = 16 * 2**20
@@ -41,6 +45,15 @@ class KeyColumns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """The changes to read: pending ones are above the watermark, and none is above `through` or has other keys."""
+
+    watermark: int
+    through: int | None = None
+    within: KeyRange = ALL_KEYS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
     """The rows of some change files: key columns, `_op`, row id, sequence number, number of the file, position."""
 
@@ -48,7 +61,7 @@ class Changes:
     pending: pa.Table
     """Those above the watermark."""
     merged: pa.Table
-    """Those at or below it, which compacted files still hold."""
+    """Those at or below it, which compacted files still hold. None without a sequence field, which alone needs them."""
     rows: tuple[pa.Table, ...] = ()
     """All rows of each file in base's schema, where they were read together with the keys."""
 
@@ -57,36 +70,51 @@ def read_changes(
     change: Table,
     files: Sequence[LineageFile],
     columns: KeyColumns,
-    watermark: int,
+    selection: Selection,
     *,
-    through: int | None = None,
     values: Schema | None = None,
+    batch_rows: int = BATCH_ROWS,
 ) -> Changes:
     """Read the key columns of change files and, if the files are small together, also the columns of `values`.
 
-    Rows above `through` are left out.
+    About `batch_rows` rows are in memory besides the result.
 
     To open a small file twice costs a third more. A file's sequence number is never below that of its rows, because
     compaction raises it. So only rows tell which of them are pending.
     """
     if not files:
         raise ValueError("there are no change files to read")
-    keys = [change.schema().find_field(name) for name in [*columns.names, OP]] + [*_LINEAGE]
+    keys = _list_key_fields(change, columns)
     names = [field.name for field in keys]
     is_small = sum(file.file.file_size_in_bytes for file in files) <= AT_ONCE_BYTES
-    more = values.fields if values is not None and is_small else ()
+    more = values.fields if values is not None and is_small and selection.within is ALL_KEYS else ()
     reader = ColumnReader(change, Schema(*keys, *(field for field in more if field.name not in names)))
-    tables = map_files(lambda file: reader.read(file.file), files)
-    rows = _with_places([table.select(names) for table in tables], files)
-    if through is not None:
-        rows = rows.filter(pc.less_equal(rows[SEQUENCE], through))
-    above = pc.greater(rows[SEQUENCE], watermark)
+    pending, merged, rows_by_file = list[pa.Table](), list[pa.Table](), defaultdict[int, list[pa.Table]](list)
+    for read in read_rows(reader, [file.file for file in files], batch_rows):
+        rows = selection.within.select(_with_places(read, files, names), columns.primary_key)
+        if selection.through is not None:
+            rows = rows.filter(pc.less_equal(rows[SEQUENCE], selection.through))
+        above = pc.greater(rows[SEQUENCE], selection.watermark)
+        pending.append(rows.filter(above))
+        merged.append(rows.slice(0, 0) if columns.sequence_field is None else rows.filter(pc.invert(above)))
+        for number, table in zip(read.numbers, read.tables, strict=True):
+            rows_by_file[number] += [table.select([field.name for field in more])] if more else []
     return Changes(
         files=tuple(files),
-        pending=rows.filter(above),
-        merged=rows.filter(pc.invert(above)),
-        rows=tuple(table.select([field.name for field in more]) for table in tables) if more else (),
+        pending=pa.concat_tables(pending),
+        merged=pa.concat_tables(merged),
+        rows=tuple(pa.concat_tables(rows_by_file[number]) for number in range(len(files))) if more else (),
     )
+
+
+def sample_changes(change: Table, files: Sequence[LineageFile], columns: KeyColumns) -> pa.Table:
+    """The columns that `read_changes` reads, of some rows all over the change files."""
+    reader = ColumnReader(change, Schema(*_list_key_fields(change, columns)))
+    return sample_keys(reader.read(files[number].file) for number in choose_sampled(len(files)))
+
+
+def _list_key_fields(change: Table, columns: KeyColumns) -> list[NestedField]:
+    return [change.schema().find_field(name) for name in [*columns.names, OP]] + [*_LINEAGE]
 
 
 def find_newest(changes: Changes, columns: KeyColumns) -> pa.Table:
@@ -94,20 +122,22 @@ def find_newest(changes: Changes, columns: KeyColumns) -> pa.Table:
     return select_newest(changes.pending, columns.primary_key, columns.sequence_field)
 
 
-def _with_places(tables: Sequence[pa.Table], files: Sequence[LineageFile]) -> pa.Table:
-    """The rows of all files, with their lineage where a file leaves it to be derived, and with their places."""
-    rows = pa.concat_tables(tables)
-    counts = [len(table) for table in tables]
-    numbers = np.repeat(np.arange(len(files), dtype=np.int32), counts)
+def _with_places(read: FileRows, files: Sequence[LineageFile], names: Sequence[str]) -> pa.Table:
+    """The rows, with their lineage where a file leaves it to be derived, and with their places."""
+    rows = pa.concat_tables(table.select(names) for table in read.tables)
+    counts = [len(table) for table in read.tables]
+    places = np.repeat(np.arange(len(counts)), counts)
     starts = np.cumsum([0, *counts[:-1]])
-    positions = np.arange(len(rows), dtype=np.int64) - starts[numbers]
-    first = np.array([-1 if file.first_row_id is None else file.first_row_id for file in files], np.int64)
-    derived = pa.array(first[numbers] + positions, mask=first[numbers] < 0)
+    positions = np.arange(len(rows), dtype=np.int64) - starts[places] + read.start
+    own = [files[number] for number in read.numbers]
+    first = np.array([-1 if file.first_row_id is None else file.first_row_id for file in own], np.int64)
+    derived = pa.array(first[places] + positions, mask=first[places] < 0)
     ids = pc.coalesce(rows[ROW_ID], derived)
     if ids.null_count:
         raise ValueError("a change file has rows without an id, which no writer of format v3 leaves")
-    number_of = np.array([file.sequence_number for file in files], np.int64)
-    sequences = pc.coalesce(rows[SEQUENCE], pa.array(number_of[numbers]))
+    number_of = np.array([file.sequence_number for file in own], np.int64)
+    sequences = pc.coalesce(rows[SEQUENCE], pa.array(number_of[places]))
     rows = rows.set_column(rows.schema.get_field_index(ROW_ID), ROW_ID, ids)
     rows = rows.set_column(rows.schema.get_field_index(SEQUENCE), SEQUENCE, sequences)
+    numbers = np.array(read.numbers, np.int32)[places]
     return rows.append_column(FILE, pa.array(numbers)).append_column(POSITION, pa.array(positions))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from math import ceil
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.manifest import DataFile, FileFormat
@@ -13,14 +15,31 @@ from pyiceberg.table import FileScanTask, Table
 from pyroaring import BitMap64
 
 from firn.protocol.tasks.image import HiddenPositions, Layer
-from optimizer.images.changes import Changes, KeyColumns, find_newest, read_changes
+from optimizer.images.changes import (
+    BATCH_ROWS,
+    FILE,
+    POSITION,
+    Changes,
+    KeyColumns,
+    Selection,
+    find_newest,
+    read_changes,
+    sample_changes,
+)
 from optimizer.images.hidden import read_hidden, to_bitmap, write_position_files, write_vectors
+from optimizer.images.key_ranges import ALL_KEYS, PROCESS_BYTES, KeyRange, split_keys
 from optimizer.images.lineage import LineageFile
 from optimizer.images.newest import OP, select_effective, select_keys
-from optimizer.images.packs import write_packs
-from optimizer.images.positions import BATCH_ROWS, Hits, find_keys, find_live
+from optimizer.images.packs import PackSource, write_packs
+from optimizer.images.positions import Hits, find_keys, find_live
 from optimizer.images.reading import number_rows
 
+LEAST_BYTES = 32 * 2**20
+"""For the rows of a build, however little memory is allowed."""
+_COPIES = 7
+"""How often the pending rows of a range are in memory at most: read, filtered, sorted, hashed and picked."""
+_BATCH_SHARE = 12
+_PLACE_BYTES = 20
 _FIRST_WITH_VECTORS = 3
 
 
@@ -44,6 +63,18 @@ class LayerPlan:
     through: int | None = None
     """The last change that counts; None for all."""
     batch_rows: int = BATCH_ROWS
+    memory_bytes: int | None = None
+    """What the process may take; None for as much as it needs. Less memory takes more passes over the keys."""
+
+
+@dataclass(slots=True)
+class _Found:
+    """What the ranges of keys have found so far: positions that base loses, and those of changes that are shown."""
+
+    hidden: dict[str, BitMap64] = field(default_factory=lambda: defaultdict(BitMap64))
+    shown: dict[int, BitMap64] = field(default_factory=lambda: defaultdict(BitMap64))
+    hit: set[str] = field(default_factory=set)
+    keys: int = 0
 
 
 def build_layer(plan: LayerPlan) -> Layer:
@@ -53,23 +84,63 @@ def build_layer(plan: LayerPlan) -> Layer:
     """
     if not plan.files:
         return _build_without_changes(plan)
-    base = plan.base.schema()
-    changes = read_changes(plan.change, plan.files, plan.columns, plan.watermark, through=plan.through, values=base)
-    newest = find_newest(changes, plan.columns)
-    hits = list(
-        find_keys(plan.base, [task.file for task in plan.base_files], newest, plan.columns, batch_rows=plan.batch_rows)
-    )
-    deletes = _deletes_to_read(plan, {hit.file.file_path for hit in hits})
-    deleted = read_hidden(plan.base.io, deletes)
-    effective = _find_effective(plan.columns, changes, newest, hits, deleted)
-    hidden = {hit.file.file_path: to_bitmap(_hidden_by(hit, newest, plan.columns).to_numpy()) for hit in hits}
+    plan, ranges = _fit_into_memory(plan)
+    found, rows = _Found(), tuple[pa.Table, ...]()
+    for within in ranges:
+        rows = _find_within(plan, within, found)
+    hidden = {path: positions for path, positions in found.hidden.items() if positions}
+    deleted = read_hidden(plan.base.io, _deletes_to_read(plan, found.hit))
+    written, replaced = _write_hidden(plan, hidden, deleted)
+    source = PackSource(change=plan.change, schema=plan.base.schema(), files=plan.files, rows=rows)
+    packs = write_packs(source, found.shown, directory=plan.directory, name=f"{plan.name}-p")
     hidden_rows = sum(len(positions) for positions in hidden.values())
-    written, replaced = _write_hidden(plan, {path: bits for path, bits in hidden.items() if bits}, deleted)
-    shown = effective.filter(pc.not_equal(effective[OP], "D"))
-    packs = write_packs(
-        plan.change, plan.base.schema(), changes, shown, directory=plan.directory, name=f"{plan.name}-p"
-    )
-    return Layer(packs=packs, hidden=written, replaced_vectors=replaced, keys=len(newest), hidden_rows=hidden_rows)
+    return Layer(packs=packs, hidden=written, replaced_vectors=replaced, keys=found.keys, hidden_rows=hidden_rows)
+
+
+def _fit_into_memory(plan: LayerPlan) -> tuple[LayerPlan, list[KeyRange]]:
+    """The plan, with batches that fit, and the ranges of keys to handle one after another.
+
+    Rows of keys take several times their size while the newest ones are sorted out.
+    """
+    if plan.memory_bytes is None:
+        return plan, [ALL_KEYS]
+    budget = max(plan.memory_bytes - PROCESS_BYTES, LEAST_BYTES)
+    count = sum(file.file.record_count for file in plan.files)
+    sample = sample_changes(plan.change, plan.files, plan.columns)
+    width = sample.nbytes / max(len(sample), 1) + _PLACE_BYTES
+    plan = replace(plan, batch_rows=min(plan.batch_rows, max(int(budget / width / _BATCH_SHARE), 1)))
+    ranges = ceil(count * width * _COPIES / budget)
+    return plan, [ALL_KEYS] if ranges <= 1 else split_keys(sample, plan.columns.primary_key, ranges)
+
+
+def _find_within(plan: LayerPlan, within: KeyRange, found: _Found) -> tuple[pa.Table, ...]:
+    """Add what the changes of these keys hide and show; returns the rows of all files if they were read at once."""
+    schema, columns, size = plan.base.schema(), plan.columns, plan.batch_rows
+    selection = Selection(watermark=plan.watermark, through=plan.through, within=within)
+    changes = read_changes(plan.change, plan.files, columns, selection, values=schema, batch_rows=size)
+    newest = find_newest(changes, columns)
+    found.keys += len(newest)
+    if not len(newest):
+        return changes.rows
+    hits = find_keys(plan.base, [task.file for task in plan.base_files], newest, columns, batch_rows=size)
+    effective = newest
+    if columns.sequence_field is None:
+        for hit in hits:
+            found.hidden[hit.file.file_path] |= to_bitmap(hit.positions.to_numpy())
+    else:
+        effective = _compare_sequences(plan, changes, newest, list(hits), found)
+    found.hit |= found.hidden.keys()
+    _note_shown(effective.filter(pc.not_equal(effective[OP], "D")), found)
+    return changes.rows
+
+
+def _note_shown(shown: pa.Table, found: _Found) -> None:
+    numbers, positions = shown[FILE].to_numpy(), shown[POSITION].to_numpy()
+    order = np.argsort(numbers, kind="stable")
+    numbers, positions = numbers[order], positions[order]
+    names, starts = np.unique(numbers, return_index=True)
+    for number, own in zip(names, np.split(positions, starts[1:]), strict=False):
+        found.shown[int(number)] |= to_bitmap(own)
 
 
 def _build_without_changes(plan: LayerPlan) -> Layer:
@@ -94,23 +165,24 @@ def _deletes_to_read(plan: LayerPlan, hit: set[str]) -> set[DataFile]:
     }
 
 
-def _find_effective(
-    columns: KeyColumns, changes: Changes, newest: pa.Table, hits: Sequence[Hits], deleted: Mapping[str, BitMap64]
+def _compare_sequences(
+    plan: LayerPlan, changes: Changes, newest: pa.Table, hits: Sequence[Hits], found: _Found
 ) -> pa.Table:
-    """The newest changes that take effect: all of them without a sequence field, else by rule 1.2."""
-    if columns.sequence_field is None:
-        return newest
+    """The newest changes that take effect by rule 1.2. Base loses the rows that no newer value outranks."""
+    columns = plan.columns
+    found.hit |= {hit.file.file_path for hit in hits}
+    deleted = read_hidden(plan.base.io, _deletes_to_read(plan, {hit.file.file_path for hit in hits}))
+    for hit in hits:
+        found.hidden[hit.file.file_path] |= to_bitmap(_hidden_by(hit, newest, columns).to_numpy())
     names = columns.names
     none = newest.select(names).slice(0, 0)
     held = pa.concat_tables([none, *(find_live(hit, deleted).select(names) for hit in hits)])
     merged = changes.merged.filter(pc.equal(changes.merged[OP], "D")).select(names)
-    return select_effective(newest, columns.primary_key, columns.sequence_field, base_rows=held, deleted=merged)
+    return select_effective(newest, columns.primary_key, columns.sequence_field or "", base_rows=held, deleted=merged)
 
 
 def _hidden_by(hit: Hits, newest: pa.Table, columns: KeyColumns) -> pa.Array:
-    """The positions that a file's rows lose: all, or with a sequence field those that no newer value outranks."""
-    if columns.sequence_field is None:
-        return hit.positions
+    """The positions of a file's rows that give way to newer values of the sequence field."""
     mine = select_keys(hit.rows, columns.primary_key)
     names = mine.column_names
     mine = mine.append_column("held", hit.rows[columns.sequence_field]).append_column("i", number_rows(len(mine)))

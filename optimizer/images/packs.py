@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -12,74 +13,79 @@ from pyiceberg.io import OutputStream
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
+from pyroaring import BitMap64
 
 from firn.protocol.tasks.image import Pack
-from optimizer.images.changes import FILE, POSITION, Changes
 from optimizer.images.lineage import LineageFile
 from optimizer.images.reading import ColumnReader, map_files
 
 ROW_GROUP_BYTES = 16 * 2**20
 """Of a pack, before compression."""
+PART_ROWS = 50_000
+"""Of a change file that is read in parts."""
+_LARGE_BYTES = 2**20
 Picked = tuple[int, np.ndarray]
 """The number of a change file, and the positions of its rows that the image shows."""
-ReadRows = Callable[[int], pa.Table]
-"""Reads all rows of a change file in base's schema."""
 
 
-def write_packs(
-    change: Table, schema: Schema, changes: Changes, shown: pa.Table, *, directory: str, name: str
-) -> list[Pack]:
-    """Write the shown rows of the change files. A partition is that of its change files; `schema` is base's.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackSource:
+    """The change files that packs take their rows from. `schema` is base's; `rows` are those of all files, if read."""
 
-    For each partition that is being written, one file and the rows of one row group are in memory, if
-    the changes' rows are not all there already.
+    change: Table
+    schema: Schema
+    files: Sequence[LineageFile]
+    rows: Sequence[pa.Table] = ()
+
+    def read(self, number: int) -> Iterator[pa.Table]:
+        """All rows of a change file in base's schema, in parts."""
+        if self.rows:
+            yield self.rows[number]
+        else:
+            yield from ColumnReader(self.change, self.schema).read_parts(self.files[number].file, PART_ROWS)
+
+
+def write_packs(source: PackSource, shown: Mapping[int, BitMap64], *, directory: str, name: str) -> list[Pack]:
+    """Write the shown rows of the change files. A partition is that of its change files.
+
+    For each partition that is being written, one part of a file and the rows of one row group are in memory, if the
+    changes' rows are not all there already.
     """
-    files = changes.files
-    groups = list(_group_by_partition(files, shown))
-    reader = ColumnReader(change, schema)
-
-    def read(number: int) -> pa.Table:
-        return changes.rows[number] if changes.rows else reader.read(files[number].file)
-
-    target = schema_to_pyarrow(schema, include_field_ids=True)
+    files = source.files
+    target = schema_to_pyarrow(source.schema, include_field_ids=True)
 
     def write(numbered: tuple[int, list[Picked]]) -> Pack:
         number, picked = numbered
         location = f"{directory}/{name}-{number}.parquet"
-        with change.io.new_output(location).create() as sink:
-            rows = _write_pack(read, target, picked, sink)
+        with source.change.io.new_output(location).create() as sink:
+            rows = _write_pack(source, target, picked, sink)
         return Pack(location=location, rows=rows, like=files[picked[0][0]].file.file_path)
 
-    return map_files(write, list(enumerate(groups)))
+    return map_files(write, list(enumerate(_group_by_partition(files, shown))))
 
 
-def _group_by_partition(files: Sequence[LineageFile], shown: pa.Table) -> Iterator[list[Picked]]:
-    numbers, positions = shown[FILE].to_numpy(), shown[POSITION].to_numpy()
-    order = np.lexsort((positions, numbers))
-    numbers, positions = numbers[order], positions[order]
+def _group_by_partition(files: Sequence[LineageFile], shown: Mapping[int, BitMap64]) -> list[list[Picked]]:
     groups: dict[tuple[object, ...], list[Picked]] = defaultdict(list)
-    for number in np.unique(numbers):
-        first, last = np.searchsorted(numbers, [number, number + 1])
-        file = files[number]
-        partition = (file.file.spec_id, *(file.file.partition[i] for i in range(len(file.file.partition))))
-        groups[partition].append((int(number), positions[first:last]))
-    yield from groups.values()
+    for number in sorted(shown):
+        file = files[number].file
+        partition = (file.spec_id, *(file.partition[i] for i in range(len(file.partition))))
+        groups[partition].append((number, np.array(shown[number].to_array(), np.int64)))
+    return list(groups.values())
 
 
-def _write_pack(read: ReadRows, target: pa.Schema, picked: Sequence[Picked], sink: OutputStream) -> int:
+def _write_pack(source: PackSource, target: pa.Schema, picked: Sequence[Picked], sink: OutputStream) -> int:
     count = 0
     with pq.ParquetWriter(sink, target, compression="zstd", store_schema=False) as writer:
-        for rows in _collect_rows(read, picked):
+        for rows in _collect_rows(source, picked):
             writer.write_table(rows.cast(target))
             count += len(rows)
     return count
 
 
-def _collect_rows(read: ReadRows, picked: Sequence[Picked]) -> Iterator[pa.Table]:
+def _collect_rows(source: PackSource, picked: Sequence[Picked]) -> Iterator[pa.Table]:
     """The picked rows, those of small files together: for few rows, a row group costs more than the rows."""
     tables, at, rows_before, size = list[pa.Table](), list[np.ndarray](), 0, 0
-    for number, positions in picked:
-        rows = read(number)
+    for rows, positions in _read_picked(source, picked):
         tables.append(rows)
         at.append(positions + rows_before)
         rows_before += len(rows)
@@ -89,6 +95,21 @@ def _collect_rows(read: ReadRows, picked: Sequence[Picked]) -> Iterator[pa.Table
             tables, at, rows_before, size = [], [], 0, 0
     if tables:
         yield _take(tables, at)
+
+
+def _read_picked(source: PackSource, picked: Sequence[Picked]) -> Iterator[tuple[pa.Table, np.ndarray]]:
+    """Parts of files and the positions in them that are picked; of large parts only the picked rows."""
+    for number, positions in picked:
+        start = 0
+        for rows in source.read(number):
+            first, last = np.searchsorted(positions, [start, start + len(rows)])
+            inside, start = positions[first:last] - start, start + len(rows)
+            if not len(inside):
+                continue
+            if rows.nbytes > _LARGE_BYTES:
+                yield _take([rows], [inside]), np.arange(len(inside))
+            else:
+                yield rows, inside
 
 
 def _take(tables: Sequence[pa.Table], positions: Sequence[np.ndarray]) -> pa.Table:

@@ -42,6 +42,7 @@ def build_from_task(task: LayerTask, check: Check) -> Layer:
             directory=task.directory,
             name=task.name,
             format_version=task.format_version,
+            memory_bytes=task.memory_bytes,
         )
     )
 

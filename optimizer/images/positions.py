@@ -16,11 +16,9 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyroaring import BitMap64
 
-from optimizer.images.changes import KeyColumns
+from optimizer.images.changes import BATCH_ROWS, KeyColumns
 from optimizer.images.newest import select_keys
-from optimizer.images.reading import ColumnReader, batch_by_rows, map_files, number_rows
-
-BATCH_ROWS = 4_000_000
+from optimizer.images.reading import ColumnReader, FileRows, number_rows, read_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +33,14 @@ class Hits:
 def find_keys(
     base: Table, files: Sequence[DataFile], keys: pa.Table, columns: KeyColumns, *, batch_rows: int = BATCH_ROWS
 ) -> Iterator[Hits]:
-    """The files of base that hold some of `keys`, with the rows that do. Rows that base has deleted are among them."""
+    """The files of base that hold some of `keys`, with the rows that do. Rows that base has deleted are among them.
+
+    A file of more than `batch_rows` rows may come several times.
+    """
     reader = ColumnReader(base, Schema(*(base.schema().find_field(name) for name in columns.names)))
     search = KeySearch(keys, columns.primary_key)
-    for batch in batch_by_rows(files, lambda file: file.record_count, batch_rows):
-        tables = map_files(reader.read, batch)
-        yield from _hits_of(batch, tables, search)
+    for read in read_rows(reader, files, batch_rows):
+        yield from _hits_of(read, files, search)
 
 
 def find_live(hits: Hits, deleted: Mapping[str, BitMap64]) -> pa.Table:
@@ -70,14 +70,13 @@ class KeySearch:
         return np.sort(joined["i"].to_numpy())
 
 
-def _hits_of(files: Sequence[DataFile], tables: Sequence[pa.Table], search: KeySearch) -> Iterator[Hits]:
-    rows = pa.concat_tables(tables)
-    hits = search.find(rows)
-    ends = np.cumsum([len(table) for table in tables])
+def _hits_of(read: FileRows, files: Sequence[DataFile], search: KeySearch) -> Iterator[Hits]:
+    hits = search.find(pa.concat_tables(read.tables))
+    ends = np.cumsum([len(table) for table in read.tables])
     cuts = np.searchsorted(hits, ends)
     first = 0
-    for file, table, end, cut in zip(files, tables, ends, cuts, strict=True):
-        positions, first = hits[first:cut] - (end - len(table)), cut
-        if len(positions):
-            at = pa.array(positions, pa.int64())
-            yield Hits(file=file, rows=table.take(at), positions=at)
+    for number, table, end, cut in zip(read.numbers, read.tables, ends, cuts, strict=True):
+        places, first = hits[first:cut] - (end - len(table)), cut
+        if len(places):
+            positions = pa.array(places + read.start, pa.int64())
+            yield Hits(file=files[number], rows=table.take(pa.array(places, pa.int64())), positions=positions)

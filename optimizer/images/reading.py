@@ -22,6 +22,8 @@ from firn.scan.projection import correct_projection
 
 THREADS = 4
 """Files read at a time: reading waits for storage and decompresses outside of Python's lock."""
+STREAM_BYTES = 2**20
+"""Read at a time from each column of a file that is read in parts."""
 _FIELD_ID = b"PARQUET:field_id"
 _RESERVED = 2_147_483_447
 """From here on, field ids belong to metadata columns: a file without them leaves them to be derived."""
@@ -62,25 +64,71 @@ class ColumnReader:
     def _cast(self, rows: pa.Table) -> pa.Table:
         return pa.table([rows[field.name].cast(field.type) for field in self.target], schema=self.target)
 
+    def read_parts(self, file: DataFile, rows: int) -> Iterator[pa.Table]:
+        """All rows of a file in their order, about so many at a time, so that a large file is never in memory whole.
+
+        A file that PyIceberg has to read is one part.
+        """
+        if file.file_format is FileFormat.PARQUET:
+            with self.table.io.new_input(file.file_path).open() as stream:
+                reader = pq.ParquetFile(stream, buffer_size=STREAM_BYTES)
+                file_fields = self._find_fields(reader)
+                if file_fields is not None:
+                    names = [file_field.name for file_field in file_fields if file_field is not None]
+                    for batch in reader.iter_batches(rows, columns=names, use_threads=False):
+                        yield self._arrange(pa.table(batch), file_fields)
+                    return
+        yield self.read(file)
+
     def _read_parquet(self, file: DataFile) -> pa.Table | None:
         """The columns as the file has them; None where one is missing or has another type."""
         with self.table.io.new_input(file.file_path).open() as stream:
             reader = pq.ParquetFile(stream)
-            by_id = {int(f.metadata[_FIELD_ID]): f for f in reader.schema_arrow if _FIELD_ID in (f.metadata or {})}
-            file_fields = [by_id.get(field.field_id) for field in self.columns.fields]
-            for field, file_field, target in zip(self.columns.fields, file_fields, self.target, strict=True):
-                if field.field_id < _RESERVED and file_field is None:
-                    return None
-                if file_field is not None and file_field.type != target.type:
-                    return None
-            rows = reader.read(
-                columns=[file_field.name for file_field in file_fields if file_field is not None], use_threads=False
-            )
-            arrays = [
-                pa.nulls(len(rows), target.type) if file_field is None else rows[file_field.name]
-                for file_field, target in zip(file_fields, self.target, strict=True)
-            ]
-            return pa.table(arrays, schema=self.target)
+            file_fields = self._find_fields(reader)
+            if file_fields is None:
+                return None
+            names = [file_field.name for file_field in file_fields if file_field is not None]
+            return self._arrange(reader.read(columns=names, use_threads=False), file_fields)
+
+    def _find_fields(self, reader: pq.ParquetFile) -> list[pa.Field | None] | None:
+        """The file's fields of the columns; None if PyIceberg has to read the file."""
+        by_id = {int(f.metadata[_FIELD_ID]): f for f in reader.schema_arrow if _FIELD_ID in (f.metadata or {})}
+        file_fields = [by_id.get(field.field_id) for field in self.columns.fields]
+        for field, file_field, target in zip(self.columns.fields, file_fields, self.target, strict=True):
+            if field.field_id < _RESERVED and file_field is None:
+                return None
+            if file_field is not None and file_field.type != target.type:
+                return None
+        return file_fields
+
+    def _arrange(self, rows: pa.Table, file_fields: Sequence[pa.Field | None]) -> pa.Table:
+        arrays = [
+            pa.nulls(len(rows), target.type) if file_field is None else rows[file_field.name]
+            for file_field, target in zip(file_fields, self.target, strict=True)
+        ]
+        return pa.table(arrays, schema=self.target)
+
+
+@dataclass(frozen=True, slots=True)
+class FileRows:
+    """Rows of some files, a table for each, or one part of a large file, whose first row has the position `start`."""
+
+    numbers: Sequence[int]
+    """The places of the files in the list that is read."""
+    tables: Sequence[pa.Table]
+    start: int = 0
+
+
+def read_rows(reader: ColumnReader, files: Sequence[DataFile], batch_rows: int) -> Iterator[FileRows]:
+    """All rows of the files, in order, about so many rows at a time."""
+    for batch in batch_by_rows(range(len(files)), lambda number: files[number].record_count, batch_rows):
+        if files[batch[0]].record_count <= batch_rows:
+            yield FileRows(batch, map_files(lambda number: reader.read(files[number]), batch))
+            continue
+        start = 0
+        for part in reader.read_parts(files[batch[0]], batch_rows):
+            yield FileRows(batch, [part], start)
+            start += len(part)
 
 
 def number_rows(count: int) -> pa.Array:

@@ -11,6 +11,7 @@ class LayerTask(Task):
     `base_metadata` and `change_metadata` are locations of metadata files, read at their current snapshots. Change files
     count whose sequence number is above `watermark` and, on an image that has the older ones, above `since`. The
     layer's files get names that begin with `name`, in `directory`. `file_io` are PyIceberg's properties.
+    `memory_bytes` is what the builder's process may take; with less memory it reads the keys several times.
     """
 
     base_metadata: str
@@ -22,6 +23,7 @@ class LayerTask(Task):
     directory: str
     name: str
     format_version: int
+    memory_bytes: int | None = None
     file_io: dict[str, str] = {}
 
 

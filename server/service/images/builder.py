@@ -40,6 +40,7 @@ class ImageBuilder:
     builder: LayerBuilder
     files: ImageFiles
     most_pending_bytes: int
+    memory_bytes: int
     file_io: dict[str, str] = field(default_factory=dict)
 
     def build(self, pair: Pair) -> ImageBuild:
@@ -102,7 +103,8 @@ class ImageBuilder:
         layer = _EMPTY
         if pair.needs_builder:
             task = make_layer_task(pair, build.name, below)
-            layer = self.builder.build(task.model_copy(update={"file_io": self.file_io}), rule.check)
+            limits = {"file_io": self.file_io, "memory_bytes": self.memory_bytes}
+            layer = self.builder.build(task.model_copy(update=limits), rule.check)
         base = pair.pin.base if below is None else self.metadata.load(below.metadata_location).parsed
         parts = ImageParts(
             key=pair.key,

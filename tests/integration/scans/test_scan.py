@@ -11,7 +11,7 @@ import firn
 from firn.errors import Invalid, NotFound
 from firn.scan import Scan
 from firn.scan.served import Served
-from optimizer.images.changes import KeyColumns, read_changes
+from optimizer.images.changes import KeyColumns, Selection, read_changes
 from optimizer.images.lineage import ROW_ID, SEQUENCE, list_lineage_files
 from tests.keyed_tables import KeyedTable, a_worker
 from tests.spark_fixtures import RunningServer, running_server
@@ -127,7 +127,9 @@ def test_rows_keep_ids_and_sequence_numbers_through_appends_and_compaction(
 
 def lineage_of(client: firn.Client, name: str) -> list[tuple[Any, ...]]:
     table = Served(transport=client.transport, token=None, catalog="lake", table=name).load()
-    rows = read_changes(table, list_lineage_files(table), KeyColumns(primary_key=("id",)), 0).pending
+    rows = read_changes(
+        table, list_lineage_files(table), KeyColumns(primary_key=("id",)), Selection(watermark=0)
+    ).pending
     return sorted(zip(*(rows[column].to_pylist() for column in ("id", ROW_ID, SEQUENCE)), strict=True), key=repr)
 
 

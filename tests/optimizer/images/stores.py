@@ -105,7 +105,15 @@ class Stores:
         file.spec_id = 0
         return file
 
-    def build(self, columns: KeyColumns, watermark: int, *, version: int = 2, batch_rows: int = 4) -> Layer:
+    def build(
+        self,
+        columns: KeyColumns,
+        watermark: int,
+        *,
+        version: int = 2,
+        batch_rows: int = 4,
+        memory_bytes: int | None = None,
+    ) -> Layer:
         base = self.base.refresh()
         plan = LayerPlan(
             base=base,
@@ -118,6 +126,7 @@ class Stores:
             name="image",
             format_version=version,
             batch_rows=batch_rows,
+            memory_bytes=memory_bytes,
         )
         (self.directory / "merged").mkdir(exist_ok=True)
         return build_layer(plan)

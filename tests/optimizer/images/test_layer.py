@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optimizer.images.changes import KeyColumns
+from optimizer.images.key_ranges import split_keys
 from tests.optimizer.images.stores import Change, Row, Stores, read_image
 
 BY_ID = KeyColumns(primary_key=("id",))
@@ -67,6 +69,25 @@ def test_a_newer_row_in_a_file_with_a_lower_number_wins(tmp_path: Path) -> None:
     stores.write_changes([Change(Row(1, "eu", "d1", 1, "old"), row_id=1, sequence=1)], sequence=9, first_row_id=None)
     stores.write_changes([Change(Row(1, "eu", "d1", 1, "new"))], sequence=5, first_row_id=2)
     assert [row.value for row in read_image(stores.base, stores.build(BY_ID, 0))] == ["new"]
+
+
+@pytest.mark.parametrize("columns", [BY_ID, KeyColumns(primary_key=("region", "id"), sequence_field="at")])
+def test_little_memory_takes_several_ranges_of_keys_and_parts_of_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: KeyColumns
+) -> None:
+    monkeypatch.setattr("optimizer.images.layer._COPIES", 1_000_000)
+    stores = Stores(tmp_path)
+    stores.write_base([Row(number, "eu", "d1", 1, "base") for number in range(20)])
+    changed = [Change(Row(number, "eu", "d1", 2, "new"), "D" if number % 5 == 0 else "U") for number in range(10, 24)]
+    stores.write_changes(changed, sequence=1, first_row_id=0)
+    stores.write_changes([Change(Row(11, "eu", "d1", 3, "newer"))], sequence=2, first_row_id=50)
+    with patch("optimizer.images.layer.split_keys", wraps=split_keys) as split:
+        layer = stores.build(columns, 0, memory_bytes=0)
+    assert split.call_args.args[2] > 10
+    values = {row.id: row.value for row in read_image(stores.base, layer)}
+    kept = dict.fromkeys(range(10), "base")
+    assert values == kept | {number: "new" for number in range(11, 24) if number % 5} | {11: "newer"}
+    assert (layer.keys, layer.hidden_rows) == (14, 10)
 
 
 def test_a_row_without_an_id_is_refused(tmp_path: Path) -> None:
@@ -129,10 +150,18 @@ def replay(base: Sequence[Row], commits: Sequence[Sequence[Step]], columns: KeyC
         [BY_ID, KeyColumns(primary_key=("id", "region")), KeyColumns(primary_key=("id",), sequence_field="at")]
     ),
     version=st.sampled_from([2, 3]),
+    memory_bytes=st.sampled_from([None, 0]),
     deletes=st.booleans(),
 )
+@patch("optimizer.images.layer._COPIES", 100_000)  # with a limit of memory, there are several ranges of keys
 def test_any_history(
-    base: list[Row], commits: list[list[Step]], columns: KeyColumns, version: int, *, deletes: bool
+    base: list[Row],
+    commits: list[list[Step]],
+    columns: KeyColumns,
+    version: int,
+    memory_bytes: int | None,
+    *,
+    deletes: bool,
 ) -> None:
     unique = list({tuple(getattr(row, name) for name in columns.primary_key): row for row in base}.values())
     with TemporaryDirectory() as directory:
@@ -148,5 +177,5 @@ def test_any_history(
         if deletes and unique:
             stores.delete_from_base(f"id = {unique[0].id}")
             unique = [row for row in unique if row.id != unique[0].id]
-        layer = stores.build(columns, 0, version=version)
+        layer = stores.build(columns, 0, version=version, memory_bytes=memory_bytes)
         assert read_image(stores.base, layer) == replay(unique, commits, columns)
