@@ -7,7 +7,8 @@ a repeated request is recognized as any other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.reading import MAIN
 from catalog.iceberg.summaries import TOTALS
 from catalog.keyed.spec import BATCH_ID, WRITER_ID
+from catalog.keyed.streams import read_checkpoint
 from catalog.names import TableName
 
 _STATISTICS = frozenset({"set-statistics", "set-partition-statistics"})
@@ -48,6 +50,19 @@ class SentSnapshot:
     def as_sent(self) -> Json:
         """The snapshot with what reading its files needs."""
         return {"snapshot-id": self.id, "manifest-list": self.manifest_list}
+
+
+def identify_commit(sent: SentSnapshot, files: Iterable[str]) -> dict[str, str]:
+    """The writer and the batch of a stream's commit, for the snapshot's summary; nothing for other commits.
+
+    The files identify the commit. The job and the checkpoint do not: two jobs may have the same id, and every batch job
+    of Flink calls its only checkpoint the last one.
+    """
+    checkpoint = read_checkpoint(sent.summary)
+    if checkpoint is None or (WRITER_ID in sent.summary and BATCH_ID in sent.summary):
+        return {}
+    digest = hashlib.sha256("\n".join(sorted(files)).encode()).hexdigest()
+    return {WRITER_ID: checkpoint.stream, BATCH_ID: f"{checkpoint.number} {digest}"}
 
 
 def find_sent_snapshot(name: TableName, updates: Sequence[Json]) -> SentSnapshot | None:

@@ -218,7 +218,7 @@ def _refuse_equality_deletes(commit: StoreCommit) -> CommitRefused:
     return CommitRefused(
         f"equality deletes are not allowed on the {commit.role} store of a keyed table: many engines cannot read them",
         hint="append changes with _op = 'U' or 'D' to the change store instead, which upserts by the key; "
-        "in Flink, turn write.upsert.enabled off",
+        "Flink may upsert into the keyed table's own name",
     )
 
 

@@ -14,7 +14,17 @@ from catalog.keyed.image import ImageKey
 from catalog.keyed.image_build import ImageBuild
 from catalog.locations.location_rule import FileRule
 from catalog.names import RelationId
-from firn.protocol.tasks.image import DeletedRows, DeletesTask, KeyReport, KeysTask, Layer, LayerTask, Pack
+from firn.protocol.tasks.image import (
+    DeletedRows,
+    DeletesTask,
+    KeyReport,
+    KeysTask,
+    Layer,
+    LayerTask,
+    Pack,
+    UpsertedRows,
+    UpsertsTask,
+)
 
 
 class LayerBuilder(Protocol):
@@ -139,14 +149,23 @@ class SentFile:
     spec_id: int
     partition: tuple[PartitionValue, ...]
     is_removed: bool = False
+    equality_ids: frozenset[int] = frozenset()
+    """Of equality deletes: the fields that a deleted row has in common with one of the file's rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentRows:
-    """The rows of a commit, as files of changes: deletes first, then upserts."""
+    """The rows of a commit, as files of changes: deletes first, then upserts.
+
+    `written` are files that the server has written itself and that several tries to commit may use. If the deletes
+    depend on an image, each try has its own.
+    """
 
     upserts: Sequence[DataFileEntry]
     deletes: Sequence[DataFileEntry] = ()
+    written: Sequence[str] = ()
+    depends_on_image: bool = False
+    """Whether the deletes were judged by an image: rows that a statement has read."""
 
 
 class SentFiles(Protocol):
@@ -174,12 +193,20 @@ class SentFiles(Protocol):
         like. Invalid for one of an earlier partition spec.
         """
 
+    def describe_changes(
+        self, change: Json, files: Sequence[SentFile], rule: FileRule, *, comes_first: bool = False
+    ) -> Sequence[DataFileEntry]:
+        """Parquet files with columns of the change store, with the statistics of their own footers."""
+
     def discard(self, locations: Iterable[str]) -> None:
         """Delete files that a refused append has left."""
 
 
 class KeyChecker(Protocol):
     """Reads the keys of files that an engine sent, and of rows that it deletes."""
+
+    def read_upserts(self, task: UpsertsTask, check: Callable[[Sequence[str]], None]) -> UpsertedRows:
+        """Turn the files of a commit with equality deletes into changes. See `LayerBuilder.build`."""
 
     def find_deleted(self, task: DeletesTask, check: Callable[[Sequence[str]], None]) -> DeletedRows:
         """Write a row with `_op` 'D' for each row that a statement deletes. See `LayerBuilder.build`."""

@@ -14,6 +14,7 @@ from firn.protocol.tasks.image import BuilderMessage, BuilderTask
 from optimizer.images.deletes import write_deletes
 from optimizer.images.keys import check_keys
 from optimizer.images.pair import Check, build_from_task
+from optimizer.images.upserts import read_upserts
 
 
 class Refused(Exception):
@@ -51,6 +52,8 @@ def _run(task: BuilderTask, check: Check) -> BuilderMessage:
         return BuilderMessage(keys=check_keys(task.keys, check))
     if task.deletes is not None:
         return BuilderMessage(deletes=write_deletes(task.deletes, check))
+    if task.upserts is not None:
+        return BuilderMessage(upserts=read_upserts(task.upserts, check))
     raise ValueError("the task says nothing")
 
 

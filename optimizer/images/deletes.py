@@ -26,7 +26,7 @@ from optimizer.images.newest import OP
 from optimizer.images.pair import Check, check_metadata, make_directory
 from optimizer.images.reading import ColumnReader
 
-_OP = NestedField(field_id=10_000_001, name=OP, field_type=StringType(), required=True)
+OP_FIELD = NestedField(field_id=10_000_001, name=OP, field_type=StringType(), required=True)
 Tasks = Mapping[str, FileScanTask]
 
 
@@ -54,8 +54,8 @@ def write_deletes(task: DeletesTask, check: Check) -> DeletedRows:
 
 def _read_new(image: StaticTable, task: DeletesTask) -> dict[str, BitMap64]:
     """The positions that the statement deletes. An engine may write a delete file of the image anew, with its own."""
-    sent = read_hidden(image.io, map(_describe, set(task.deletes)))
-    replaced = read_hidden(image.io, map(_describe, set(task.replaced_deletes)))
+    sent = read_hidden(image.io, map(describe_positions, set(task.deletes)))
+    replaced = read_hidden(image.io, map(describe_positions, set(task.replaced_deletes)))
     new = {path: positions - replaced.get(path, BitMap64()) for path, positions in sent.items()}
     return {path: positions for path, positions in new.items() if positions}
 
@@ -76,7 +76,7 @@ def _list_live(
 def _write(image: StaticTable, task: DeletesTask, hit: Tasks, live: Mapping[str, BitMap64]) -> list[Pack]:
     columns = _list_columns(image, task.primary_key)
     reader = ColumnReader(image, Schema(*columns))
-    target = schema_to_pyarrow(Schema(*columns, _OP), include_field_ids=True)
+    target = schema_to_pyarrow(Schema(*columns, OP_FIELD), include_field_ids=True)
     written = []
     for number, paths in enumerate(_group_by_partition(hit, live)):
         location = f"{task.directory}/{task.name}-{number}.parquet"
@@ -87,11 +87,16 @@ def _write(image: StaticTable, task: DeletesTask, hit: Tasks, live: Mapping[str,
             rows = 0
             for path in paths:
                 table = reader.read(hit[path].file).take(pa.array(np.array(live[path].to_array(), np.int64)))
-                operations = pa.repeat(pa.scalar("D", pa.string()), len(table))
-                writer.write_table(table.append_column(OP, operations).select(target.names).cast(target))
+                writer.write_table(mark_deleted(table, target))
                 rows += len(table)
         written.append(Pack(location=location, rows=rows, like=paths[0]))
     return written
+
+
+def mark_deleted(rows: pa.Table, target: pa.Schema) -> pa.Table:
+    """The rows as changes that delete them."""
+    operations = pa.repeat(pa.scalar("D", pa.string()), len(rows))
+    return rows.append_column(OP, operations).select(target.names).cast(target)
 
 
 def _list_columns(image: StaticTable, primary_key: Sequence[str]) -> list[NestedField]:
@@ -108,7 +113,8 @@ def _group_by_partition(hit: Tasks, live: Iterable[str]) -> list[list[str]]:
     return list(groups.values())
 
 
-def _describe(location: str) -> DataFile:
+def describe_positions(location: str) -> DataFile:
+    """A delete file or a file of vectors, as `read_hidden` needs it."""
     return DataFile.from_args(
         content=DataFileContent.POSITION_DELETES,
         file_path=location,

@@ -25,12 +25,17 @@ def check_keys(task: KeysTask, check: Check) -> KeyReport:
     check(task.files)
     columns = KeyColumns(primary_key=tuple(task.primary_key), sequence_field=task.sequence_field)
     reader = ColumnReader(table, Schema(*(table.schema().find_field(name) for name in columns.names)))
-    tables = map_files(reader.read, [_describe(file) for file in task.files])
+    tables = map_files(reader.read, [describe_data(file) for file in task.files])
     rows = pa.concat_tables([reader.target.empty_table(), *tables])
-    nulls = {name: count for name in columns.names if (count := rows[name].null_count)}
-    if nulls or not task.finds_repeated:
+    return judge_keys(rows, task.primary_key, finds_repeated=task.finds_repeated)
+
+
+def judge_keys(rows: pa.Table, primary_key: Sequence[str], *, finds_repeated: bool) -> KeyReport:
+    """Count the nulls in each column and, if there are none, find keys of several rows if asked."""
+    nulls = {name: count for name in rows.column_names if (count := rows[name].null_count)}
+    if nulls or not finds_repeated:
         return KeyReport(nulls=nulls)
-    return _find_repeated(rows, task.primary_key)
+    return _find_repeated(rows, primary_key)
 
 
 def _find_repeated(rows: pa.Table, primary_key: Sequence[str]) -> KeyReport:
@@ -43,7 +48,7 @@ def _find_repeated(rows: pa.Table, primary_key: Sequence[str]) -> KeyReport:
     return KeyReport(nulls={}, repeated=len(repeated), samples=samples)
 
 
-def _describe(location: str) -> DataFile:
+def describe_data(location: str) -> DataFile:
     """The file as readers need it: key columns are in the file, so its partition does not matter."""
     return DataFile.from_args(
         content=DataFileContent.DATA,

@@ -74,6 +74,17 @@ class SentFileReader:
             for stats, file in zip(described, files, strict=True)
         ]
 
+    def describe_changes(
+        self, change: Json, files: Sequence[SentFile], rule: FileRule, *, comes_first: bool = False
+    ) -> Sequence[DataFileEntry]:
+        """See the port."""
+        footers = Footers(self._storage.confined(rule), current_schema(change), threads=self._footer_threads)
+        described = footers.read_all([file.location for file in files])
+        return [
+            DataFileEntry(stats=stats, partition=file.partition, comes_first=comes_first)
+            for stats, file in zip(described, files, strict=True)
+        ]
+
     def discard(self, locations: Iterable[str]) -> None:
         """See the port."""
         for location in locations:
@@ -105,6 +116,7 @@ def _list_changed(manifests: Manifests, line: ManifestFile, snapshot: Json) -> l
             spec_id=spec.spec_id,
             partition=spec.values(entry["data_file"]["partition"], entry["names"]),
             is_removed=entry["status"] == Status.DELETED,
+            equality_ids=frozenset(entry["data_file"].get("equality_ids") or ()),
         )
         for entry in manifests.entries(line, with_maps=False, with_deleted=True)
         if entry["status"] != Status.EXISTING and entry["snapshot_id"] == snapshot["snapshot-id"]

@@ -115,7 +115,7 @@ def tag_of(name: TableName, loaded: Loaded, granted: AccessGrant | None, snapsho
     """Compute the entity tag of a load; it changes with the credentials, so that no client keeps ended ones."""
     config = (f"{key}={value}" for key, value in sorted(filter_config(loaded.config).items()))
     access = () if granted is None else granted.tag
-    return etag_of(loaded.metadata_location or "", str(name), snapshots, *config, *access)
+    return etag_of(loaded.metadata_location or "", str(name), snapshots, loaded.state, *config, *access)
 
 
 def access_parts(

@@ -28,6 +28,8 @@ from firn.protocol.tasks.image import (
     KeysTask,
     Layer,
     LayerTask,
+    UpsertedRows,
+    UpsertsTask,
 )
 
 COMMAND = (sys.executable, "-m", "optimizer.images")
@@ -63,6 +65,13 @@ class LayerBuilderProcess:
         if message.deletes is None:
             raise Unavailable(f"the deleted rows cannot be read: {message.error}")
         return message.deletes
+
+    def read_upserts(self, task: UpsertsTask, check: Callable[[Sequence[str]], None]) -> UpsertedRows:
+        """See the port."""
+        message = self._run(BuilderTask(upserts=task), check)
+        if message.upserts is None:
+            raise Unavailable(f"the rows cannot be read: {message.error}")
+        return message.upserts
 
     def _run(self, task: BuilderTask, check: Callable[[Sequence[str]], None]) -> BuilderMessage:
         with self._lock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.models.image_steps import Scope
+from tests.models.image_streams import Checkpoint
 from tests.models.images import Change, Row
 
 KINDS = (
@@ -20,6 +21,8 @@ KINDS = (
     "orphans",
     "crash",
     "rollback",
+    "combine",
+    "forget",
 )
 
 
@@ -41,6 +44,10 @@ TWO_ROWS = (
     (Change("k", "p", "", "D"),),
     (Change("m", "p", "", "D"),),
 )
+CHECKPOINTS = (
+    Checkpoint(("k", "m"), (Change("k", "p", "s", "U"),)),
+    Checkpoint(("k",)),
+)
 
 SCOPES = {
     "builds and merges": Scope(BATCHES, budget=budget(batch=3, build=3, read=1, merge=1, crash=1)),
@@ -61,9 +68,13 @@ SCOPES = {
     ),
     "adoption and rollback": Scope(BATCHES[:2], budget=budget(batch=2, merge=2, clean=1, rollback=1)),
     "statements": Scope(BATCHES[:2], (UPSERT, DELETE), budget=budget(batch=2, build=3, read=1, write=2, crash=1)),
+    "streams": Scope(
+        BATCHES[:2], budget=budget(batch=2, build=1, read=1, merge=1, crash=2, combine=1), checkpoints=CHECKPOINTS
+    ),
+    "streams and expiry": Scope(BATCHES[:1], budget=budget(batch=1, crash=2, forget=1), checkpoints=CHECKPOINTS),
 }
 LONG = budget(
     batch=3, build=9, read=6, write=6, direct=1, merge=4, clean=2, compact=2, late_compact=1, remove=4, expire=3,
-    orphans=2, crash=3, rollback=1,
+    orphans=2, crash=3, rollback=1, forget=1,
 )  # fmt: skip
-EVERYTHING = Scope(BATCHES, (UPSERT, DELETE), ROW, LONG)
+EVERYTHING = Scope(BATCHES, (UPSERT, DELETE), ROW, LONG, CHECKPOINTS)

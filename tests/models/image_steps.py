@@ -14,6 +14,7 @@ from tests.models.image_commits import (
     spend,
 )
 from tests.models.image_merges import MergeModel
+from tests.models.image_streams import Checkpoint, StreamModel
 from tests.models.images import (
     Build,
     Change,
@@ -37,6 +38,7 @@ class Scope(NamedTuple):
     writes: tuple[tuple[Change, ...], ...] = ()
     direct: tuple[Row, ...] = ()
     budget: tuple[tuple[str, int], ...] = ()
+    checkpoints: tuple[Checkpoint, ...] = ()
 
     def start(self) -> World:
         return World(left=self.budget)
@@ -46,6 +48,7 @@ class ImageModel:
     def __init__(self, rules: Rules, scope: Scope) -> None:
         self.rules, self.scope = rules, scope
         self._merges = MergeModel(rules)
+        self._streams = StreamModel(rules, scope.checkpoints)
 
     def steps(self, world: World) -> Iterator[tuple[str, World]]:
         left = dict(world.left)
@@ -53,6 +56,7 @@ class ImageModel:
         yield from self._builds(world, left)
         yield from self._reads(world, left)
         yield from self._writes(world, left)
+        yield from self._streams.steps(world, left)
         yield from self._merges.steps(world, left)
         yield from self._change_jobs(world, left)
         yield from self._removals(world, left)

@@ -48,6 +48,12 @@ class Rules(NamedTuple):
     """5.7: a translated write is recorded under its client's snapshot id, and a retry gets the recorded answer."""
     deletes_what_was_read: bool = True
     """5.8: a translated delete commits only if the change store's head is the one of the image it read."""
+    shown_rows_win: bool = True
+    """5.10: a checkpoint deletes only the keys of its equality deletes that none of its visible rows has."""
+    lists_last_commits: bool = True
+    """5.11: the ancestors of a served image name the last checkpoint that each stream has committed."""
+    knows_files: bool = True
+    """5.11: a stream's commit with the files of an earlier one is that commit, and is not applied again."""
 
 
 class Row(NamedTuple):
@@ -142,6 +148,17 @@ class Write(NamedTuple):
     changes: tuple[Change, ...]
 
 
+class Stream(NamedTuple):
+    """A stream of checkpoints, as its newest state has it: the next one to commit, and whether the job has restarted
+    without knowing if that one is committed.
+    """
+
+    next: int = 0
+    is_in_doubt: bool = False
+    listed: frozenset[int] = frozenset()  # committed checkpoints whose snapshots the change store still has
+    sent: frozenset[tuple[int, ...]] = frozenset()  # the checkpoints of each commit: their files identify it
+
+
 class World(NamedTuple):
     bases: tuple[BaseSnapshot, ...] = (BaseSnapshot((), frozenset(), 0),)
     changes: tuple[ChangeSnapshot, ...] = (ChangeSnapshot(0, ()),)
@@ -157,6 +174,7 @@ class World(NamedTuple):
     merge: Merge | None = None
     reader: Reader | None = None
     write: Write | None = None
+    stream: Stream = Stream()
     recorded: frozenset[int] = frozenset()
     done: frozenset[int] = frozenset()  # batches
     states: tuple[tuple[int, int, int], ...] = ((0, 0, 0),)  # base, change and length of the log, to roll back to

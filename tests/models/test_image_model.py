@@ -31,6 +31,9 @@ NEEDED = [
     ("rolls_back_by_new_snapshots", "adoption and rollback", DIFFER),
     ("records_writes", "statements", "a write was applied twice"),
     ("deletes_what_was_read", "statements", "a statement deleted a row that it did not read"),
+    ("shown_rows_win", "streams", DIFFER),
+    ("lists_last_commits", "streams", "a checkpoint was committed twice"),
+    ("knows_files", "streams and expiry", "a checkpoint was committed twice"),
 ]
 
 

@@ -114,12 +114,48 @@ class DeletedRows(Message):
     stale: str | None = None
 
 
+class UpsertsTask(Task):
+    """The files of a commit with equality deletes, to be turned into changes.
+
+    `metadata` is the location of a metadata file with the columns. `files` are data files. `equality_deletes` are files
+    with deleted keys, those of a partition together. `position_deletes` hide rows of `files`. New files get names that
+    begin with `name`, in `directory`.
+    """
+
+    metadata: str
+    primary_key: list[str]
+    sequence_field: str | None = None
+    files: list[str]
+    equality_deletes: list[list[str]]
+    position_deletes: list[str]
+    directory: str
+    name: str
+    file_io: dict[str, str] = {}
+
+
+class UpsertedRows(Message):
+    """What becomes of the files of an `UpsertsTask`.
+
+    `rewritten` are data files with the visible rows of the file `like`, and `hidden` are data files without any.
+    `deletes` have the keys that are deleted and that no visible row has; `like` is a file of equality deletes of the
+    same partition. `foreign` names a data file that is not of the commit, though position deletes name it. No file was
+    written if `report` shows a fault or `foreign` is given.
+    """
+
+    report: KeyReport
+    rewritten: list[Pack] = []
+    hidden: list[str] = []
+    deletes: list[Pack] = []
+    foreign: str | None = None
+
+
 class BuilderTask(Task):
-    """One line that the server writes to the builder: a layer to build, keys to check, or rows to delete."""
+    """One line that the server writes to the builder: a layer to build, keys to check, rows to delete, or upserts."""
 
     layer: LayerTask | None = None
     keys: KeysTask | None = None
     deletes: DeletesTask | None = None
+    upserts: UpsertsTask | None = None
 
 
 class BuilderMessage(Message):
@@ -132,5 +168,6 @@ class BuilderMessage(Message):
     layer: Layer | None = None
     keys: KeyReport | None = None
     deletes: DeletedRows | None = None
+    upserts: UpsertedRows | None = None
     error: str | None = None
     gone: str | None = None

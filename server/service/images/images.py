@@ -18,8 +18,10 @@ import orjson
 
 from catalog.errors import CatalogError, NoSuchTable, NotFound, Unavailable
 from catalog.iceberg.json import Json
+from catalog.iceberg.reading import current_snapshot_id
 from catalog.keyed.image_build import BuildState, ImageBuild
 from catalog.keyed.spec import KeySpec
+from catalog.keyed.streams import list_last_commits
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.ports.store import UnitOfWork
 from catalog.scan.mode import build_planning_config
@@ -146,10 +148,12 @@ class Images:
             kept = set(uow.images.kept(pair.relation.id, listed, now))
         self._keep(pair, build, now)
         text, gone = document.text, {*listed[:-1]} - kept
-        if gone or lag is not None:
-            text = orjson.dumps(_describe_now(document.parsed, gone, lag))
+        now_listed = list_last_commits(document.parsed, pair.pin.change)
+        if gone or lag is not None or now_listed is not document.parsed:
+            text = orjson.dumps(_describe_now(now_listed, gone, lag))
         config = build_planning_config(RelationKind.TABLE, document.parsed)
-        return Loaded(metadata_location=build.metadata_location, text=text, config=config)
+        state = "" if lag is None else str(current_snapshot_id(pair.pin.change))
+        return Loaded(metadata_location=build.metadata_location, text=text, config=config, state=state)
 
     def _keep(self, pair: Pair, build: ImageBuild, now: datetime) -> None:
         """Keep the image from now on; written down only once in a while, for it is asked for often."""

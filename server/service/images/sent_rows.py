@@ -1,4 +1,7 @@
-"""Reads and checks the rows of a commit to a keyed table under its own name (docs/protocols.md, rules 5.7 and 5.8)."""
+"""Reads and checks the rows of a commit to a keyed table under its own name.
+
+See docs/protocols.md, rules 5.7, 5.8 and 5.10.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,19 @@ from catalog.commits.image_write import SentSnapshot, refuse_operation
 from catalog.errors import Invalid, LocationRefused, RequirementFailed
 from catalog.files.data_file import DataFileEntry
 from catalog.locations.location_rule import FileRule, list_own_locations
-from catalog.names import TableName
-from catalog.ports.images import KeyChecker, SentFile, SentFiles
+from catalog.ports.images import KeyChecker, SentFile, SentFiles, SentRows
 from firn.protocol.locations import lies_in, normalize_location
-from firn.protocol.tasks.image import DeletesTask, KeyReport, KeysTask
+from firn.protocol.tasks.image import DeletesTask, KeysTask
 from server.service.images.pair import Pair, build_image_rule
+from server.service.images.sent_upserts import (
+    POSITIONS,
+    UpsertReader,
+    check_report,
+    check_row_count,
+    is_upserting,
+)
 from server.service.locations.location_rule import build_file_rule
 from server.service.tables.keyed_tables import KeyedTables
-
-_POSITIONS = 1
 
 
 @dataclass(frozen=True)
@@ -31,24 +38,36 @@ class SentRowReader:
     most_rows: int
     file_io: dict[str, str] = field(default_factory=dict)
 
-    def read_upserts(self, pair: Pair, files: Sequence[SentFile]) -> Sequence[DataFileEntry]:
-        """The new data files, checked: where they lie, their columns, and their keys."""
+    @property
+    def upserts(self) -> UpsertReader:
+        """Reads commits of streams that upsert."""
+        return UpsertReader(self.files, self.checker, self.most_rows, self.file_io)
+
+    def read_rows(self, pair: Pair, sent: SentSnapshot, files: Sequence[SentFile]) -> SentRows:
+        """The new files, checked: where they lie, their columns, and their keys.
+
+        For a commit of a stream that upserts these are all of its changes. The caller deletes `written` if it commits
+        nothing.
+        """
         _check_files(pair, files)
         rule = self._build_rule(pair, is_of_image=False)
+        if is_upserting(sent, files):
+            return self.upserts.read(pair, files, rule)
         added = [file for file in files if not file.content and not file.is_removed]
         described = self.files.describe(pair.pin.base, added, rule)
         self._check_keys(pair, described, rule)
-        return described
+        return SentRows(upserts=described)
 
     def write_deletes(self, pair: Pair, sent: SentSnapshot, files: Sequence[SentFile]) -> Sequence[DataFileEntry]:
-        """Files with the keys of the rows that a statement deletes; none for a commit that deletes none.
+        """Files with the keys of the rows that a statement deletes; none for a commit that deletes none, or for one
+        of a stream that upserts.
 
         RequirementFailed when the statement was planned on another state: its engine plans it again. Invalid when a
         row that it deletes has been changed or deleted meanwhile.
         """
         deletes = [file.location for file in files if file.content and not file.is_removed]
         removed = [file.location for file in files if not file.content and file.is_removed]
-        if not deletes and not removed:
+        if is_upserting(sent, files) or (not deletes and not removed):
             return ()
         self._check_statement(pair, sent)
         rule = self._build_rule(pair, is_of_image=True)
@@ -90,13 +109,7 @@ class SentRowReader:
 
     def _check_keys(self, pair: Pair, files: Sequence[DataFileEntry], rule: FileRule) -> None:
         name, spec = pair.relation.name, pair.pin.keyed.spec
-        rows = sum(file.stats.record_count for file in files)
-        if rows > self.most_rows:
-            raise Invalid(
-                f"{rows:,} rows in one commit to {name} are more than the server checks for repeated keys",
-                hint="write them with firn.spark.upsert, or in parts, or raise images.write_rows",
-            )
-        if rows == 0:
+        if check_row_count(name, files, self.most_rows) == 0:
             return
         task = KeysTask(
             metadata=pair.pin.change_store.metadata_location or "",
@@ -106,14 +119,12 @@ class SentRowReader:
             finds_repeated=spec.sequence_field is None,
             file_io=self.file_io,
         )
-        _check_report(name, self.checker.check_keys(task, rule.check))
+        check_report(name, self.checker.check_keys(task, rule.check))
 
 
 def _check_files(pair: Pair, files: Sequence[SentFile]) -> None:
     """Refuse commits that are no inserts and no statements that merge on read."""
     name, added = pair.relation.name, [file for file in files if not file.is_removed]
-    if any(file.content > _POSITIONS for file in added):
-        raise refuse_operation(name, "equality deletes")
     removes_data = any(file.is_removed and not file.content for file in files)
     if removes_data and any(not file.content for file in added):
         raise refuse_operation(name, "overwrite")  # also a statement that copies on write
@@ -127,17 +138,5 @@ def _check_files(pair: Pair, files: Sequence[SentFile]) -> None:
             )
     if any(file.content and file.format.upper() not in ("PARQUET", "PUFFIN") for file in added):
         raise Invalid(f"{name} takes delete files in Parquet", hint="set write.delete.format.default=parquet")
-    if any(file.spec_id != pair.pin.base["default-spec-id"] for file in added if not file.content):
+    if any(file.spec_id != pair.pin.base["default-spec-id"] for file in added if file.content != POSITIONS):
         raise RequirementFailed(f"Requirement failed: the partitions of {name} have changed", hint="refresh the table")
-
-
-def _check_report(name: TableName, report: KeyReport) -> None:
-    if report.nulls:
-        described = ", ".join(f"{column} in {count} rows" for column, count in report.nulls.items())
-        raise Invalid(f"{name}: key columns and the sequence field must not be null; null are {described}")
-    if report.repeated:
-        shown = "; ".join(report.samples)
-        raise Invalid(
-            f"{name}: {report.repeated} keys appear more than once in the rows, such as {shown}",
-            hint="keep one row of each key, or give the table a sequence field that orders them",
-        )

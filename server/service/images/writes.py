@@ -1,23 +1,33 @@
-"""Commits to a keyed table under its own name: rows become changes (docs/protocols.md, rules 5.7 and 5.8).
+"""Commits to a keyed table under its own name: rows become changes (docs/protocols.md, rules 5.7, 5.8, 5.10 and 5.11).
 
-The change store takes the engine's data files as they are; only manifests are written, and the keys of deleted rows.
+The change store takes the engine's data files as they are; only manifests are written, the keys of deleted
+rows, and the visible rows of files that have lost some.
 The commit keeps the engine's snapshot id, so a request that is sent again is recognized like any other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from catalog.commits.image_write import SentSnapshot, align_spec, find_sent_snapshot
-from catalog.errors import CatalogError, CommitRefused, CommitUnknown, Invalid, NotFound, RequirementFailed, Unavailable
+from catalog.commits.image_write import SentSnapshot, align_spec, find_sent_snapshot, identify_commit
+from catalog.errors import (
+    CatalogError,
+    CommitRefused,
+    CommitUnknown,
+    DuplicateBatch,
+    Invalid,
+    NotFound,
+    RequirementFailed,
+    Unavailable,
+)
 from catalog.history.commit import TableCommit
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot_id
 from catalog.iceberg.table import apply_updates, check_requirements
 from catalog.keyed.alter import translate_requirements
-from catalog.keyed.spec import CHANGE
+from catalog.keyed.spec import BATCH_ID, CHANGE, WRITER_ID
 from catalog.names import CatalogName, TableName
 from catalog.ports.images import SentFile, SentFiles, SentRows
 from catalog.ports.store import UnitOfWork
@@ -69,22 +79,45 @@ class ImageWrites:
         self.rows.checker.stop()
 
     def _commit(self, request: CommitRequest, sent: SentSnapshot, as_sent: TableCommit) -> None:
-        files: Sequence[SentFile] | None = None
-        upserts = None
-        for _ in range(MAX_TRIES):
-            if self.committer.has_applied(request.catalog, [as_sent]):
-                return
-            with raise_unknown_if_unavailable():
-                pair, now_ms = self._read_pair(request.catalog, request.changes[0].name)
-            self._check_requirements(pair, request.changes[0].requirements)
-            if files is None or upserts is None:
-                files = self._list(pair, sent)
-                upserts = self.rows.read_upserts(pair, files)
-            deletes = self.rows.write_deletes(pair, sent, files)
-            target = _Target(pair, as_sent.name, now_ms)
-            if self._try_once(request, sent, target, SentRows(upserts=upserts, deletes=deletes)):
-                return
-        raise RequirementFailed(f"other commits change {as_sent.name} too fast; the server tried {MAX_TRIES} times")
+        files: Sequence[SentFile] = ()
+        rows: SentRows | None = None
+        try:
+            for _ in range(MAX_TRIES):
+                if self.committer.has_applied(request.catalog, [as_sent]):
+                    break
+                with raise_unknown_if_unavailable():
+                    pair, now_ms = self._read_pair(request.catalog, request.changes[0].name)
+                self._check_requirements(pair, request.changes[0].requirements)
+                if rows is None:
+                    files = self._list(pair, sent)
+                    if self._has_stream_committed(pair, sent, files):
+                        return
+                    rows = self.rows.read_rows(pair, sent, files)
+                target = _Target(pair, as_sent.name, now_ms, identify_commit(sent, _name_added(files)))
+                if self._try_once(request, sent, target, self._add_deletes(pair, sent, files, rows)):
+                    return
+            else:
+                raise RequirementFailed(
+                    f"other commits change {as_sent.name} too fast; the server tried {MAX_TRIES} times"
+                )
+        except CatalogError:
+            self._discard(rows.written if rows else ())
+            raise
+        self._discard(rows.written if rows else ())
+
+    def _add_deletes(self, pair: Pair, sent: SentSnapshot, files: Sequence[SentFile], rows: SentRows) -> SentRows:
+        deletes = self.rows.write_deletes(pair, sent, files)
+        return replace(rows, deletes=deletes, depends_on_image=True) if deletes else rows
+
+    def _has_stream_committed(self, pair: Pair, sent: SentSnapshot, files: Sequence[SentFile]) -> bool:
+        """Whether a stream sends files again that it has committed in another snapshot (docs/protocols.md, rule 5.11).
+
+        They may have been deleted since.
+        """
+        named = identify_commit(sent, _name_added(files))
+        with raise_unknown_if_unavailable(), self.tables.database.reading() as uow:
+            store = pair.pin.change_store.id
+            return bool(named) and uow.events.find_batch(store, named[WRITER_ID], named[BATCH_ID]) is not None
 
     def _read_pair(self, catalog: CatalogName, name: TableName) -> tuple[Pair, int]:
         with self.tables.database.reading() as uow:
@@ -106,17 +139,24 @@ class ImageWrites:
         pin = target.pair.pin
         aligning = align_spec(pin.base, pin.change)
         change = apply_updates(pin.change, aligning, now_ms=target.now_ms, previous_location=None)
-        made = self.files.append(change, rows, snapshot_id=sent.id, now_ms=target.now_ms, summary=sent.describe())
+        summary = {**sent.describe(), **target.batch}
+        made = self.files.append(change, rows, snapshot_id=sent.id, now_ms=target.now_ms, summary=summary)
         commit = TableCommit(name=target.store, requirements=made.requirements(), updates=[*aligning, *made.updates()])
-        own = [*made.written, *(file.stats.location for file in rows.deletes)]
+        own = [*made.written, *(file.stats.location for file in rows.deletes if rows.depends_on_image)]
         try:
-            self.committer.commit(replace(request, changes=[commit], also=target.check_base if rows.deletes else None))
+            also = target.check_base if rows.depends_on_image else None
+            self.committer.commit(replace(request, changes=[commit], also=also))
         except (RequirementFailed, CommitRefused):
             self._discard(own)
             if self._has_moved(request.catalog, target.pair):
                 return False
             raise
         except CommitUnknown:
+            raise
+        except DuplicateBatch:  # another try of the stream's commit, under another snapshot id, was faster
+            self._discard([*own, *rows.written])
+            if target.batch:
+                return True
             raise
         except CatalogError:
             self._discard(own)
@@ -135,17 +175,25 @@ class ImageWrites:
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """The stores at one moment, the name of the change store, and the time in epoch milliseconds."""
+    """The stores at one moment, the name of the change store, and the time in epoch milliseconds.
+
+    `batch` goes into the summary: it identifies the commit of a stream.
+    """
 
     pair: Pair
     store: TableName
     now_ms: int
+    batch: Mapping[str, str]
 
     def check_base(self, uow: UnitOfWork) -> None:
         """RequirementFailed when base has changed since the deletes were judged, in the transaction of the commit."""
         base = self.pair.pin.base_store
         if uow.relations.get(base.id).metadata_location != base.metadata_location:
             raise RequirementFailed(f"{self.pair.relation.name} has changed while the statement was committed")
+
+
+def _name_added(files: Sequence[SentFile]) -> list[str]:
+    return [file.location for file in files if not file.is_removed]
 
 
 def _describe_heads(pair: Pair) -> tuple[int | None, str | None]:

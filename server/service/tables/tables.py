@@ -74,6 +74,8 @@ class Loaded:
     text: bytes
     config: Mapping[str, str] = field(default_factory=dict)
     """Settings that the server sends to clients with the metadata."""
+    state: str = ""
+    """What else the text depends on, besides the location: part of the entity tag."""
 
 
 AlsoOnAdd = Callable[[UnitOfWork], None]

@@ -49,7 +49,7 @@ HIVE = ("hive1", "hive2")
 ENGINES: Mapping[str, Engine] = {
     "Spark 4.1": Engine(writes=STATEMENTS),
     "Spark 3.5": Engine(writes=STATEMENTS),
-    "Flink": Engine(writes=INSERTS),
+    "Flink": Engine(writes=f"{INSERTS}; streams upsert and delete (`write.upsert.enabled`)"),
     "Trino": Engine(vectors="Unexpected PUFFIN file format", writes=STATEMENTS),
     "DuckDB": Engine(
         wrong_in_v3=("spec",),

@@ -219,11 +219,14 @@ def test_trino_reaches_tables_in_s3_as_the_page_says(trino: Trino, tmp_path: Pat
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("number", [0, 1, 2], ids=["none", "credential", "token"])
 def test_flink_connects_as_the_page_says(flink: Flink, servers: Servers, number: int) -> None:
-    *catalogs, work = blocks("Flink", "sql")
+    *catalogs, work, keyed = blocks("Flink", "sql")
     session = flink.session()
     statements = servers.real(catalogs[number]) + work
     found = [session.rows(one) for one in statements.split(";") if one.strip()]
     assert [1, "/", "2026-11-20"] in found[-1]
+    if number == 0:
+        session.sql(*(one for one in keyed.split(";") if one.strip()))
+        assert session.rows("SELECT * FROM web.pages") == [["/", 1]]
 
 
 # --- keyed tables -----------------------------------------------------------------------------------------------------

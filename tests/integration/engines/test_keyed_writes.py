@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+import httpx
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog import Catalog, load_catalog
@@ -14,13 +16,14 @@ from pyiceberg.exceptions import RESTError
 
 import firn
 from tests.integration.engines.duck import duckdb
-from tests.integration.engines.flink import BATCH, Flink
+from tests.integration.engines.flink import BATCH, STREAMING, Flink, Session
 from tests.integration.engines.flink import Refused as RefusedByFlink
 from tests.integration.engines.lake import Lake
 from tests.integration.engines.python_engines import run_python
 from tests.integration.engines.spark import Refused as RefusedBySpark
 from tests.integration.engines.trino import LOCAL_FILES, Trino
 from tests.integration.engines.trino import Refused as RefusedByTrino
+from tests.lossy_proxy import Forward, meddling_proxy
 from tests.spark_fixtures import ServerProcess
 
 pytestmark = pytest.mark.timeout(300)
@@ -190,7 +193,77 @@ def test_flink(orders: Orders, flink: Flink) -> None:
     assert sorted(tuple(row) for row in session.rows("SELECT * FROM orders")) == orders.read() == MERGED
     with pytest.raises(RefusedByFlink):
         session.sql(f"INSERT OVERWRITE orders VALUES {as_values(ROWS)}")
+    with pytest.raises(RefusedByFlink, match="should be included in equality fields"):  # the table's partitions are not
+        session.sql("INSERT INTO orders /*+ OPTIONS('upsert-enabled'='true') */ VALUES (1, 1, 'd')")
     assert orders.read() == MERGED
+
+
+class LostAnswer:
+    """Between Flink and the server: the answer to the first commit to a table is lost."""
+
+    def __init__(self, path: str) -> None:
+        self.path, self.commits, self.lost = path, 0, False
+
+    def __call__(self, method: str, path: str, forward: Forward) -> httpx.Response | None:
+        answer = forward()
+        if method != "POST" or path != self.path or not answer.is_success:
+            return answer
+        self.commits += 1
+        is_first, self.lost = not self.lost, True
+        return None if is_first else answer
+
+
+COUNTS = (
+    "CREATE TEMPORARY TABLE numbers (id BIGINT) WITH ('connector' = 'datagen', 'fields.id.kind' = 'sequence', "
+    "'fields.id.start' = '1', 'fields.id.end' = '4000', 'rows-per-second' = '{rate}')"
+)
+COUNT = (
+    "INSERT INTO counts SELECT n, COUNT(*), 'n' FROM (SELECT COUNT(*) AS n FROM numbers GROUP BY MOD(id, 10)) "
+    "GROUP BY n"
+)
+"""How many groups have n numbers. In the end all ten have 400, and Flink has deleted the rows of 1 to 399."""
+
+
+def test_flink_upserts_and_goes_on_after_a_lost_answer_and_from_a_savepoint(
+    orders: Orders, flink: Flink, tmp_path: Path
+) -> None:
+    options = {
+        "execution.checkpointing.interval": "300 ms",
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.delay": "100 ms",
+    }
+    network = LostAnswer(f"/iceberg/v1/lake/namespaces/{orders.namespace}/tables/counts")
+    with meddling_proxy(orders.server.url, network) as proxy:
+
+        def open_session(rate: int, more: Mapping[str, str]) -> Session:
+            session = flink.session(STREAMING, {**options, **more})
+            session.sql(
+                "CREATE CATALOG lake WITH ('type' = 'iceberg', 'catalog-type' = 'rest', 'cache-enabled' = 'false', "
+                f"'uri' = '{proxy.url}/iceberg', 'warehouse' = 'lake')",
+                "USE CATALOG lake",
+                f"USE {orders.namespace}",
+                COUNTS.format(rate=rate),
+            )
+            return session
+
+        first = open_session(40, {})
+        first.sql(
+            "CREATE TABLE counts (id BIGINT, numbers BIGINT, word STRING, PRIMARY KEY (id) NOT ENFORCED) "
+            "WITH ('firn.primary-key' = 'id', 'write.upsert.enabled' = 'true')"
+        )
+        job = first.start(COUNT)
+        change = open_catalog(orders.server).load_table((orders.namespace, "counts", "change"))
+        while len(change.refresh().metadata.snapshots) < 2:
+            time.sleep(0.1)
+        savepoint = job.stop(tmp_path)
+        open_session(50_000, {"execution.state-recovery.path": savepoint}).start(COUNT).wait()
+    with firn.connect(orders.server.url) as client:
+        rows = client.scan(f"{orders.namespace}.counts").to_arrow().to_pylist()
+    assert sorted((row["id"], row["numbers"]) for row in rows) == [(400, 10)]
+    summaries = [snapshot.summary for snapshot in change.refresh().metadata.snapshots]
+    committed = [(s["flink.job-id"], s["flink.max-committed-checkpoint-id"]) for s in summaries if s is not None]
+    assert network.lost
+    assert len(committed) == len({*committed}) == network.commits  # none was sent twice
 
 
 @pytest.fixture

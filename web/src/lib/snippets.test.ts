@@ -30,6 +30,11 @@ describe('snippets', () => {
     expect(text(orders)).toContain("INSERT INTO lake.shop.orders.change (id, region, amount, _op)\nSELECT id, region, amount, 'U'");
   });
 
+  it('let streams upsert into a keyed table', () => {
+    expect(text(orders)).toContain("/*+ OPTIONS('upsert-enabled'='true') */");
+    expect(text({ ...orders, keyed: false, key: [] })).not.toContain('upsert-enabled');
+  });
+
   it('read a keyed table as a table from any engine', () => {
     expect(text(orders)).toContain('catalog.load_table(("shop", "orders")).scan()');
     expect(text(orders)).not.toContain('load_table(("shop", "orders", "base"');

@@ -135,10 +135,21 @@ function flink(subject: Subject, server: string): Snippet[] {
     warehouse: subject.catalog,
     ...(above === '' ? {} : { 'base-namespace': above }),
   };
+  const name = sqlName([subject.catalog, ...parts.slice(-2)]);
+  const columns = subject.columns.map((column) => sqlName([column.name])).join(', ');
   const listed = Object.entries(options).map(([key, value]) => `  ${sqlText(key)} = ${sqlText(value)}`);
   return [
     { title: 'Connect', code: [`CREATE CATALOG ${sqlName([subject.catalog])} WITH (`, listed.join(',\n'), ');'].join('\n') },
-    { title: 'Read', code: `SELECT count(*) FROM ${sqlName([subject.catalog, ...parts.slice(-2)])};` },
+    { title: 'Read', code: `SELECT count(*) FROM ${name};` },
+    ...(subject.keyed
+      ? [
+          {
+            title: 'Upsert a stream',
+            note: 'Each checkpoint is one commit. The stream may delete rows, unless the table has a sequence field.',
+            code: `INSERT INTO ${name} /*+ OPTIONS('upsert-enabled'='true') */\nSELECT ${columns} FROM my_stream;`,
+          },
+        ]
+      : []),
   ];
 }
 

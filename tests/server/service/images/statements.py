@@ -1,8 +1,9 @@
-"""Commits of statements that merge on read, as engines send them."""
+"""Commits of statements that merge on read, and of streams that upsert, as engines send them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from pyroaring import BitMap64
 
 from catalog.files.data_file import AddSnapshot, DataFileEntry
 from catalog.history.commit import TableCommit
+from catalog.iceberg.reading import current_snapshot
 from optimizer.images.hidden import read_hidden
 from server.files.manifests import Content, Manifests, Status, build_entry
 from server.files.storage import Storage
@@ -77,31 +79,94 @@ def plan_rewriting_delete(orders: KeyedLake, deleted: Sequence[int]) -> CommitRe
     return sent.finish("overwrite")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """What a job of Flink that upserts has written between two checkpoints."""
+
+    rows: Sequence[tuple[int | None, str | None]] = ()
+    deleted: Sequence[int | None] = ()
+    """The keys of its equality deletes; Flink writes one for each row, too."""
+    hidden: Sequence[int] = ()
+    """Positions of its own rows that it has deleted again."""
+    job: str = "job-1"
+    number: int = 1
+    equality_ids: Sequence[int] = (1,)
+    others: Sequence[Place] = ()
+
+
+def plan_checkpoint(orders: KeyedLake, checkpoint: Checkpoint, *, partition: Any = None) -> CommitRequest:
+    """The commit of a checkpoint."""
+    sent = _Statement(orders, partition or {})
+    path = sent.insert(checkpoint.rows)
+    if checkpoint.hidden or checkpoint.others:
+        sent.delete([*((path, at) for at in checkpoint.hidden), *checkpoint.others])
+    if checkpoint.deleted:
+        sent.delete_keys(checkpoint.deleted, checkpoint.equality_ids)
+    return sent.finish("overwrite", checkpoint)
+
+
+def send_again(orders: KeyedLake, sent: CommitRequest) -> CommitRequest:
+    """The files of a commit in another snapshot, as a job sends them that has restarted from a checkpoint."""
+    (change,) = sent.changes
+    first, move = change.updates
+    old, new = first["snapshot"], next(snapshot_ids)
+    manifests = Manifests(Storage(), orders.served())
+    lines = manifests.of_snapshot(old)
+    for number, line in enumerate(lines):
+        if line["added_snapshot_id"] == old["snapshot-id"]:
+            entries = [entry | {"snapshot_id": new, "sequence_number": None} for entry in manifests.entries(line)]
+            for entry in entries:
+                entry["data_file"]["partition"] = {}
+            location = f"{orders.served()['properties']['write.metadata.path']}/{new}-{number}.avro"
+            spec = manifests.spec(line["partition_spec_id"])
+            made = manifests.write(location, entries, spec, Content(line["content"]), new)
+            lines[number] = made | {name: line[name] for name in ("sequence_number", "min_sequence_number")}
+    manifest_list = f"{old['manifest-list']}-again"
+    manifests.write_list(manifest_list, lines, {"snapshot-id": str(new), "sequence-number": "1"})
+    snapshot = old | {"snapshot-id": new, "manifest-list": manifest_list}
+    updates = [first | {"snapshot": snapshot}, move | {"snapshot-id": new}]
+    return replace(sent, changes=[replace(change, requirements=[], updates=updates)])
+
+
 class _Statement:
-    def __init__(self, orders: KeyedLake) -> None:
-        self.served, self.id = orders.served(), next(snapshot_ids)
+    def __init__(self, orders: KeyedLake, partition: dict[str, Any] | None = None) -> None:
+        self.served, self.id, self.partition = orders.served(), next(snapshot_ids), partition or {}
         self.manifests = Manifests(Storage(), self.served)
-        self.inherited = self.manifests.of_snapshot(self.served["snapshots"][-1])
+        head = current_snapshot(self.served)
+        self.inherited = [] if head is None else self.manifests.of_snapshot(head)
         self.spec, self.numbers = self.manifests.spec(self.served["default-spec-id"]), count()
         self.number = self.served["last-sequence-number"] + 1
         self.lines: list[dict[str, Any]] = []
 
-    def insert(self, rows: Sequence[tuple[int, str | None]]) -> None:
-        if rows:
-            stats = write_rows(self.served, [{"id": key, "note": note} for key, note in rows])
-            self._write([build_entry(DataFileEntry(stats=stats), self.spec, self.id)], Content.DATA)
+    def insert(self, rows: Sequence[tuple[int | None, str | None]]) -> str:
+        """Write the rows; returns the location of their file, if there are any."""
+        if not rows:
+            return ""
+        stats = write_rows(self.served, [{"id": key, "note": note} for key, note in rows])
+        entry = DataFileEntry(stats=stats, partition=tuple(self.partition.values()))
+        self._write([build_entry(entry, self.spec, self.id)], Content.DATA)
+        return str(stats.location)
 
     def delete(self, places: Sequence[Place]) -> None:
+        rows = pa.table({"file_path": [file for file, _ in places], "pos": [at for _, at in places]})
+        self._add_deletes(rows, {"content": Content.POSITION_DELETES})
+
+    def delete_keys(self, keys: Sequence[int | None], equality_ids: Sequence[int]) -> None:
+        field = pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"})
+        rows = pa.table([pa.array(keys, pa.int64())], schema=pa.schema([field]))
+        self._add_deletes(rows, {"content": Content.EQUALITY_DELETES, "equality_ids": list(equality_ids)})
+
+    def _add_deletes(self, rows: pa.Table, described: dict[str, Any]) -> None:
         directory = Path(self.served["properties"]["write.data.path"].removeprefix("file://"))
         path = directory / f"{uuid4()}-deletes.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(pa.table({"file_path": [file for file, _ in places], "pos": [at for _, at in places]}), path)
+        pq.write_table(rows, path, store_schema=False)
         file = {
-            "content": Content.POSITION_DELETES,
+            **described,
             "file_path": path.as_uri(),
             "file_format": "PARQUET",
-            "partition": {},
-            "record_count": len(places),
+            "partition": self.partition,
+            "record_count": len(rows),
             "file_size_in_bytes": path.stat().st_size,
         }
         self._write([{"status": Status.ADDED, "snapshot_id": self.id, "data_file": file}], Content.POSITION_DELETES)
@@ -111,18 +176,25 @@ class _Statement:
         gone = [entry for entry in entries if entry["data_file"]["file_path"] in paths]
         self._write([entry | {"status": Status.DELETED, "snapshot_id": self.id} for entry in gone], content)
 
-    def finish(self, operation: str) -> CommitRequest:
+    def finish(self, operation: str, checkpoint: Checkpoint | None = None) -> CommitRequest:
         manifest_list = f"{self.served['properties']['write.metadata.path']}/snap-{self.id}.avro"
         header = {"snapshot-id": str(self.id), "sequence-number": str(self.number)}
         self.manifests.write_list(manifest_list, [*self.lines, *self.inherited], header)
-        snapshot = {
+        snapshot: dict[str, Any] = {
             "snapshot-id": self.id,
-            "parent-snapshot-id": self.served["current-snapshot-id"],
             "sequence-number": self.number,
             "timestamp-ms": self.served["last-updated-ms"] + 1,
             "manifest-list": manifest_list,
             "summary": {"operation": operation},
         }
+        if self.served["current-snapshot-id"] is not None:
+            snapshot["parent-snapshot-id"] = self.served["current-snapshot-id"]
+        if checkpoint is not None:
+            snapshot["summary"] |= {
+                "flink.job-id": checkpoint.job,
+                "flink.operator-id": "sink",
+                "flink.max-committed-checkpoint-id": str(checkpoint.number),
+            }
         made = AddSnapshot(snapshot=snapshot, written=())
         change = TableCommit(name=ORDERS, requirements=made.requirements(), updates=made.updates())
         return CommitRequest(catalog=LAKE, changes=[change])

@@ -22,7 +22,7 @@ from catalog.errors import (
 from catalog.history.commit import TableCommit
 from catalog.iceberg.json import Json
 from catalog.ports.images import KeyChecker
-from firn.protocol.tasks.image import DeletedRows, DeletesTask, KeyReport, KeysTask
+from firn.protocol.tasks.image import DeletedRows, DeletesTask, KeyReport, KeysTask, UpsertedRows, UpsertsTask
 from server.service.commit.commit_path import CommitRequest, Committed, Committer
 from server.service.images.writes import ImageWrites
 from tests.factories import LAKE
@@ -213,6 +213,9 @@ class _NoChecker(KeyChecker):
         raise Unavailable("no checker")
 
     def find_deleted(self, task: DeletesTask, check: Callable[[Sequence[str]], None]) -> DeletedRows:
+        raise Unavailable("no checker")
+
+    def read_upserts(self, task: UpsertsTask, check: Callable[[Sequence[str]], None]) -> UpsertedRows:
         raise Unavailable("no checker")
 
     def stop(self) -> None: ...

@@ -1,0 +1,78 @@
+"""Streams that commit a checkpoint at a time: the last commit of each is listed with a keyed table's images.
+
+Flink writes its job, its operator and the number of the checkpoint into the summary of each snapshot. A job that
+restarts from a checkpoint looks for them in the head's ancestors, and commits again what it does not find
+(docs/protocols.md, rule 5.11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from catalog.iceberg.json import Json
+from catalog.iceberg.reading import current_snapshot
+
+LISTED_STREAMS = 100
+"""The streams whose last commits are listed, those that have committed last."""
+_JOB, _OPERATOR, _CHECKPOINT = "flink.job-id", "flink.operator-id", "flink.max-committed-checkpoint-id"
+_OF_HEAD = ("sequence-number", "timestamp-ms", "manifest-list", "schema-id", "first-row-id", "added-rows")
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint that a snapshot has committed."""
+
+    stream: str
+    number: int
+
+
+def read_checkpoint(summary: Mapping[str, object]) -> Checkpoint | None:
+    """The checkpoint that the summary of a snapshot names; None if it names none."""
+    number = str(summary.get(_CHECKPOINT, ""))
+    if _JOB not in summary or not number.isdecimal():
+        return None
+    return Checkpoint(f"flink {summary[_JOB]} {summary.get(_OPERATOR, '')}".rstrip(), int(number))
+
+
+def list_last_commits(image: Json, change: Json) -> Json:
+    """An image's metadata in which the head descends from the last commit of each stream.
+
+    `change` is the change store's metadata, which may be newer than the image. The listed snapshots have the ids under
+    which the streams have sent them, and show what the head shows.
+    """
+    head = current_snapshot(image)
+    commits = [] if head is None else list(_find_last_commits(change))
+    if head is None or not commits:
+        return image
+    shown = {name: head[name] for name in _OF_HEAD if name in head}
+    ids = [commit["snapshot-id"] for commit in commits]
+    parents = [*ids[1:], head.get("parent-snapshot-id")]
+    listed = [
+        _with_parent({"snapshot-id": commit["snapshot-id"], **shown, "summary": _describe(commit)}, parent)
+        for commit, parent in zip(commits, parents, strict=True)
+    ]
+    older = [snapshot for snapshot in image["snapshots"] if snapshot["snapshot-id"] != head["snapshot-id"]]
+    return {**image, "snapshots": [*older, *reversed(listed), _with_parent(head, ids[0])]}
+
+
+def _find_last_commits(change: Json) -> Iterator[Json]:
+    """The last snapshot of each stream on main, newest first."""
+    by_id = {snapshot["snapshot-id"]: snapshot for snapshot in change.get("snapshots") or ()}
+    snapshot, seen = current_snapshot(change), set[str]()
+    while snapshot is not None and len(seen) < LISTED_STREAMS:
+        checkpoint = read_checkpoint(snapshot.get("summary") or {})
+        if checkpoint is not None and checkpoint.stream not in seen:
+            seen.add(checkpoint.stream)
+            yield snapshot
+        snapshot = by_id.get(snapshot.get("parent-snapshot-id"))
+
+
+def _describe(commit: Json) -> dict[str, object]:
+    of_stream = {name: commit["summary"][name] for name in (_JOB, _OPERATOR, _CHECKPOINT) if name in commit["summary"]}
+    return {"operation": "overwrite", **of_stream}
+
+
+def _with_parent(snapshot: Json, parent: int | None) -> Json:
+    others = {name: value for name, value in snapshot.items() if name != "parent-snapshot-id"}
+    return others if parent is None else {**others, "parent-snapshot-id": parent}
