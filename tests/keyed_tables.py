@@ -19,17 +19,20 @@ NUMBERS = count()
 
 
 class KeyedTable:
-    """A keyed table of a test, written and merged as users and optimizers do."""
+    """A keyed table of a test, written and merged as users and optimizers do.
+
+    Merges run in Spark, by rewriting, unless the test names another mode: `auto` would adopt on tables of this size.
+    """
 
     def __init__(self, server: RunningServer, worker: Worker, columns: str, partition: str, **properties: str) -> None:
         self.server, self.worker, self.columns = server, worker, columns
         self.short = f"db.t{next(NUMBERS)}"
         self.name = f"lake.{self.short}"
+        properties = {"firn.merge.mode": "rewrite"} | properties
         listed = ", ".join(f"'{key}'='{value}'" for key, value in properties.items())
         server.spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.db")
         by = f"PARTITIONED BY ({partition})" if partition else ""
-        told = f"TBLPROPERTIES ({listed})" if listed else ""
-        server.spark.sql(f"CREATE TABLE {self.name} ({columns}) USING iceberg {by} {told}")
+        server.spark.sql(f"CREATE TABLE {self.name} ({columns}) USING iceberg {by} TBLPROPERTIES ({listed})")
 
     def upsert(self, *rows: tuple[Any, ...], **options: Any) -> bool:
         """Whether the batch was there before."""

@@ -39,8 +39,9 @@ JOB_CATALOG = "firn_job"
 
 MIB = 2**20
 SMALL_BYTES = 16 * MIB
-"""A base up to this size is rewritten. That costs about as much as finding the rows to delete in it, and leaves one
-file instead of four (measured with the throughput of rewriting 65 MiB, docs/performance.md).
+"""A base up to this size is adopted whatever the share of its changed rows: ten merges of 1 % each and one compaction
+in Spark took a sixth of the CPU seconds of ten rewrites (docs/performance.md). Where adoption cannot be done, Spark
+rewrites it: that costs about as much as finding the rows to delete in it, and leaves one file instead of four.
 """
 LARGE_SHARE = 0.2
 """From this share of changed rows on, a rewrite is cheaper than deletion vectors with the reads that apply them and
@@ -61,6 +62,8 @@ class MergePolicy:
     """The sequence number of the change store's newest commit that is older than `firn.tombstone.max-age`."""
     max_job_rows: int | None = None
     """A longer backlog takes several merges; None merges all of it at once."""
+    rewrites_small: bool = False
+    """Whether AUTO rewrites a small base in Spark."""
 
 
 def build_merge_task(keyed: KeyedTable, name: TableName, base: Json, change: Json, *, policy: MergePolicy) -> MergeTask:
@@ -142,19 +145,21 @@ def _choose_mode(
     mode = merge_mode(policy.mode, base, partition, pending_rows=pending_rows)
     if mode is MergeMode.ADOPT:
         return mode, build_adoption_task(base, None)
-    may_adopt = policy.mode is MergeMode.AUTO and _suits_adoption(base, pending_rows)
+    may_adopt = policy.mode is MergeMode.AUTO and _suits_adoption(base, pending_rows, policy)
     if not may_adopt or find_obstacle(keyed, base, change) is not None:
         return mode, None
     return MergeMode.ADOPT, build_adoption_task(base, mode)
 
 
-def _suits_adoption(base: Json, pending_rows: int) -> bool:
-    """Whether adoption is the cheapest mode: not for a small base, and not for changes of a large share of its rows.
+def _suits_adoption(base: Json, pending_rows: int, policy: MergePolicy) -> bool:
+    """Whether adoption is the cheapest mode: not for changes of a large share of the rows of a large base.
 
-    Those are better rewritten, because adoption leaves small files, and all changed rows hidden in the old ones.
+    These are better rewritten, because adoption leaves all changed rows hidden in the old files.
     """
     rows, size = _read_total(base, "total-records"), _read_total(base, "total-files-size")
-    return rows is not None and size is not None and size > SMALL_BYTES and pending_rows < LARGE_SHARE * rows
+    if rows is None or size is None:
+        return False
+    return not policy.rewrites_small if size <= SMALL_BYTES else pending_rows < LARGE_SHARE * rows
 
 
 def merge_mode(

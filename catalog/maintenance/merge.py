@@ -91,13 +91,17 @@ def estimate(facts: TableFacts, before: TableSize, _params: Mapping[str, Any]) -
 
 
 def build_merge_policy(context: JobContext) -> MergePolicy:
-    """The merge policy from the table's policy and the request."""
+    """The merge policy from the table's policy and the request.
+
+    To publish a table that is linked to Hive takes Spark, and no deletes: adoption would save nothing there.
+    """
     wanted = context.job.params.get("mode") or context.policy["firn.merge.mode"]
     return MergePolicy(
         mode=MergeMode(wanted),
         target_file_bytes=context.policy["firn.rewrite.target-file-size"],
         deletes_through=context.deletes_through,
         max_job_rows=context.policy["firn.merge.max-job-rows"],
+        rewrites_small=context.relation.hive_name is not None,
     )
 
 

@@ -144,20 +144,23 @@ def test_the_mode_follows_the_sizes(size: int, pending: int, spec: list[Json], e
 
 
 @pytest.mark.parametrize(
-    ("size", "pending", "expected", "otherwise"),
+    ("size", "pending", "linked", "expected", "otherwise"),
     [
-        (10 * MIB, 1, MergeMode.REWRITE, None),
-        (900 * MIB, 1, MergeMode.ADOPT, MergeMode.AUTO),
-        (900 * MIB, 20, MergeMode.REWRITE, None),
+        (10 * MIB, 1, False, MergeMode.ADOPT, MergeMode.REWRITE),
+        (10 * MIB, 20, False, MergeMode.ADOPT, MergeMode.REWRITE),
+        (10 * MIB, 1, True, MergeMode.REWRITE, None),
+        (900 * MIB, 1, True, MergeMode.ADOPT, MergeMode.AUTO),
+        (900 * MIB, 20, False, MergeMode.REWRITE, None),
     ],
-    ids=["small", "few changes", "many changes"],
+    ids=["small", "small, many changes", "small and linked", "few changes", "many changes"],
 )
-def test_few_changes_of_a_large_base_are_adopted(
-    size: int, pending: int, expected: MergeMode, otherwise: MergeMode | None
+def test_auto_adopts_on_small_bases_and_few_changes_of_large_ones(
+    *, size: int, pending: int, linked: bool, expected: MergeMode, otherwise: MergeMode | None
 ) -> None:
     base = a_store(snapshots=[a_snapshot(7, 1, rows=1000, size=size)], spec=[field(2, "identity")])
     change = a_store(snapshots=[a_snapshot(90, 5)], spec=[field(2, "identity")])
-    task = build_merge_task(a_keyed(pending=pending), ORDERS, base, change, policy=MergePolicy())
+    policy = MergePolicy(rewrites_small=linked)
+    task = build_merge_task(a_keyed(pending=pending), ORDERS, base, change, policy=policy)
     assert task.mode is expected
     assert (task.adoption.otherwise if task.adoption else None) is otherwise
 

@@ -28,7 +28,7 @@ def mode(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def keyed(server: RunningServer, worker: Worker, mode: str = "auto", **more: str) -> KeyedTable:
+def keyed(server: RunningServer, worker: Worker, mode: str = "rewrite", **more: str) -> KeyedTable:
     properties = {"firn.primary-key": "id", "firn.merge.mode": mode, **more}
     return KeyedTable(server, worker, COLUMNS, "part", **properties)
 

@@ -208,20 +208,17 @@ def test_what_adoption_cannot_do_is_refused_with_a_reason(
     assert reason in (ended.error or "")
 
 
-def test_auto_adopts_few_changes_and_leaves_to_spark_what_it_cannot(
-    orders: KeyedLake, api: ServerApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("catalog.keyed.merge_task.SMALL_BYTES", 0)
+def test_auto_adopts_and_leaves_to_spark_what_it_cannot(orders: KeyedLake, api: ServerApi) -> None:
     orders.insert(*((key, "old") for key in range(10)))
     orders.upsert((1, "new"))
     lease = lease_merge(orders, api, "auto")
-    assert (lease.task["mode"], lease.task["adoption"]["otherwise"]) == ("adopt", "vectors")
+    assert (lease.task["mode"], lease.task["adoption"]["otherwise"]) == ("adopt", "rewrite")
     small = {**lease.task, "adoption": {**lease.task["adoption"], "most_key_bytes": 1}}
     limited = lease.model_copy(update={"task": small})
     with LeaseKeeper(api, limited, stopping=threading.Event()) as keeper:
         assert adoption.run(Attempt(api, limited, keeper)) is None
         assert "the key columns of base are" in keeper.take_lines()[-1]
-    assert choose_mode_in_spark(MergeTask.model_validate(small)).mode is MergeMode.VECTORS
+    assert choose_mode_in_spark(MergeTask.model_validate(small)).mode is MergeMode.REWRITE
     assert run(api, lease).result["mode"] == "adopt"
     assert orders.read() == {key: "new" if key == 1 else "old" for key in range(10)}
 
