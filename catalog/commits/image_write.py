@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from catalog.commits.commit_rules import list_added_snapshots
@@ -27,20 +28,35 @@ _STATISTICS = frozenset({"set-statistics", "set-partition-statistics"})
 _COUNTS = ("added-", "removed-", "deleted-", "total-", "manifests-", "changed-partition-count", "partitions.")
 _OPERATIONS = frozenset({"append", "overwrite", "delete"})
 _INSTEAD = (
-    "INSERT INTO it upserts, and engines that merge on read may UPDATE, DELETE and MERGE; or call firn.spark.upsert or "
-    "firn.spark.delete, or append rows with _op 'U' or 'D' to {name}.change"
+    "INSERT INTO it and append upsert, engines that merge on read may UPDATE, DELETE and MERGE, and others may delete "
+    "whole files, such as those of a partition; or call firn.spark.upsert or firn.spark.delete, or append rows with "
+    "_op 'U' or 'D' to {name}.change"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentSnapshot:
-    """The snapshot of a commit under a keyed table's own name, as the engine sent it."""
+    """The snapshot of a commit under a keyed table's own name, as the engine sent it.
+
+    `before` are further snapshots of the same commit, oldest first: some engines delete in one, and append in the next.
+    """
 
     id: int
     parent_id: int | None
     manifest_list: str
     operation: str
     summary: Json
+    before: tuple[SentSnapshot, ...] = ()
+
+    @property
+    def chain(self) -> tuple[SentSnapshot, ...]:
+        """All snapshots of the commit, oldest first."""
+        return *self.before, self
+
+    @property
+    def read_id(self) -> int | None:
+        """The snapshot that the commit is based on."""
+        return self.chain[0].parent_id
 
     def describe(self) -> dict[str, str]:
         """The entries for the summary of the snapshot in the change store; counts are the server's own."""
@@ -66,20 +82,21 @@ def identify_commit(sent: SentSnapshot, files: Iterable[str]) -> dict[str, str]:
 
 
 def find_sent_snapshot(name: TableName, updates: Sequence[Json]) -> SentSnapshot | None:
-    """The snapshot that the updates add to the main branch; None when they change no data.
+    """The snapshot that the updates make the head of main, with those before it; None when they change no data.
 
-    Invalid for anything besides one snapshot on main. No CommitRefused, which engines answer with retries.
+    Invalid for anything besides one line of snapshots on main. No CommitRefused, which engines answer with retries.
     """
     snapshots = list_added_snapshots(updates)
     if not snapshots:
         return None
     sent = [_parse_snapshot(snapshot) for snapshot in snapshots]
-    if len(sent) > 1:  # engines overwrite with a snapshot that deletes, and one that appends
-        raise refuse_operation(name, "overwrite")
-    if sent[0].operation not in _OPERATIONS:
-        raise refuse_operation(name, sent[0].operation)
-    _check_updates(name, snapshots, updates)
-    return sent[0]
+    for snapshot in sent:
+        if snapshot.operation not in _OPERATIONS:
+            raise refuse_operation(name, snapshot.operation)
+    if any(later.parent_id != earlier.id for earlier, later in pairwise(sent)):
+        raise Invalid(f"the snapshots of a commit to {name} have to be one line: each is the parent of the next")
+    _check_updates(name, sent[-1], updates)
+    return replace(sent[-1], before=tuple(sent[:-1]))
 
 
 def refuse_operation(name: TableName, operation: str) -> Invalid:
@@ -87,11 +104,11 @@ def refuse_operation(name: TableName, operation: str) -> Invalid:
     return Invalid(f"{name} is a keyed table, and takes no {operation}", hint=_INSTEAD.format(name=name))
 
 
-def _check_updates(name: TableName, snapshots: Sequence[Json], updates: Sequence[Json]) -> None:
+def _check_updates(name: TableName, head: SentSnapshot, updates: Sequence[Json]) -> None:
     moves = [update for update in updates if update["action"] == "set-snapshot-ref"]
-    is_to_main = len(moves) == 1 and moves[0].get("ref-name") == MAIN
-    if len(snapshots) > 1 or not is_to_main or moves[0].get("snapshot-id") != snapshots[0].get("snapshot-id"):
-        raise Invalid(f"a commit to {name} has to add one snapshot, as the head of main: a keyed table has no branches")
+    is_to_main = bool(moves) and all(move.get("ref-name") == MAIN for move in moves)
+    if not is_to_main or moves[-1].get("snapshot-id") != head.id:
+        raise Invalid(f"a commit to {name} has to end as the head of main: a keyed table has no branches")
     others = {update["action"] for update in updates} - {"add-snapshot", "set-snapshot-ref"} - _STATISTICS
     if others:
         raise Invalid(f"a commit to {name} that adds rows cannot also {', '.join(sorted(others))}", hint="commit twice")

@@ -13,6 +13,7 @@ from catalog.commits.image_write import SentSnapshot, refuse_operation
 from catalog.errors import Invalid, LocationRefused, RequirementFailed
 from catalog.files.data_file import DataFileEntry
 from catalog.locations.location_rule import FileRule, list_own_locations
+from catalog.names import TableName
 from catalog.ports.images import KeyChecker, SentFile, SentFiles, SentRows
 from firn.protocol.locations import lies_in, normalize_location
 from firn.protocol.tasks.image import DeletesTask, KeysTask
@@ -85,7 +86,7 @@ class SentRowReader:
         if deleted.stale is not None:
             raise Invalid(
                 f"{pair.relation.name} has changed while the statement ran: {deleted.stale}",
-                hint="run the statement again",
+                hint="run the statement again; DuckDB needs firn.read.format-version=2 for it",
             )
         image = self.tables.metadata.load(task.image_metadata).parsed
         return self.files.describe_deletes(image, pair.pin.change, deleted.files, rule)
@@ -97,7 +98,7 @@ class SentRowReader:
                 f"{name} has a sequence field, whose value a statement does not give to the rows that it deletes",
                 hint="call firn.spark.upsert or firn.spark.delete",
             )
-        if sent.parent_id != pair.key.snapshot_id:
+        if sent.read_id != pair.key.snapshot_id:
             raise RequirementFailed(f"Requirement failed: {name} has changed since the statement read it")
 
     def _build_rule(self, pair: Pair, *, is_of_image: bool) -> FileRule:
@@ -122,16 +123,24 @@ class SentRowReader:
         check_report(name, self.checker.check_keys(task, rule.check))
 
 
+def check_operations(name: TableName, commits: Sequence[Sequence[SentFile]]) -> None:
+    """Refuse statements that copy on write. `commits` are the files of each snapshot."""
+    for files in commits:
+        contents = {(file.content, file.is_removed) for file in files}
+        if {(0, False), (0, True)} <= contents:
+            raise refuse_operation(name, "overwrite")
+
+
 def _check_files(pair: Pair, files: Sequence[SentFile]) -> None:
-    """Refuse commits that are no inserts and no statements that merge on read."""
+    """Refuse files that the change store cannot take over. Position deletes are only read, from wherever they may lie:
+    DuckDB writes them beside the data file.
+    """
     name, added = pair.relation.name, [file for file in files if not file.is_removed]
-    removes_data = any(file.is_removed and not file.content for file in files)
-    if removes_data and any(not file.content for file in added):
-        raise refuse_operation(name, "overwrite")  # also a statement that copies on write
     own = [normalize_location(location) for location in list_own_locations(pair.pin.change)]
     for file in added:
         # A file of base would belong to both stores, and go with the one that lets it go first.
-        if not any(lies_in(normalize_location(file.location), directory) for directory in own):
+        is_own = any(lies_in(normalize_location(file.location), directory) for directory in own)
+        if not is_own and file.content != POSITIONS:
             raise LocationRefused(
                 f"{name}: {file.location} is not in the directory for new files",
                 hint=f"write to {own[0]}/data, which the property write.data.path of the table names",

@@ -33,7 +33,7 @@ from catalog.ports.images import SentFile, SentFiles, SentRows
 from catalog.ports.store import UnitOfWork
 from server.service.commit.commit_path import CommitRequest, Committer, raise_unknown_if_unavailable
 from server.service.images.pair import Pair, build_image_rule, read_pair
-from server.service.images.sent_rows import SentRowReader
+from server.service.images.sent_rows import SentRowReader, check_operations
 from server.service.tables.keyed_tables import KeyedTables
 
 MAX_TRIES = 20
@@ -60,7 +60,7 @@ class ImageWrites:
         if sent is None:
             return False
         store = TableName(sent_change.name.as_namespace, CHANGE)
-        as_sent = TableCommit(name=store, requirements=[], updates=sent_change.updates)
+        as_sent = TableCommit(name=store, requirements=[], updates=_select_head(sent, sent_change.updates))
         try:
             self._commit(request, sent, as_sent)
         except CommitUnknown:
@@ -132,7 +132,9 @@ class ImageWrites:
     def _list(self, pair: Pair, sent: SentSnapshot) -> Sequence[SentFile]:
         with self.tables.database.reading() as uow:
             rule = build_image_rule(uow, self.tables.database, self.tables.metadata.files, pair.pin)
-        return self.files.list_files(pair.pin.base, sent.as_sent(), rule)
+        commits = [self.files.list_files(pair.pin.base, snapshot.as_sent(), rule) for snapshot in sent.chain]
+        check_operations(pair.relation.name, commits)
+        return _join_files(commits)
 
     def _try_once(self, request: CommitRequest, sent: SentSnapshot, target: _Target, rows: SentRows) -> bool:
         """Append to the change store as it is now; False when another commit was faster."""
@@ -190,6 +192,19 @@ class _Target:
         base = self.pair.pin.base_store
         if uow.relations.get(base.id).metadata_location != base.metadata_location:
             raise RequirementFailed(f"{self.pair.relation.name} has changed while the statement was committed")
+
+
+def _select_head(sent: SentSnapshot, updates: Sequence[Json]) -> list[Json]:
+    """The updates without the snapshots before the head: the change store gets one snapshot, with the head's id."""
+    before = {snapshot.id for snapshot in sent.before}
+    return [update for update in updates if (update.get("snapshot") or {}).get("snapshot-id") not in before]
+
+
+def _join_files(commits: Sequence[Sequence[SentFile]]) -> list[SentFile]:
+    """What several snapshots add and remove together."""
+    added = {file.location for files in commits for file in files if not file.is_removed}
+    removed = {file.location for files in commits for file in files if file.is_removed}
+    return [file for files in commits for file in files if file.location not in added & removed]
 
 
 def _name_added(files: Sequence[SentFile]) -> list[str]:

@@ -54,7 +54,7 @@ ENGINES: Mapping[str, Engine] = {
     "DuckDB": Engine(
         wrong_in_v3=("spec",),
         about_v3="**wrong rows** after the partitioning has changed, without an error; else yes",
-        writes=INSERTS,
+        writes=f"{STATEMENTS} with one action, in v2",
     ),
     "PyIceberg": Engine(
         gaps=(
@@ -64,7 +64,7 @@ ENGINES: Mapping[str, Engine] = {
                 "files of Hive whose partition column is part of the key",
             ),
         ),
-        writes=APPENDS,
+        writes=f"{APPENDS}; `delete` of whole files",
     ),
     "Polars": Engine(writes=APPENDS),
     "Daft": Engine(

@@ -48,9 +48,14 @@ def plan_statement(
     deleted: Sequence[int] = (),
     upserted: Sequence[tuple[int, str | None]] = (),
     places: Sequence[Place] = (),
+    directory: str | None = None,
 ) -> CommitRequest:
-    """A statement that deletes the rows of these keys, and at these places, and inserts others."""
+    """A statement that deletes the rows of these keys, and at these places, and inserts others.
+
+    Its delete files go to `directory`, instead of that for new files.
+    """
     sent = _Statement(orders)
+    sent.directory = directory or sent.directory
     sent.insert(upserted)
     sent.delete([*find_places(orders, set(deleted)), *places])
     return sent.finish("overwrite")
@@ -64,6 +69,20 @@ def plan_removal(
     sent.insert(upserted)
     sent.remove({path for path, _ in find_places(orders, set(holding))}, Content.DATA)
     return sent.finish("overwrite" if upserted else "delete")
+
+
+def plan_overwrite(
+    orders: KeyedLake, *, holding: Sequence[int], rows: Sequence[tuple[int, str | None]], places: Sequence[Place] = ()
+) -> CommitRequest:
+    """A commit with two snapshots: one removes the files that hold these keys, the next appends rows."""
+    first, second = _Statement(orders), _Statement(orders)
+    first.remove({path for path, _ in find_places(orders, set(holding))}, Content.DATA)
+    second.insert(rows)
+    if places:
+        second.delete(places)
+    removal, append = first.finish("delete"), second.finish("append", parent=first.id)
+    updates = [*removal.changes[0].updates, *append.changes[0].updates]
+    return replace(removal, changes=[replace(removal.changes[0], updates=updates)])
 
 
 def plan_rewriting_delete(orders: KeyedLake, deleted: Sequence[int]) -> CommitRequest:
@@ -131,6 +150,7 @@ def send_again(orders: KeyedLake, sent: CommitRequest) -> CommitRequest:
 class _Statement:
     def __init__(self, orders: KeyedLake, partition: dict[str, Any] | None = None) -> None:
         self.served, self.id, self.partition = orders.served(), next(snapshot_ids), partition or {}
+        self.directory = self.served["properties"]["write.data.path"]
         self.manifests = Manifests(Storage(), self.served)
         head = current_snapshot(self.served)
         self.inherited = [] if head is None else self.manifests.of_snapshot(head)
@@ -157,8 +177,7 @@ class _Statement:
         self._add_deletes(rows, {"content": Content.EQUALITY_DELETES, "equality_ids": list(equality_ids)})
 
     def _add_deletes(self, rows: pa.Table, described: dict[str, Any]) -> None:
-        directory = Path(self.served["properties"]["write.data.path"].removeprefix("file://"))
-        path = directory / f"{uuid4()}-deletes.parquet"
+        path = Path(self.directory.removeprefix("file://")) / f"{uuid4()}-deletes.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(rows, path, store_schema=False)
         file = {
@@ -176,7 +195,9 @@ class _Statement:
         gone = [entry for entry in entries if entry["data_file"]["file_path"] in paths]
         self._write([entry | {"status": Status.DELETED, "snapshot_id": self.id} for entry in gone], content)
 
-    def finish(self, operation: str, checkpoint: Checkpoint | None = None) -> CommitRequest:
+    def finish(
+        self, operation: str, checkpoint: Checkpoint | None = None, *, parent: int | None = None
+    ) -> CommitRequest:
         manifest_list = f"{self.served['properties']['write.metadata.path']}/snap-{self.id}.avro"
         header = {"snapshot-id": str(self.id), "sequence-number": str(self.number)}
         self.manifests.write_list(manifest_list, [*self.lines, *self.inherited], header)
@@ -187,8 +208,8 @@ class _Statement:
             "manifest-list": manifest_list,
             "summary": {"operation": operation},
         }
-        if self.served["current-snapshot-id"] is not None:
-            snapshot["parent-snapshot-id"] = self.served["current-snapshot-id"]
+        if parent is not None or self.served["current-snapshot-id"] is not None:
+            snapshot["parent-snapshot-id"] = parent or self.served["current-snapshot-id"]
         if checkpoint is not None:
             snapshot["summary"] |= {
                 "flink.job-id": checkpoint.job,

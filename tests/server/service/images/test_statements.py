@@ -11,11 +11,20 @@ from typing import Any
 
 import pytest
 
-from catalog.errors import CatalogError, Invalid, RequirementFailed
+from catalog.errors import CatalogError, Invalid, LocationRefused, RequirementFailed
+from catalog.history.commit import TableCommit
+from catalog.iceberg.json import Json
 from server.service.commit.commit_path import CommitRequest, Committed, Committer
+from tests.factories import LAKE
 from tests.server.lake import BASE, CHANGE, ORDERS, Lake, altered, set_property
 from tests.server.service.images.keyed_lake import KeyedLake
-from tests.server.service.images.statements import find_places, plan_removal, plan_rewriting_delete, plan_statement
+from tests.server.service.images.statements import (
+    find_places,
+    plan_overwrite,
+    plan_removal,
+    plan_rewriting_delete,
+    plan_statement,
+)
 
 
 @pytest.fixture
@@ -106,6 +115,44 @@ def test_copies_on_write_are_refused(filled: KeyedLake) -> None:
         filled.send(plan_removal(filled, holding=[1], upserted=[(1, "x")]))
 
 
+def test_a_commit_may_remove_files_in_one_snapshot_and_append_in_the_next(filled: KeyedLake) -> None:
+    sent = plan_overwrite(filled, holding=[1], rows=[(3, "x"), (5, "e")])
+    stale = plan_overwrite(filled, holding=[1], rows=[(6, "f")])
+    filled.send(sent)  # the file of base has keys 1, 2 and 3, of which 2 is hidden
+    assert filled.read() == {2: "B", 3: "x", 4: "d", 5: "e"}
+    filled.upsert((5, "newer"))
+    filled.send(sent)
+    with pytest.raises(RequirementFailed, match="has changed since the statement read it"):
+        filled.send(stale)
+    assert filled.read() == {2: "B", 3: "x", 4: "d", 5: "newer"}
+
+
+def test_snapshots_of_a_commit_are_judged_each(filled: KeyedLake) -> None:
+    (change,) = plan_overwrite(filled, holding=[1], rows=[(5, "e")]).changes
+    (copied,) = plan_removal(filled, holding=[1], upserted=[(1, "x")]).changes
+    first, moved, second, _ = change.updates
+    apart = {**second, "snapshot": {**second["snapshot"], "parent-snapshot-id": 1}}
+    for updates, message in (
+        ([*copied.updates, _with_parent(second, copied), change.updates[3]], "takes no overwrite"),
+        ([first, moved, apart], "have to be one line"),
+        ([first, second, moved], "has to end as the head of main"),
+    ):
+        with pytest.raises(Invalid, match=message):
+            filled.send(CommitRequest(catalog=LAKE, changes=[replace(change, updates=updates)]))
+    assert filled.read() == {1: "a", 2: "B", 3: "c", 4: "d"}
+
+
+def test_delete_files_may_lie_beside_the_data_but_not_outside_of_the_warehouse(filled: KeyedLake) -> None:
+    """DuckDB writes them there. The server reads them once."""
+    sent = plan_statement(filled, deleted=[1], directory=filled.lake.metadata(BASE)["location"])
+    filled.send(sent)
+    assert filled.read() == {2: "B", 3: "c", 4: "d"}
+    outside = str(Path(filled.lake.warehouse).parent / "outside")
+    with pytest.raises(LocationRefused, match="outside"):
+        filled.send(plan_statement(filled, deleted=[3], directory=outside))
+    assert filled.read() == {2: "B", 3: "c", 4: "d"}
+
+
 def test_an_engine_may_write_a_delete_file_of_the_image_anew(filled: KeyedLake) -> None:
     """Iceberg's writer for Spark adds the positions of delete files of one data file to its own, and removes them."""
     filled.send(plan_rewriting_delete(filled, [1]))
@@ -126,6 +173,11 @@ def test_with_a_sequence_field_statements_are_refused(lake: Lake) -> None:
         orders.send(plan_statement(orders, deleted=[1]))
     lake.services.images.stop()
     lake.services.image_writes.stop()
+
+
+def _with_parent(update: Json, commit: TableCommit) -> Json:
+    parent = commit.updates[0]["snapshot"]["snapshot-id"]
+    return {**update, "snapshot": {**update["snapshot"], "parent-snapshot-id": parent}}
 
 
 def _on(stale: CommitRequest, orders: KeyedLake) -> CommitRequest:

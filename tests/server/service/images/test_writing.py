@@ -139,9 +139,9 @@ def test_a_checker_that_fails_refuses_nothing(orders: KeyedLake) -> None:
     ("edit", "error", "message"),
     [
         (lambda u: [_with_summary(u, operation="replace"), *u[1:]], Invalid, "takes no replace"),
-        (lambda u: [u[0]], Invalid, "as the head of main"),
-        (lambda u: [u[0], {**u[1], "ref-name": "audit"}], Invalid, "as the head of main"),
-        (lambda u: [u[0], u[0], u[1]], Invalid, "takes no overwrite"),
+        (lambda u: [u[0]], Invalid, "has to end as the head of main"),
+        (lambda u: [u[0], {**u[1], "ref-name": "audit"}], Invalid, "has to end as the head of main"),
+        (lambda u: [u[0], u[0], u[1]], Invalid, "have to be one line"),
         (lambda u: [*u, {"action": "set-properties", "updates": {"a": "b"}}], Invalid, "cannot also set-properties"),
         (lambda u: [_with_list(u, "/etc/passwd"), u[1]], LocationRefused, "directory /etc/"),
         (lambda u: [_with_list(u, None), u[1]], Invalid, "needs an id, a manifest list"),
