@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -22,9 +23,10 @@ from pyroaring import BitMap64
 
 from firn.protocol.tasks.image import DeletedRows, DeletesTask, Pack
 from optimizer.images.hidden import read_hidden
-from optimizer.images.newest import OP
+from optimizer.images.keys import describe_data
+from optimizer.images.newest import OP, subtract_keys
 from optimizer.images.pair import Check, check_metadata, make_directory
-from optimizer.images.reading import ColumnReader
+from optimizer.images.reading import ColumnReader, map_files
 
 OP_FIELD = NestedField(field_id=10_000_001, name=OP, field_type=StringType(), required=True)
 Tasks = Mapping[str, FileScanTask]
@@ -34,7 +36,7 @@ def write_deletes(task: DeletesTask, check: Check) -> DeletedRows:
     """Write the deletes, a file for each partition that has deleted rows. ValueError for positions that no file has."""
     image = StaticTable.from_metadata(task.image_metadata, task.file_io)
     check_metadata(image, check)
-    check([*task.deletes, *task.replaced_deletes])
+    check([*task.deletes, *task.replaced_deletes, *task.inserted])
     deleted = _read_new(image, task)
     shown = {scan.file.file_path: scan for scan in image.scan().plan_files()} if image.current_snapshot() else {}
     if missing := next((path for path in [*deleted, *task.removed_files] if path not in shown), None):
@@ -75,22 +77,38 @@ def _list_live(
 
 def _write(image: StaticTable, task: DeletesTask, hit: Tasks, live: Mapping[str, BitMap64]) -> list[Pack]:
     columns = _list_columns(image, task.primary_key)
-    reader = ColumnReader(image, Schema(*columns))
+    reader, inserted = ColumnReader(image, Schema(*columns)), _read_inserted(image, task)
     target = schema_to_pyarrow(Schema(*columns, OP_FIELD), include_field_ids=True)
+
+    def read(path: str) -> pa.Table:
+        rows = reader.read(hit[path].file).take(pa.array(np.array(live[path].to_array(), np.int64)))
+        return rows if inserted is None else subtract_keys(rows, inserted, task.replacing)
+
     written = []
     for number, paths in enumerate(_group_by_partition(hit, live)):
         location = f"{task.directory}/{task.name}-{number}.parquet"
+        tables = (rows for path in paths if len(rows := read(path)))
+        first = next(tables, None)
+        if first is None:
+            continue
+        count = 0
         with (
             image.io.new_output(location).create() as sink,
             pq.ParquetWriter(sink, target, compression="zstd", store_schema=False) as writer,
         ):
-            rows = 0
-            for path in paths:
-                table = reader.read(hit[path].file).take(pa.array(np.array(live[path].to_array(), np.int64)))
-                writer.write_table(mark_deleted(table, target))
-                rows += len(table)
-        written.append(Pack(location=location, rows=rows, like=paths[0]))
+            for rows in chain([first], tables):
+                writer.write_table(mark_deleted(rows, target))
+                count += len(rows)
+        written.append(Pack(location=location, rows=count, like=paths[0]))
     return written
+
+
+def _read_inserted(image: StaticTable, task: DeletesTask) -> pa.Table | None:
+    """The columns `replacing` of the rows that the statement inserts; None if it inserts none."""
+    if not task.inserted:
+        return None
+    reader = ColumnReader(image, Schema(*(image.schema().find_field(name) for name in task.replacing)))
+    return pa.concat_tables(map_files(reader.read, [describe_data(path) for path in task.inserted]))
 
 
 def mark_deleted(rows: pa.Table, target: pa.Schema) -> pa.Table:

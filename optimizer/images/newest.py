@@ -60,6 +60,12 @@ def select_keys(table: pa.Table, keys: Sequence[str]) -> pa.Table:
     return pa.table([_storage(table[key]) for key in keys], names=_names(keys))
 
 
+def subtract_keys(rows: pa.Table, others: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """The rows whose keys none of the other rows has."""
+    left = _positions(rows, keys).join(select_keys(others, keys), _names(keys), join_type="left anti")
+    return rows.take(left["i"].combine_chunks())
+
+
 def _positions(table: pa.Table, keys: Sequence[str]) -> pa.Table:
     """The key columns as k0, k1 … and each row's position as i."""
     return select_keys(table, keys).append_column("i", number_rows(len(table)))

@@ -21,9 +21,9 @@ from optimizer.images.changes import KeyColumns
 from optimizer.images.deletes import OP_FIELD, describe_positions, mark_deleted
 from optimizer.images.hidden import Hidden, read_hidden
 from optimizer.images.keys import describe_data, judge_keys
-from optimizer.images.newest import select_keys
+from optimizer.images.newest import subtract_keys
 from optimizer.images.pair import Check, make_directory
-from optimizer.images.reading import ColumnReader, map_files, number_rows
+from optimizer.images.reading import ColumnReader, map_files
 
 
 def read_upserts(task: UpsertsTask, check: Check) -> UpsertedRows:
@@ -103,19 +103,10 @@ def _write_deletes(table: StaticTable, task: UpsertsTask, deleted: Sequence[pa.T
     key = Schema(*(table.schema().find_field(name) for name in task.primary_key), OP_FIELD)
     target, written = schema_to_pyarrow(key, include_field_ids=True), []
     for number, (paths, rows) in enumerate(zip(task.equality_deletes, deleted, strict=True)):
-        gone = _subtract(rows, shown, task.primary_key)
+        gone = subtract_keys(rows, shown, task.primary_key)
         if len(gone):
             location = f"{task.directory}/{task.name}-d{number}.parquet"
             with table.io.new_output(location).create() as sink:
                 pq.write_table(mark_deleted(gone, target), sink, compression="zstd", store_schema=False)
             written.append(Pack(location=location, rows=len(gone), like=paths[0]))
     return written
-
-
-def _subtract(rows: pa.Table, others: pa.Table, primary_key: Sequence[str]) -> pa.Table:
-    """The rows whose keys the others have not."""
-    keys = select_keys(rows, primary_key)
-    left = keys.append_column("i", number_rows(len(rows))).join(
-        select_keys(others, primary_key), keys.column_names, join_type="left anti"
-    )
-    return rows.take(left["i"].combine_chunks())

@@ -90,8 +90,9 @@ class DeletesTask(Task):
 
     `image_metadata` is the location of the image's metadata. `deletes` are the statement's delete files or vectors.
     They also hold the positions of `replaced_deletes`, which are the image's own. `removed_files` are data files of
-    the image that the statement deletes as a whole. The files with the deleted rows get names that begin with `name`,
-    in `directory`.
+    the image that the statement deletes as a whole. `inserted` are data files of the same statement: rows with the same
+    values of `replacing` need no delete. The files with the deleted rows get names that begin with `name`, in
+    `directory`.
     """
 
     image_metadata: str
@@ -99,6 +100,8 @@ class DeletesTask(Task):
     deletes: list[str]
     replaced_deletes: list[str]
     removed_files: list[str]
+    inserted: list[str] = []
+    replacing: list[str] = []
     directory: str
     name: str
     file_io: dict[str, str] = {}

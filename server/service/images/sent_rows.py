@@ -12,6 +12,8 @@ from uuid import uuid4
 from catalog.commits.image_write import SentSnapshot, refuse_operation
 from catalog.errors import Invalid, LocationRefused, RequirementFailed
 from catalog.files.data_file import DataFileEntry
+from catalog.iceberg.reading import current_schema
+from catalog.keyed.spec import KeyScope
 from catalog.locations.location_rule import FileRule, list_own_locations
 from catalog.names import TableName
 from catalog.ports.images import KeyChecker, SentFile, SentFiles, SentRows
@@ -59,18 +61,22 @@ class SentRowReader:
         self._check_keys(pair, described, rule)
         return SentRows(upserts=described)
 
-    def write_deletes(self, pair: Pair, sent: SentSnapshot, files: Sequence[SentFile]) -> Sequence[DataFileEntry]:
-        """Files with the keys of the rows that a statement deletes; none for a commit that deletes none, or for one
-        of a stream that upserts.
+    def write_deletes(
+        self, pair: Pair, sent: SentSnapshot, files: Sequence[SentFile]
+    ) -> Sequence[DataFileEntry] | None:
+        """Files with the keys of the rows that a statement deletes, except for keys that it inserts again.
 
+        None for a commit that deletes nothing, or that of a stream that upserts: it depends on no image.
         RequirementFailed when the statement was planned on another state: its engine plans it again. Invalid when a
         row that it deletes has been changed or deleted meanwhile.
         """
         deletes = [file.location for file in files if file.content and not file.is_removed]
         removed = [file.location for file in files if not file.content and file.is_removed]
         if is_upserting(sent, files) or (not deletes and not removed):
-            return ()
-        self._check_statement(pair, sent)
+            return None
+        name = pair.relation.name
+        if sent.read_id != pair.key.snapshot_id:
+            raise RequirementFailed(f"Requirement failed: {name} has changed since the statement read it")
         rule = self._build_rule(pair, is_of_image=True)
         task = DeletesTask(
             image_metadata=pair.key.metadata_location(pair.relation.location.rstrip("/")),
@@ -78,6 +84,8 @@ class SentRowReader:
             deletes=deletes,
             replaced_deletes=[file.location for file in files if file.content and file.is_removed] if deletes else [],
             removed_files=removed,
+            inserted=[file.location for file in files if not file.content and not file.is_removed],
+            replacing=_list_replacing(pair),
             directory=f"{pair.pin.change['location'].rstrip('/')}/data",
             name=f"deletes-{uuid4()}",
             file_io=self.file_io,
@@ -85,21 +93,17 @@ class SentRowReader:
         deleted = self.checker.find_deleted(task, rule.check)
         if deleted.stale is not None:
             raise Invalid(
-                f"{pair.relation.name} has changed while the statement ran: {deleted.stale}",
+                f"{name} has changed while the statement ran: {deleted.stale}",
                 hint="run the statement again; DuckDB needs firn.read.format-version=2 for it",
+            )
+        if deleted.files and pair.pin.keyed.spec.sequence_field is not None:
+            self.files.discard([file.location for file in deleted.files])
+            raise Invalid(
+                f"{name} has a sequence field, whose value a statement does not give to the rows that it deletes",
+                hint="UPDATE and MERGE may change rows that keep their keys; for deletes call firn.spark.delete",
             )
         image = self.tables.metadata.load(task.image_metadata).parsed
         return self.files.describe_deletes(image, pair.pin.change, deleted.files, rule)
-
-    def _check_statement(self, pair: Pair, sent: SentSnapshot) -> None:
-        name = pair.relation.name
-        if pair.pin.keyed.spec.sequence_field is not None:
-            raise Invalid(
-                f"{name} has a sequence field, whose value a statement does not give to the rows that it deletes",
-                hint="call firn.spark.upsert or firn.spark.delete",
-            )
-        if sent.read_id != pair.key.snapshot_id:
-            raise RequirementFailed(f"Requirement failed: {name} has changed since the statement read it")
 
     def _build_rule(self, pair: Pair, *, is_of_image: bool) -> FileRule:
         database, links, pin = self.tables.database, self.tables.metadata.files, pair.pin
@@ -121,6 +125,17 @@ class SentRowReader:
             file_io=self.file_io,
         )
         check_report(name, self.checker.check_keys(task, rule.check))
+
+
+def _list_replacing(pair: Pair) -> list[str]:
+    """The columns by which an inserted row replaces another: the key, and under partition scope the partition, too."""
+    key, base = pair.pin.keyed.spec.primary_key, pair.pin.base
+    if pair.pin.keyed.spec.scope is KeyScope.GLOBAL:
+        return list(key)
+    spec = next(spec for spec in base["partition-specs"] if spec["spec-id"] == base["default-spec-id"])
+    sources = {field["source-id"] for field in spec["fields"]}
+    fields = current_schema(base)["fields"]
+    return [field["name"] for field in fields if field["name"] in key or field["id"] in sources]
 
 
 def check_operations(name: TableName, commits: Sequence[Sequence[SentFile]]) -> None:

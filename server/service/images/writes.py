@@ -107,7 +107,7 @@ class ImageWrites:
 
     def _add_deletes(self, pair: Pair, sent: SentSnapshot, files: Sequence[SentFile], rows: SentRows) -> SentRows:
         deletes = self.rows.write_deletes(pair, sent, files)
-        return replace(rows, deletes=deletes, depends_on_image=True) if deletes else rows
+        return rows if deletes is None else replace(rows, deletes=deletes, depends_on_image=True)
 
     def _has_stream_committed(self, pair: Pair, sent: SentSnapshot, files: Sequence[SentFile]) -> bool:
         """Whether a stream sends files again that it has committed in another snapshot (docs/protocols.md, rule 5.11).

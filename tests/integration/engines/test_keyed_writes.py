@@ -147,9 +147,12 @@ def test_polars_and_daft(orders: Orders, tmp_path: Path) -> None:
 def test_duckdb(orders: Orders) -> None:
     attach = f"ATTACH 'lake' AS lake (TYPE iceberg, ENDPOINT '{orders.server.url}/iceberg', AUTHORIZATION_TYPE 'none')"
     table = f"lake.{orders.name}"
+    with firn.connect(orders.server.url) as client:
+        client.tables.create(f"{orders.namespace}.ordered", COLUMNS, primary_key=["id"], sequence_field="qty")
+    ordered = f"lake.{orders.namespace}.ordered"
     one_row = "MERGE INTO {t} USING (SELECT 4 AS id, 44 AS qty) s USING (id) WHEN MATCHED THEN UPDATE SET qty = s.qty"
     together = "BEGIN; DELETE FROM {t} WHERE id = 7; INSERT INTO {t} VALUES (8, 80, 'd1'); COMMIT"
-    _, first, second, read, twice, *changed, seen = duckdb(
+    _, first, second, read, twice, *changed, seen, _, _, refused, by_sequence = duckdb(
         attach,
         f"INSERT INTO {table} VALUES {as_values(ROWS)}",
         f"INSERT INTO {table} VALUES {as_values(UPSERTED)}",
@@ -157,6 +160,10 @@ def test_duckdb(orders: Orders) -> None:
         f"INSERT INTO {table} VALUES (5, 1, 'd1'), (5, 2, 'd2')",
         *(statement.format(t=table) for statement in (*STATEMENTS, one_row, together)),
         f"SELECT * FROM {table} ORDER BY id",
+        f"INSERT INTO {ordered} VALUES {as_values(ROWS)}",
+        f"UPDATE {ordered} SET qty = 11 WHERE id < 3",  # which is older than the row of key 2
+        f"DELETE FROM {ordered} WHERE id = 3",
+        f"SELECT id, qty FROM {ordered} ORDER BY id",
     )
     assert (first, second) == ([[3]], [[2]])
     assert [tuple(row) for row in read] == MERGED
@@ -164,6 +171,8 @@ def test_duckdb(orders: Orders) -> None:
     assert changed == [[[1]], [[1]], [[1]], [[2]], [[1]], [[1]], []]
     assert [tuple(row) for row in seen] == orders.read()
     assert orders.read() == [(1, 11, "d1"), (4, 44, "d1"), (5, 50, "d3"), (8, 80, "d1")]
+    assert "has a sequence field" in refused
+    assert by_sequence == [[1, 11], [2, 20], [3, 30]]
 
 
 def test_trino(orders: Orders, trino: Trino) -> None:

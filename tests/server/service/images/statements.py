@@ -49,12 +49,13 @@ def plan_statement(
     upserted: Sequence[tuple[int, str | None]] = (),
     places: Sequence[Place] = (),
     directory: str | None = None,
+    partition: dict[str, Any] | None = None,
 ) -> CommitRequest:
     """A statement that deletes the rows of these keys, and at these places, and inserts others.
 
     Its delete files go to `directory`, instead of that for new files.
     """
-    sent = _Statement(orders)
+    sent = _Statement(orders, partition)
     sent.directory = directory or sent.directory
     sent.insert(upserted)
     sent.delete([*find_places(orders, set(deleted)), *places])

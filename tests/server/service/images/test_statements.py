@@ -165,12 +165,41 @@ def test_an_engine_may_write_a_delete_file_of_the_image_anew(filled: KeyedLake) 
     assert filled.read() == {2: "B", 3: "newer", 4: "d"}
 
 
-def test_with_a_sequence_field_statements_are_refused(lake: Lake) -> None:
+def test_with_a_sequence_field_rows_may_be_updated_and_not_deleted(lake: Lake) -> None:
     lake.create_keyed(ORDERS, **{"firn.sequence-field": "note", "firn.read.max-wait": "60 s"})
     orders = KeyedLake(lake)
-    orders.append((1, "a"))
+    orders.append((1, "a"), (2, "a"))
     with pytest.raises(Invalid, match="has a sequence field"):
         orders.send(plan_statement(orders, deleted=[1]))
+    with pytest.raises(Invalid, match="has a sequence field"):
+        orders.send(plan_statement(orders, deleted=[1, 2], upserted=[(1, "b"), (3, "b")]))
+    assert not list(Path(lake.warehouse).rglob("deletes-*"))
+    orders.send(plan_statement(orders, deleted=[1], upserted=[(1, "b"), (3, "b")]))
+    assert orders.read() == {1: "b", 2: "a", 3: "b"}
+    lake.services.images.stop()
+    lake.services.image_writes.stop()
+
+
+def test_an_update_is_judged_though_it_needs_no_deletes(filled: KeyedLake) -> None:
+    sent = plan_statement(filled, deleted=[1], upserted=[(1, "x")])
+    real = filled.lake.services.image_writes
+    racing = replace(real, committer=_Overtaken(real.committer, filled))  # type: ignore[arg-type]
+    with pytest.raises(RequirementFailed, match="has changed since"):
+        racing.commit(sent)
+    pending = filled.lake.keyed().pending_rows
+    filled.send(plan_statement(filled, deleted=[1], upserted=[(1, "x")]))
+    assert filled.lake.keyed().pending_rows == pending + 1
+    assert filled.read() == {1: "x", 2: "B", 3: "c", 4: "d", 8: "h"}
+
+
+def test_under_partition_scope_a_row_that_moves_is_deleted_where_it_was(lake: Lake) -> None:
+    lake.create_keyed(ORDERS, **{"firn.key.scope": "partition", "firn.read.max-wait": "60 s"})
+    orders = KeyedLake(lake)
+    spec = {"fields": [{"name": "note", "transform": "identity", "source-id": 2, "field-id": 1000}]}
+    lake.commit(altered(BASE, {"action": "add-spec", "spec": spec}, {"action": "set-default-spec", "spec-id": -1}))
+    orders.send(orders.plan_append((1, "a"), partition=("a",)))
+    orders.send(plan_statement(orders, deleted=[1], upserted=[(1, "b")], partition={"note": "b"}))
+    assert orders.read() == {1: "b"}
     lake.services.images.stop()
     lake.services.image_writes.stop()
 
