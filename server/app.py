@@ -58,6 +58,7 @@ from server.console import mount_console
 from server.guard import route_rules
 from server.guard.authentication import Authenticate
 from server.guard.gate import create_gate
+from server.iceberg import commits as iceberg_commits
 from server.iceberg import config as iceberg_config
 from server.iceberg import credentials as iceberg_credentials
 from server.iceberg import errors as iceberg_errors
@@ -109,7 +110,8 @@ _API = (
     api_audit,
 )
 _ICEBERG = (
-    iceberg_tables,  # the router tries routes in order, so these three come first as the most frequent ones
+    iceberg_tables,  # the router tries routes in order, so these four come first as the most frequent ones
+    iceberg_commits,
     iceberg_credentials,
     iceberg_remote_signing,
     iceberg_scans,

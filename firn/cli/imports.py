@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -16,6 +16,8 @@ from firn.protocol.answers.imports import EntryOut
 from firn.protocol.answers.operations import OperationOut
 from firn.protocol.imports import ImportOptions
 
+SOURCES = ("warehouse", "rest", "hive")
+"""The kinds of sources, in the order of their options."""
 NEEDS_A_PERSON = ("conflict", "ambiguous", "failed")
 
 
@@ -95,21 +97,20 @@ def import_tables(  # noqa: PLR0913, PLR0917 -- its options are what people type
         refresh=refresh,
         allow_locations=[*(allow or []), *([from_warehouse] if allow_source and from_warehouse else ())],
     )
-    sources = {"warehouse": from_warehouse, "rest": from_rest, "hive": from_hive}
-    _watch(ctx, name, _start(ctx, name, sources, options, resume), no_wait=no_wait)
+    _watch(ctx, name, _start(ctx, name, (from_warehouse, from_rest, from_hive), options, resume), no_wait=no_wait)
 
 
 def _start(
-    ctx: CliContext, name: str, sources: Mapping[str, str | None], options: ImportOptions, resume: str | None
+    ctx: CliContext, name: str, addresses: Sequence[str | None], options: ImportOptions, resume: str | None
 ) -> OperationOut:
-    given = [(kind, address) for kind, address in sources.items() if address is not None]
-    if len(given) != (0 if resume else 1):
+    sources = [(kind, address) for kind, address in zip(SOURCES, addresses, strict=True) if address is not None]
+    if len(sources) != (0 if resume else 1):
         raise Invalid(
             "the import needs one source", hint="give one of --from-warehouse, --from-rest, --from-hive, --resume"
         )
     if resume is not None:
         return ctx.client.imports.resume(name, resume)
-    kind, address = given[0]
+    kind, address = sources[0]
     return ctx.client.imports.start(name, kind, address, options)
 
 

@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from catalog.errors import CatalogError
-from server.iceberg import tables
+from server.iceberg import commits, tables
 from server.iceberg.requests import body_value, table_call
 from server.middleware import named
 
@@ -55,9 +55,11 @@ class FastPath:
         self._threads = ThreadPoolExecutor(threads, "shortcut")
         self._gate = gate
         self._fast_routes = {
-            "GET": _FastRoute(_find_route(tables.load_table), table_call, tables.load_table),
-            "HEAD": _FastRoute(_find_route(tables.table_exists), table_call, tables.table_exists),
-            "POST": _FastRoute(_find_route(tables.commit_table), tables.commit_call, tables.commit_table),
+            "GET": _FastRoute(_find_route(tables.router, tables.load_table), table_call, tables.load_table),
+            "HEAD": _FastRoute(_find_route(tables.router, tables.table_exists), table_call, tables.table_exists),
+            "POST": _FastRoute(
+                _find_route(commits.router, commits.commit_table), commits.commit_call, commits.commit_table
+            ),
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -104,5 +106,5 @@ async def _read(fast_route: _FastRoute, request: Request) -> Any:
         return error
 
 
-def _find_route(endpoint: Callable[..., Any]) -> APIRoute:
-    return next(route for route in tables.router.routes if isinstance(route, APIRoute) and route.endpoint is endpoint)
+def _find_route(router: APIRouter, endpoint: Callable[..., Any]) -> APIRoute:
+    return next(route for route in router.routes if isinstance(route, APIRoute) and route.endpoint is endpoint)

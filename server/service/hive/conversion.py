@@ -37,7 +37,8 @@ from server.service.hive.upgrade import hive_schema, make_definition
 from server.service.hive.upgrade_check import CheckResult, blocked, check_eligible, target_name
 from server.service.planning.planner import create_requested_job, load_facts
 from server.service.tables.default_locations import make_default_location
-from server.service.tables.keyed_tables import KeyedTables, new_base
+from server.service.tables.keyed_metadata import build_base_metadata
+from server.service.tables.keyed_tables import KeyedTables
 from server.service.tables.metadata_files import MetadataFiles
 from server.service.tables.namespaces import Namespaces
 from server.service.tables.relations import NewTable
@@ -166,7 +167,7 @@ class Conversions:
             self.tables.add(catalog, [new], also=lambda uow: ask(uow, new.id))
         else:
             root = make_default_location(warehouse, target)
-            base = new_base(_to_keyed(made), spec, location=f"{root}/base", now_ms=now_ms)
+            base = build_base_metadata(_to_keyed(made), spec, location=f"{root}/base", now_ms=now_ms)
             self.keyed.add(catalog, target, spec, base, root=root, also=ask)
         return jobs[0]
 

@@ -44,7 +44,8 @@ from server.service.hive.table_index import HiveIndex
 from server.service.hive.upgrade_attempt import LISTING, Canceled, Halted, Overtaken, Paused, UpgradeAttempt
 from server.service.hive.upgrade_check import Checks, all_columns, check_eligible, of_subdirectories, target_name
 from server.service.tables.default_locations import make_default_location
-from server.service.tables.keyed_tables import KeyedTables, new_base
+from server.service.tables.keyed_metadata import build_base_metadata
+from server.service.tables.keyed_tables import KeyedTables
 from server.service.tables.namespaces import Namespaces
 from server.service.tables.relations import NewTable
 from server.service.tables.tables import TableDefinition, Tables
@@ -242,7 +243,7 @@ class Upgrades:
         """The metadata of a table that nothing is in yet."""
         now_ms = self._now_ms()
         if spec:
-            return new_base(definition, spec, location=f"{attempt.root}/base", now_ms=now_ms)
+            return build_base_metadata(definition, spec, location=f"{attempt.root}/base", now_ms=now_ms)
         return _plain(definition, location=attempt.root, now_ms=now_ms)
 
     def _register_files(

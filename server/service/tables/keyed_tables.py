@@ -11,14 +11,10 @@ from uuid import uuid4
 from catalog.errors import AlreadyExists, NoSuchTable, NoSuchView
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import (
-    apply_updates,
-    build_empty_table,
-    build_table,
     current_schema,
     pin_snapshot,
     ref_snapshot_id,
 )
-from catalog.keyed.schema import build_base_schema, build_change_schema
 from catalog.keyed.spec import BASE, CHANGE, MERGED, KeyedTable, KeySpec
 from catalog.keyed.view_sql import Pair, build_merged_sql, name_pinned_view, quote_name
 from catalog.names import CatalogName, RelationId, TableName, explain_name_clash
@@ -31,6 +27,7 @@ from server.service.commit.idempotency import Idempotency, remember
 from server.service.drop.drop import DropOptions, describe_drop_reason, drop_relation
 from server.service.jobs.fencing import end_jobs, rename_jobs
 from server.service.tables.default_locations import make_default_location
+from server.service.tables.keyed_metadata import build_base_metadata, build_change_metadata
 from server.service.tables.metadata_files import MetadataFiles
 from server.service.tables.relations import NewTable, make_rename_event, refuse_worked_on
 from server.service.tables.tables import TableDefinition, Tables
@@ -38,23 +35,6 @@ from server.service.tables.tables import TableDefinition, Tables
 _PINNED = re.compile(r"(base|change)_at_(none|\d{1,19})_(\d{1,10})", re.ASCII)
 _PINNED_IMAGE = re.compile(rf"{MERGED}_at_(\d{{1,19}})", re.ASCII)
 _LARGEST_ID = 2**63 - 1
-_STORE_PROPERTIES = {
-    # Only Firn deletes files: an engine's expiry or purge would delete files that old versions and Hive still need.
-    "gc.enabled": "false",
-    "write.delete.mode": "merge-on-read",
-    "write.update.mode": "merge-on-read",
-    "write.merge.mode": "merge-on-read",
-    # A quarter of its default: in files as small as a merge's, a column of many values never outgrows it and costs a
-    # fifth of the write, for files that are no smaller. See decision 38, and for those of the change store too.
-    "write.parquet.dict-size-bytes": "524288",
-}
-_CHANGE_PROPERTIES = {
-    "gc.enabled": "false",
-    "write.parquet.compression-codec": "zstd",
-    "write.parquet.dict-size-bytes": "4096",
-}
-
-
 AlsoOnKeyed = Callable[[UnitOfWork, RelationId], None]
 """Further writes for the transaction that adds a keyed table, given its id."""
 
@@ -157,7 +137,7 @@ class KeyedTables:
             warehouse = uow.catalogs.get(catalog).warehouse
             now_ms = int(uow.now().timestamp() * 1000)
         root = (definition.location or make_default_location(warehouse, definition.name)).rstrip("/")
-        base = new_base(definition, spec, location=f"{root}/base", now_ms=now_ms)
+        base = build_base_metadata(definition, spec, location=f"{root}/base", now_ms=now_ms)
         return self.add(catalog, definition.name, spec, base, root=root, also=also)
 
     def add(
@@ -172,7 +152,7 @@ class KeyedTables:
         also: AlsoOnKeyed | None = None,
     ) -> KeyedTable:
         """Add a keyed table over a base store's metadata, with an empty change store; all in one transaction."""
-        change = new_change(base, location=f"{root}/change", now_ms=base["last-updated-ms"])
+        change = build_change_metadata(base, location=f"{root}/change", now_ms=base["last-updated-ms"])
         owner_id = RelationId(uuid4())
         stores = [
             NewTable(name=TableName(name.as_namespace, store), kind=kind, metadata=metadata, owner_id=owner_id)
@@ -327,40 +307,6 @@ def check_no_namespace(uow: UnitOfWork, catalog: CatalogName, name: TableName) -
     if existing is not None:
         message = f"Namespace already exists: {name}; the stores of keyed table {name} would be in it"
         raise AlreadyExists(message, hint=explain_name_clash(join_name(existing), name))
-
-
-def new_base(definition: TableDefinition, spec: KeySpec, *, location: str, now_ms: int) -> Json:
-    """The base store's metadata for a definition; format version 3 unless its properties say otherwise."""
-    properties = {"format-version": "3"} | _STORE_PROPERTIES | dict(definition.properties) | spec.to_properties()
-    return build_table(
-        uuid=str(uuid4()),
-        location=location,
-        schema=build_base_schema(definition.schema, spec),
-        partition_spec=definition.partition_spec,
-        sort_order=definition.sort_order,
-        properties=properties | {"gc.enabled": "false"},
-        now_ms=now_ms,
-    )
-
-
-def new_change(base: Json, *, location: str, now_ms: int) -> Json:
-    """The change store's metadata over a base: the same columns and partitions, format version 3 for row ids."""
-    schema = build_change_schema(current_schema(base))
-    spec = next(spec for spec in base["partition-specs"] if spec["spec-id"] == base["default-spec-id"])
-    properties = {key: value for key, value in base["properties"].items() if key.startswith("firn.")}
-    properties |= _CHANGE_PROPERTIES
-    updates: list[Json] = [
-        {"action": "upgrade-format-version", "format-version": 3},
-        {"action": "add-schema", "schema": schema},
-        {"action": "set-current-schema", "schema-id": -1},
-        {"action": "add-spec", "spec": {"fields": spec["fields"]}},
-        {"action": "set-default-spec", "spec-id": -1},
-        {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
-        {"action": "set-default-sort-order", "sort-order-id": -1},
-        {"action": "set-properties", "updates": properties},
-    ]
-    start = build_empty_table(uuid=str(uuid4()), location=location)
-    return apply_updates(start, updates, now_ms=now_ms, previous_location=None)
 
 
 def _build_view_metadata(pin: Pin) -> Json:

@@ -26,7 +26,7 @@ from server.files.footers import Footers
 from server.files.images import write_image
 from server.files.snapshots import write_snapshot
 from server.files.storage import Storage
-from server.service.tables.keyed_tables import new_change
+from server.service.tables.keyed_metadata import build_change_metadata
 from tests.server.files.registered import Registered
 
 Row = Mapping[str, Any]
@@ -42,7 +42,7 @@ class KeyedStores:
         self.uuid = UUID(int=7)
         self.storage = Storage()
         location = (root / "change").as_posix()
-        self.change: Json = new_change(self.base.metadata, location=location, now_ms=1_700_000_000_000)
+        self.change: Json = build_change_metadata(self.base.metadata, location=location, now_ms=1_700_000_000_000)
         self.commits = 0
         self.watermark = 0
         self.build: Callable[[LayerTask], Layer] = lambda task: build_from_task(task, lambda _: None)

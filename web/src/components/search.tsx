@@ -5,7 +5,8 @@ import { useDebouncedValue } from '@mantine/hooks';
 import { useState, type KeyboardEvent } from 'react';
 import { useNavigate } from 'react-router';
 
-import { hiveTables, tables } from '../api/queries';
+import { hiveTables } from '../api/hive-queries';
+import { tables } from '../api/queries';
 import { partsOf } from '../lib/names';
 import { fullName, paths } from '../lib/paths';
 import { useCatalog } from './catalog';

@@ -4,7 +4,7 @@ import { Link, useNavigate } from 'react-router';
 
 import { answered, api } from '../api/client';
 import { asProblem } from '../api/problem';
-import { hiveDatabases } from '../api/queries';
+import { hiveDatabases } from '../api/hive-queries';
 import type { HiveDatabase } from '../api/types';
 import { ActionButton } from '../components/action-button';
 import { DataTable, type Column } from '../components/data-table';

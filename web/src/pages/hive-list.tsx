@@ -3,7 +3,7 @@ import { useInfiniteQuery } from '@tanstack/react-query';
 import { useEffect } from 'react';
 import { Link } from 'react-router';
 
-import { type HiveFilter, hiveTables } from '../api/queries';
+import { type HiveFilter, hiveTables } from '../api/hive-queries';
 import type { HiveRow } from '../api/types';
 import { DataTable, type Column } from '../components/data-table';
 import { Count, When } from '../components/figures';

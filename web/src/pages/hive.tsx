@@ -6,7 +6,8 @@ import { useState } from 'react';
 import { Link, useNavigate, useParams } from 'react-router';
 
 import { answered, api } from '../api/client';
-import { catalogs, hiveDatabases, type HiveFilter } from '../api/queries';
+import { hiveDatabases, type HiveFilter } from '../api/hive-queries';
+import { catalogs } from '../api/queries';
 import type { MetastoreDown, HiveState } from '../api/types';
 import { ActionButton } from '../components/action-button';
 import { useDo } from '../components/confirm-dialog';

@@ -3,7 +3,8 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
 import type { ReactNode } from 'react';
 
-import { catalogs, events, hiveTables, jobs, operations } from '../api/queries';
+import { hiveTables } from '../api/hive-queries';
+import { catalogs, events, jobs, operations } from '../api/queries';
 import type { MetastoreDown, CommitEvent, Health, HiveRow, Job, Operation } from '../api/types';
 import { useCatalog } from '../components/catalog';
 import { DataTable, type Column } from '../components/data-table';

@@ -2,7 +2,8 @@ import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
 
-import { batch as batchQuery, operations } from '../api/queries';
+import { batch as batchQuery } from '../api/hive-queries';
+import { operations } from '../api/queries';
 import type { Batch, Operation } from '../api/types';
 import { Bar, paceText } from '../components/bar';
 import { useNow } from '../components/figures';

@@ -3,7 +3,7 @@ import { useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query';
 import { Link, useParams } from 'react-router';
 
 import { answered, api } from '../api/client';
-import { batch as batchQuery, batchOperations } from '../api/queries';
+import { batch as batchQuery, batchOperations } from '../api/hive-queries';
 import type { Batch, Operation } from '../api/types';
 import { ActionButton } from '../components/action-button';
 import { DataTable, type Column } from '../components/data-table';

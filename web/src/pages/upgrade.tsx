@@ -2,7 +2,8 @@ import { Stepper } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { Link, useParams } from 'react-router';
 
-import { hiveReport, hiveTable, lastUpgrade } from '../api/queries';
+import { hiveReport, hiveTable } from '../api/hive-queries';
+import { lastUpgrade } from '../api/queries';
 import type { HiveReport } from '../api/types';
 import { TableName } from '../components/job-parts';
 import { When } from '../components/figures';

@@ -5,7 +5,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 
 import { answered, api } from '../../api/client';
-import { hiveTable } from '../../api/queries';
+import { hiveTable } from '../../api/hive-queries';
 import type { JobKind, Table } from '../../api/types';
 import { ActionButton, ActionMenuItem } from '../../components/action-button';
 import { useDo } from '../../components/confirm-dialog';

@@ -4,7 +4,8 @@ import { useState } from 'react';
 import { useNavigate } from 'react-router';
 
 import { answered, api } from '../../api/client';
-import { hiveTable, downgradePreview, operation } from '../../api/queries';
+import { hiveTable, downgradePreview } from '../../api/hive-queries';
+import { operation } from '../../api/queries';
 import type { DowngradePreview, Table } from '../../api/types';
 import { ConfirmDialog } from '../../components/confirm-dialog';
 import { ProblemNote } from '../../components/notes';

@@ -3,7 +3,7 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { Link } from 'react-router';
 
-import { publishPreview, hiveEvents, hiveTable } from '../../api/queries';
+import { publishPreview, hiveEvents, hiveTable } from '../../api/hive-queries';
 import { asProblem } from '../../api/problem';
 import type { HiveColumnDifference, HiveEvent, HiveTableDetail } from '../../api/types';
 import { DataTable, type Column } from '../../components/data-table';

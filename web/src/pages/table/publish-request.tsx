@@ -1,7 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
 
-import { hiveTable, job as jobQuery } from '../../api/queries';
+import { hiveTable } from '../../api/hive-queries';
+import { job as jobQuery } from '../../api/queries';
 import type { HiveTableDetail } from '../../api/types';
 import { When } from '../../components/figures';
 import { isLive, JobBar } from '../../components/job-parts';

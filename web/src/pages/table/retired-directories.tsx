@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 
-import { retiredDirectories } from '../../api/queries';
+import { retiredDirectories } from '../../api/hive-queries';
 import type { RetiredDirectory } from '../../api/types';
 import { DataTable, type Column } from '../../components/data-table';
 import { Bytes, Count, When } from '../../components/figures';

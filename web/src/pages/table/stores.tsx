@@ -2,7 +2,7 @@ import type { ReactNode } from 'react';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
 
-import { hiveTable } from '../../api/queries';
+import { hiveTable } from '../../api/hive-queries';
 import type { Store, Table } from '../../api/types';
 import { Bytes, Count, When } from '../../components/figures';
 import { WARNING, Mark } from '../../components/status-icons';
