@@ -107,16 +107,22 @@ def create_table(
             lambda locations: _create_again(services, catalog, name, locations, delegation),
         )
     return idempotent.run(
-        lambda: answer_created(
-            catalog,
-            name,
-            services.tables.create(catalog, definition, idempotency=idempotent.idempotency),
-            delegation,
-        ),
+        lambda: _create_plain(services, catalog, definition, idempotent, delegation),
         answer_again_by(
             services, name, RelationKind.TABLE, lambda made: answer_created(catalog, name, made, delegation)
         ),
     )
+
+
+def _create_plain(
+    services: Services,
+    catalog: CatalogName,
+    definition: TableDefinition,
+    idempotent: IdempotentRequest,
+    delegation: Delegation,
+) -> Response:
+    made = services.tables.create(catalog, definition, idempotency=idempotent.idempotency)
+    return answer_created(catalog, definition.name, made, delegation)
 
 
 def _create_keyed(

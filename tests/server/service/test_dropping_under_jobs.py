@@ -11,9 +11,10 @@ import pytest
 from catalog.errors import CatalogError, CommitUnknown, Conflict, LeaseLost, NoSuchTable, Protected, Unavailable
 from catalog.history.commit import Outcome
 from catalog.jobs.job import Job, JobKind, JobStatus
-from catalog.jobs.leases import Lease
+from catalog.jobs.leases import Lease, mark_unknown
 from catalog.names import TableName
 from catalog.policy.policy import PROTECTED
+from server.service.planning.planner import create_requested_job, find_planned_relation, load_facts
 from tests.factories import LAKE
 from tests.server.lake import BASE, CHANGE, ORDERS, PLAIN, Lake, altered, appended, merged, set_property, snapshot_ids
 from tests.server.service.dropping import append_files, listed
@@ -107,8 +108,6 @@ def test_no_new_job_is_planned_for_a_dropped_table_and_one_is_after_the_undrop(l
 
 
 def test_a_job_that_was_decided_upon_before_the_drop_is_not_added_after_it(lake: Lake) -> None:
-    from server.service.planning.planner import create_requested_job, find_planned_relation, load_facts  # noqa: PLC0415 (what the race consists of)
-
     lake.create()
     with lake.services.database.reading() as uow:
         relation = find_planned_relation(uow, LAKE, PLAIN)
@@ -183,8 +182,6 @@ def test_a_job_in_doubt_is_decided_by_its_record_when_its_table_is_dropped(lake:
     lake.append(CHANGE)
     lease, change = lake.lease(JobKind.MERGE), merged(lake)
     with lake.services.database.writing() as uow:
-        from catalog.jobs.leases import mark_unknown  # noqa: PLC0415 (only here)
-
         if not landed:
             uow.jobs.put(mark_unknown(uow.jobs.lock(lease.job_id), uow.now()))
     if landed:

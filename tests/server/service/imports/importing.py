@@ -30,7 +30,7 @@ from server.settings import Settings
 from tests.factories import LAKE
 from tests.server.lake import COLUMNS
 from tests.server.metastore.fake import FakeMetastore
-from tests.server.service.hive.beside_hive import Fuse, MortalDatabase, OneMetastore
+from tests.server.service.hive.mortal import Fuse, MortalDatabase, OneMetastore
 
 _UUIDS = (str(UUID(int=number, version=4)) for number in count(1))
 

@@ -22,7 +22,7 @@ from server.files.storage import Storage
 from server.service.orphans.orphan_removal import DeletedFiles, Orphans, TakenFiles
 from tests.factories import LAKE
 from tests.server.lake import PLAIN, Lake
-from tests.server.service.dropping import files_below, path_of
+from tests.server.service.dropping import append_files, files_below, path_of
 
 _ids = count(70_000)
 OLD = timedelta(days=10).total_seconds()
@@ -131,3 +131,12 @@ def refer_to(lake: Lake, path: Path, name: TableName = PLAIN, *, spelled: str | 
         Storage(), metadata, [entry], (), snapshot_id=next(_ids), now_ms=metadata["last-updated-ms"] + 1
     )
     lake.commit(TableCommit(name=name, requirements=made.requirements(), updates=made.updates()))
+
+
+def fill_with_old_files(lake: Lake, name: TableName = PLAIN) -> set[Path]:
+    """A table with two snapshots, all of whose files are old; the files."""
+    lake.create(name)
+    append_files(lake, name)
+    append_files(lake, name)
+    age(everything(lake, name))
+    return set(everything(lake, name))

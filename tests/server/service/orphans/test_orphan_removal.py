@@ -10,29 +10,23 @@ from pathlib import Path
 
 import pytest
 
-from catalog.errors import Conflict, LeaseLost
-from catalog.iceberg.json import Json
-from catalog.jobs.job import JobKind, JobStatus
+from catalog.errors import Conflict
 from catalog.names import TableName
 from catalog.removal.orphan_files import KeepReason, SeenFile
 from firn.protocol.orphans import BatchState
 from server.service.locations.ownership import SHARED
-from server.service.orphans.quarantine import Quarantine
-from tests.factories import LAKE
-from tests.server.lake import BASE, CHANGE, ORDERS, PLAIN, Lake, altered, set_property, void
-from tests.server.older_tables import before_the_location_rule
+from tests.server.lake import PLAIN, Lake, altered, set_property
 from tests.server.service import sharing
-from tests.server.service.dropping import append_files, path_of
+from tests.server.service.dropping import path_of
 from tests.server.service.orphans.removing import (
     OLD,
     age,
     aside,
     batches,
     begun,
-    ended,
     everything,
+    fill_with_old_files,
     find_published_location,
-    job_of,
     names,
     overdue,
     proposed,
@@ -45,17 +39,8 @@ from tests.server.service.orphans.removing import (
 OTHER = TableName(("db",), "other")
 
 
-def filled(lake: Lake, name: TableName = PLAIN) -> set[Path]:
-    """A table with two snapshots, all of whose files are old; the files."""
-    lake.create(name)
-    append_files(lake, name)
-    append_files(lake, name)
-    age(everything(lake, name))
-    return set(everything(lake, name))
-
-
 def test_what_nothing_refers_to_is_set_aside_and_nothing_else(lake: Lake) -> None:
-    needed = filled(lake)
+    needed = fill_with_old_files(lake)
     orphan = stray(lake, "data/orphan.parquet")
     judged = removed(lake)
     assert names(judged) == {"orphan.parquet"}
@@ -69,7 +54,7 @@ def test_what_nothing_refers_to_is_set_aside_and_nothing_else(lake: Lake) -> Non
 
 
 def test_it_stays_aside_for_its_time_and_then_goes(lake: Lake) -> None:
-    filled(lake)
+    fill_with_old_files(lake)
     stray(lake, "data/orphan.parquet")
     removed(lake)
     removed(lake)
@@ -82,7 +67,7 @@ def test_it_stays_aside_for_its_time_and_then_goes(lake: Lake) -> None:
 
 
 def test_a_dry_run_moves_nothing(lake: Lake) -> None:
-    filled(lake)
+    fill_with_old_files(lake)
     orphan = stray(lake, "data/orphan.parquet")
     judged = removed(lake, dry_run=True)
     assert [(file.location, file.bytes) for file in judged.taken] == [(orphan.as_uri(), orphan.stat().st_size)]
@@ -90,7 +75,7 @@ def test_a_dry_run_moves_nothing(lake: Lake) -> None:
 
 
 def test_what_is_put_back_is_as_it_was_and_is_not_taken_again(lake: Lake) -> None:
-    filled(lake)
+    fill_with_old_files(lake)
     one, other = stray(lake, "data/one.parquet"), stray(lake, "data/day=1/other.parquet")
     before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in (one, other)}
     removed(lake)
@@ -106,7 +91,7 @@ def test_what_is_put_back_is_as_it_was_and_is_not_taken_again(lake: Lake) -> Non
 
 
 def test_putting_back_never_replaces_a_file(lake: Lake) -> None:
-    filled(lake)
+    fill_with_old_files(lake)
     orphan = stray(lake, "data/orphan.parquet")
     removed(lake)
     orphan.write_bytes(b"a new one")
@@ -119,7 +104,7 @@ def test_a_batch_whose_report_is_gone_is_lost_and_the_next_jobs_go_on(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, *, moves: bool
 ) -> None:
     """Somebody has emptied the quarantine for its space."""
-    filled(lake)
+    fill_with_old_files(lake)
     if not moves:
         monkeypatch.setattr(type(lake.services.orphans.files), "can_move", lambda *_: False)
     first = stray(lake, "data/first.parquet")
@@ -141,7 +126,7 @@ def test_a_batch_whose_report_is_gone_is_lost_and_the_next_jobs_go_on(
 
 def test_shared_location_another_tables_files_are_not_taken_for_orphans(lake: Lake) -> None:
     """Two tables at one place, both in the database: each one's files look like orphans to the other."""
-    filled(lake)
+    fill_with_old_files(lake)
     stray(lake, "data/orphan.parquet")
     lease = begun(lake)
     sharing.registered_twice(lake, find_published_location(lake))
@@ -157,7 +142,7 @@ def test_shared_location_another_tables_files_are_not_taken_for_orphans(lake: La
 def test_shared_location_a_table_that_the_catalog_does_not_know_is_seen_by_its_metadata(
     lake: Lake, uuid: str | None, where: str
 ) -> None:
-    filled(lake)
+    fill_with_old_files(lake)
     stray(lake, "data/orphan.parquet")
     foreign = stray(lake, where)
     foreign.write_bytes(b'{"format-version": 2, "table-uuid": "%s"}' % uuid.encode() if uuid else b"not json")
@@ -169,7 +154,7 @@ def test_shared_location_a_table_that_the_catalog_does_not_know_is_seen_by_its_m
 
 
 def test_unknown_modification_time_means_keep(lake: Lake) -> None:
-    filled(lake)
+    fill_with_old_files(lake)
     orphan = stray(lake, "data/orphan.parquet")
     os.utime(orphan, (0, 0))
     assert removed(lake).kept[KeepReason.AGE_UNKNOWN] == 1
@@ -177,7 +162,7 @@ def test_unknown_modification_time_means_keep(lake: Lake) -> None:
 
 
 def test_a_young_file_is_somebodys_work(lake: Lake) -> None:
-    filled(lake)
+    fill_with_old_files(lake)
     young = [
         stray(lake, "data/now.parquet", seconds=0),
         stray(lake, "data/almost.parquet", seconds=71 * 3600),
@@ -188,7 +173,7 @@ def test_a_young_file_is_somebodys_work(lake: Lake) -> None:
 
 
 def test_a_longer_age_that_the_owner_wants_holds(lake: Lake) -> None:
-    filled(lake)
+    fill_with_old_files(lake)
     lake.commit(altered(PLAIN, set_property("firn.orphans.min-age", "30 d")))
     age(everything(lake))
     orphan = stray(lake, "data/orphan.parquet")
@@ -212,7 +197,7 @@ class SkewedFiles:
 
 @pytest.mark.parametrize("by", [timedelta(days=-8), timedelta(days=8)])
 def test_clock_skew_makes_files_younger_and_never_older(lake: Lake, by: timedelta) -> None:
-    filled(lake)
+    fill_with_old_files(lake)
     old, older = stray(lake, "data/old.parquet"), stray(lake, "data/older.parquet", seconds=2 * OLD)
     two_days = stray(lake, "data/two_days.parquet", seconds=2 * 86_400)
     orphans = lake.services.orphans
@@ -225,7 +210,7 @@ def test_clock_skew_makes_files_younger_and_never_older(lake: Lake, by: timedelt
 
 
 def test_a_store_that_does_not_say_what_time_it_is_loses_nothing(lake: Lake) -> None:
-    filled(lake)
+    fill_with_old_files(lake)
     orphan = stray(lake, "data/orphan.parquet")
     orphans = lake.services.orphans
     files = SkewedFiles(orphans.files, timedelta())
@@ -253,7 +238,7 @@ def test_scheme_mismatch_a_needed_file_is_known_under_every_spelling(
     lake: Lake, spelled: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Metadata that names files in another way than the listing made everything look like an orphan."""
-    needed = filled(lake)
+    needed = fill_with_old_files(lake)
     orphans = lake.services.orphans
     real = orphans.named.named
     monkeypatch.setattr(orphans.named, "named", lambda one: [spelled(path_of(file)) for file in real(one)])  # type: ignore[operator]
@@ -262,15 +247,15 @@ def test_scheme_mismatch_a_needed_file_is_known_under_every_spelling(
 
 
 def test_the_same_file_proposed_under_another_scheme_is_not_at_the_tables_place(lake: Lake) -> None:
-    filled(lake)
+    fill_with_old_files(lake)
     orphan = stray(lake, "data/orphan.parquet")
     judged = proposed(lake, begun(lake), [f"file:{orphan.parent}/../../../x", str(orphan.parent), f"{orphan}x"])
     assert (judged.taken, orphan.exists()) == ([], True)
 
 
 def test_files_of_another_table_are_not_at_this_tables_place(lake: Lake) -> None:
-    filled(lake)
-    filled(lake, OTHER)
+    fill_with_old_files(lake)
+    fill_with_old_files(lake, OTHER)
     theirs = stray(lake, "data/orphan.parquet", OTHER)
     beside = path_of(find_published_location(lake) + "-sibling/data/x.parquet")
     beside.parent.mkdir(parents=True)
@@ -282,7 +267,7 @@ def test_files_of_another_table_are_not_at_this_tables_place(lake: Lake) -> None
 
 
 def test_a_linked_directory_does_not_lead_out_of_the_place(lake: Lake, tmp_path: Path) -> None:
-    filled(lake)
+    fill_with_old_files(lake)
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "theirs.parquet").write_bytes(b"x")
@@ -291,239 +276,6 @@ def test_a_linked_directory_does_not_lead_out_of_the_place(lake: Lake, tmp_path:
     link.symlink_to(outside)
     judged = proposed(lake, begun(lake), [link / "theirs.parquet"])
     assert (judged.kept, (outside / "theirs.parquet").exists()) == ({KeepReason.ELSEWHERE: 1}, True)
-
-
-def _statistics(lake: Lake, snapshot_id: int, path: Path, kind: str) -> Json:
-    told = {"snapshot-id": snapshot_id, "statistics-path": path.as_uri(), "file-size-in-bytes": 1}
-    if kind == "partition-statistics":
-        return {"action": "set-partition-statistics", "partition-statistics": told}
-    more = {"file-footer-size-in-bytes": 1, "blob-metadata": []}
-    return {"action": "set-statistics", "snapshot-id": snapshot_id, "statistics": told | more}
-
-
-@pytest.mark.parametrize("kind", ["statistics", "partition-statistics"])
-def test_statistics_files_are_needed(lake: Lake, kind: str) -> None:
-    filled(lake)
-    path = stray(lake, "metadata/some.stats")
-    lake.commit(altered(PLAIN, _statistics(lake, lake.metadata(PLAIN)["current-snapshot-id"], path, kind)))
-    assert removed(lake).taken == []
-    assert path.exists()
-
-
-def _on_a_branch(lake: Lake) -> list[Path]:
-    before = lake.metadata(PLAIN)
-    paths = append_files(lake)
-    after = lake.metadata(PLAIN)
-    branch = {"type": "branch", "ref-name": "audit", "snapshot-id": after["current-snapshot-id"]}
-    lake.commit(altered(PLAIN, {"action": "set-snapshot-ref", **branch}))
-    lake.commit(altered(PLAIN, _main_to(before["current-snapshot-id"])))
-    return paths
-
-
-def _main_to(snapshot_id: int) -> Json:
-    return {"action": "set-snapshot-ref", "type": "branch", "ref-name": "main", "snapshot-id": snapshot_id}
-
-
-def _staged(lake: Lake) -> list[Path]:
-    """As write-audit-publish leaves it: a snapshot that no ref holds."""
-    before = lake.metadata(PLAIN)["current-snapshot-id"]
-    paths = append_files(lake)
-    lake.commit(altered(PLAIN, _main_to(before)))
-    return paths
-
-
-def _in_an_older_metadata_file(lake: Lake) -> list[Path]:
-    """A snapshot that has left the metadata, which an older file of the log still names."""
-    before = lake.metadata(PLAIN)["current-snapshot-id"]
-    paths = append_files(lake)
-    gone = lake.metadata(PLAIN)["current-snapshot-id"]
-    lake.commit(altered(PLAIN, _main_to(before)))
-    lake.commit(altered(PLAIN, {"action": "remove-snapshots", "snapshot-ids": [gone]}))
-    return paths
-
-
-@pytest.mark.parametrize("made", [_on_a_branch, _staged, _in_an_older_metadata_file])
-def test_branches_and_staged_snapshots_need_their_files(lake: Lake, made: object) -> None:
-    filled(lake)
-    paths = made(lake)  # type: ignore[operator]
-    needed = set(everything(lake))
-    age(needed)
-    assert removed(lake).taken == []
-    assert set(everything(lake)) == needed
-    assert set(paths) <= needed
-
-
-def test_another_snapshot_is_read_for_the_second_scan_commits_meanwhile_are_seen(lake: Lake) -> None:
-    """The table moves on between what the judgement read and the moment of the move, and names an old file."""
-    filled(lake)
-    orphan = stray(lake, "data/orphan.parquet")
-    lease = begun(lake)
-    lake.database.meanwhile = [lambda: refer_to(lake, orphan)]  # before the batch's first transaction
-    proposed(lake, lease, [orphan])
-    assert (orphan.exists(), aside(lake), list(batches(lake))) == (True, set(), [])
-
-
-def test_a_commit_that_names_an_old_file_just_after_it_was_moved_brings_it_back(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    filled(lake)
-    orphan = stray(lake, "data/orphan.parquet")
-    lease = begun(lake)
-    real = lake.services.orphans.quarantine.take
-
-    def slow(*given: object, **more: object) -> None:
-        real(*given, **more)  # type: ignore[arg-type]
-        assert not orphan.exists()
-        refer_to(lake, orphan)
-
-    monkeypatch.setattr(Quarantine, "take", lambda _self, *given, **more: slow(*given, **more))
-    assert proposed(lake, lease, [orphan]).taken == []
-    assert orphan.exists()
-    ended(lake, lease)
-    monkeypatch.undo()
-    assert overdue(lake).deleted_files == 0
-    assert orphan.exists()
-
-
-def test_a_commit_that_names_a_file_in_quarantine_gets_it_back_with_the_next_job(lake: Lake) -> None:
-    filled(lake)
-    one, other = stray(lake, "data/one.parquet"), stray(lake, "data/other.parquet")
-    removed(lake)
-    refer_to(lake, one)
-    assert removed(lake).taken == []
-    assert one.exists()
-    assert overdue(lake).deleted_files == 1
-    assert (one.exists(), other.exists(), aside(lake)) == (True, False, set())
-
-
-def test_a_file_written_and_committed_during_the_listing_is_no_orphan(lake: Lake) -> None:
-    """Listed before its commit, judged after it: the metadata is read when the listing has come in."""
-    filled(lake)
-    lease = begun(lake)
-    path = stray(lake, "data/new.parquet")
-    listed = everything(lake)
-    refer_to(lake, path)
-    assert path in listed
-    assert proposed(lake, lease, listed).taken == []
-    assert path.exists()
-
-
-def test_a_dropped_table_that_can_be_undropped_keeps_its_files_under_the_same_warehouse(lake: Lake) -> None:
-    filled(lake)
-    inner = f"{find_published_location(lake)}/data/inner"
-    with before_the_location_rule():
-        sharing.filled(lake, OTHER, inner)
-    age(everything(lake, OTHER))
-    stray(lake, "data/orphan.parquet")
-    lake.services.drop(LAKE, OTHER)
-    before = everything(lake)
-    lake.services.planner.run_now(LAKE, PLAIN, JobKind.REMOVE_ORPHANS, {})
-    taken = lake.services.jobs.take(lake.optimizer(), lake.kinds)
-    assert taken is not None
-    with pytest.raises(Conflict, match=SHARED):
-        lake.services.tasks.build(taken.job)
-    with pytest.raises(Conflict, match=SHARED):
-        proposed(lake, taken.lease, before)
-    assert everything(lake) == before
-
-
-def test_hives_files_under_a_linked_table_are_hives(lake: Lake) -> None:
-    filled(lake)
-    sharing.a_hive_table(lake, find_published_location(lake))
-    hives = stray(lake, "data/000000_0")
-    with pytest.raises(Conflict, match=SHARED):
-        proposed(lake, begun(lake), [hives])
-    assert hives.exists()
-
-
-def test_pending_changes_and_both_stores_of_a_keyed_table_are_needed(lake: Lake) -> None:
-    lake.create_keyed()
-    append_files(lake, CHANGE)
-    orphans = [stray(lake, "data/orphan.parquet", store) for store in (BASE, CHANGE)]
-    needed = {path for store in (BASE, CHANGE) for path in everything(lake, store)} - set(orphans)
-    age(needed)
-    lease = begun(lake, ORDERS)
-    judged = proposed(lake, lease, [*needed, *orphans])
-    assert sorted(path_of(file.location) for file in judged.taken) == sorted(orphans)
-    assert all(path.exists() for path in needed)
-
-
-def test_an_unreadable_manifest_list_means_that_nothing_is_known(lake: Lake) -> None:
-    filled(lake)
-    orphan = stray(lake, "data/orphan.parquet")
-    lake.append(PLAIN)  # names a manifest list that does not exist
-    with pytest.raises(Conflict, match="which does not exist"):
-        proposed(lake, begun(lake), [orphan])
-    assert orphan.exists()
-
-
-def test_the_version_hint_of_other_engines_stays(lake: Lake) -> None:
-    filled(lake)
-    hint = stray(lake, "metadata/version-hint.text")
-    assert removed(lake).taken == []
-    assert hint.exists()
-
-
-# Fencing.
-
-
-def test_a_paused_optimizer_that_wakes_after_its_lease_has_gone_moves_nothing_more(lake: Lake) -> None:
-    filled(lake)
-    orphan = stray(lake, "data/orphan.parquet")
-    lease = begun(lake)
-    lake.services.jobs.cancel(lease.job_id)
-    for act in (lambda: proposed(lake, lease, [orphan]), lambda: lake.services.orphans.end_overdue(lease)):
-        with pytest.raises(LeaseLost):
-            act()
-    assert (orphan.exists(), list(batches(lake))) == (True, [])
-
-
-def test_a_lease_that_ends_between_two_batches_stops_the_second(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    filled(lake)
-    orphans = [stray(lake, f"data/{number}.parquet") for number in range(5)]
-    monkeypatch.setattr("catalog.removal.orphan_files.BATCH", 2)
-    lease = begun(lake)
-    real = Quarantine.take
-    calls: list[int] = []
-
-    def take(*given: object, **more: object) -> None:
-        if len(calls) == 1:
-            lake.services.jobs.cancel(lease.job_id)
-        calls.append(1)
-        real(*given, **more)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(Quarantine, "take", take)
-    with pytest.raises(LeaseLost):
-        proposed(lake, lease, orphans)
-    assert sum(path.exists() for path in orphans) == 3
-    assert job_of(lake, lease).status is JobStatus.CANCELED
-
-
-def test_a_lease_that_ends_between_the_report_and_the_move_stops_the_move(lake: Lake) -> None:
-    filled(lake)
-    orphan = stray(lake, "data/orphan.parquet")
-    lease = begun(lake)
-
-    def with_the_next_transaction() -> None:
-        lake.database.meanwhile = [lambda: void(lake.services.jobs.cancel(lease.job_id))]
-
-    lake.database.meanwhile = [with_the_next_transaction]
-    with pytest.raises(LeaseLost):
-        proposed(lake, lease, [orphan])
-    assert orphan.exists()
-    assert [batch.state for batch in batches(lake)] == [BatchState.MOVING]
-    removed(lake)
-    assert not orphan.exists()
-
-
-def test_a_table_that_comes_to_the_place_while_files_are_judged_stops_the_move(lake: Lake) -> None:
-    filled(lake)
-    orphan = stray(lake, "data/orphan.parquet")
-    lease = begun(lake)
-    lake.database.meanwhile = [lambda: sharing.registered_twice(lake, find_published_location(lake))]
-    with pytest.raises(Conflict, match=SHARED):
-        proposed(lake, lease, [orphan])
-    assert orphan.exists()
 
 
 # Stores that cannot rename.
@@ -538,7 +290,7 @@ def object_store(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Lake:
 
 def test_where_nothing_can_be_renamed_orphans_are_noted_first_and_deleted_later(object_store: Lake) -> None:
     lake = object_store
-    filled(lake)
+    fill_with_old_files(lake)
     orphan = stray(lake, "data/orphan.parquet")
     assert names(removed(lake)) == {"orphan.parquet"}
     assert orphan.exists()
@@ -550,7 +302,7 @@ def test_where_nothing_can_be_renamed_orphans_are_noted_first_and_deleted_later(
 
 def test_what_was_noted_and_has_changed_or_is_needed_since_stays(object_store: Lake) -> None:
     lake = object_store
-    filled(lake)
+    fill_with_old_files(lake)
     orphans = [stray(lake, f"data/{name}.parquet") for name in ("changed", "needed", "asked", "gone")]
     changed, needed, asked, gone = orphans
     removed(lake)

@@ -1,0 +1,148 @@
+"""A process that dies at any step: the database, the storage and the metastore as it sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+
+from catalog.hive.baseline import ChangeSignals
+from catalog.names import CatalogName, TableName
+from catalog.ports.metastore import Metastore
+from catalog.ports.store import Database, UnitOfWork
+from catalog.tables.relation import LocatedRelation
+from server.files.storage import Storage
+from tests.server.faults import Killed
+from tests.server.metastore.fake import FakeMetastore
+from tests.server.metastore.fake_locks import FakeLock
+
+LOCKED = "before a transaction's commit"
+
+
+@dataclass
+class Fuse:
+    """Kills the process when it passes its n-th moment, or lets others act just then."""
+
+    left: int | None = None
+    until_others: int = 0
+    others: Callable[[], object] | None = None
+
+    def meanwhile(self, moment: int, others: Callable[[], object]) -> None:
+        """Others act once, at the n-th moment at which the database is not locked."""
+        self.until_others, self.others = moment, others
+
+    def at(self, moment: str) -> None:
+        if self.others is not None and moment != LOCKED:
+            self.until_others -= 1
+            if self.until_others == 0:
+                act, self.others = self.others, None
+                act()
+        if self.left is not None:
+            self.left -= 1
+            if self.left == 0:
+                raise Killed(moment)
+
+
+@dataclass
+class MortalDatabase:
+    """A database of a process that may die around each of its transactions."""
+
+    real: Database
+    fuse: Fuse
+
+    def reading(self) -> object:
+        return self.real.reading()
+
+    def locate(self, catalog: CatalogName, name: TableName) -> LocatedRelation | None:
+        return self.real.locate(catalog, name)
+
+    def truncate_log(self) -> bool:
+        return self.real.truncate_log()
+
+    def lock_commits(self, tables: Collection[str]) -> AbstractContextManager[None]:
+        return self.real.lock_commits(tables)
+
+    @contextmanager
+    def writing(self) -> Iterator[UnitOfWork]:
+        with self.real.writing() as uow:
+            yield uow
+            self.fuse.at(LOCKED)
+        self.fuse.at("after a transaction's commit")
+
+
+class MortalStorage(Storage):
+    """Files of a process that may die around each write and delete."""
+
+    def __init__(self, fuse: Fuse) -> None:
+        super().__init__()
+        self.fuse = fuse
+
+    def write_new(self, location: str, data: bytes) -> None:
+        self.fuse.at(f"before writing {location.rpartition('.')[2]}")
+        super().write_new(location, data)
+        self.fuse.at(f"after writing {location.rpartition('.')[2]}")
+
+    def delete_directory(self, location: str) -> None:
+        self.fuse.at("before removing a directory")
+        super().delete_directory(location)
+
+
+@dataclass
+class MortalMetastore:
+    """The metastore of a process that may die around each change."""
+
+    real: FakeMetastore
+    fuse: Fuse
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.real, name)
+
+    def set_table_parameters(self, *told: Any, **named: Any) -> None:
+        self.fuse.at("before a mark")
+        self.real.set_table_parameters(*told, **named)
+        self.fuse.at("after a mark")
+
+    def alter_columns(self, *told: Any, **named: Any) -> None:
+        self.fuse.at("before altering columns")
+        self.real.alter_columns(*told, **named)
+        self.fuse.at("after altering columns")
+
+    def move(self, *told: Any, **named: Any) -> ChangeSignals:
+        self.fuse.at("before a move")
+        moved = self.real.move(*told, **named)
+        self.fuse.at("after a move")
+        return moved
+
+    def move_all(self, *told: Any, **named: Any) -> list[ChangeSignals]:
+        self.fuse.at("before moves")
+        moved = self.real.move_all(*told, **named)
+        self.fuse.at("after moves")
+        return moved
+
+    @contextmanager
+    def lock(self, *told: Any, **named: Any) -> Iterator[FakeLock]:
+        """What a process that dies has locked, nobody unlocks."""
+        self.fuse.at("before a lock")
+        lock = self.real.lock(*told, **named).__enter__()
+        self.fuse.at("after a lock")
+        try:
+            yield lock
+        except Killed:
+            raise
+        except BaseException as error:
+            lock.__exit__(type(error), error, None)
+            raise
+        self.fuse.at("before an unlock")
+        lock.__exit__(None, None, None)
+        self.fuse.at("after an unlock")
+
+
+@dataclass
+class OneMetastore:
+    """Every address leads to the same."""
+
+    metastore: MortalMetastore | FakeMetastore
+
+    def of(self, uri: str) -> Metastore:
+        return cast("Metastore", self.metastore)
