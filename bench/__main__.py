@@ -26,10 +26,10 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("benchmarks", nargs="*", choices=[*BENCHMARKS, []], help="which (default: all)")
     parser.add_argument("--out", type=Path, default=RESULTS, help="directory of results (default: %(default)s)")
-    given, more = parser.parse_known_args(argv)
+    options, more = parser.parse_known_args(argv)
     failed = 0
-    for benchmark in given.benchmarks or BENCHMARKS:
-        command = [sys.executable, "-m", f"bench.{benchmark}", "--out", str(given.out), *more]
+    for benchmark in options.benchmarks or BENCHMARKS:
+        command = [sys.executable, "-m", f"bench.{benchmark}", "--out", str(options.out), *more]
         failed |= subprocess.run(command, check=False).returncode
     return 1 if failed else 0
 

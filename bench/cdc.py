@@ -86,33 +86,33 @@ class Stream:
 
 def main(argv: list[str] | None = None) -> int:
     """Run it; an AssertionError when the tables differ, or do not hold what the batches add up to."""
-    given = _arguments(argv)
-    sizes = {"rows": given.rows, "changes": given.changes, "days": given.days}
-    report = Report("cdc", **sizes, minutes=given.minutes, every_s=given.every, query=QUERY)
-    batches = int(given.minutes * 60 / given.every) + 1
+    options = _arguments(argv)
+    sizes = {"rows": options.rows, "changes": options.changes, "days": options.days}
+    report = Report("cdc", **sizes, minutes=options.minutes, every_s=options.every, query=QUERY)
+    batches = int(options.minutes * 60 / options.every) + 1
     with (
         tempfile.TemporaryDirectory(prefix="firn-bench-") as scratch,
-        stage(Path(scratch), given.memory, PLANNING) as running,
-        optimizer(running.server.url, Path(scratch), given.optimizer_memory),
+        stage(Path(scratch), options.memory, PLANNING) as running,
+        optimizer(running.server.url, Path(scratch), options.optimizer_memory),
     ):
         directory = Path(scratch) / "orders"
         orders = generate(
-            directory, rows=given.rows, changes=given.changes, skew=Skew.RECENT, batches=batches, days=given.days
+            directory, rows=options.rows, changes=options.changes, skew=Skew.RECENT, batches=batches, days=options.days
         )
         policy = {
-            "with": {"firn.merge.max-pending-age": given.pending_age},
+            "with": {"firn.merge.max-pending-age": options.pending_age},
             "without": {"firn.optimize.enabled": "false"},
         }
         tables = {way: running.keyed_table(orders, **policy[way]) for way in WAYS}
         stream = Stream(running, orders, tables, report)
-        written = stream.run(seconds=given.minutes * 60, every=given.every)
+        written = stream.run(seconds=options.minutes * 60, every=options.every)
         _wait_for_a_merge(stream)
         for way in WAYS:
             running.check(tables[way], orders.totals[written])
         _conclude(stream, written)
-    report.save(given.out)
-    if given.plot is not None:
-        _plot(stream.samples, given.plot)
+    report.save(options.out)
+    if options.plot is not None:
+        _plot(stream.samples, options.plot)
     return 0
 
 

@@ -62,29 +62,29 @@ class Packed:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the parts; an exit code other than 0 says that a job did not do what it should."""
-    given = _arguments(argv)
-    small = {"tables": given.tables, "files": given.files, "rows": ROWS}
-    large = {"rows": given.rows, "pieces": given.pieces, "rounds": given.rounds}
+    options = _arguments(argv)
+    small = {"tables": options.tables, "files": options.files, "rows": ROWS}
+    large = {"rows": options.rows, "pieces": options.pieces, "rounds": options.rounds}
     report = Report("compaction", small=small, large=large)
     with tempfile.TemporaryDirectory(prefix="firn-bench-") as scratch:
-        if "small" in given.part:
-            for slots in given.slots:
-                small_tables(report, Path(scratch) / f"slots-{slots}", slots, given)
-        if "large" in given.part:
-            large_table(report, Path(scratch), given)
-    report.save(given.out)
+        if "small" in options.part:
+            for slots in options.slots:
+                small_tables(report, Path(scratch) / f"slots-{slots}", slots, options)
+        if "large" in options.part:
+            large_table(report, Path(scratch), options)
+    report.save(options.out)
     return 0
 
 
-def large_table(report: Report, scratch: Path, given: argparse.Namespace) -> None:
+def large_table(report: Report, scratch: Path, options: argparse.Namespace) -> None:
     """Both ways on tables alike, the other first in every other round; the first round only warms up."""
     packed_by_way: dict[str, list[Packed]] = {way: [] for way in (FIRN, BY_HAND)}
-    with stage(scratch, given.memory) as running:
+    with stage(scratch, options.memory) as running:
         optimizer = working(running)
-        orders = generate(scratch / "orders", rows=given.rows, changes=0, skew=Skew.UNIFORM, batches=0)
-        for number in range(given.rounds + 1):
+        orders = generate(scratch / "orders", rows=options.rows, changes=0, skew=Skew.UNIFORM, batches=0)
+        for number in range(options.rounds + 1):
             for way in (FIRN, BY_HAND) if number % 2 else (BY_HAND, FIRN):
-                packed = _packed_large(running, optimizer if way == FIRN else None, orders, given.pieces)
+                packed = _packed_large(running, optimizer if way == FIRN else None, orders, options.pieces)
                 report.line("round", number=number, way=way, **packed.to_json())
                 if number:
                     packed_by_way[way].append(packed)
@@ -124,17 +124,17 @@ def _pack(running: Stage, optimizer: Working | None, name: str) -> int:
     return int(str(optimizer.run(running.server.client.tables[name].start_job("rewrite")).result["rewritten_files"]))
 
 
-def small_tables(report: Report, scratch: Path, slots: int, given: argparse.Namespace) -> None:
+def small_tables(report: Report, scratch: Path, slots: int, options: argparse.Namespace) -> None:
     """One optimizer with so many slots packs all tables."""
     scratch.mkdir()
-    with running_server(scratch / "data") as server, _optimizer(server, scratch, slots, given.memory) as pids:
-        names = _tables(server, given.tables + WARM_UP * slots, given.files)
-        _packed(server, names[given.tables :])
+    with running_server(scratch / "data") as server, _optimizer(server, scratch, slots, options.memory) as pids:
+        names = _tables(server, options.tables + WARM_UP * slots, options.files)
+        _packed(server, names[options.tables :])
         before = sum(cpu_seconds(pid) for pid in pids())
-        jobs = _packed(server, names[: given.tables])
+        jobs = _packed(server, names[: options.tables])
         cpu = sum(cpu_seconds(pid) for pid in pids()) - before
     for job in jobs:
-        if job.result["rewritten_files"] != given.files:
+        if job.result["rewritten_files"] != options.files:
             raise RuntimeError(f"{job.table}: {job.result}")
     begins, ends = [_leased_at(job) for job in jobs], [job.ended_at for job in jobs if job.ended_at is not None]
     wall = (max(ends) - min(begins)).total_seconds()
@@ -163,10 +163,10 @@ def _tables(server: RunningServer, count: int, files: int) -> list[str]:
 
 def _packed(server: RunningServer, names: Sequence[str]) -> list[JobOut]:
     """Ask for all, and wait until the last has ended."""
-    asked = [server.client.tables[name].start_job("rewrite") for name in names]
+    started = [server.client.tables[name].start_job("rewrite") for name in names]
     deadline = time.monotonic() + LONGEST
     while True:
-        jobs = [server.client.jobs.get(job.id) for job in asked]
+        jobs = [server.client.jobs.get(job.id) for job in started]
         if all(job.status.is_final for job in jobs):
             return jobs
         if time.monotonic() > deadline:

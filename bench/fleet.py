@@ -122,8 +122,8 @@ def committed(fleet: Fleet, clients: int, seconds: float, *, counted: bool) -> l
             ]
             return [result for each in running for result in each.result()]
     with ProcessPoolExecutor(clients, mp_context=get_context("spawn")) as pool:
-        asked = [pool.submit(commits, fleet.url, fleet.ids, 0.1, number, counted=True) for number in range(clients)]
-        for each in asked:  # every process has started
+        futures = [pool.submit(commits, fleet.url, fleet.ids, 0.1, number, counted=True) for number in range(clients)]
+        for each in futures:  # every process has started
             each.result()
         running = [
             pool.submit(commits, fleet.url, fleet.ids, seconds, number, counted=counted) for number in range(clients)
@@ -177,11 +177,11 @@ def _work(fleet: Fleet, stop: threading.Event) -> None:
     coming = Registration(group="default", host="bench", pid=1, version="0", protocol=PROTOCOL, slots=_SLOTS)
     optimizer = fleet.services.optimizers.register(coming)
     while not stop.is_set():
-        taken = fleet.services.jobs.take(optimizer.id, list(JobKind))
-        if taken is None:
+        lease = fleet.services.jobs.take(optimizer.id, list(JobKind))
+        if lease is None:
             stop.wait(0.05)
         else:
-            fleet.services.jobs.report(taken.lease, None, error=None, result={})
+            fleet.services.jobs.report(lease.lease, None, error=None, result={})
 
 
 def _waits(fleet: Fleet) -> dict[str, Any]:
@@ -206,9 +206,9 @@ def pages(fleet: Fleet, how_many: int, report: Report) -> None:
     for sort in Sort:
         took, cursor = [], None
         for _ in range(how_many):
-            asked = TableFilter(sort=sort, health_below=None if sort is Sort.NAME else 101)
+            filter_ = TableFilter(sort=sort, health_below=None if sort is Sort.NAME else 101)
             page = Paging(cursor=cursor, limit=100)
-            seconds, rows = timed(lambda: load_table_rows(fleet.services, _EVERYBODY, CATALOG, page, asked))  # noqa: B023
+            seconds, rows = timed(lambda: load_table_rows(fleet.services, _EVERYBODY, CATALOG, page, filter_))  # noqa: B023
             took.append(seconds)
             cursor = rows.next_cursor
         report.line("page", database=fleet.name, sort=str(sort), page_ms=quantiles(took))
@@ -258,29 +258,29 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=50, help="idle ones, and pages (default: %(default)s)")
     parser.add_argument("--databases", nargs="+", choices=DATABASES, default=DATABASES, help="which (default: both)")
     parser.add_argument("--out", type=Path, default=RESULTS, help="directory of results (default: %(default)s)")
-    given = parser.parse_args(argv)
-    report = Report("fleet", **{name: value for name, value in vars(given).items() if name != "out"})
+    options = parser.parse_args(argv)
+    report = Report("fleet", **{name: value for name, value in vars(options).items() if name != "out"})
     with (
         tempfile.TemporaryDirectory(prefix="firn-bench-") as place,
-        database_urls(given.databases, Path(place)) as urls,
+        database_urls(options.databases, Path(place)) as urls,
     ):
         for name, url in urls:
-            with filled(name, url, given.tables, Path(place), report) as fleet:
-                measure(fleet, given, report)
-    report.save(given.out)
+            with filled(name, url, options.tables, Path(place), report) as fleet:
+                measure(fleet, options, report)
+    report.save(options.out)
     return 0
 
 
-def measure(fleet: Fleet, given: argparse.Namespace, report: Report) -> None:
+def measure(fleet: Fleet, options: argparse.Namespace, report: Report) -> None:
     """All of it on one database, in the order in which a fleet grows busy."""
     first_look(fleet, report)
     analyze(fleet)
-    idle(fleet, given.rounds, report)
-    commit_costs(fleet, given.clients, given.seconds, report)
+    idle(fleet, options.rounds, report)
+    commit_costs(fleet, options.clients, options.seconds, report)
     first_look(fleet, report)
-    busy(fleet, given.clients, given.seconds, report)
+    busy(fleet, options.clients, options.seconds, report)
     analyze(fleet)
-    pages(fleet, given.rounds, report)
+    pages(fleet, options.rounds, report)
     size(fleet, report)
 
 

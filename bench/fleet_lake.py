@@ -50,19 +50,19 @@ def fill(database: SqlDatabase, tables: int, due: int) -> list[RelationId]:
             uow.namespaces.add(CATALOG, (f"n{number:03}",), {})
     ids: list[RelationId] = []
     for begin in range(0, tables, _BATCH):
-        made = [_table(number, now) for number in range(begin, min(begin + _BATCH, tables))]
-        ids += [relation.id for relation, _ in made]
+        rows = [_table(number, now) for number in range(begin, min(begin + _BATCH, tables))]
+        ids += [relation.id for relation, _ in rows]
         with database.writing() as uow:
             assert isinstance(uow, SqlUnitOfWork)  # rows of very many tables are written at once
-            relations = [to_values(relation) | {"folded": relation.name.name} for relation, _ in made]
+            relations = [to_values(relation) | {"folded": relation.name.name} for relation, _ in rows]
             uow.session.execute(insert(RelationRow), relations)
-            plan_after = {stats.relation_id: now for _, stats in made[: max(due - begin, 0)]}
+            plan_after = {stats.relation_id: now for _, stats in rows[: max(due - begin, 0)]}
             counters = [
                 asdict(stats) | {"plan_after": plan_after.get(stats.relation_id), "plan_requests": 1}
-                for _, stats in made
+                for _, stats in rows
             ]
             uow.session.execute(insert(TableStatsRow), counters)
-            uow.table_statuses.put([_table_status(stats, now) for _, stats in made])
+            uow.table_statuses.put([_table_status(stats, now) for _, stats in rows])
     return ids
 
 

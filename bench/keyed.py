@@ -77,8 +77,10 @@ class Stage:
             raise AssertionError(f"{table} holds {totals}, but the batches add up to {expected}")
 
     def _create(self, name: str, properties: dict[str, str]) -> None:
-        listed = ", ".join(f"'{key}'='{value}'" for key, value in properties.items())
-        self.spark.sql(f"CREATE TABLE {name} ({COLUMNS}) USING iceberg PARTITIONED BY (day) TBLPROPERTIES ({listed})")
+        assignments = ", ".join(f"'{key}'='{value}'" for key, value in properties.items())
+        self.spark.sql(
+            f"CREATE TABLE {name} ({COLUMNS}) USING iceberg PARTITIONED BY (day) TBLPROPERTIES ({assignments})"
+        )
 
     def _load(self, name: str, orders: Orders) -> None:
         self.spark.read.parquet(str(orders.load)).writeTo(name).append()

@@ -80,37 +80,39 @@ class Contest:
 
 def main(argv: list[str] | None = None) -> int:
     """Run it; an AssertionError when a table does not hold what the changes add up to."""
-    given = _arguments(argv)
-    sizes = {"rows": given.rows, "changes": given.changes, "days": given.days, "rounds": given.rounds}
-    report = Report("merge", **sizes, modes=given.modes)
+    options = _arguments(argv)
+    sizes = {"rows": options.rows, "changes": options.changes, "days": options.days, "rounds": options.rounds}
+    report = Report("merge", **sizes, modes=options.modes)
     with (
         tempfile.TemporaryDirectory(prefix="firn-bench-") as scratch,
-        stage(Path(scratch), given.memory) as running,
+        stage(Path(scratch), options.memory) as running,
     ):
         clock = Stopwatch([*running.clock.pids, running.server.pid, os.getpid()])
         contest = Contest(running, working(running), clock)
-        if few := min(given.warm_rows, given.rows):
-            _warm_up(contest, Path(scratch) / "warm", few, given)
-        for skew in given.skews:
-            orders = generate(Path(scratch) / skew, rows=given.rows, changes=given.changes, skew=skew, days=given.days)
-            measure(contest, report, orders, skew, given)
-    report.save(given.out)
+        if few := min(options.warm_rows, options.rows):
+            _warm_up(contest, Path(scratch) / "warm", few, options)
+        for skew in options.skews:
+            orders = generate(
+                Path(scratch) / skew, rows=options.rows, changes=options.changes, skew=skew, days=options.days
+            )
+            measure(contest, report, orders, skew, options)
+    report.save(options.out)
     return 0
 
 
-def _warm_up(contest: Contest, directory: Path, rows: int, given: argparse.Namespace) -> None:
+def _warm_up(contest: Contest, directory: Path, rows: int, options: argparse.Namespace) -> None:
     """Let every way merge once, on a few rows."""
-    orders = generate(directory, rows=rows, changes=rows // 20, skew=Skew.UNIFORM, days=given.days)
-    for mode in given.modes:
+    orders = generate(directory, rows=rows, changes=rows // 20, skew=Skew.UNIFORM, days=options.days)
+    for mode in options.modes:
         contest.firn(orders, mode)
     contest.by_hand(orders)
 
 
-def measure(contest: Contest, report: Report, orders: Orders, skew: Skew, given: argparse.Namespace) -> None:
+def measure(contest: Contest, report: Report, orders: Orders, skew: Skew, options: argparse.Namespace) -> None:
     """One workload: rounds in which every way merges once, each beginning with another."""
     merges_by_way: dict[str, list[Merged]] = defaultdict(list)
-    ways = [*given.modes, BY_HAND]
-    for number in range(given.rounds):
+    ways = [*options.modes, BY_HAND]
+    for number in range(options.rounds):
         start = number % len(ways)
         for way in ways[start:] + ways[:start]:
             merged = contest.by_hand(orders) if way == BY_HAND else contest.firn(orders, way)

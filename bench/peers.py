@@ -38,35 +38,42 @@ Summary = dict[str, Any]
 
 def main(argv: list[str] | None = None) -> int:
     """Run it; the exit code is 1 when an engine failed or answered wrongly."""
-    given = _arguments(argv)
+    options = _arguments(argv)
     if not (HOME / "bench_peers.py").is_file():
         raise FileNotFoundError(f"there is no peersbench at {HOME}: set PEERSBENCH to its directory")
-    sizes = {"rows": given.rows, "changes": given.changes, "batches": given.batches, "rounds": given.rounds}
-    report = Report("peers", **sizes, skews=given.skews, engines=given.engines)
+    sizes = {"rows": options.rows, "changes": options.changes, "batches": options.batches, "rounds": options.rounds}
+    report = Report("peers", **sizes, skews=options.skews, engines=options.engines)
     failed = False
-    for skew in given.skews:
-        summaries: dict[str, list[Summary]] = {engine: [] for engine in given.engines}
-        for number in range(given.rounds):
-            for engine in given.engines:
-                summary = _run(engine, skew, given)
+    for skew in options.skews:
+        summaries: dict[str, list[Summary]] = {engine: [] for engine in options.engines}
+        for number in range(options.rounds):
+            for engine in options.engines:
+                summary = _run(engine, skew, options)
                 report.line(
                     "run", **{"failed": True} | (summary or {}) | {"skew": skew, "engine": engine, "round": number}
                 )
                 failed |= summary is None
                 summaries[engine] += [summary] if summary is not None else []
         _compare(report, skew, {engine: runs for engine, runs in summaries.items() if runs})
-    report.save(given.out)
+    report.save(options.out)
     return 1 if failed else 0
 
 
-def _run(engine: str, skew: str, given: argparse.Namespace) -> Summary | None:
+def _run(engine: str, skew: str, options: argparse.Namespace) -> Summary | None:
     """One engine through the whole workload; None when it failed, with the end of what it said on standard error."""
     name, _, index = engine.partition("/")
     python = _python(LINES.get(name, OWN_LINE))
     script = ["-m", "bench.peers_firn"] if engine in OWN else [str(HOME / "bench_peers.py")]
-    command = [python, *script, "--engine", name, "--skew", skew, "--rows", str(given.rows)]
-    command += ["--batches", str(given.batches), "--batch-rows", str(given.changes), "--driver-memory", given.memory]
-    command += ["--warmup-rows", str(min(20_000, given.rows)), *(["--hudi-index", index] if index else [])]
+    command = [python, *script, "--engine", name, "--skew", skew, "--rows", str(options.rows)]
+    command += [
+        "--batches",
+        str(options.batches),
+        "--batch-rows",
+        str(options.changes),
+        "--driver-memory",
+        options.memory,
+    ]
+    command += ["--warmup-rows", str(min(20_000, options.rows)), *(["--hudi-index", index] if index else [])]
     try:
         done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=LIMIT_SECONDS)
     except subprocess.TimeoutExpired:

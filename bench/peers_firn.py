@@ -59,11 +59,11 @@ class Firn:
     def load(self, rows: DataFrame) -> None:
         workload: Any = import_module("workload")
         properties = {"firn.primary-key": ",".join(self.key), "firn.key.scope": "partition"}
-        listed = ", ".join(f"'{key}'='{value}'" for key, value in properties.items())
+        assignments = ", ".join(f"'{key}'='{value}'" for key, value in properties.items())
         self.session.sql("CREATE NAMESPACE IF NOT EXISTS lake.db")
         self.session.sql(
             f"CREATE TABLE {self.relation()} ({workload.DDL}) USING iceberg PARTITIONED BY (day)"
-            f" TBLPROPERTIES ({listed})"
+            f" TBLPROPERTIES ({assignments})"
         )
         rows.writeTo(f"{self.relation()}.base").append()
 

@@ -144,7 +144,7 @@ def creates(server: Server, clients: int) -> list[Iterator[bytes]]:
 def snapshots(location: str, ids: range) -> list[Any]:
     """Updates that add these snapshots, each over the one before; nobody reads their files."""
     now = int(time.time() * 1000)
-    made: list[Any] = []
+    snapshots_: list[Any] = []
     for number in ids:
         snapshot = {
             "snapshot-id": number,
@@ -167,9 +167,9 @@ def snapshots(location: str, ids: range) -> list[Any]:
             },
         }
         parent = {"parent-snapshot-id": number - 1} if number > 1 else {}
-        made.append({"action": "add-snapshot", "snapshot": {**snapshot, **parent}})
+        snapshots_.append({"action": "add-snapshot", "snapshot": {**snapshot, **parent}})
     head = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": ids[-1]}
-    return [*made, head]
+    return [*snapshots_, head]
 
 
 def prepare(server: Server, many_snapshots: int, many_tables: int) -> None:
@@ -181,9 +181,9 @@ def prepare(server: Server, many_snapshots: int, many_tables: int) -> None:
     server.commit("large", snapshots(location, range(1, many_snapshots + 1)))
     bodies = (json.dumps({"name": f"t{number:06}", "schema": SCHEMA}).encode() for number in range(many_tables))
     shared = (request("POST", f"{server.prefix}/namespaces/many/tables", body) for body in bodies)
-    made = drive(server.address, [shared] * 8, seconds=3600)
-    if made.errors or made.answers != many_tables:
-        raise RuntimeError(f"{server.name}: {made.answers} tables made, {made.errors} errors")
+    results = drive(server.address, [shared] * 8, seconds=3600)
+    if results.errors or results.answers != many_tables:
+        raise RuntimeError(f"{server.name}: {results.answers} tables made, {results.errors} errors")
 
 
 # --- servers ---------------------------------------------------------------------------------------------------------
@@ -328,20 +328,20 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--commits", type=int, default=100_000, help="to watch memory over (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="of Firn (default: one a core)")
     parser.add_argument("--out", type=Path, default=RESULTS, help="directory of results (default: %(default)s)")
-    given = parser.parse_args(argv)
-    sizes = {name: value for name, value in vars(given).items() if name != "out"}
+    options = parser.parse_args(argv)
+    sizes = {name: value for name, value in vars(options).items() if name != "out"}
     report = Report("rest", **sizes)
     with tempfile.TemporaryDirectory(prefix="firn-bench-") as place:
         directory = Path(place)
-        with firn(directory / "firn", given.workers) as ours, reference(directory) as theirs:
+        with firn(directory / "firn", options.workers) as ours, reference(directory) as theirs:
             for server in (ours, theirs):
-                prepare(server, given.snapshots, given.tables)
-            side_by_side(report, [ours, theirs], given.rounds, given.seconds)
-        with firn(directory / "again", given.workers) as ours:
+                prepare(server, options.snapshots, options.tables)
+            side_by_side(report, [ours, theirs], options.rounds, options.seconds)
+        with firn(directory / "again", options.workers) as ours:
             ours.ask("POST", f"{ours.prefix}/namespaces", {"namespace": [ours.space], "properties": {}})
-            very_large(report, ours, given.very_many)
-            memory(report, ours, given.commits)
-    report.save(given.out)
+            very_large(report, ours, options.very_many)
+            memory(report, ours, options.commits)
+    report.save(options.out)
     return 0
 
 

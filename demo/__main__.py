@@ -36,13 +36,13 @@ MEMORY = "2g"
 
 def main(argv: list[str] | None = None) -> int:
     """The exit code: 0 when everything was shown and proven."""
-    given = _arguments(argv)
+    options = _arguments(argv)
     steps = Steps()
-    data_dir = Path(given.data_dir).absolute()
-    if given.fresh:
+    data_dir = Path(options.data_dir).absolute()
+    if options.fresh:
         shutil.rmtree(data_dir, ignore_errors=True)
     try:
-        return _run(steps, data_dir, given.port, stay=sys.stdout.isatty() and not os.environ.get("CI"))
+        return _run(steps, data_dir, options.port, stay=sys.stdout.isatty() and not os.environ.get("CI"))
     except (DemoFailed, EmbeddedError, firn.FirnError, PySparkException, WriteError, WriteUnknown, OSError) as error:
         Console(stderr=True, highlight=False).print(f"demo: {error}", style="red", markup=False)
         hint = getattr(error, "hint", None)

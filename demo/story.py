@@ -141,9 +141,9 @@ class Story:
     def _merge(self, merged: tuple[int, ...]) -> None:
         table = self.client.tables[KEYED]
         with self.steps.step("Ask for merges soon; the optimizer takes it") as step:
-            known = {job.id for job in table.jobs(20)}
+            earlier_jobs = {job.id for job in table.jobs(20)}
             table.set_properties({MERGE_DUE: "1000"})
-            job = self._merge_job(known)
+            job = self._merge_job(earlier_jobs)
             ended = self.client.jobs.wait(job.id, seconds=MERGE_SECONDS)
             require(ended.status is JobStatus.SUCCEEDED, f"the merge {ended.status}: {ended.error}")
             mode = ended.result.get("mode", "")
@@ -155,12 +155,12 @@ class Story:
             require(again == merged, "the merge changed what the table says")
             step.result = f"{again[0]:,} flights, the same answer"
 
-    def _merge_job(self, known: set[UUID]) -> JobOut:
+    def _merge_job(self, earlier_jobs: set[UUID]) -> JobOut:
         """The merge that the server plans by itself."""
         give_up = time.monotonic() + MERGE_SECONDS
         while time.monotonic() < give_up:
             for job in self.client.tables[KEYED].jobs(20):
-                if job.kind == "merge" and job.id not in known:
+                if job.kind == "merge" and job.id not in earlier_jobs:
                     return job
             time.sleep(0.3)
         raise DemoFailed(f"no merge was planned: {self.client.tables[KEYED].explain().reason}")
@@ -176,9 +176,9 @@ class Story:
 
     def _publish(self, merged: tuple[int, ...]) -> None:
         with self.steps.step("Publish to Hive, only partitions that differ") as step:
-            told = self.client.hive.publish(TABLE)
-            require(told["job"] is not None, f"nothing was published: {told['message']}")
-            ended = self.client.jobs.wait(UUID(told["job"]["id"]), seconds=MERGE_SECONDS)
+            outcome = self.client.hive.publish(TABLE)
+            require(outcome["job"] is not None, f"nothing was published: {outcome['message']}")
+            ended = self.client.jobs.wait(UUID(outcome["job"]["id"]), seconds=MERGE_SECONDS)
             require(ended.status is JobStatus.SUCCEEDED, f"the publish {ended.status}: {ended.error}")
             step.result = f"{ended.result['switched']} partitions, {ended.result['rows']:,} rows"
         with self.steps.step("Read with Hive's own catalog") as step:

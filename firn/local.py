@@ -203,13 +203,13 @@ class LocalFirn:
         """The same as last time: the catalog that is linked to the metastore remembers its address."""
         remembered = self.data_dir / "metastore-port"
         if remembered.is_file():
-            known = remembered.read_text(encoding="ascii")
-            if not known.isdigit():
+            last_port = remembered.read_text(encoding="ascii")
+            if not last_port.isdigit():
                 raise DataDirUnusable(
                     f"{remembered} holds no port. Write into it that of the metastore which `firn catalog show lake` "
                     "names, or remove it if Firn has never run here."
                 )
-            return int(known)
+            return int(last_port)
         port = free_port() if is_open(METASTORE_PORT) else METASTORE_PORT
         # Moved to its name when it is whole: a full disk would leave an empty one, which no later start could read.
         unfinished = remembered.with_suffix(".tmp")

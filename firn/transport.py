@@ -100,9 +100,9 @@ class Transport:
         query: dict[str, Any] = dict(params or {})
         while True:
             page = self.get(path, query)
-            listed = page if isinstance(page, list) else page["items"]
-            yield from listed if limit is None else listed[:limit]
-            limit = None if limit is None else limit - len(listed)
+            items = page if isinstance(page, list) else page["items"]
+            yield from items if limit is None else items[:limit]
+            limit = None if limit is None else limit - len(items)
             cursor = None if isinstance(page, list) else page["next_cursor"]
             if cursor is None or (limit is not None and limit <= 0):
                 return

@@ -35,26 +35,26 @@ def main(argv: list[str] | None = None) -> int:
 
     A signal hands back any job that has not begun to commit; the server's wish leaves time for all that run.
     """
-    given = _arguments(argv)
-    logging.basicConfig(level=given.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    options = _arguments(argv)
+    logging.basicConfig(level=options.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("httpx").setLevel(logging.WARNING)
     logging.getLogger("py4j").setLevel(logging.WARNING)
     stopping = threading.Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, lambda *_: stopping.set())
-    if given.tied:
+    if options.tied:
         end_with_stdin(stopping)
-    app = f"firn optimizer {given.group}"
-    spark = SparkProcess(partial(start, master=given.master, app=app, memory=given.driver_memory))
+    app = f"firn optimizer {options.group}"
+    spark = SparkProcess(partial(start, master=options.master, app=app, memory=options.driver_memory))
     try:
-        if not may_wait(given.master):
+        if not may_wait(options.master):
             _ = spark.session
     except (PySparkException, Py4JError) as error:
         sys.stderr.write(f"firn: Spark does not start: {error}\n      what Java says is above\n")
         return 1
-    server = connect(given.server, token=os.environ.get("FIRN_TOKEN"))
+    server = connect(options.server, token=os.environ.get("FIRN_TOKEN"))
     try:
-        _worker(given, server, spark, stopping).run()
+        _worker(options, server, spark, stopping).run()
     except NotWelcome as error:
         sys.stderr.write(f"firn: the server refuses this optimizer: {error}\n")
         return NOT_WELCOME
@@ -70,22 +70,22 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def _worker(given: argparse.Namespace, server: ServerApi, spark: SparkProcess, stopping: threading.Event) -> Worker:
-    return Worker(server, spark, JOBS, _about(given, spark), stopping, slots=given.slots, memory=Memory(spark))
+def _worker(options: argparse.Namespace, server: ServerApi, spark: SparkProcess, stopping: threading.Event) -> Worker:
+    return Worker(server, spark, JOBS, _about(options, spark), stopping, slots=options.slots, memory=Memory(spark))
 
 
-def _about(given: argparse.Namespace, spark: SparkProcess) -> dict[str, object]:
+def _about(options: argparse.Namespace, spark: SparkProcess) -> dict[str, object]:
     running = spark.running
     return {
-        "group": given.group,
+        "group": options.group,
         "host": socket.gethostname(),
         "pid": os.getpid(),
         "version": _version(),
-        "launch": given.launch,
+        "launch": options.launch,
         "facts": {
             "spark": pyspark.__version__,
-            "master": given.master or LOCAL if running is None else running.sparkContext.master,
-            "driver_memory": given.driver_memory,
+            "master": options.master or LOCAL if running is None else running.sparkContext.master,
+            "driver_memory": options.driver_memory,
         },
     }
 

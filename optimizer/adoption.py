@@ -123,8 +123,8 @@ def _check_key_size(stores: _Stores, task: MergeTask, adoption: AdoptionTask) ->
     size = 0
     for file in (part.file for part in stores.base_files):
         sizes = file.column_sizes or {}
-        known = [sizes[field_id] for field_id in ids if field_id in sizes]
-        size += sum(known) if len(known) == len(ids) else file.file_size_in_bytes
+        key_sizes = [sizes[field_id] for field_id in ids if field_id in sizes]
+        size += sum(key_sizes) if len(key_sizes) == len(ids) else file.file_size_in_bytes
     if size > adoption.most_key_bytes:
         raise NeedsSpark(f"the key columns of base are {size:,} bytes, and {adoption.most_key_bytes:,} may be read")
 

@@ -181,14 +181,14 @@ def _described(session: JobSession, columns: Sequence[AvroColumn]) -> Any:
 
 
 def _map(session: JobSession, items: Mapping[str, str]) -> Any:
-    made = session.jvm.java.util.HashMap()
+    java_map = session.jvm.java.util.HashMap()
     for key, value in items.items():
-        made.put(key, value)
-    return session.jvm.PythonUtils.toScalaMap(made)
+        java_map.put(key, value)
+    return session.jvm.PythonUtils.toScalaMap(java_map)
 
 
 def _sequence(session: JobSession, items: Sequence[str]) -> Any:
-    made = session.jvm.java.util.ArrayList()
+    java_list = session.jvm.java.util.ArrayList()
     for item in items:
-        made.add(item)
-    return session.jvm.scala.jdk.javaapi.CollectionConverters.asScala(made).toSeq()
+        java_list.add(item)
+    return session.jvm.scala.jdk.javaapi.CollectionConverters.asScala(java_list).toSeq()

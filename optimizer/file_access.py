@@ -58,9 +58,9 @@ class FileAccess:
 
     def check_files(self, files: Iterable[str]) -> None:
         """Raise Refused for the first of these files that the job may not open."""
-        listed = list(files)
-        local = [normalize_location(file) for file in listed if _IS_LOCAL.match(file)]
-        self.check_places({*map(_place, listed), *(path for path in local if Path(path).is_symlink())})
+        locations = list(files)
+        local = [normalize_location(file) for file in locations if _IS_LOCAL.match(file)]
+        self.check_places({*map(_place, locations), *(path for path in local if Path(path).is_symlink())})
 
     def check_named(self, files: Iterable[str], directories: Iterable[str] = ()) -> None:
         """The same for what the server has named, and judged so: where links on this machine lead is left to ask."""

@@ -58,29 +58,29 @@ class Rows:
     alive: DataFrame
     lost: DataFrame
     hive: DataFrame
-    listed: DataFrame
+    every: DataFrame
     rest: DataFrame
 
 
-def find_known_keys(rows: Rows, keys: list[str], partition: list[str], given: HivePartitions) -> DataFrame | None:
+def find_known_keys(rows: Rows, keys: list[str], partition: list[str], published: HivePartitions) -> DataFrame | None:
     """The keys whose changes are not replayed; `keys` and `partition` are columns of all these rows. None for none.
 
     Found at once, and the candidates before: as parts of the plans that use them, several times over, they took minutes
     to plan. Mostly there are few candidates: what was given while some partition waited.
     """
-    last = _candidates(rows.alive, keys, partition, given).localCheckpoint()
+    last = _candidates(rows.alive, keys, partition, published).localCheckpoint()
     if last.isEmpty():
         return None
     names = [quote_name(key) for key in keys]
     place = list(dict.fromkeys([*keys, *partition]))
     changed = last.select(*names)
-    fell = rows.lost.where(F.col(SEQUENCE) > given.to()).groupBy(*names).agg(F.max("_row_id").alias(_FELL))
+    fell = rows.lost.where(F.col(SEQUENCE) > published.to()).groupBy(*names).agg(F.max("_row_id").alias(_FELL))
     rest = rows.rest.join(changed, keys, "left_semi")
     hive = rows.hive.join(changed, keys, "left_semi")
-    others = rest.join(hive.select(*names), keys, "left_anti").select(*names, given.to().alias(_HERE))
+    others = rest.join(hive.select(*names), keys, "left_anti").select(*names, published.to().alias(_HERE))
     here = hive.select(*names, F.col(KNEW).alias(_HERE)).unionByName(others)
     here = here.groupBy(*names).agg(F.max(_HERE).alias(_HERE))
-    lies = rows.listed.join(changed, keys, "left_semi").select(*map(quote_name, place))
+    lies = rows.every.join(changed, keys, "left_semi").select(*map(quote_name, place))
     lies = lies.unionByName(rest.select(*map(quote_name, place))).distinct()
     lies = lies.select(
         *(F.col(quote_name(name)).alias(_name_column_there(name)) for name in place), F.lit(1).alias(_THERE)
@@ -93,16 +93,16 @@ def find_known_keys(rows: Rows, keys: list[str], partition: list[str], given: Hi
     return compared.where(knew | taken_away).select(*names).localCheckpoint()
 
 
-def _candidates(alive: DataFrame, keys: list[str], partition: list[str], given: HivePartitions) -> DataFrame:
+def _candidates(alive: DataFrame, keys: list[str], partition: list[str], published: HivePartitions) -> DataFrame:
     """The newest change of each key, where Hive's side can have known it."""
-    last = _last(alive, keys, partition, given).where(F.col(SEQUENCE) <= given.through)
+    last = _last(alive, keys, partition, published).where(F.col(SEQUENCE) <= published.through)
     return last.where((F.col("_op") == "D") | (F.col(SEQUENCE) <= F.col(_TO)))
 
 
-def _last(alive: DataFrame, keys: list[str], partition: list[str], given: HivePartitions) -> DataFrame:
+def _last(alive: DataFrame, keys: list[str], partition: list[str], published: HivePartitions) -> DataFrame:
     names = [quote_name(key) for key in keys]
     columns = [F.col(quote_name(name)).alias(name) for name in partition if name not in keys]
-    newest = F.max_by(F.struct("_op", SEQUENCE, "_row_id", given.to().alias(_TO), *columns), F.col("_row_id"))
+    newest = F.max_by(F.struct("_op", SEQUENCE, "_row_id", published.to().alias(_TO), *columns), F.col("_row_id"))
     return alive.groupBy(*names).agg(newest.alias("_firn_last")).select(*names, "_firn_last.*")
 
 

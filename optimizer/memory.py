@@ -21,17 +21,17 @@ class Memory:
 
     spark: SparkProcess
     _read_at: float = float("-inf")
-    _known: dict[str, int] = field(default_factory=dict)
+    _sizes: dict[str, int] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self) -> dict[str, int]:
         """Bytes: `heap_used` and `heap_max` once Spark runs, and `rss` where the system tells it."""
         with self._lock:
             has_heap = self.spark.running is not None
-            if time.monotonic() - self._read_at > FRESH_SECONDS or has_heap != ("heap_max" in self._known):
-                self._known = self._read()
+            if time.monotonic() - self._read_at > FRESH_SECONDS or has_heap != ("heap_max" in self._sizes):
+                self._sizes = self._read()
                 self._read_at = time.monotonic()
-            return self._known
+            return self._sizes
 
     def _read(self) -> dict[str, int]:
         spark = self.spark.running

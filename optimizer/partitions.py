@@ -68,19 +68,19 @@ class _Terms:
     def any_of(self, values: Sequence[Value]) -> str:
         """The column lies in one of these partitions."""
         terms = [f"{self.column} IS NULL"] if None in values else []
-        known = [value for value in values if value is not None]
+        non_null = [value for value in values if value is not None]
         if self.field.transform != "identity":
-            return _any(terms + [self._range(value) for value in known])
-        if known:
-            terms.append(f"{self.column} IN ({', '.join(self._literal(value, self.kind) for value in known)})")
+            return _any(terms + [self._range(value) for value in non_null])
+        if non_null:
+            terms.append(f"{self.column} IN ({', '.join(self._literal(value, self.kind) for value in non_null)})")
         return _any(terms)
 
     def none_of(self, values: Sequence[Value]) -> str:
         """The column, null or not, lies in none of these identity partitions."""
-        known = [self._literal(value, self.kind) for value in values if value is not None]
-        other = f"{self.column} NOT IN ({', '.join(known)})" if known else "true"
+        literals = [self._literal(value, self.kind) for value in values if value is not None]
+        other = f"{self.column} NOT IN ({', '.join(literals)})" if literals else "true"
         if None in values:
-            return f"({self.column} IS NOT NULL AND {other})" if known else f"{self.column} IS NOT NULL"
+            return f"({self.column} IS NOT NULL AND {other})" if literals else f"{self.column} IS NOT NULL"
         return f"({self.column} IS NULL OR {other})"
 
     def _range(self, value: str) -> str:

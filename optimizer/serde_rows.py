@@ -65,8 +65,8 @@ class SerdeRows:
             attributes, attributes.drop(len(columns)), described, java, self._settings()
         )
         partitions = [self._partition(table, directory) for directory in there]
-        listed = jvm.scala.jdk.javaapi.CollectionConverters.asScala(self._list(partitions)).toSeq()
-        rows = java.internalCreateDataFrame(reader.makeRDDForPartitionedTable(listed), kind, False)
+        partitions_ = jvm.scala.jdk.javaapi.CollectionConverters.asScala(self._list(partitions)).toSeq()
+        rows = java.internalCreateDataFrame(reader.makeRDDForPartitionedTable(partitions_), kind, False)
         return self._without_headers(DataFrame(rows, self.session.spark))
 
     def _without_headers(self, rows: DataFrame) -> DataFrame:
@@ -102,14 +102,14 @@ class SerdeRows:
 
     def _table(self) -> Any:
         """Rows are handed on in the form that Hive's serializer for text has, which has all types."""
-        told = self._api().Table()
-        told.setDbName("firn")
-        told.setTableName("source")
-        told.setTableType("EXTERNAL_TABLE")
-        told.setParameters(self._map(self.parameters))
-        told.setPartitionKeys(self._fields([Column(name=NUMBER, type="int")]))
-        told.setSd(self._storage("", self.table.model_copy(update={"serde": LAZY})))
-        return self.session.jvm.org.apache.hadoop.hive.ql.metadata.Table(told)
+        table = self._api().Table()
+        table.setDbName("firn")
+        table.setTableName("source")
+        table.setTableType("EXTERNAL_TABLE")
+        table.setParameters(self._map(self.parameters))
+        table.setPartitionKeys(self._fields([Column(name=NUMBER, type="int")]))
+        table.setSd(self._storage("", self.table.model_copy(update={"serde": LAZY})))
+        return self.session.jvm.org.apache.hadoop.hive.ql.metadata.Table(table)
 
     def _partition(self, table: Any, directory: Directory) -> Any:
         partition = self._api().Partition()
@@ -142,16 +142,16 @@ class SerdeRows:
         return self._list([self._api().FieldSchema(column.name, column.type, None) for column in columns])
 
     def _list(self, items: Sequence[Any]) -> Any:
-        made = self.session.jvm.java.util.ArrayList()
+        java_list = self.session.jvm.java.util.ArrayList()
         for item in items:
-            made.add(item)
-        return made
+            java_list.add(item)
+        return java_list
 
     def _map(self, items: Mapping[str, str]) -> Any:
-        made = self.session.jvm.java.util.HashMap()
+        java_map = self.session.jvm.java.util.HashMap()
         for key, value in items.items():
-            made.put(key, value)
-        return made
+            java_map.put(key, value)
+        return java_map
 
 
 def _field(column: Column) -> StructField:

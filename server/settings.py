@@ -312,12 +312,12 @@ class Settings(BaseSettings):
     @field_validator("warehouse")
     @classmethod
     def _is_a_place(cls, warehouse: str | None) -> str | None:
-        return warehouse if warehouse is None else _told(check_warehouse, warehouse)
+        return warehouse if warehouse is None else _raise_value_error(check_warehouse, warehouse)
 
     @field_validator("metastore")
     @classmethod
     def _is_an_address(cls, metastore: str | None) -> str | None:
-        return metastore if metastore is None else ",".join(_told(parse_metastore_uris, metastore))
+        return metastore if metastore is None else ",".join(_raise_value_error(parse_metastore_uris, metastore))
 
     @model_validator(mode="after")
     def _loopback(self) -> Self:
@@ -363,7 +363,7 @@ def is_loopback(host: str) -> bool:
     return host == "localhost" or ipaddress.ip_address(host).is_loopback
 
 
-def _told(check: Callable[[str], T], text: str) -> T:
+def _raise_value_error(check: Callable[[str], T], text: str) -> T:
     """A check of the domain's as pydantic wants it: its error's words as a ValueError."""
     try:
         return check(text)

@@ -31,11 +31,11 @@ PARTS = {part.NAME: part for part in (upgrades, syncs, publishes, simulated)}
 
 def main(argv: list[str] | None = None) -> int:
     """Run it; an AssertionError when somebody's table does not hold what the files hold."""
-    given = _arguments(argv)
-    for name in given.part:
+    options = _arguments(argv)
+    for name in options.part:
         with ExitStack() as ends:
             scratch = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="firn-bench-")))
-            PARTS[name].run(ends, scratch, given).save(given.out)
+            PARTS[name].run(ends, scratch, options).save(options.out)
     return 0
 
 

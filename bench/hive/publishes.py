@@ -69,13 +69,13 @@ class Contest:
                 raise AssertionError(f"{table} reads as {totals}, not as {expected}")
 
 
-def run(ends: ExitStack, scratch: Path, given: argparse.Namespace) -> Report:
+def run(ends: ExitStack, scratch: Path, options: argparse.Namespace) -> Report:
     """A round for warming up, then those that count, both sides in turns."""
-    count = given.partitions or 100
-    report = Report("hive-publish", partitions=count, rows=given.rows, columns=20, rounds=given.rounds)
-    contest = _contest(ends, scratch, given.memory, count, given.rows)
+    count = options.partitions or 100
+    report = Report("hive-publish", partitions=count, rows=options.rows, columns=20, rounds=options.rounds)
+    contest = _contest(ends, scratch, options.memory, count, options.rows)
     costs: dict[str, list[Cost]] = {"firn": [], "insert overwrite": []}
-    for number in range(-1, given.rounds):
+    for number in range(-1, options.rounds):
         contest.change(number)
         forget_peak(contest.beside.server.pid)
         if number % 2:

@@ -80,9 +80,9 @@ class OneMetastore:
         return self.metastore
 
 
-def run(_ends: ExitStack, scratch: Path, given: argparse.Namespace) -> Report:
+def run(_ends: ExitStack, scratch: Path, options: argparse.Namespace) -> Report:
     """Upgrade, in a process that nothing else has made larger."""
-    files, partitions = given.files or 1_000_000, given.partitions or 10_000
+    files, partitions = options.files or 1_000_000, options.partitions or 10_000
     report = Report("hive-simulated", files=files, partitions=partitions, columns=20)
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         report.line("upgrade", **pool.submit(upgraded, scratch, files, partitions).result())
@@ -117,12 +117,12 @@ def upgraded(scratch: Path, files: int, partitions: int) -> dict[str, Any]:
 
 
 def _metastore(partitions: int) -> FakeMetastore:
-    made = FakeMetastore()
-    made.add_database(_DATABASE)
+    metastore = FakeMetastore()
+    metastore.add_database(_DATABASE)
     table = a_storage(_PLACE, columns_sql("; ").lower())
-    made.add_table(a_hive_table(_DATABASE, _TABLE, storage=table, partitioned_by="day string"))
+    metastore.add_table(a_hive_table(_DATABASE, _TABLE, storage=table, partitioned_by="day string"))
     for number in range(partitions):
         day = str(date(2000, 1, 1) + timedelta(days=number))
         storage = a_storage(f"{_PLACE}/day={day}", columns_sql("; ").lower())
-        made.add_partition(_DATABASE, _TABLE, a_hive_partition(day, storage=storage))
-    return made
+        metastore.add_partition(_DATABASE, _TABLE, a_hive_partition(day, storage=storage))
+    return metastore

@@ -21,18 +21,18 @@ TABLE = "many"
 _ALL = -1
 
 
-def run(ends: ExitStack, scratch: Path, given: argparse.Namespace) -> Report:
+def run(ends: ExitStack, scratch: Path, options: argparse.Namespace) -> Report:
     """Upgrade it, then a listing and a sync in turns, then syncs with news."""
-    count = given.partitions or 10_000
-    report = Report("hive-sync", partitions=count, columns=20, changed=given.changed, rounds=given.rounds)
+    count = options.partitions or 10_000
+    report = Report("hive-sync", partitions=count, columns=20, changed=options.changed, rounds=options.rounds)
     beside = stage(ends, scratch)
     files = generate(scratch / "files", files=count, partitions=count)
     name = beside.add_table(TABLE, files)
     cost, mib = beside.upgraded(name)
     per_partition = round(cost.wall * 1000 / count, 3)
     report.line("upgrade", partitions=count, ms_per_partition=per_partition, mib=mib, **cost.to_json())
-    _quiet(beside, name, count, given.rounds, report)
-    _with_news(beside, name, files, given, report)
+    _quiet(beside, name, count, options.rounds, report)
+    _with_news(beside, name, files, options, report)
     return report
 
 
@@ -63,19 +63,19 @@ def _quiet(beside: Stage, name: str, count: int, rounds: int, report: Report) ->
     report.line("quiet", listing=listing.to_json(), sync=sync.to_json(), times_listing=times, mib=mib)
 
 
-def _with_news(beside: Stage, name: str, files: HiveFiles, given: argparse.Namespace, report: Report) -> None:
+def _with_news(beside: Stage, name: str, files: HiveFiles, options: argparse.Namespace, report: Report) -> None:
     """Files come to some partitions, others each time."""
     costs: list[Cost] = []
-    step = max(len(files.paths) // (given.rounds * given.changed), 1)
-    for number in range(given.rounds):
-        spread = files.paths[number :: given.rounds][::step][: given.changed]
+    step = max(len(files.paths) // (options.rounds * options.changed), 1)
+    for number in range(options.rounds):
+        spread = files.paths[number :: options.rounds][::step][: options.changed]
         _copies(spread)
         cost, result = Stopwatch([beside.server.pid]).cost(lambda: beside.server.client.hive.sync(name))
         if result["message"] != f"partitions new files: {len(spread)}":
             raise AssertionError(f"files came to {len(spread)} partitions, and the sync says: {result['message']}")
         costs.append(cost)
         report.line("news round", number=number, **cost.to_json())
-    report.line("news", changed=given.changed, **median(costs).to_json())
+    report.line("news", changed=options.changed, **median(costs).to_json())
 
 
 def _copies(paths: Sequence[Path]) -> None:

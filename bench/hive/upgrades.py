@@ -60,8 +60,8 @@ class Contest:
     def ctas(self, files: HiveFiles, name: str) -> tuple[Cost, int | None]:
         """All rows are read and written; what comes out are other files."""
         table, source = f"hadoop.db.{name}", f"spark_catalog.{self._hive_table(files, name)}"
-        made = f"CREATE TABLE {table} USING iceberg PARTITIONED BY (day) AS SELECT * FROM {source}"
-        return self._spark(made, table, files)
+        statement = f"CREATE TABLE {table} USING iceberg PARTITIONED BY (day) AS SELECT * FROM {source}"
+        return self._spark(statement, table, files)
 
     def pyiceberg_files(self, files: HiveFiles, name: str) -> tuple[Cost, int | None]:
         """PyIceberg's `add_files`, its table made before; it is given the list of the files.
@@ -96,11 +96,11 @@ def _compare(table: str, counted: tuple[int, ...], files: HiveFiles) -> None:
         raise AssertionError(f"{table} reads as {counted}, not as {(files.rows, files.partitions)}")
 
 
-def run(ends: ExitStack, scratch: Path, given: argparse.Namespace) -> Report:
+def run(ends: ExitStack, scratch: Path, options: argparse.Namespace) -> Report:
     """A small round for warming up, then those that count, each beginning with another way."""
-    count, partitions = given.files or 5_000, given.partitions or 500
-    report = Report("hive-upgrade", files=count, partitions=partitions, columns=20, rounds=given.rounds)
-    contest = _contest(ends, scratch, given.memory)
+    count, partitions = options.files or 5_000, options.partitions or 500
+    report = Report("hive-upgrade", files=count, partitions=partitions, columns=20, rounds=options.rounds)
+    contest = _contest(ends, scratch, options.memory)
     ways: dict[str, Callable[[HiveFiles, str], tuple[Cost, int | None]]] = {
         "firn": contest.firn,
         "add_files": contest.add_files,
@@ -108,15 +108,15 @@ def run(ends: ExitStack, scratch: Path, given: argparse.Namespace) -> Report:
         "ctas": contest.ctas,
         "pyiceberg": contest.pyiceberg_files,
     }
-    asked = [way for way in WAYS if way in given.ways]
+    chosen = [way for way in WAYS if way in options.ways]
     few = generate(scratch / "few", files=min(20, count), partitions=min(4, partitions))
     files = generate(scratch / "files", files=count, partitions=partitions)
-    for way in asked:
+    for way in chosen:
         ways[way](few, f"warm_{way}")
     costs: dict[str, list[Cost]] = defaultdict(list)
-    for number in range(given.rounds):
-        at = number % len(asked)
-        for way in asked[at:] + asked[:at]:
+    for number in range(options.rounds):
+        at = number % len(chosen)
+        for way in chosen[at:] + chosen[:at]:
             cost, mib = ways[way](files, f"round{number}_{way}")
             costs[way].append(cost)
             held = {} if mib is None else {"mib": mib}

@@ -33,10 +33,10 @@ ENGINES = ("spark", "duckdb", "trino")
 
 def main(argv: list[str] | None = None) -> int:
     """Run it; an AssertionError when an answer is wrong."""
-    given = _arguments(argv)
-    for part in given.part:
+    options = _arguments(argv)
+    for part in options.part:
         with tempfile.TemporaryDirectory(prefix="firn-bench-") as scratch:
-            PARTS[part](Path(scratch), given).save(given.out)
+            PARTS[part](Path(scratch), options).save(options.out)
     return 0
 
 

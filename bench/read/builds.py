@@ -56,7 +56,7 @@ class ImageLoads:
     def builder_pid(self) -> int:
         """The process that builds; the server starts it for its first build."""
         children = Path(f"/proc/{self.server_pid}/task").glob("*/children")
-        pids = [int(pid) for listed in children for pid in listed.read_text(encoding="ascii").split()]
+        pids = [int(pid) for file in children for pid in file.read_text(encoding="ascii").split()]
         return next(pid for pid in pids if "optimizer.images" in _command(pid))
 
 
@@ -64,26 +64,28 @@ def _command(pid: int) -> str:
     return Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8").replace("\0", " ")
 
 
-def run(scratch: Path, given: argparse.Namespace) -> Report:
+def run(scratch: Path, options: argparse.Namespace) -> Report:
     """Measure each share of pending changes, and as many changes over the large base."""
-    report = Report("read-builds", rows=given.rows, large_rows=given.large_rows, days=given.days, rounds=given.rounds)
+    report = Report(
+        "read-builds", rows=options.rows, large_rows=options.large_rows, days=options.days, rounds=options.rounds
+    )
     with running_server(scratch / "firn") as server:
         loads = ImageLoads.of(server)
-        for percent, commits in given.pending:
-            orders = generate_pending(scratch / f"{percent}-{commits}", given, percent)
+        for percent, commits in options.pending:
+            orders = generate_pending(scratch / f"{percent}-{commits}", options, percent)
             name = fill_table(server, orders)
             commit_changes(server.url, name, orders, commits)
-            _measure(loads, name, report, given.rounds, rows=given.rows, percent=percent, commits=commits)
-        for commits in sorted({commits for _, commits in given.pending}) if given.large_rows else ():
-            name = _large_table(server, scratch / f"large-{commits}", given, commits)
-            _measure(loads, name, report, given.rounds, rows=given.large_rows, commits=commits)
+            _measure(loads, name, report, options.rounds, rows=options.rows, percent=percent, commits=commits)
+        for commits in sorted({commits for _, commits in options.pending}) if options.large_rows else ():
+            name = _large_table(server, scratch / f"large-{commits}", options, commits)
+            _measure(loads, name, report, options.rounds, rows=options.large_rows, commits=commits)
     return report
 
 
-def _large_table(server: RunningServer, scratch: Path, given: argparse.Namespace, commits: int) -> str:
+def _large_table(server: RunningServer, scratch: Path, options: argparse.Namespace, commits: int) -> str:
     """A table with a larger base, and five percent of the smaller one's rows as changes, over all of it."""
-    table, factor = create_table(server), max(1, given.large_rows // given.rows)
-    orders = generate_pending(scratch, given, 5)
+    table, factor = create_table(server), max(1, options.large_rows // options.rows)
+    orders = generate_pending(scratch, options, 5)
     load = pq.read_table(orders.load)
     StoreWriter(server.url, table, "base").commit(_with_ids(load, factor, number) for number in range(factor))
     writer = StoreWriter(server.url, table)

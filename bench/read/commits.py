@@ -53,29 +53,31 @@ class SmallCommits:
         return picked.append_column("_op", pa.array(["U"] * len(picked)))
 
 
-def run(scratch: Path, given: argparse.Namespace) -> Report:
+def run(scratch: Path, options: argparse.Namespace) -> Report:
     """Commit, read, commit, read …"""
-    report = Report("read-commits", rows=given.rows, commits=given.commits, commit_rows=given.commit_rows)
-    orders = generate(scratch / "orders", rows=given.rows, changes=20, skew=Skew.UNIFORM, days=given.days)
+    report = Report("read-commits", rows=options.rows, commits=options.commits, commit_rows=options.commit_rows)
+    orders = generate(scratch / "orders", rows=options.rows, changes=20, skew=Skew.UNIFORM, days=options.days)
     with running_server(scratch / "firn") as server:
-        name, small = fill_table(server, orders), SmallCommits.of(orders.load, given.commit_days)
-        _measure(server, name, small, given, report)
+        name, small = fill_table(server, orders), SmallCommits.of(orders.load, options.commit_days)
+        _measure(server, name, small, options, report)
         total = pc.sum(server.client.scan(f"lake.{name}", columns=["qty"]).to_arrow()["qty"]).as_py()
     if total != small.quantities.sum():
         raise AssertionError(f"the quantities add up to {total}, not {small.quantities.sum()}")
     return report
 
 
-def _measure(server: RunningServer, table: str, small: SmallCommits, given: argparse.Namespace, report: Report) -> None:
+def _measure(
+    server: RunningServer, table: str, small: SmallCommits, options: argparse.Namespace, report: Report
+) -> None:
     loads, writer = ImageLoads.of(server), StoreWriter(server.url, table)
 
     def wait() -> float:
-        return wait_for_commit(loads, writer, small.make(given.commit_rows))
+        return wait_for_commit(loads, writer, small.make(options.commit_rows))
 
     location = Path(str(loads.load(table)["location"]).removeprefix("file://"))
     wait()  # starts the builder
-    watch, each = Stopwatch([loads.builder_pid]), max(1, given.commits // PARTS)
-    for first in range(0, given.commits, each):
+    watch, each = Stopwatch([loads.builder_pid]), max(1, options.commits // PARTS)
+    for first in range(0, options.commits, each):
         cost, waits = watch.cost(lambda: [wait() for _ in range(each)])
         builder = {"builder_cpu_s": round(cost.cpu, 2), "peak_mib": peak_mib(loads.builder_pid)}
         report.line("commits", commits=first + each, **describe(waits), **builder, **dict(_sizes(location)))

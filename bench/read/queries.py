@@ -14,15 +14,17 @@ from bench.read.stores import StoreWriter, split_changes
 from bench.report import Report
 
 
-def run(scratch: Path, given: argparse.Namespace) -> Report:
+def run(scratch: Path, options: argparse.Namespace) -> Report:
     """Measure each share of pending changes."""
-    report = Report("read-queries", rows=given.rows, days=given.days, rounds=given.rounds, engines=given.engines)
+    report = Report(
+        "read-queries", rows=options.rows, days=options.days, rounds=options.rounds, engines=options.engines
+    )
     with (
-        stage(scratch, given.memory) as running,
-        start_readers(running, given.engines, scratch) as readers,
+        stage(scratch, options.memory) as running,
+        start_readers(running, options.engines, scratch) as readers,
     ):
-        for percent, commits in given.pending:
-            orders = generate_pending(scratch / f"{percent}-{commits}", given, percent)
+        for percent, commits in options.pending:
+            orders = generate_pending(scratch / f"{percent}-{commits}", options, percent)
             name = running.keyed_table(orders)
             commit_changes(running.server.url, name, orders, commits)
             running.check(name, orders.totals[1])
@@ -30,14 +32,14 @@ def run(scratch: Path, given: argparse.Namespace) -> Report:
             running.check(f"{name}.base", orders.totals[0])
             for reader in readers:
                 for query in READS:
-                    _measure(reader, query, name, report, {"percent": percent, "commits": commits}, given.rounds)
+                    _measure(reader, query, name, report, {"percent": percent, "commits": commits}, options.rounds)
     return report
 
 
-def generate_pending(directory: Path, given: argparse.Namespace, percent: int, rows: int | None = None) -> Orders:
+def generate_pending(directory: Path, options: argparse.Namespace, percent: int, rows: int | None = None) -> Orders:
     """Orders with one batch that changes so many percent of the rows that a table of `--rows` has."""
-    changes = given.rows * percent // 100
-    return generate(directory, rows=rows or given.rows, changes=changes, skew=Skew.UNIFORM, days=given.days)
+    changes = options.rows * percent // 100
+    return generate(directory, rows=rows or options.rows, changes=changes, skew=Skew.UNIFORM, days=options.days)
 
 
 def commit_changes(url: str, table: str, orders: Orders, commits: int) -> None:
@@ -59,7 +61,7 @@ def _measure(reader: Reader, query: str, table: str, report: Report, pending: di
     merged = [answers[form] for form in reader.forms if form != "base"]
     if any(answer != merged[0] for answer in merged):
         raise AssertionError(f"{reader.name}: forms of {table} answer {query} differently")
-    found = {form: median(costs[form]) for form in reader.forms}
-    times = {form: ratio(found[form], found["base"]) for form in reader.forms}
-    seconds = {form: cost.to_json() for form, cost in found.items()}
+    medians = {form: median(costs[form]) for form in reader.forms}
+    times = {form: ratio(medians[form], medians["base"]) for form in reader.forms}
+    seconds = {form: cost.to_json() for form, cost in medians.items()}
     report.line("read", engine=reader.name, **pending, query=query, times_base=times, **seconds)

@@ -19,35 +19,35 @@ EVERY_SECONDS = 6.0
 """Ten commits a minute."""
 
 
-def run(scratch: Path, given: argparse.Namespace) -> Report:
+def run(scratch: Path, options: argparse.Namespace) -> Report:
     """Write to all tables for some minutes, each from a thread of its own."""
-    rows = max(given.rows // given.tables, given.days)
-    report = Report("read-visible", rows_of_each=rows, tables=given.tables, minutes=given.minutes)
-    orders = generate(scratch / "orders", rows=rows, changes=20, skew=Skew.UNIFORM, days=given.days)
+    rows = max(options.rows // options.tables, options.days)
+    report = Report("read-visible", rows_of_each=rows, tables=options.tables, minutes=options.minutes)
+    orders = generate(scratch / "orders", rows=rows, changes=20, skew=Skew.UNIFORM, days=options.days)
     with running_server(scratch / "firn") as server:
         loads = ImageLoads.of(server)
-        writers = [StoreWriter(server.url, fill_table(server, orders)) for _ in range(given.tables)]
-        small = [SmallCommits.of(orders.load, given.commit_days) for _ in writers]
+        writers = [StoreWriter(server.url, fill_table(server, orders)) for _ in range(options.tables)]
+        small = [SmallCommits.of(orders.load, options.commit_days) for _ in writers]
         for writer, updates in zip(writers, small, strict=True):  # starts the builder
-            wait_for_commit(loads, writer, updates.make(given.commit_rows))
+            wait_for_commit(loads, writer, updates.make(options.commit_rows))
         watch = Stopwatch([server.pid, loads.builder_pid])
-        cost, waits = watch.cost(lambda: _write_to_all(loads, writers, small, given))
+        cost, waits = watch.cost(lambda: _write_to_all(loads, writers, small, options))
     report.line("visible", commits=len(waits), **describe(waits), cpus=round(cost.cpu / cost.wall, 2))
     return report
 
 
 def _write_to_all(
-    loads: ImageLoads, writers: list[StoreWriter], small: list[SmallCommits], given: argparse.Namespace
+    loads: ImageLoads, writers: list[StoreWriter], small: list[SmallCommits], options: argparse.Namespace
 ) -> list[float]:
     """Commits and reads side by side; seconds that each reader waited."""
-    until = time.monotonic() + given.minutes * 60
+    until = time.monotonic() + options.minutes * 60
 
     def write(number: int) -> list[float]:
         time.sleep(number * EVERY_SECONDS / len(writers))
         waits: list[float] = []
         while time.monotonic() < until:
             began = time.monotonic()
-            waits.append(wait_for_commit(loads, writers[number], small[number].make(given.commit_rows)))
+            waits.append(wait_for_commit(loads, writers[number], small[number].make(options.commit_rows)))
             time.sleep(max(0.0, began + EVERY_SECONDS - time.monotonic()))
         return waits
 

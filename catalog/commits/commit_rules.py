@@ -155,12 +155,12 @@ def _is_applied(facts: CommitContext) -> bool:
 
 def _had_snapshot(facts: CommitContext, snapshot: Json) -> bool:
     """Whether the table has the snapshot, or had it before an expiry or rollback."""
-    known = snapshot_by_id(facts.metadata, snapshot.get("snapshot-id", -1))
+    existing = snapshot_by_id(facts.metadata, snapshot.get("snapshot-id", -1))
     sent = snapshot.get("manifest-list")
-    if known is not None and sent is None:
-        return known.get("manifest-list") is None and unlisted_manifests(known) == unlisted_manifests(snapshot)
-    if known is not None:
-        return sent in (known.get("manifest-list"), (known.get("summary") or {}).get(REBASED_FROM))
+    if existing is not None and sent is None:
+        return existing.get("manifest-list") is None and unlisted_manifests(existing) == unlisted_manifests(snapshot)
+    if existing is not None:
+        return sent in (existing.get("manifest-list"), (existing.get("summary") or {}).get(REBASED_FROM))
     event = facts.past.get(snapshot.get("snapshot-id", -1))
     return event is not None and is_brought_by(event, snapshot)
 

@@ -163,13 +163,13 @@ def _make_reach_error(bucket: str, key: str) -> Forbidden:
 # --- the form of a request ---
 
 
-def _select_headers(given: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def _select_headers(request_headers: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """The headers to sign, by lower-case name: all headers of S3. Each must occur once, or S3 might read the other
     one.
     """
     headers: dict[str, str] = {}
     seen: set[str] = set()
-    for name, values in given.items():
+    for name, values in request_headers.items():
         lower = name.lower()
         if _HEADER_NAME.fullmatch(name) is None or not all(_is_value(value) for value in values):
             raise Invalid(f"malformed header {name!r}")

@@ -106,8 +106,8 @@ class StorageConfig:
     def hints(self) -> dict[str, str]:
         """The settings for clients that reach the storage with their own credentials."""
         settings = {"s3.endpoint": self.endpoint, "s3.region": self.region, "client.region": self.region}
-        known = {key: value for key, value in settings.items() if value is not None}
-        return known | ({"s3.path-style-access": "true"} if self.path_style else {})
+        hints = {key: value for key, value in settings.items() if value is not None}
+        return hints | ({"s3.path-style-access": "true"} if self.path_style else {})
 
     @property
     def partition(self) -> str:

@@ -61,7 +61,7 @@ class FileLayout:
     """Partitions with data files."""
     planned: Packing = NOTHING
     """The effect of an unscheduled job."""
-    asked: Packing = NOTHING
+    requested: Packing = NOTHING
     """The effect of a scheduled or requested job, for which two files suffice."""
     deletes: Packing = NOTHING
     """The effect of a job that applies deletes."""
@@ -82,7 +82,7 @@ class FileLayout:
         """The effect of a rewrite with these parameters."""
         if params.get(APPLY_DELETES):
             return self.deletes
-        return self.asked if params.get("min_files") else self.planned
+        return self.requested if params.get("min_files") else self.planned
 
     def as_json(self) -> dict[str, Any]:
         """The layout as the database stores it."""
@@ -91,7 +91,7 @@ class FileLayout:
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
         """The layout from its stored form."""
-        packings = {name: Packing(**stored[name]) for name in ("planned", "asked", "deletes")}
+        packings = {name: Packing(**stored[name]) for name in ("planned", "requested", "deletes")}
         return cls(**{**stored, **packings})
 
 
@@ -130,7 +130,7 @@ class LayoutCounter:
         """All counts of a table whose files a rewrite packs."""
         rules = {
             "planned": RewriteRule.of_task(self.rule),
-            "asked": RewriteRule.of_task({**self.rule, "min_files": FEWEST_FILES}),
+            "requested": RewriteRule.of_task({**self.rule, "min_files": FEWEST_FILES}),
         }
         if self._deletes.count:
             rules["deletes"] = RewriteRule.of_task({**self.rule, APPLY_DELETES: True})
@@ -146,12 +146,12 @@ class LayoutCounter:
 
     def compacted(self, files: Iterable[ManifestEntry]) -> dict[str, Any]:
         """All counts of a change store."""
-        listed = list(files)
-        for file in listed:
+        data_files = list(files)
+        for file in data_files:
             self._count_file(file)
-        rules = {"planned": self.rule, "asked": {**self.rule, "min_files": FEWEST_FILES}}
+        rules = {"planned": self.rule, "requested": {**self.rule, "min_files": FEWEST_FILES}}
         packings = {
-            name: _summarize_packs(pack_change_files(listed, rule, self.spec_id, self.width))
+            name: _summarize_packs(pack_change_files(data_files, rule, self.spec_id, self.width))
             for name, rule in rules.items()
         }
         return {**self.counts, "partitions": len(self._partitions), **packings}
@@ -170,9 +170,9 @@ def summarize_packing(selection: Selection[Any], files_after: Callable[[int], in
     )
 
 
-def _summarize_packs(made: list[tuple[Pack, list[ManifestEntry]]]) -> Packing:
-    count, files = len(made), sum(len(packed) for _, packed in made)
-    size = sum(pack.bytes for pack, _ in made)
+def _summarize_packs(packs: list[tuple[Pack, list[ManifestEntry]]]) -> Packing:
+    count, files = len(packs), sum(len(packed) for _, packed in packs)
+    size = sum(pack.bytes for pack, _ in packs)
     return Packing(files=files, bytes=size, groups=count, files_after=count, packable_files=files)
 
 
@@ -185,10 +185,13 @@ def pack_change_files(
         groups.setdefault(group_key(file, spec_id=spec_id, older=(None,) * width), []).append(file)
     packs: list[tuple[Pack, list[ManifestEntry]]] = []
     for group in groups.values():
-        listed = [ChangeFile(index, file.size, file.sequence_number) for index, file in enumerate(group)]
-        made = pack_files(
-            listed, watermark=task["watermark"], target_bytes=task["target_file_size"], min_files=task["min_files"]
+        change_files = [ChangeFile(index, file.size, file.sequence_number) for index, file in enumerate(group)]
+        all_packs = pack_files(
+            change_files,
+            watermark=task["watermark"],
+            target_bytes=task["target_file_size"],
+            min_files=task["min_files"],
         )
-        wanted = (pack for pack in made if pack.is_pending or task["pack_merged"])
+        wanted = (pack for pack in all_packs if pack.is_pending or task["pack_merged"])
         packs += [(pack, [group[file.index] for file in pack.files]) for pack in wanted]
     return packs

@@ -26,7 +26,7 @@ class ManifestFile:
     length: int
     files: int | None
     """The number of live files; the oldest manifests do not give it."""
-    listed: Mapping[str, Any]
+    record: Mapping[str, Any]
     """The whole entry of the list, for the reader's own use."""
     has_deletes: bool = False
     """Whether its files are delete files. No manifest has both kinds."""

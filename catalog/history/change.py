@@ -105,9 +105,9 @@ class Change:
 
 def keep_changes(changes: Iterable[Change]) -> list[Change]:
     """The changes as an event stores them: limits their number and the length of each."""
-    listed = list(changes)
-    short = [_shorten_change(change) for change in listed[:MAX_CHANGES]]
-    omitted = len(listed) - len(short)
+    all_changes = list(changes)
+    short = [_shorten_change(change) for change in all_changes[:MAX_CHANGES]]
+    omitted = len(all_changes) - len(short)
     return [*short, Change(ChangeKind.MORE, after=str(omitted))] if omitted else short
 
 

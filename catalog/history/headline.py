@@ -22,11 +22,11 @@ def describe_change(change: Change) -> str:
 
 def write_headline(event: CommitEvent) -> str:
     """A commit in one line: its rows and files, or the first of its changes."""
-    listed = [change for change in event.changes if not _is_implied(change, event)]
-    phrases = [describe_change(change) for change in listed[:_IN_HEADLINE]]
+    explicit = [change for change in event.changes if not _is_implied(change, event)]
+    phrases = [describe_change(change) for change in explicit[:_IN_HEADLINE]]
     if event.snapshot_id is not None:
         phrases = [_describe_data(event), *phrases]
-    more = len(listed) - _IN_HEADLINE
+    more = len(explicit) - _IN_HEADLINE
     return "; ".join([*phrases, f"and {more} more"] if more > 0 else phrases) or event.operation
 
 

@@ -68,10 +68,10 @@ def add_totals(changed: Mapping[str, Any], parent: Json | None) -> dict[str, str
     None stands for the state before the first snapshot, when all totals are 0.
     """
     before: Mapping[str, Any] = dict.fromkeys(TOTALS, "0") if parent is None else parent.get("summary") or {}
-    known = {total: changes for total, changes in TOTALS.items() if str(before.get(total)).isdecimal()}
+    totals = {total: changes for total, changes in TOTALS.items() if str(before.get(total)).isdecimal()}
     return {
         total: str(max(read_number(before, total) + read_number(changed, plus) - read_number(changed, minus), 0))
-        for total, (plus, minus) in known.items()
+        for total, (plus, minus) in totals.items()
     }
 
 

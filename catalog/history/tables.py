@@ -117,8 +117,8 @@ def _find_added_snapshots(old: Sequence[Json], new: Sequence[Json]) -> list[Json
     """The added snapshots. A commit on a table with 20,000 snapshots must not read each of them."""
     if old and len(new) > len(old) and new[len(old) - 1]["snapshot-id"] == old[-1]["snapshot-id"]:
         return list(new[len(old) :])
-    known = {snapshot["snapshot-id"] for snapshot in old}
-    return [snapshot for snapshot in new if snapshot["snapshot-id"] not in known]
+    old_ids = {snapshot["snapshot-id"] for snapshot in old}
+    return [snapshot for snapshot in new if snapshot["snapshot-id"] not in old_ids]
 
 
 def _describe_new_snapshots(snapshots: Sequence[Json]) -> Iterator[Change]:

@@ -280,10 +280,10 @@ def build_first_baseline(signals: ChangeSignals, listing: Listing) -> PartitionB
 
 
 def build_next_baseline(
-    signals: ChangeSignals, listing: Listing, taken: Iterable[ListedFile], *, published_through: int
+    signals: ChangeSignals, listing: Listing, accepted: Iterable[ListedFile], *, published_through: int
 ) -> PartitionBaseline:
     """The baseline once the sync has taken over these files of a listing."""
-    files = tuple(sorted(taken, key=lambda file: file.path))
+    files = tuple(sorted(accepted, key=lambda file: file.path))
     began = listing.began_ns
     times = [signals.ddl_time * TICK_NS if signals.ddl_time is not None else 0, listing.directory_mtime_ns or 0]
     times += [subdirectory.mtime_ns or 0 for subdirectory in listing.below]

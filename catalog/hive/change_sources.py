@@ -34,16 +34,16 @@ class ChangeSources:
         gone = self.live & set(sources)
         return ChangeSources(live=self.live - gone, dead=self.dead | gone)
 
-    def without_directories(self, directories: Collection[str], listed: Collection[str]) -> ChangeSources:
+    def without_directories(self, directories: Collection[str], present: Collection[str]) -> ChangeSources:
         """The sources without files in directories that no sync lists any more, so that they cannot vanish.
 
         If directories are nested, the inner one decides.
         """
         if not directories:
             return self
-        unlisted, kept = set(map(normalize_location, directories)), set(map(normalize_location, listed))
-        known, ended = unlisted | kept, unlisted - kept
+        unlisted, kept = set(map(normalize_location, directories)), set(map(normalize_location, present))
+        remaining, ended = unlisted | kept, unlisted - kept
         live = frozenset(
-            source for source in self.live if find_innermost(source.rpartition("/")[0], known) not in ended
+            source for source in self.live if find_innermost(source.rpartition("/")[0], remaining) not in ended
         )
         return replace(self, live=live)

@@ -122,13 +122,13 @@ def _find_unclear(
 
     Hive's UNION ALL on Tez writes files into sub-directories. That does not empty the partition.
     """
-    known = baseline if baseline is not None and baseline.location == now.location else None
+    same_place = baseline if baseline is not None and baseline.location == now.location else None
     there = set(listing.subdirectories)
     if subdirectories is Subdirectories.ASK:
-        return describe_unclear_directory("its directory", there - set(known.subdirectories if known else ()))
-    if subdirectories is Subdirectories.READ or known is None or may_leave:
+        return describe_unclear_directory("its directory", there - set(same_place.subdirectories if same_place else ()))
+    if subdirectories is Subdirectories.READ or same_place is None or may_leave:
         return None
-    left = [file.path for file in known.files if "/" in file.path and file.path.partition("/")[0] in there]
+    left = [file.path for file in same_place.files if "/" in file.path and file.path.partition("/")[0] in there]
     if not left:
         return None
     return (
@@ -240,8 +240,8 @@ def _compare(baseline: PartitionBaseline, now: ChangeSignals, listing: Listing) 
         return _postpone(diff.fresh, "the partition moved" if is_moved else "files of it vanished or were replaced")
     trusted = [file for file in listing.files if file not in diff.fresh]
     if not is_moved:
-        known = {file.path: file for file in baseline.files}
-        trusted = [_keep_known_facts(file, known.get(file.path)) for file in trusted]
+        baseline_files = {file.path: file for file in baseline.files}
+        trusted = [_keep_known_facts(file, baseline_files.get(file.path)) for file in trusted]
     lost = baseline.files if is_moved else diff.removed
     new_baseline = replace(
         build_next_baseline(now, listing, trusted, published_through=baseline.published_through),
@@ -282,11 +282,11 @@ def _classify_additions(
     return to_rebuild(additions, "files came soon after others had vanished: one overwrite", baseline.lost_ns)
 
 
-def _keep_known_facts(file: ListedFile, known: ListedFile | None) -> ListedFile:
+def _keep_known_facts(file: ListedFile, baseline_file: ListedFile | None) -> ListedFile:
     """The listed file, with the facts about a known file that no listing shows."""
-    if known is None or not known.same_as(file):
+    if baseline_file is None or not baseline_file.same_as(file):
         return file
-    return replace(file, digest=known.digest, knew=known.knew)
+    return replace(file, digest=baseline_file.digest, knew=baseline_file.knew)
 
 
 def _find_rebuild_reason(

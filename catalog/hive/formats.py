@@ -55,12 +55,12 @@ def detect_format(serde: str, input_format: str) -> HiveFormat:
     A serializer over an input format that is not its format's own (Hudi's over Parquet, for example) is `other`: which
     of the files count is for that input format to say.
     """
-    known = _SERDES.get(serde.rpartition(".")[2].lower())
+    file_format = _SERDES.get(serde.rpartition(".")[2].lower())
     reader = input_format.rpartition(".")[2].lower()
-    if known in _READERS:
-        return known if reader == _READERS[known] else HiveFormat.OTHER
-    if known is not None:
-        return known
+    if file_format in _READERS:
+        return file_format if reader == _READERS[file_format] else HiveFormat.OTHER
+    if file_format is not None:
+        return file_format
     if "lazysimpleserde" in serde.lower():
         return HiveFormat.SEQUENCE if "sequencefile" in reader else HiveFormat.TEXT
     return HiveFormat.OTHER

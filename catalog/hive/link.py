@@ -144,7 +144,7 @@ class HiveLink:
 
     def with_schema(self, drift: SchemaDrift, now: datetime, read_again: Collection[str] = ()) -> HiveLink:
         """The link after a comparison of columns. A known difference keeps its time."""
-        known = {
+        since_when = {
             (difference.column, difference.is_conflict): difference.since for difference in self.column_differences
         }
         return replace(
@@ -152,7 +152,7 @@ class HiveLink:
             columns=drift.baseline,
             former_columns=drift.former,
             column_differences=tuple(
-                ColumnDifference.of(difference, known.get((difference.column, difference.is_conflict), now))
+                ColumnDifference.of(difference, since_when.get((difference.column, difference.is_conflict), now))
                 for difference in drift.differences
             ),
             read_again=tuple(sorted({*self.read_again, *read_again})),
@@ -160,11 +160,11 @@ class HiveLink:
 
     def has_schema(self, drift: SchemaDrift) -> bool:
         """Whether the link already has the result of this comparison of columns."""
-        known = [replace(difference, since=self.synced_at) for difference in self.column_differences]
+        differences = [replace(difference, since=self.synced_at) for difference in self.column_differences]
         return (
             self.columns == drift.baseline
             and self.former_columns == drift.former
-            and known == [ColumnDifference.of(difference, self.synced_at) for difference in drift.differences]
+            and differences == [ColumnDifference.of(difference, self.synced_at) for difference in drift.differences]
         )
 
     def with_publish(self, through: int, now: datetime, *, is_moved: bool) -> HiveLink:

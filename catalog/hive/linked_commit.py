@@ -67,7 +67,7 @@ def _check_mapping(metadata: Json, schema: Json, mapping: str) -> None:
 
 def _is_spec(metadata: Json, spec: Json) -> bool:
     """Whether it is the table's own spec. The client may leave the ids of its fields to the server."""
-    specs = {known["spec-id"]: known for known in metadata["partition-specs"]}
+    specs = {spec_["spec-id"]: spec_ for spec_ in metadata["partition-specs"]}
     return _list_transforms(spec) == _list_transforms(specs[metadata["default-spec-id"]])
 
 

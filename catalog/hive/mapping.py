@@ -36,10 +36,10 @@ def read_aliases(mapping: str) -> list[tuple[int, str]]:
 
 def _field(field: Mapping[str, Any], spelled: Mapping[int, set[str]]) -> dict[str, Any]:
     others = spelled.get(field["id"], set()) - {field["name"]}
-    made: dict[str, Any] = {"field-id": field["id"], "names": [field["name"], *sorted(others)]}
+    mapping: dict[str, Any] = {"field-id": field["id"], "names": [field["name"], *sorted(others)]}
     if inner := _inner(field["type"]):
-        made["fields"] = [_field(field, spelled) for field in inner]
-    return made
+        mapping["fields"] = [_field(field, spelled) for field in inner]
+    return mapping
 
 
 def _inner(kind: Any) -> list[Mapping[str, Any]]:

@@ -107,11 +107,15 @@ def find_move_candidates(
     """
     by_size: dict[int, list[KnownFile]] = defaultdict(list)
     sizes = {file.size for file in arrivals.values()}
-    for known in _list_known(drifts, baselines) if sizes else ():
-        if known.file.size in sizes:
-            by_size[known.file.size].append(known)
+    for known_file in _list_known(drifts, baselines) if sizes else ():
+        if known_file.file.size in sizes:
+            by_size[known_file.file.size].append(known_file)
     candidates = {
-        arrival: [known for known in by_size[file.size] if _may_be_same(known.file, file, copies=arrival[0] in copying)]
+        arrival: [
+            known_file
+            for known_file in by_size[file.size]
+            if _may_be_same(known_file.file, file, copies=arrival[0] in copying)
+        ]
         for arrival, file in arrivals.items()
     }
     return {arrival: known_files for arrival, known_files in candidates.items() if known_files}
@@ -125,7 +129,8 @@ def select_digest_files(
         arrival
         for arrival, known_files in candidates.items()
         if any(
-            known.file.digest is not None and not _is_same_inode(known.file, arrivals[arrival]) for known in known_files
+            known_file.file.digest is not None and not _is_same_inode(known_file.file, arrivals[arrival])
+            for known_file in known_files
         )
     ]
 
@@ -138,10 +143,16 @@ def detect_moves(
     """Find the arrived files that are the same as one of their candidates."""
     moves: dict[Arrival, FileMove] = {}
     for arrival, known_files in candidates.items():
-        if matching := [known for known in known_files if _is_same(known, arrivals[arrival], digests.get(arrival))]:
-            removed = tuple(Removed(known.location, known.file) for known in matching if known.is_gone_now)
+        if matching := [
+            known_file for known_file in known_files if _is_same(known_file, arrivals[arrival], digests.get(arrival))
+        ]:
+            removed = tuple(
+                Removed(known_file.location, known_file.file) for known_file in matching if known_file.is_gone_now
+            )
             moves[arrival] = FileMove(
-                min(known.knew for known in matching), removed, frozenset(known.name for known in matching)
+                min(known_file.knew for known_file in matching),
+                removed,
+                frozenset(known_file.name for known_file in matching),
             )
     return moves
 
@@ -205,23 +216,26 @@ def _sequence_of(file: ListedFile, through: int) -> int:
     return through if file.knew is None else file.knew
 
 
-def _may_be_same(known: ListedFile, file: ListedFile, *, copies: bool) -> bool:
-    if known.size != file.size:
+def _may_be_same(baseline_file: ListedFile, file: ListedFile, *, copies: bool) -> bool:
+    if baseline_file.size != file.size:
         return False
-    return copies or known.mtime_ns // TICK_NS == file.mtime_ns // TICK_NS
+    return copies or baseline_file.mtime_ns // TICK_NS == file.mtime_ns // TICK_NS
 
 
-def _is_same_inode(known: ListedFile, file: ListedFile) -> bool:
-    return known.identity is not None and (known.identity, known.mtime_ns) == (file.identity, file.mtime_ns)
+def _is_same_inode(baseline_file: ListedFile, file: ListedFile) -> bool:
+    return baseline_file.identity is not None and (baseline_file.identity, baseline_file.mtime_ns) == (
+        file.identity,
+        file.mtime_ns,
+    )
 
 
-def _is_same(known: KnownFile, file: ListedFile, digest: int | None) -> bool:
+def _is_same(known_file: KnownFile, file: ListedFile, digest: int | None) -> bool:
     """Whether a known file and an arrived file are the same. Without digests, size and time decide for a lost file.
 
     A needless rebuild loses no change of the table's users. A wrong addition would override such changes.
     """
-    if _is_same_inode(known.file, file):
+    if _is_same_inode(known_file.file, file):
         return True
-    if digest is not None and known.file.digest is not None:
-        return digest == known.file.digest
-    return known.is_gone and known.file.mtime_ns == file.mtime_ns
+    if digest is not None and known_file.file.digest is not None:
+        return digest == known_file.file.digest
+    return known_file.is_gone and known_file.file.mtime_ns == file.mtime_ns

@@ -154,8 +154,8 @@ def _integer(text: str, bits: int) -> int:
 
 
 def _decimal(kind: Named, text: str) -> Decimal:
-    made: Any = iceberg_type(kind, lambda: 0)
-    precision, scale = (int(number) for number in made[len("decimal(") : -1].split(","))
+    decimal_type: Any = iceberg_type(kind, lambda: 0)
+    precision, scale = (int(number) for number in decimal_type[len("decimal(") : -1].split(","))
     value = Decimal(text)
     exact = value.quantize(Decimal(1).scaleb(-scale))
     if exact != value or len(exact.as_tuple().digits) > precision:

@@ -52,15 +52,15 @@ def compare_partitions(
             data[file.partition].add(normalize_location(file.location))
     same: set[str] = set()
     differing: dict[str, Record] = {}
-    known = {records[name]: name for name, baseline in baselines.items() if not baseline.is_dropped}
-    for record, name in known.items():
-        listed = {normalize_location(f"{baselines[name].location}/{file.path}") for file in baselines[name].files}
-        if data.get(record, set()) == listed and record not in with_deletes:
+    names = {records[name]: name for name, baseline in baselines.items() if not baseline.is_dropped}
+    for record, name in names.items():
+        hive_files = {normalize_location(f"{baselines[name].location}/{file.path}") for file in baselines[name].files}
+        if data.get(record, set()) == hive_files and record not in with_deletes:
             same.add(name)
         else:
             differing[name] = record
     same |= {name for name, baseline in baselines.items() if _is_gone(baseline) and not data.get(records[name])}
-    unknown = tuple(record for record, files in data.items() if files and record not in known)
+    unknown = tuple(record for record, files in data.items() if files and record not in names)
     return PublishComparison(same=frozenset(same), differing=differing, unknown=unknown)
 
 

@@ -121,14 +121,14 @@ def match_fields(
             candidates.setdefault(name.lower(), []).append(by_id[field_id])
     matches: dict[str, Json] = {}
     name_by_id: dict[int, str] = {}
-    taken: dict[str, str] = {}
+    used: dict[str, str] = {}
     for name in dict.fromkeys([*baseline, *hive]):
         for field in candidates.get(name, ()):
             if field["id"] not in name_by_id:
                 matches[name], name_by_id[field["id"]] = field, name
                 break
-            taken.setdefault(name, name_by_id[field["id"]])
-    return matches, {name: other for name, other in taken.items() if name not in matches}
+            used.setdefault(name, name_by_id[field["id"]])
+    return matches, {name: other for name, other in used.items() if name not in matches}
 
 
 def to_column(node: SchemaNode) -> HiveColumn:
@@ -246,9 +246,13 @@ def with_both_sides(difference: SchemaDifference, hive: Sequence[HiveColumn], le
     """The difference, with the whole column as each side has it."""
     name = difference.column.partition(".")[0]
     theirs = next((f"{column.name} {column.type}" for column in hive if column.name.lower() == name), None)
-    known = level.linked.get(name)
+    field_id = level.linked.get(name)
     ours = next(
-        (field for field in level.ours if field["id"] == known or (known is None and field["name"].lower() == name)),
+        (
+            field
+            for field in level.ours
+            if field["id"] == field_id or (field_id is None and field["name"].lower() == name)
+        ),
         None,
     )
     return replace(difference, hive=theirs, here=None if ours is None else format_field(ours))

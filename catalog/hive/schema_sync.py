@@ -93,13 +93,13 @@ class _Comparer(TypeComparer):
     ) -> SchemaLevel:
         """Compare columns by Hive's names; the fields with the ids `fixed` are Hive's partition columns."""
         result = SchemaLevel(list(fields))
-        links, taken = match_fields(
+        links, used = match_fields(
             baseline, hive, [field for field in fields if field["id"] not in fixed], self.drift.aliases
         )
         for name in dict.fromkeys([*hive, *baseline]):
             before, column, field = baseline.get(name), hive.get(name), links.get(name)
-            if column is not None and before is None and name in taken:
-                self._report_collision(result, path, column, taken[name])
+            if column is not None and before is None and name in used:
+                self._report_collision(result, path, column, used[name])
             elif column is None and before is not None:
                 self._drop_column(result, path, before, field)
             elif column is not None and field is not None:
@@ -108,9 +108,9 @@ class _Comparer(TypeComparer):
                 self._keep_dropped(result, path, before, column)
             elif column is not None:
                 self._add_column(result, path, column)
-        known = {field["id"] for field in links.values()} | set(result.linked.values()) | set(fixed)
+        linked_ids = {field["id"] for field in links.values()} | set(result.linked.values()) | set(fixed)
         for field in fields:
-            if field["id"] not in known:
+            if field["id"] not in linked_ids:
                 self._keep_own(result, path, field, hive)
         self._merge_order(result, path, list(baseline), hive)
         return result

@@ -130,10 +130,10 @@ def iceberg_fields(columns: Sequence[HiveColumn], next_id: NextId) -> list[dict[
 def iceberg_field(column: HiveColumn, field_id: int, next_id: NextId) -> dict[str, Any]:
     """One top-level field; UnsupportedType names the column."""
     try:
-        made = iceberg_type(parse_type(column.type), next_id)
+        field_type = iceberg_type(parse_type(column.type), next_id)
     except UnsupportedType as error:
         raise UnsupportedType(f"column {column.name!r}: {error}") from error
-    field: dict[str, Any] = {"id": field_id, "name": column.name, "required": False, "type": made}
+    field: dict[str, Any] = {"id": field_id, "name": column.name, "required": False, "type": field_type}
     if column.comment:
         field["doc"] = column.comment
     return field
@@ -152,8 +152,10 @@ def hive_type(kind: IcebergType) -> HiveType | None:
             return None if key is None or value is None else MapOf(key, value)
         case _:
             parts = [(field["name"].lower(), hive_type(field["type"])) for field in kind["fields"]]
-            known = tuple((name, part) for name, part in parts if part is not None and _PLAIN_NAME.fullmatch(name))
-            return StructOf(known) if parts and len(known) == len(parts) else None
+            representable = tuple(
+                (name, part) for name, part in parts if part is not None and _PLAIN_NAME.fullmatch(name)
+            )
+            return StructOf(representable) if parts and len(representable) == len(parts) else None
 
 
 def format_hive_type(kind: HiveType) -> str:

@@ -372,6 +372,6 @@ def _try_parse(text: str) -> object:
 
 def _list_names(names: Iterator[str]) -> str:
     """Format the first names, and the number of the others."""
-    listed = list(names)
-    more = f" and {len(listed) - _NAMED_AT_MOST} more" if len(listed) > _NAMED_AT_MOST else ""
-    return ", ".join(listed[:_NAMED_AT_MOST]) + more
+    all_names = list(names)
+    more = f" and {len(all_names) - _NAMED_AT_MOST} more" if len(all_names) > _NAMED_AT_MOST else ""
+    return ", ".join(all_names[:_NAMED_AT_MOST]) + more

@@ -47,17 +47,17 @@ def checked(metadata: Json) -> Json:
     if metadata.get("partition-specs") is None:
         children(metadata, "partition-spec", where)
     _check_snapshots(metadata)
-    made = complete_metadata(metadata)
-    for schema in children(made, "schemas", where):
+    completed = complete_metadata(metadata)
+    for schema in children(completed, "schemas", where):
         index(schema)
-    if all(schema_id(schema) != made.get("current-schema-id", 0) for schema in made["schemas"]):
-        raise Invalid(f"invalid {where}: it has no schema {made.get('current-schema-id', 0)}")
-    for spec in children(made, "partition-specs", where):
+    if all(schema_id(schema) != completed.get("current-schema-id", 0) for schema in completed["schemas"]):
+        raise Invalid(f"invalid {where}: it has no schema {completed.get('current-schema-id', 0)}")
+    for spec in children(completed, "partition-specs", where):
         partitioning.last_field_id(spec)
-    if all(partitioning.spec_id(spec) != made.get("default-spec-id") for spec in made["partition-specs"]):
-        raise Invalid(f"invalid {where}: it has no partition spec {made.get('default-spec-id')}")
-    children(made, "sort-orders", where)
-    return made
+    if all(partitioning.spec_id(spec) != completed.get("default-spec-id") for spec in completed["partition-specs"]):
+        raise Invalid(f"invalid {where}: it has no partition spec {completed.get('default-spec-id')}")
+    children(completed, "sort-orders", where)
+    return completed
 
 
 def _check_snapshots(metadata: Json) -> None:

@@ -49,13 +49,13 @@ def assign_field_ids(spec: Json, specs: Sequence[Json], *, format_version: int, 
         raise Invalid(f"invalid partition spec: {len(fields) - with_ids} of {len(fields)} fields have no 'field-id'")
     if format_version == 1:
         return {**spec, "fields": [{**field, "field-id": FIRST_FIELD_ID + at} for at, field in enumerate(fields)]}
-    known = {_identity(field): field["field-id"] for earlier in specs for field in earlier["fields"]}
+    earlier_ids = {_identity(field): field["field-id"] for earlier in specs for field in earlier["fields"]}
     numbered = []
     for field in fields:
-        if _identity(field) not in known:
+        if _identity(field) not in earlier_ids:
             last_id = max(last_id, UNPARTITIONED_LAST_ID) + 1
-            known[_identity(field)] = last_id
-        numbered.append({**field, "field-id": known[_identity(field)]})
+            earlier_ids[_identity(field)] = last_id
+        numbered.append({**field, "field-id": earlier_ids[_identity(field)]})
     return {**spec, "fields": numbered}
 
 

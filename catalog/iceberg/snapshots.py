@@ -165,8 +165,8 @@ def remove_snapshots(draft: TableDraft, update: Json) -> None:
     RequirementFailed when a branch or tag that the request does not itself set or remove holds one of them: it was
     made since the client looked, and clients send no requirement that would say so.
     """
-    known = draft.snapshots_by_id()
-    doomed = set(integers(update, "snapshot-ids", "remove-snapshots")) & known.keys()
+    snapshots = draft.snapshots_by_id()
+    doomed = set(integers(update, "snapshot-ids", "remove-snapshots")) & snapshots.keys()
     if not doomed:
         return
     for name, ref in list((draft.fields.get("refs") or {}).items()):
@@ -176,7 +176,9 @@ def remove_snapshots(draft: TableDraft, update: Json) -> None:
                 raise RequirementFailed(f"Requirement failed: {held}, it cannot be removed")
             _drop_ref(draft, name)
     draft.set("snapshots", [snapshot for snapshot in draft.items("snapshots") if snapshot["snapshot-id"] not in doomed])
-    draft.snapshots = {snapshot_id: snapshot for snapshot_id, snapshot in known.items() if snapshot_id not in doomed}
+    draft.snapshots = {
+        snapshot_id: snapshot for snapshot_id, snapshot in snapshots.items() if snapshot_id not in doomed
+    }
     draft.snapshots_removed = True
     for key in ("statistics", "partition-statistics"):
         _drop_statistics(draft, key, doomed)
@@ -236,14 +238,14 @@ def add_encryption_key(draft: TableDraft, update: Json) -> None:
     key = child(update, "encryption-key", "add-encryption-key")
     key_id = text(key, "key-id", "encryption key")
     text(key, "encrypted-key-metadata", "encryption key")
-    if all(known["key-id"] != key_id for known in draft.items("encryption-keys")):
+    if all(existing["key-id"] != key_id for existing in draft.items("encryption-keys")):
         draft.own_items("encryption-keys").append(key)
 
 
 def remove_encryption_key(draft: TableDraft, update: Json) -> None:
     """Remove a key; an unknown id is passed over."""
     key_id = text(update, "key-id", "remove-encryption-key")
-    kept = [known for known in draft.items("encryption-keys") if known["key-id"] != key_id]
+    kept = [key for key in draft.items("encryption-keys") if key["key-id"] != key_id]
     if len(kept) < len(draft.items("encryption-keys")):
         draft.set("encryption-keys", kept)
 
@@ -271,10 +273,10 @@ def _order_new_entries(log: list[Json], count: int) -> None:
 
 
 def _visible(log: Sequence[Json], passing: set[int], draft: TableDraft) -> list[Json]:
-    known = draft.snapshots_by_id()
+    snapshots = draft.snapshots_by_id()
     kept: list[Json] = []
     for entry in log:
-        if entry["snapshot-id"] in known:
+        if entry["snapshot-id"] in snapshots:
             if entry["snapshot-id"] not in passing:
                 kept.append(entry)
         elif draft.snapshots_removed:

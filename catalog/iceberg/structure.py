@@ -85,13 +85,13 @@ def upgrade_format_version(draft: TableDraft, update: Json) -> None:
 def add_table_schema(draft: TableDraft, update: Json) -> None:
     """Add a schema; the table's last column id follows from it (the client's own number is obsolete)."""
     schema = child(update, "schema", "add-schema")
-    known = len(draft.items("schemas"))
+    schema_count = len(draft.items("schemas"))
     _, highest = add_schema(
         draft, schema, format_version=draft.format_version, lowest_id=draft.fields["current-schema-id"]
     )
     if highest > draft.fields["last-column-id"]:
         draft.set("last-column-id", highest)
-    draft.layout_changed |= len(draft.items("schemas")) > known
+    draft.layout_changed |= len(draft.items("schemas")) > schema_count
 
 
 def set_current_schema(draft: TableDraft, update: Json) -> None:

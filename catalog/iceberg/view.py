@@ -90,11 +90,11 @@ def check_view(metadata: Json) -> Json:
     text(metadata, "view-uuid", where)
     parse_location(text(metadata, "location", where))
     integer(metadata, "current-version-id", where)
-    known = {schema_id(schema) for schema in children(metadata, "schemas", where)}
+    schema_ids = {schema_id(schema) for schema in children(metadata, "schemas", where)}
     for version in children(metadata, "versions", where):
         integer(version, "version-id", where)
         children(version, "representations", where)
-        if integer(version, "schema-id", where) not in known:
+        if integer(version, "schema-id", where) not in schema_ids:
             raise Invalid(f"invalid {where}: version {version['version-id']} names a schema that it lacks")
     children(metadata, "version-log", where)
     current_version(metadata)
@@ -142,12 +142,12 @@ def _add_view_version(draft: ViewDraft, update: Json) -> None:
     if all(schema_id(schema) != over for schema in draft.items("schemas")):
         raise Invalid(f"Cannot add version with unknown schema: {over}")
     version = {**version, "schema-id": over}
-    for known in draft.items("versions"):
-        if all(known.get(key) == version.get(key) for key in _BEHAVIOUR):
-            draft.last_version = known["version-id"]
+    for earlier in draft.items("versions"):
+        if all(earlier.get(key) == version.get(key) for key in _BEHAVIOUR):
+            draft.last_version = earlier["version-id"]
             return
     requested = integer(version, "version-id", "view version")
-    number = max([requested, *(known["version-id"] + 1 for known in draft.items("versions"))])
+    number = max([requested, *(earlier["version-id"] + 1 for earlier in draft.items("versions"))])
     draft.own_items("versions").append({**version, "version-id": number})
     draft.added.add(number)
     draft.last_version = number

@@ -179,10 +179,10 @@ def _list_suspects(by_name: dict[str, MetadataFile], lead: str, header: Header, 
     The log forgets old entries. So files older than the whole log count too if they were written after the lead.
     """
     own = by_name[lead]
-    known = [
+    suspects = [
         by_name[name].number for name in header.past if name in by_name and by_name[name].is_hadoop == own.is_hadoop
     ]
-    oldest = min([own.number, *known])
+    oldest = min([own.number, *suspects])
     rival_names = set(rivals)
     return [
         name

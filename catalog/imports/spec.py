@@ -23,10 +23,10 @@ class Secrets:
     credential: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        given = [secret for secret in (self.token, self.credential) if secret is not None]
-        if len(given) > 1:
+        secrets = [secret for secret in (self.token, self.credential) if secret is not None]
+        if len(secrets) > 1:
             raise Invalid("give either a token or a credential, not both")
-        if not all(secret.isascii() and secret.isprintable() and secret for secret in given):
+        if not all(secret.isascii() and secret.isprintable() and secret for secret in secrets):
             raise Invalid("the token or credential has characters outside of printable ASCII")
 
 

@@ -51,10 +51,10 @@ def lease_job(job: Job, *, owner: OptimizerId, token: LeaseToken, now: datetime,
     """The job as its next attempt, owned by an optimizer. Progress, error and result of the previous attempt are
     cleared.
     """
-    taken = replace(change_status(job, JobStatus.RUNNING), attempt=job.attempt + 1, token=token, owner=owner)
-    attempt = Attempt(number=taken.attempt, optimizer=owner, leased_at=now)
+    leased = replace(change_status(job, JobStatus.RUNNING), attempt=job.attempt + 1, token=token, owner=owner)
+    attempt = Attempt(number=leased.attempt, optimizer=owner, leased_at=now)
     attempts = (*job.attempts, attempt)[-MAX_ATTEMPTS:]
-    return replace(taken, leased_at=now, lease_until=until, progress={}, error=None, result={}, attempts=attempts)
+    return replace(leased, leased_at=now, lease_until=until, progress={}, error=None, result={}, attempts=attempts)
 
 
 def hand_back(job: Job, now: datetime) -> Job:

@@ -26,10 +26,10 @@ USAGE_WINDOW = timedelta(hours=1)
 
 
 def compute_deadline(
-    max_wait: timedelta, priority: str, now: datetime, *, asked: bool = False, penalty: float = 0.0
+    max_wait: timedelta, priority: str, now: datetime, *, requested: bool = False, penalty: float = 0.0
 ) -> datetime:
     """The deadline of a job whose kind may wait for `max_wait`; now for a requested job."""
-    if asked:
+    if requested:
         return now
     return now + max_wait * PRIORITIES[priority] * (1 + min(max(penalty, 0.0), MAX_PENALTY))
 

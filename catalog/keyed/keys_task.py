@@ -100,9 +100,9 @@ def _choose_deciding_column(spec: KeySpec, base: Json, keep: KeepRule) -> str | 
 
 
 def _build_repeated_sql(spec: KeySpec, base: str) -> str:
-    listed = ", ".join(f"b.{quote_name(key)} AS k{i}" for i, key in enumerate(spec.primary_key))
+    key_columns = ", ".join(f"b.{quote_name(key)} AS k{i}" for i, key in enumerate(spec.primary_key))
     by = ", ".join(f"b.{quote_name(key)}" for key in spec.primary_key)
-    return f"SELECT {listed}, count(*) AS n FROM {base} AS b GROUP BY {by} HAVING count(*) > 1"
+    return f"SELECT {key_columns}, count(*) AS n FROM {base} AS b GROUP BY {by} HAVING count(*) > 1"
 
 
 def _build_places_sql(spec: KeySpec, base: str) -> str:

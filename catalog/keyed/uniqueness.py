@@ -39,8 +39,8 @@ class Uniqueness:
 
 def read_uniqueness(past: Iterable[Job], head: int | None) -> Uniqueness | None:
     """The result of the newest count among these jobs; None without one. `head` is base's snapshot now."""
-    known = (job for job in past if job.kind is JobKind.KEYS and job.status is JobStatus.SUCCEEDED)
-    last = max(known, key=lambda job: job.created_at, default=None)
+    checks = (job for job in past if job.kind is JobKind.KEYS and job.status is JobStatus.SUCCEEDED)
+    last = max(checks, key=lambda job: job.created_at, default=None)
     if last is None or last.ended_at is None:
         return None
     resolved = last.committed_by is not None  # also set for an optimizer that died before it could report

@@ -136,8 +136,8 @@ def _check_place(launch: Launch) -> None:
 def _check_value(name: str, text: str) -> None:
     _require("\0" not in text and "\n" not in text and "\r" not in text, f"the value of {name} has more than one line")
     for variable in _VARIABLE.findall(text):
-        known = ", ".join(f"{{firn.{variable_name}}}" for variable_name in VARIABLES)
-        _require(variable in VARIABLES, f"{name} names {{firn.{variable}}}: there are {known}")
+        variables = ", ".join(f"{{firn.{variable_name}}}" for variable_name in VARIABLES)
+        _require(variable in VARIABLES, f"{name} names {{firn.{variable}}}: there are {variables}")
 
 
 def fill_variables(text: str, variables: Mapping[str, str]) -> str:

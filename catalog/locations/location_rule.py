@@ -213,7 +213,7 @@ class FileRule:
     """Decides whether the files of one table's metadata may be opened or deleted; for one batch of work.
 
     `own` are the table's directories as stored. They count only inside the allowed locations, or if they are in
-    `given`, the directories of a linked Hive table. `others` is called at most once for each batch of files.
+    `hive_locations`, the directories of a linked Hive table. `others` is called at most once for each batch of files.
     """
 
     table: str
@@ -221,11 +221,11 @@ class FileRule:
     own: Sequence[str]
     others: Others
     links: Links
-    given: Sequence[str] = ()
+    hive_locations: Sequence[str] = ()
     hint: str | None = None
     """The hint for a file outside of the allowed locations."""
     _own: set[str] = field(init=False)
-    _given: set[str] = field(init=False)
+    _hive_names: set[str] = field(init=False)
     _foreign_by_directory: dict[str, frozenset[str] | None] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -236,9 +236,9 @@ class FileRule:
             for name in self._list_names(directory)
             if self.allowed.holds(resolve_links(name, self.links))
         }
-        given = {name for directory in self.given for name in self._list_names(directory)}
-        object.__setattr__(self, "_own", kept | given)
-        object.__setattr__(self, "_given", given)
+        named = {name for directory in self.hive_locations for name in self._list_names(directory)}
+        object.__setattr__(self, "_own", kept | named)
+        object.__setattr__(self, "_hive_names", named)
 
     def find_refused(self, locations: Iterable[str]) -> dict[str, LocationRefused]:
         """Find the files that may not be opened, each with the reason. Reasons name no other table."""
@@ -324,7 +324,7 @@ class FileRule:
         """
         for above in list_parents(reading):
             if above in self._own:
-                return above in self._given or _DEFAULT_TABLE_DIRECTORY.search(reading[len(above) :]) is None
+                return above in self._hive_names or _DEFAULT_TABLE_DIRECTORY.search(reading[len(above) :]) is None
         return False
 
     def _refuse_in_others(self, waiting: Mapping[str, frozenset[str]]) -> dict[str, LocationRefused]:

@@ -63,8 +63,8 @@ class DryRun:
 
 def check_not_too_many(lines: Iterable[ManifestFile]) -> None:
     """TooMany above MAX_MANIFESTS or MAX_FILES."""
-    listed = list(lines)
-    if len(listed) > MAX_MANIFESTS or sum(line.files or 0 for line in listed) > MAX_FILES:
+    all_lines = list(lines)
+    if len(all_lines) > MAX_MANIFESTS or sum(line.files or 0 for line in all_lines) > MAX_FILES:
         raise TooMany
 
 

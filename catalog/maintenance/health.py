@@ -79,7 +79,7 @@ def _measure_small_files(facts: TableFacts) -> HealthLoss:
         return _make_loss(HealthPart.SMALL_FILES, 0, "not counted yet" if facts.stats.snapshot_id else "no files")
     planned, files = layout.planned.packable_files, max(layout.data_files, 1)
     reached = max(
-        planned / files * planned / min_files, layout.asked.saved_files / files * measure_spread(layout, min_files)
+        planned / files * planned / min_files, layout.requested.saved_files / files * measure_spread(layout, min_files)
     )
     small = f"{layout.small_files:,} of {format_count(layout.data_files, 'file')} small"
     detail = f"{small}, {describe_packable(layout, min_files)}"

@@ -109,16 +109,15 @@ def _decide_packing(facts: TableFacts, layout: FileLayout, past: Sequence[Job], 
     """
     state, min_files = str(facts.stats.snapshot_id), max(facts.policy["firn.rewrite.min-files"], FEWEST_FILES)
     few = {"min_files": str(FEWEST_FILES)}
-    unrequested, requestable = layout.planned.packable_files, layout.asked.packable_files
+    unrequested, requestable = layout.planned.packable_files, layout.requested.packable_files
     if unrequested >= min_files:
         reason = f"{format_count(unrequested, 'small file')} can be packed (limit {min_files:,})"
         return Due(kind=JobKind.REWRITE, reason=reason, state=state)
     if measure_spread(layout, min_files) >= 1:
-        saved = layout.asked.saved_files
-        reason = (
-            f"{saved:,} of {format_count(layout.data_files, 'file')} would go: small ones of {layout.asked.groups:,}"
-        )
-        return Due(kind=JobKind.REWRITE, reason=f"{reason} partitions", state=state, params=few)
+        saved = layout.requested.saved_files
+        groups = f"{layout.requested.groups:,} partitions"
+        reason = f"{saved:,} of {format_count(layout.data_files, 'file')} would go: small ones of {groups}"
+        return Due(kind=JobKind.REWRITE, reason=reason, state=state, params=few)
     if requestable < FEWEST_FILES:
         return None
     small = f"{format_count(requestable, 'small file')} can be packed"
@@ -131,15 +130,15 @@ def _decide_packing(facts: TableFacts, layout: FileLayout, past: Sequence[Job], 
 
 def measure_spread(layout: FileLayout, min_files: int) -> float:
     """How close a rewrite of a few files in each of several partitions is; from 1 on it is due."""
-    saved = layout.asked.saved_files
-    if layout.asked.groups < FEWEST_FILES or not layout.data_files:
+    saved = layout.requested.saved_files
+    if layout.requested.groups < FEWEST_FILES or not layout.data_files:
         return 0.0
     return min(2 * saved / min_files, 2 * saved / layout.data_files)
 
 
 def describe_packable(layout: FileLayout, least: int) -> str:
     """How many files can be packed, and how many of them count for an unscheduled rewrite."""
-    every, planned = layout.asked.packable_files, layout.planned.packable_files
+    every, planned = layout.requested.packable_files, layout.planned.packable_files
     fewest = layout.rule["min_files"]
     of_them = "" if planned == every else f", {planned:,} of them with {fewest} or more to a partition"
     return f"{every:,} can be packed{of_them} (a rewrite is due at {least:,})"

@@ -45,11 +45,11 @@ def dry_run(run: DryRun) -> DryRunResult:
     """Tags that the schedule creates, and tags that are too old."""
     task = run.task_as(TagsTask)
     make, drop, missed = task.make, task.drop, task.missed
-    made = [AffectedItems(f"tag {tag.name} on snapshot {tag.snapshot_id}", 1) for tag in make]
+    created = [AffectedItems(f"tag {tag.name} on snapshot {tag.snapshot_id}", 1) for tag in make]
     dropped = [AffectedItems(f"drop {name}", 1) for name in sorted(drop)]
     return DryRunResult(
         action=f"make {format_count(len(make), 'tag')} and drop {len(drop):,}",
-        affected=[*made, *dropped],
+        affected=[*created, *dropped],
         gain=measure_gain(run.context.main_store[1]),
         notes=[f"no tag {name}: {reason}" for name, reason in missed.items()],
     )

@@ -97,8 +97,8 @@ class AllOf:
 
     def next_at(self, waiting: PendingChanges) -> datetime | None:
         moments = [part.next_at(waiting) for part in self.parts]
-        known = [moment for moment in moments if moment is not None]
-        return max(known) if len(known) == len(moments) else None
+        due_times = [moment for moment in moments if moment is not None]
+        return max(due_times) if len(due_times) == len(moments) else None
 
     def reached(self, waiting: PendingChanges) -> float | None:
         shares = [share for part in self.parts if (share := part.reached(waiting)) is not None]

@@ -119,7 +119,7 @@ class Jobs(Protocol):
         """The newest jobs of each kind, at most `limit` of each, without withdrawn ones; all of them newest first."""
 
     def next_pending(
-        self, group: str, kinds: Collection[JobKind], *, asked: bool, long: bool = True, lock: bool
+        self, group: str, kinds: Collection[JobKind], *, requested: bool, long: bool = True, lock: bool
     ) -> Job | None:
         """The pending job with the earliest deadline, either among requested or among planned ones; with `long`, also
         long jobs.

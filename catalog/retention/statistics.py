@@ -37,10 +37,10 @@ def build_statistics_task(parts: Sequence[str], metadata: Json, columns: Sequenc
 
     It names columns as in the head's own schema, because Iceberg reads the head with that schema.
     """
-    known, names_in_head = list_counted_columns(metadata), _names_in_head(metadata)
+    counted, names_in_head = list_counted_columns(metadata), _names_in_head(metadata)
     ids = {field["name"]: field["id"] for field in current_schema(metadata)["fields"]}
     present = [name for name in columns if ids[name] in names_in_head]
-    missing = [name for name in present if name not in known]
+    missing = [name for name in present if name not in counted]
     return StatisticsTask(
         parts=list(parts),
         snapshot_id=current_snapshot_id(metadata),

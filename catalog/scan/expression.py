@@ -172,12 +172,12 @@ def list_predicates(expression: Expression) -> Iterator[Predicate]:
 def parse_expression(value: object) -> Expression:
     """The specification's JSON as a tree without NOT; Invalid if it does not parse or is too large."""
     expression = _parse_node(value, negated=False, depth=0)
-    listed = list(list_predicates(expression))
-    literals = sum(len(predicate.literals) for predicate in listed)
-    if len(listed) > MAX_PREDICATES or literals > MAX_LITERALS:
+    predicates = list(list_predicates(expression))
+    literals = sum(len(predicate.literals) for predicate in predicates)
+    if len(predicates) > MAX_PREDICATES or literals > MAX_LITERALS:
         raise Invalid(
-            f"the filter has {len(listed):,} predicates with {literals:,} values; the server takes {MAX_PREDICATES:,} "
-            f"predicates with {MAX_LITERALS:,} values",
+            f"the filter has {len(predicates):,} predicates with {literals:,} values; the server takes "
+            f"{MAX_PREDICATES:,} predicates with {MAX_LITERALS:,} values",
             hint=_SMALLER,
         )
     return expression

@@ -60,8 +60,8 @@ class ScanLimits:
     def fits(self, sizes: Sequence[ManifestSize]) -> bool:
         """Whether the whole scan fits into one response."""
         files = [size.files for size in sizes]
-        known = [count for count in files if count is not None]
-        return len(known) == len(files) <= self.manifests and sum(known) <= self.inline_files
+        counts = [count for count in files if count is not None]
+        return len(counts) == len(files) <= self.manifests and sum(counts) <= self.inline_files
 
 
 def plan_whole_scan(sizes: Iterable[ManifestSize]) -> Task:

@@ -28,7 +28,7 @@ class ScanRequest:
     def parse(cls, body: Json) -> ScanRequest:
         """The request of a body; Invalid names the field that does not fit."""
         _names(body, "select")  # names without a column may be an engine's own, such as _file
-        made = cls(
+        request = cls(
             snapshot_id=integer_or_none(body, "snapshot-id", _WHERE),
             start_snapshot_id=integer_or_none(body, "start-snapshot-id", _WHERE),
             end_snapshot_id=integer_or_none(body, "end-snapshot-id", _WHERE),
@@ -38,8 +38,8 @@ class ScanRequest:
             stats_fields=_names(body, "stats-fields"),
             min_rows=integer_or_none(body, "min-rows-requested", _WHERE),
         )
-        _check(made)
-        return made
+        _check(request)
+        return request
 
     @property
     def between(self) -> tuple[int, int] | None:

@@ -37,10 +37,10 @@ def create_catalog(
 @command(app, "list")
 def list_catalogs(ctx: CliContext) -> None:
     """List catalogs."""
-    show, listed = ctx.show, ctx.client.catalogs.list()
-    rows = [(catalog.name, catalog.warehouse, catalog.metastore, catalog.created_at) for catalog in listed]
+    show, catalogs = ctx.show, ctx.client.catalogs.list()
+    rows = [(catalog.name, catalog.warehouse, catalog.metastore, catalog.created_at) for catalog in catalogs]
     show.emit(
-        [catalog.json_value() for catalog in listed],
+        [catalog.json_value() for catalog in catalogs],
         lambda: show.table(("catalog", "warehouse", "metastore", "created"), rows, none="no catalogs"),
     )
 
@@ -65,9 +65,9 @@ def set_properties(
     ],
 ) -> None:
     """Set or remove properties of a catalog."""
-    show, given = ctx.show, parse_pairs(properties)
-    removed = [key for key, value in given.items() if not value]
-    changed = ctx.client.catalogs.set_properties(name, {key: value for key, value in given.items() if value}, removed)
+    show, pairs = ctx.show, parse_pairs(properties)
+    removed = [key for key, value in pairs.items() if not value]
+    changed = ctx.client.catalogs.set_properties(name, {key: value for key, value in pairs.items() if value}, removed)
     rows = sorted(changed.properties.items())
     show.emit(changed.properties, lambda: show.table(("property", "value"), rows, none="no properties"))
 

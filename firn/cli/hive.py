@@ -305,8 +305,8 @@ def _match_names(ctx: CliContext, patterns: list[str], *, only_upgraded: bool = 
         if not any(sign in pattern for sign in PATTERN):
             tables[pattern] = None
             continue
-        listed = ctx.client.hive.list()
-        names = [_name(table) for table in listed if not only_upgraded or table["state"] == "upgraded"]
+        hive_tables = ctx.client.hive.list()
+        names = [_name(table) for table in hive_tables if not only_upgraded or table["state"] == "upgraded"]
         matching = [name for name in names if fnmatchcase(name, pattern)]
         if not matching:
             raise NotFound(f"no Hive table matches {pattern!r}", hint="`firn hive list --refresh` lists all tables")

@@ -34,8 +34,10 @@ def list_jobs(
     """List jobs, newest first."""
     client, show = ctx.client, ctx.show
     if table is not None:
-        listed = client.tables[table].jobs(None if status or kind else limit + 1)
-        matching = [job for job in listed if (not status or job.status in status) and (not kind or job.kind in kind)]
+        matching_jobs = client.tables[table].jobs(None if status or kind else limit + 1)
+        matching = [
+            job for job in matching_jobs if (not status or job.status in status) and (not kind or job.kind in kind)
+        ]
     else:
         matching = [*client.jobs.list(status=status or (), kind=kind or (), limit=limit + 1)]
     jobs = show.first(matching, limit)

@@ -50,9 +50,9 @@ def set_policy(
     """Set the policy of a table, a namespace or, without either, the catalog."""
     if table is not None and namespace is not None:
         raise Invalid("--table and --namespace exclude each other", hint="give one of them, or neither for the catalog")
-    given = parse_pairs(settings)
-    removed = [key for key, value in given.items() if not value]
-    kept = {key: value for key, value in given.items() if value}
+    pairs = parse_pairs(settings)
+    removed = [key for key, value in pairs.items() if not value]
+    kept = {key: value for key, value in pairs.items() if value}
     if table is not None:
         policy = ctx.client.tables[table].change_policy(kept, removed)
         changed = {setting["key"]: setting["value"] for setting in policy if setting["source"] == "table"}

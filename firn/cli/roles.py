@@ -35,9 +35,9 @@ def create_role(
 @command(app, "list")
 def list_roles(ctx: CliContext) -> None:
     """List roles: all roles if you may grant privileges, else your own."""
-    show, listed = ctx.show, ctx.client.access.roles()
-    rows = [(role["name"], role["description"], "; ".join(map(_describe_grants, role["grants"]))) for role in listed]
-    show.emit(listed, lambda: show.table(("role", "description", "grants"), rows, none="no roles"))
+    show, roles = ctx.show, ctx.client.access.roles()
+    rows = [(role["name"], role["description"], "; ".join(map(_describe_grants, role["grants"]))) for role in roles]
+    show.emit(roles, lambda: show.table(("role", "description", "grants"), rows, none="no roles"))
 
 
 @command(app, "show")

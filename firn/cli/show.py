@@ -192,8 +192,8 @@ def moment(value: datetime | str | None) -> str:
     if value is None:
         return "–"
     parsed = datetime.fromisoformat(value) if isinstance(value, str) else value
-    known = parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
-    return known.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    with_zone = parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+    return with_zone.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def size(count: int) -> str:

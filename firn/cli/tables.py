@@ -56,10 +56,10 @@ def list_tables(  # noqa: PLR0913 -- its options are what people type
             raise Invalid("--dropped and --kind exclude each other", hint="leave --kind out")
         list_dropped(ctx, namespace=namespace, search=search, limit=limit)
         return
-    listed = ctx.client.tables.list(
+    relations = ctx.client.tables.list(
         namespace=namespace, kind=kind, search=search, health_below=health_below, sort=sort, limit=limit + 1
     )
-    tables = show.first(listed, limit)
+    tables = show.first(relations, limit)
     rows = [
         (
             table.full_name,
@@ -107,7 +107,7 @@ def create_table(  # noqa: PLR0913, PLR0917 -- its options are what people type
 ) -> None:
     """Create a table. With --primary-key it is a keyed table."""
     client, show = ctx.client, ctx.show
-    if sum(given is not None for given in (columns, schema, like)) != 1:
+    if sum(source is not None for source in (columns, schema, like)) != 1:
         raise Invalid("a new table needs columns", hint="give one of --columns, --schema and --like")
     partitioning = list(partition_by or [])
     if like is not None:

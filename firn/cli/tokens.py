@@ -54,7 +54,7 @@ def list_tokens(
     ] = None,
 ) -> None:
     """List tokens."""
-    show, listed = ctx.show, list(ctx.client.access.tokens(owner, kind="bearer"))
+    show, tokens = ctx.show, list(ctx.client.access.tokens(owner, kind="bearer"))
     rows = [
         (
             token["id"],
@@ -64,10 +64,10 @@ def list_tokens(
             _describe_validity(token),
             moment(token["last_used_at"]),
         )
-        for token in listed
+        for token in tokens
     ]
     titles = ("token", "name", "owner", "limited to", "valid until", "last used")
-    show.emit(listed, lambda: show.table(titles, rows, none="no tokens"))
+    show.emit(tokens, lambda: show.table(titles, rows, none="no tokens"))
 
 
 @command(app, "revoke")

@@ -22,8 +22,8 @@ class Projection(KeepingNulls):
         field_results: list[pa.Array | None],  # type: ignore[valid-type,unused-ignore]
     ) -> pa.Array | None:
         fields = zip(struct.fields, field_results, strict=True)
-        known = [self._optional(field) if array is None else field for field, array in fields]
-        return super().struct(StructType(*known), struct_array, field_results)
+        present = [self._optional(field) if array is None else field for field, array in fields]
+        return super().struct(StructType(*present), struct_array, field_results)
 
     def _optional(self, field: NestedField) -> NestedField:
         if not field.required or self._projected_missing_fields.get(field.field_id) is None:

@@ -100,12 +100,12 @@ def _list_files(store: str, table: Table) -> list[Json]:
     snapshot = table.current_snapshot()
     manifests = [] if snapshot is None else snapshot.manifests(table.io)
     specs, schema = table.specs(), table.schema()
-    listed = []
+    rows = []
     for manifest in manifests:
         spec = specs[manifest.partition_spec_id]
         for entry in manifest.fetch_manifest_entry(table.io):
             file = entry.data_file
             partition = spec.partition_to_path(file.partition, schema) if spec.fields else ""
-            known = {"store": store, "content": _CONTENT[file.content], "path": file.file_path, "partition": partition}
-            listed.append({**known, "records": file.record_count, "bytes": file.file_size_in_bytes})
-    return listed
+            row = {"store": store, "content": _CONTENT[file.content], "path": file.file_path, "partition": partition}
+            rows.append({**row, "records": file.record_count, "bytes": file.file_size_in_bytes})
+    return rows

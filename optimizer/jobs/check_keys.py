@@ -112,8 +112,8 @@ def _signature(work: JobRun, task: KeysTask, rows: int) -> dict[str, str]:
 def _name_written(work: JobRun, task: KeysTask) -> None:
     """By which commit each file with such keys came, and when it was written; a file that is gone fails the job."""
     rows = work.session.spark.sql(task.sql["files"]).collect()
-    listed = {str(file): int(sequence) for file, sequence in rows}  # each once, whatever base lists twice
-    times = [(file, sequence, _time(work, file) if task.by_time else 0) for file, sequence in listed.items()]
+    sequences = {str(file): int(sequence) for file, sequence in rows}  # each once, whatever base lists twice
+    times = [(file, sequence, _time(work, file) if task.by_time else 0) for file, sequence in sequences.items()]
     written = work.session.spark.createDataFrame(times, "file string, sequence bigint, written bigint")
     written.createOrReplaceTempView(WRITTEN)
 

@@ -150,10 +150,10 @@ class _Source:
         reader = SerdeRows(self._session, _lines_of(self._task.table), {}, self._task.header_lines)
         return reader.read(self._by_line, columns)
 
-    def _columns(self, known: Sequence[str]) -> list[SparkColumn]:
+    def _columns(self, names: Sequence[str]) -> list[SparkColumn]:
         table: StructType = self._session.spark.table(self._session.name(self._task.parts)).schema
         return [
-            (F.col(quote_name(field.name)) if field.name in known else F.lit(None))
+            (F.col(quote_name(field.name)) if field.name in names else F.lit(None))
             .cast(field.dataType)
             .alias(field.name)
             for field in table.fields

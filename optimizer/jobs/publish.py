@@ -150,15 +150,15 @@ def _write_avro(
         location,
     )
     counts_by_name = counted.get
-    told = [
+    units = [
         f"{counts_by_name[f'lost {at}']} rows have a value in {column.name} that is {what}"
         for at, (column, what, _) in enumerate(lost)
         if counts_by_name[f"lost {at}"]
     ]
-    if not told:
+    if not units:
         return _Written(int(counts_by_name["rows"]))
     by_partition = _count_losing_rows(work, task, partitions, rows, reduce(or_, (rule for _, _, rule in lost)))
-    return _Written(int(counts_by_name["rows"]) - sum(by_partition.values()), sorted(by_partition), ", ".join(told))
+    return _Written(int(counts_by_name["rows"]) - sum(by_partition.values()), sorted(by_partition), ", ".join(units))
 
 
 def _explain_waits(names: Sequence[str], reason: str) -> str:

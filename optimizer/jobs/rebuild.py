@@ -38,9 +38,9 @@ def rebuild(work: JobRun, task: SyncTask) -> int:
     if not task.replay.is_whole:
         raise Refused("the change store's history is not whole: snapshots were removed that a rebuild must replay")
     work.keeper.stage("finding touched partitions")
-    with _prepare_views(work, task) as made:
-        touched = made.touched()
-        where = made.predicate(touched)
+    with _prepare_views(work, task) as views:
+        touched = views.touched()
+        where = views.predicate(touched)
         work.keeper.say(f"{len(touched)} partitions are touched")
         work.keeper.stage("rebuilding")
         work.commit(lambda: _overwrite(work, task, where))
@@ -105,7 +105,7 @@ class _Rebuild:
         if self.task.merge.sequence_field:
             mine, theirs = (F.col(f"{side}.{quote_name(self.task.merge.sequence_field)}") for side in ("h", "b"))
             wins = wins & (theirs.isNull() | F.coalesce(mine >= theirs, F.lit(False)))
-        kept = [F.col(f"b.{quote_name(name)}") for name in self._listed]
+        kept = [F.col(f"b.{quote_name(name)}") for name in self._columns_listed]
         return hive.join(rest, reduce(Column.__and__, same)).select(*kept, wins.alias(_WINS))
 
     def name_views(self, contested: DataFrame) -> None:
@@ -133,12 +133,12 @@ class _Rebuild:
         lost = every.join(F.broadcast(dead), "_source", "left_semi")
         keys = [frame.select(*self._keys) for frame in (pending, inside, lost, hive)]
         history = alive.join(reduce(DataFrame.union, keys).distinct(), self._key, "left_semi")
-        if self.task.since >= self.task.given:
+        if self.task.since >= self.task.published_through:
             return history
-        rows = Rows(alive=alive, lost=lost, hive=hive, listed=self._hive_rows.every(), rest=self.rest)
-        given = HivePartitions(self.task.given, self.task.behind, self.predicate)
-        known = find_known_keys(rows, self._key, self._listed_partition, given)
-        return history if known is None else history.join(known, self._key, "left_anti")
+        rows = Rows(alive=alive, lost=lost, hive=hive, every=self._hive_rows.every(), rest=self.rest)
+        published = HivePartitions(self.task.published_through, self.task.behind, self.predicate)
+        known_keys = find_known_keys(rows, self._key, self._listed_partition, published)
+        return history if known_keys is None else history.join(known_keys, self._key, "left_anti")
 
     @property
     def _counts(self) -> Column:
@@ -202,7 +202,7 @@ class _Rebuild:
         return [quote_name(key) for key in self._key]
 
     @property
-    def _listed(self) -> list[str]:
+    def _columns_listed(self) -> list[str]:
         """Key and partition columns, each once."""
         return list(dict.fromkeys([*self._key, *self._listed_partition]))
 

@@ -44,10 +44,10 @@ class OrphanTally:
 
     def add(self, answer: QuarantinedFiles) -> None:
         """Count one answer."""
-        self.files += len(answer.taken)
-        self.bytes += sum(file.bytes for file in answer.taken)
+        self.files += len(answer.quarantined)
+        self.bytes += sum(file.bytes for file in answer.quarantined)
         self.kept.update(answer.kept)
-        self.first += answer.taken[: SHOWN - len(self.first)]
+        self.first += answer.quarantined[: SHOWN - len(self.first)]
 
 
 def run(work: JobRun) -> Result:
@@ -60,7 +60,7 @@ def run(work: JobRun) -> Result:
     try:
         return _removed(work, task)
     except Refused as refused:
-        if task.asked:
+        if task.requested:
             raise
         work.keeper.say(str(refused))
         return Result(outcome=Outcome.NOTHING, result={"refused": str(refused)})
@@ -70,15 +70,15 @@ def _removed(work: JobRun, task: OrphansTask) -> Result:
     work.keeper.stage("ending what is overdue")
     deleted = _ended_overdue(work)
     work.keeper.stage("listing")
-    listed = _list_files(work, task).persist()
+    files = _list_files(work, task).persist()
     try:
-        seen = listed.count()
+        seen = files.count()
         work.keeper.say(f"{seen} files listed")
-        metadata_files = [row.path for row in listed.where(_is_elsewhere_metadata(task)).select("path").collect()]
+        metadata_files = [row.path for row in files.where(_is_elsewhere_metadata(task)).select("path").collect()]
         work.keeper.stage("comparing with the metadata")
-        tally = _propose_files(work, _candidates(work, task, listed), metadata_files)
+        tally = _propose_files(work, _candidates(work, task, files), metadata_files)
     finally:
-        listed.unpersist()
+        files.unpersist()
     return Result(outcome=Outcome.NOTHING, result=_build_result(task, tally, deleted, seen))
 
 
@@ -129,9 +129,9 @@ def _is_elsewhere_metadata(task: OrphansTask) -> Any:
     return F.col("path").rlike(_METADATA) & ~F.col("path").rlike(f"/({'|'.join(own)})/metadata/[^/]*$")
 
 
-def _candidates(work: JobRun, task: OrphansTask, listed: DataFrame) -> DataFrame:
+def _candidates(work: JobRun, task: OrphansTask, files: DataFrame) -> DataFrame:
     """Old files whose names the metadata does not name; compared by name, so that no spelling of a path matters."""
-    old = listed.where((F.col("modified_ms") > 0) & (F.col("modified_ms") < task.before_ms))
+    old = files.where((F.col("modified_ms") > 0) & (F.col("modified_ms") < task.before_ms))
     candidates = old.withColumn("name", _name())
     for table in task.tables:
         loaded = work.api.load_table(work.lease, table.parts)
@@ -152,7 +152,7 @@ def _propose_files(work: JobRun, candidates: DataFrame, metadata_files: list[str
         body = {"files": batch, "metadata_files": metadata_files}
         answer = QuarantinedFiles.model_validate(work.api.ask(work.lease, "orphans", body, seconds=ANSWER_SECONDS))
         tally.add(answer)
-        work.keeper.say(f"{len(answer.taken)} of {len(batch)} files that nothing refers to")
+        work.keeper.say(f"{len(answer.quarantined)} of {len(batch)} files that nothing refers to")
     return tally
 
 

@@ -184,11 +184,11 @@ class _Rewrite:
         )
         planner.init(self._java_map(self._options()))
         sizes = [(group.inputFileNum(), group.inputFilesSizeInBytes()) for group in iterate(planner.plan().groups())]
-        taken = _within(sizes[:most], None if self.task.everything else self.task.max_job_bytes)
-        files = sum(count for count, _ in sizes[:taken])
-        size = sum(size for _, size in sizes[:taken])
-        left = sum(count for count, _ in sizes[taken:])
-        return Plan(head, taken, files, size, left_files=left, groups_in_all=len(sizes))
+        chosen = _within(sizes[:most], None if self.task.everything else self.task.max_job_bytes)
+        files = sum(count for count, _ in sizes[:chosen])
+        size = sum(size for _, size in sizes[:chosen])
+        left = sum(count for count, _ in sizes[chosen:])
+        return Plan(head, chosen, files, size, left_files=left, groups_in_all=len(sizes))
 
     def was_overtaken(self, plan: Plan) -> bool:
         """Whether somebody else has committed since this was planned."""
@@ -275,10 +275,10 @@ class _Rewrite:
         return {key: str(value) for key, value in options.items()}
 
     def _java_map(self, values: Mapping[str, str]) -> Any:
-        made = self.work.session.jvm.java.util.HashMap()
+        java_map = self.work.session.jvm.java.util.HashMap()
         for key, value in values.items():
-            made.put(key, value)
-        return made
+            java_map.put(key, value)
+        return java_map
 
     @property
     def _name(self) -> str:
@@ -288,10 +288,10 @@ class _Rewrite:
 def _within(sizes: list[tuple[int, int]], most: int | None) -> int:
     """How many groups, from the first, make a job of this many bytes: one at least."""
     total = 0
-    for taken, (_, size) in enumerate(sizes):
+    for count, (_, size) in enumerate(sizes):
         total += size
-        if most is not None and taken and total > most:
-            return taken
+        if most is not None and count and total > most:
+            return count
     return len(sizes)
 
 

@@ -37,7 +37,7 @@ def _requirements(task: TagsTask) -> list[dict[str, Any]]:
 
 
 def _updates(task: TagsTask) -> list[dict[str, Any]]:
-    made = [
+    updates = [
         {
             "action": "set-snapshot-ref",
             "ref-name": tag.name,
@@ -47,7 +47,7 @@ def _updates(task: TagsTask) -> list[dict[str, Any]]:
         }
         for tag in task.make
     ]
-    return [*made, *({"action": "remove-snapshot-ref", "ref-name": name} for name in task.drop)]
+    return [*updates, *({"action": "remove-snapshot-ref", "ref-name": name} for name in task.drop)]
 
 
 JOB = OptimizerJob(run, reads_nothing)

@@ -148,12 +148,12 @@ def load_snapshots_out(services: Services, catalog: CatalogName, name: TableName
     if not stores:
         raise NoSuchTable(f"Table does not exist: {name}")
     loaded = {role: load_metadata(services.metadata, store) for role, store in stores.items()}
-    listed = [
+    snapshots = [
         build_snapshot_out(role, snapshot, metadata)
         for role, metadata in loaded.items()
         for snapshot in metadata.get("snapshots", ())
     ]
-    return sorted(listed, key=lambda snapshot: snapshot.committed_at, reverse=True)
+    return sorted(snapshots, key=lambda snapshot: snapshot.committed_at, reverse=True)
 
 
 def build_snapshot_out(role: str, snapshot: Json, metadata: Json) -> SnapshotOut:

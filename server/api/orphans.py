@@ -50,7 +50,7 @@ class ProposedIn(In):
     metadata_files: Annotated[list[str], Field(max_length=MOST_PROPOSED)] = []
 
 
-class TakenFileOut(Out):
+class QuarantinedFileOut(Out):
     """A removed file, or in a dry run a file that would be removed."""
 
     path: str
@@ -58,10 +58,10 @@ class TakenFileOut(Out):
     modified: datetime | None
 
 
-class TakenOut(Out):
+class QuarantinedOut(Out):
     """The proposed files that the server removed, and the number of kept files by reason."""
 
-    taken: list[TakenFileOut]
+    quarantined: list[QuarantinedFileOut]
     kept: dict[KeepReason, int]
 
 
@@ -132,14 +132,17 @@ def list_deleted(services: ServicesDep, job_id: UUID, page: PagingDep) -> PageOu
     summary="Propose files as orphans",
     responses=refusals(403, 404, 409),
 )
-def propose(services: ServicesDep, lease: LeaseDep, body: ProposedIn) -> TakenOut:
+def propose(services: ServicesDep, lease: LeaseDep, body: ProposedIn) -> QuarantinedOut:
     """Propose orphans. The server verifies each file and quarantines those that nothing needs.
 
     A repeated request finds these files gone.
     """
     result = services.orphans.take(lease, body.files, body.metadata_files)
-    taken = [TakenFileOut(path=file.location, bytes=file.bytes, modified=file.modified_at) for file in result.taken]
-    return TakenOut(taken=taken, kept=dict(result.kept))
+    files = [
+        QuarantinedFileOut(path=file.location, bytes=file.bytes, modified=file.modified_at)
+        for file in result.quarantined
+    ]
+    return QuarantinedOut(quarantined=files, kept=dict(result.kept))
 
 
 @router.post(

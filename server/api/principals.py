@@ -12,7 +12,7 @@ from firn.protocol.base import Out
 from firn.protocol.base import Request as In
 from server.api.deps import CallerDep, PageOut, PagingDep, ServicesDep
 from server.api.errors import refusals
-from server.service.access.principals import Known
+from server.service.access.principals import PrincipalDetails
 
 router = APIRouter(tags=["access"])
 USER, SERVICE = PrincipalKind.PERSON, PrincipalKind.SERVICE
@@ -37,11 +37,11 @@ class PrincipalOut(Out):
     created_at: datetime
 
     @classmethod
-    def of(cls, known: Known) -> PrincipalOut:
+    def of(cls, details: PrincipalDetails) -> PrincipalOut:
         """Build the answer from a principal with its roles."""
-        principal = known.principal
+        principal = details.principal
         issuer, subject = principal.subject or (None, None)
-        roles = [_describe_role(role) for role in known.roles]
+        roles = [_describe_role(role) for role in details.roles]
         plain = {name: getattr(principal, name) for name in ("name", "kind", "disabled", "created_at")}
         return cls(**plain, issuer=issuer, subject=subject, roles=roles)
 
@@ -207,8 +207,8 @@ def create_service(services: ServicesDep, body: ServiceIn) -> ServiceSecretOut:
 
     Engines take id and secret as `credential=CLIENT_ID:CLIENT_SECRET`.
     """
-    known, secret = services.access.principals.add_service(body.name)
-    return _build_with_secret(known, secret.text)
+    details, secret = services.access.principals.add_service(body.name)
+    return _build_with_secret(details, secret.text)
 
 
 @router.get("/services/{name}", summary="Show a service", responses=refusals(404))
@@ -238,8 +238,8 @@ def enable_service(services: ServicesDep, name: str) -> PrincipalOut:
 @router.post("/services/{name}/secret", summary="Rotate a service's secret", responses=refusals(400, 404))
 def rotate_client_secret(services: ServicesDep, name: str) -> ServiceSecretOut:
     """Create a new secret. The old secret and every token of the service end at once."""
-    known, secret = services.access.principals.rotate_client_secret(name)
-    return _build_with_secret(known, secret.text)
+    details, secret = services.access.principals.rotate_client_secret(name)
+    return _build_with_secret(details, secret.text)
 
 
 @router.put("/roles/{role}/members/{name}", summary="Assign a role", responses=refusals(403, 404))
@@ -256,11 +256,11 @@ def unassign_role(services: ServicesDep, caller: CallerDep, role: str, name: str
 
 def _list_principals(services: ServicesDep, kind: PrincipalKind, page: PagingDep) -> PageOut[PrincipalOut]:
     principals = services.access.principals.list(kind, limit=page.size, cursor=page.cursor)
-    return PageOut(items=[PrincipalOut.of(known) for known in principals.items], next_cursor=principals.next_cursor)
+    return PageOut(items=[PrincipalOut.of(details) for details in principals.items], next_cursor=principals.next_cursor)
 
 
-def _build_with_secret(known: Known, secret: str) -> ServiceSecretOut:
-    principal = PrincipalOut.of(known)
+def _build_with_secret(details: PrincipalDetails, secret: str) -> ServiceSecretOut:
+    principal = PrincipalOut.of(details)
     return ServiceSecretOut(**principal.model_dump(), client_id=principal.name, client_secret=secret)
 
 

@@ -166,4 +166,4 @@ def describe_relation(
 def describe_layout(layout: FileLayout | None) -> dict[str, Any]:
     if layout is None:
         return {"small_files": None, "packable_files": None}
-    return {"small_files": layout.small_files, "packable_files": layout.asked.files}
+    return {"small_files": layout.small_files, "packable_files": layout.requested.files}

@@ -31,8 +31,8 @@ def primitive(kind: str, field_id: int) -> Any:
     if kind.startswith("decimal"):
         precision, scale = (int(number) for number in kind[len("decimal(") : -1].split(","))
         size = next(n for n in range(1, 17) if 10**precision <= 1 << 8 * n - 1)
-        made = {"type": "fixed", "size": size, "name": f"decimal_{field_id}", "logicalType": "decimal"}
-        return made | {"precision": precision, "scale": scale}
+        fixed = {"type": "fixed", "size": size, "name": f"decimal_{field_id}", "logicalType": "decimal"}
+        return fixed | {"precision": precision, "scale": scale}
     if kind.startswith("fixed"):
         return {"type": "fixed", "size": int(kind[len("fixed[") : -1]), "name": f"fixed_{field_id}"}
     if kind == "uuid":
@@ -42,8 +42,8 @@ def primitive(kind: str, field_id: int) -> Any:
 
 def avro_name(name: str) -> str:
     """A column name as Avro allows it, in Iceberg's way of writing it."""
-    made = re.sub(r"[^A-Za-z0-9_]", lambda char: f"_x{ord(char[0]):X}", name)
-    return f"_{made}" if made[:1].isdigit() else made
+    escaped = re.sub(r"[^A-Za-z0-9_]", lambda char: f"_x{ord(char[0]):X}", name)
+    return f"_{escaped}" if escaped[:1].isdigit() else escaped
 
 
 def manifest_schema(version: int, partition: Sequence[tuple[int, str, str]]) -> Schema:

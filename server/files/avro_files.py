@@ -163,8 +163,8 @@ class _Schema:
             kind = self._named.get(kind, {"type": kind})
         if isinstance(kind["type"], dict | list):
             return self.column(name, kind["type"])
-        made = self._plain(name, kind)
-        return FileColumn(name=name, kind=made.kind, children=made.children, nullable=nullable)
+        field_type = self._plain(name, kind)
+        return FileColumn(name=name, kind=field_type.kind, children=field_type.children, nullable=nullable)
 
     def _plain(self, name: str, kind: Mapping[str, Any]) -> FileColumn:
         match kind["type"]:

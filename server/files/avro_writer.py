@@ -67,12 +67,12 @@ def encode_long(value: int) -> bytes:
     rest = value << 1 if value >= 0 else (~value << 1) | 1
     if rest < 0x80:
         return bytes((rest,))
-    made = bytearray()
+    encoded = bytearray()
     while rest >= 0x80:
-        made.append(rest & 0x7F | 0x80)
+        encoded.append(rest & 0x7F | 0x80)
         rest >>= 7
-    made.append(rest)
-    return bytes(made)
+    encoded.append(rest)
+    return bytes(encoded)
 
 
 def _blob(value: bytes) -> bytes:

@@ -149,8 +149,8 @@ class _ImageWriter:
             file["partition"] = spec.record(spec.values(file["partition"], entry["names"]))
             entry["status"] = Status.EXISTING
         location = f"{self._parts.directory}/{self._parts.name}-k{number}.avro"
-        made = self._manifests.write(location, entries, spec, Content.POSITION_DELETES, self._key.snapshot_id)
-        return {**made, "sequence_number": line["sequence_number"]}
+        manifest = self._manifests.write(location, entries, spec, Content.POSITION_DELETES, self._key.snapshot_id)
+        return {**manifest, "sequence_number": line["sequence_number"]}
 
     def _write(self, entries: _Entries, content: Content) -> list[ManifestFile]:
         lines = []

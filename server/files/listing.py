@@ -70,7 +70,7 @@ class Listings:
         """
         for _ in range(_TRIES):
             try:
-                return self._listed(location, recursive=recursive)
+                return self._list(location, recursive=recursive)
             except NotFound:
                 if not recursive or not self._is_there(location):
                     return _list_missing(location)
@@ -78,12 +78,12 @@ class Listings:
 
     def _is_there(self, location: str) -> bool:
         try:
-            self._listed(location, recursive=False)
+            self._list(location, recursive=False)
         except NotFound:
             return False
         return True
 
-    def _listed(self, location: str, *, recursive: bool) -> Listing:
+    def _list(self, location: str, *, recursive: bool) -> Listing:
         path = local_path(location)
         with translate_errors("list", location):
             if path is None:

@@ -185,7 +185,9 @@ def _pread(handle: int, length: int, offset: int) -> bytes:
     if len(first) in (length, 0):
         return first
     parts = [first]
-    while (got := sum(map(len, parts))) < length and (more := os.pread(handle, length - got, offset + got)):
+    while (length_read := sum(map(len, parts))) < length and (
+        more := os.pread(handle, length - length_read, offset + length_read)
+    ):
         parts.append(more)
     return b"".join(parts)
 

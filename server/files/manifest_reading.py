@@ -32,7 +32,7 @@ class StoredManifests:
                 location=line["manifest_path"],
                 length=int(line.get("manifest_length") or 0),
                 files=_count_live(line),
-                listed=line,
+                record=line,
                 has_deletes=bool(line.get("content")),
             )
             for line in Manifests(self._storage, metadata).of_snapshot(snapshot)
@@ -40,9 +40,9 @@ class StoredManifests:
 
     def files(self, metadata: Json, line: ManifestFile, *, bounds_of: int | None = None) -> Iterator[ManifestEntry]:
         manifests = Manifests(self._storage, metadata)
-        spec = manifests.spec(line.listed["partition_spec_id"])
+        spec = manifests.spec(line.record["partition_spec_id"])
         kinds = {field["id"]: field["type"] for field in current_schema(metadata)["fields"]}
-        for entry in manifests.entries(dict(line.listed), with_maps=bounds_of is not None):
+        for entry in manifests.entries(dict(line.record), with_maps=bounds_of is not None):
             file = entry["data_file"]
             yield ManifestEntry(
                 location=file["file_path"],

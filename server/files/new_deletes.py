@@ -39,8 +39,8 @@ def find_new_deletes(storage: Storage, metadata: Json, snapshot: Json) -> NewDel
 
 def _read_lines(manifests: Manifests, metadata: Json, snapshot: Json) -> Sequence[ManifestFile]:
     """Read the manifest list, only from the table's own directories, because the server uses its own permissions."""
-    listed = snapshot.get("manifest-list")
-    for location in unlisted_manifests(snapshot) if listed is None else [listed]:
+    list_location = snapshot.get("manifest-list")
+    for location in unlisted_manifests(snapshot) if list_location is None else [list_location]:
         _check_inside(metadata, location)
     return manifests.of_snapshot(snapshot)
 

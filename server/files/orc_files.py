@@ -52,8 +52,8 @@ class OrcFiles:
         _check_days(footer, matched)
         top = [field for field in matched.fields if field.is_top]
         counted = [field for at, field in enumerate(top) if at < self._limit or field.field_id in self._always]
-        known = [(field, footer.statistics[field.column.number]) for field in counted] if footer.statistics else []
-        bounds = {field.field_id: pair for field, stats in known if (pair := _encode_bounds(field, stats))}
+        statistics = [(field, footer.statistics[field.column.number]) for field in counted] if footer.statistics else []
+        bounds = {field.field_id: pair for field, stats in statistics if (pair := _encode_bounds(field, stats))}
         return FileStats(
             location=location,
             size=size,
@@ -62,7 +62,7 @@ class OrcFiles:
             split_offsets=footer.stripes,
             value_counts={field.field_id: footer.rows for field in counted},
             null_counts={
-                field.field_id: footer.rows - stats.values for field, stats in known if stats.values <= footer.rows
+                field.field_id: footer.rows - stats.values for field, stats in statistics if stats.values <= footer.rows
             },
             lower_bounds={field_id: lower for field_id, (lower, _) in bounds.items()},
             upper_bounds={field_id: upper for field_id, (_, upper) in bounds.items() if upper is not None},

@@ -91,8 +91,8 @@ class _Rebase:
     def _added(self) -> list[ManifestFile]:
         """List the client's own manifests. It must have kept all of the parent's, since merged ones hold old files."""
         lines, parents = self._lines(self._append.snapshot), self._lines(self._append.parent)
-        listed, inherited = {_path(line) for line in lines}, {_path(line) for line in parents}
-        if not {_path(line) for line in parents if _is_live(line)} <= listed or len(listed) < len(lines):
+        own, inherited = {_path(line) for line in lines}, {_path(line) for line in parents}
+        if not {_path(line) for line in parents if _is_live(line)} <= own or len(own) < len(lines):
             raise _NotPlainError
         return [line for line in lines if _path(line) not in inherited]
 

@@ -80,24 +80,24 @@ class ManifestScans:
             snapshot["manifest-list"] for snapshot in scan.snapshots if snapshot.get("manifest-list") is not None
         )
         manifests = Manifests(self._storage.confined(rule), scan.metadata)
-        listed = [
+        by_snapshot = [
             (
                 snapshot["snapshot-id"],
                 self._read_cached(self._lists, snapshot.get("manifest-list"), partial(manifests.of_snapshot, snapshot)),
             )
             for snapshot in scan.snapshots
         ]
-        return _Reading(scan, manifests, listed)
+        return _Reading(scan, manifests, by_snapshot)
 
     def _index(self, reading: _Reading) -> DeleteIndex:
         """Load the deletes of the scan's snapshot; an incremental scan has none."""
-        listed = reading.delete_manifests()
-        if not listed:
+        manifests = reading.delete_manifests()
+        if not manifests:
             return DeleteIndex(())
         return self._read_cached(
             self._deletes,
             reading.scan.snapshots[0]["manifest-list"],
-            lambda: DeleteIndex(delete for manifest in listed for delete in reading.deletes(manifest)),
+            lambda: DeleteIndex(delete for manifest in manifests for delete in reading.deletes(manifest)),
         )
 
     def _read_cached(self, cache: LRUCache[str, T], location: str | None, read: Callable[[], T]) -> T:
@@ -135,19 +135,19 @@ def _check_locations(rule: FileRule, tasks: Sequence[FileTask], checked: set[str
 class _Reading:
     """One scan's manifests."""
 
-    def __init__(self, scan: Scan, manifests: Manifests, listed: Sequence[tuple[int, list[ManifestFile]]]) -> None:
+    def __init__(self, scan: Scan, manifests: Manifests, by_snapshot: Sequence[tuple[int, list[ManifestFile]]]) -> None:
         self.scan = scan
         self.manifests = manifests
         self.filter = Filter(scan.filter)
         self._kinds = _collect_kinds(scan.metadata)
-        self._listed = listed
+        self._by_snapshot = by_snapshot
 
     def data_manifests(self) -> list[ManifestFile]:
         """List the data manifests, always in the same order; for an incremental scan only those that appends added."""
         return [
             manifest
-            for snapshot_id, listed in self._listed
-            for manifest in listed
+            for snapshot_id, manifests in self._by_snapshot
+            for manifest in manifests
             if manifest["content"] == 0 and (not self.scan.incremental or manifest["added_snapshot_id"] == snapshot_id)
         ]
 
@@ -156,8 +156,8 @@ class _Reading:
             return []
         return [
             manifest
-            for _, listed in self._listed
-            for manifest in listed
+            for _, manifests in self._by_snapshot
+            for manifest in manifests
             if manifest["content"] and _count_live(manifest)
         ]
 

@@ -172,16 +172,16 @@ class SnapshotWriter:
             if is_gone:
                 entry |= {"status": Status.DELETED, "snapshot_id": self.snapshot_id}
                 self.changes.remove(file)
-        made = self._write(entries, spec, Content.POSITION_DELETES if manifest["content"] else Content.DATA)
+        manifest_ = self._write(entries, spec, Content.POSITION_DELETES if manifest["content"] else Content.DATA)
         if manifest.get("first_row_id") is not None:
-            made["first_row_id"] = manifest["first_row_id"]  # its entries have explicit row ids
-        return made
+            manifest_["first_row_id"] = manifest["first_row_id"]  # its entries have explicit row ids
+        return manifest_
 
     def _write(self, entries: Sequence[Entry], spec: Spec, content: Content) -> ManifestFile:
         location = f"{self._directory}/{self._commit}-m{len(self.written)}.avro"
-        made = self._manifests.write(location, entries, spec, content, self.snapshot_id)
+        manifest = self._manifests.write(location, entries, spec, content, self.snapshot_id)
         self.written.append(location)
-        return made
+        return manifest
 
 
 def _match_data(removed: frozenset[str]) -> Callable[[Entry], bool]:

@@ -125,7 +125,7 @@ class Rule:
     """The target for the audit log; by default the objects of the requirements."""
 
 
-def _nothing(_asked: GuardedRequest) -> Iterator[Requirement]:
+def _nothing(_request: GuardedRequest) -> Iterator[Requirement]:
     return iter(())
 
 
@@ -192,7 +192,7 @@ def on_view(request: GuardedRequest, name: TableName, privilege: Privilege | Non
 def server(privilege: Privilege) -> Requirements:
     """Require a privilege on the server, which every caller can see."""
 
-    def requirements(_asked: GuardedRequest) -> Iterator[Requirement]:
+    def requirements(_request: GuardedRequest) -> Iterator[Requirement]:
         yield Requirement(privilege=privilege, on=SERVER, missing=NotFound("there is no server"))
 
     return requirements

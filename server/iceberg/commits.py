@@ -79,13 +79,13 @@ def commit_table(call: Annotated[CommitCall, Depends(commit_call)]) -> Response:
             raise _make_pinned_error(name)
         if is_creating(change.requirements):
             caller = caller_of(call.table.request)
-            made = services.tables.create_by_commit(
+            created = services.tables.create_by_commit(
                 catalog,
                 change,
                 idempotency=idempotent.idempotency,
                 may_read=lambda: services.access.may_read(caller, catalog, name),
             )
-            return answer_loaded(name, replace(made, config={}))
+            return answer_loaded(name, replace(created, config={}))
         request = _request(call, [change])
         if _commit_if_keyed(services, request):
             return answer_loaded(name, load_image(services, catalog, name))

@@ -52,11 +52,11 @@ def list_namespaces(
         )
 
     namespaces = listing(page.limit, page.cursor)
-    listed = list(namespaces.items)
+    names = list(namespaces.items)
     while page.wants_all and namespaces.next_cursor is not None:
         namespaces = listing(DEFAULT_PAGE, namespaces.next_cursor)
-        listed.extend(namespaces.items)
-    return json_response({"namespaces": listed, "next-page-token": namespaces.next_cursor})
+        names.extend(namespaces.items)
+    return json_response({"namespaces": names, "next-page-token": namespaces.next_cursor})
 
 
 @router.post("")
@@ -76,7 +76,9 @@ def create_namespace(
 @router.get("/{namespace}")
 def load_namespace(services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep) -> Response:
     """Show the properties of a namespace, and the location of its tables."""
-    return json_response({"namespace": namespace, "properties": services.namespaces.told(catalog, namespace)})
+    return json_response(
+        {"namespace": namespace, "properties": services.namespaces.engine_properties(catalog, namespace)}
+    )
 
 
 @router.head("/{namespace}", status_code=204)

@@ -235,19 +235,19 @@ def listed_response(
 
     limit = page.limit  # checked even if the client does not use pages
     relations = listing(MAX_PAGE if page.wants_all else limit, page.cursor)
-    listed = list(relations.items)
+    items = list(relations.items)
     while page.wants_all and relations.next_cursor is not None:
         relations = listing(MAX_PAGE, relations.next_cursor)
-        listed.extend(relations.items)
+        items.extend(relations.items)
     rest = orjson.dumps({"next-page-token": relations.next_cursor})
-    content = b'{"identifiers":[' + _identifiers(namespace, listed) + b"]," + rest[1:]
+    content = b'{"identifiers":[' + _identifiers(namespace, items) + b"]," + rest[1:]
     return Response(content, media_type="application/json")
 
 
-def _identifiers(namespace: Namespace, listed: Sequence[ListedRelation]) -> bytes:
+def _identifiers(namespace: Namespace, relations: Sequence[ListedRelation]) -> bytes:
     """Encode names with their namespace by splicing, because thousands of dictionaries take longer than the query."""
     before = b'{"namespace":' + orjson.dumps(namespace) + b',"name":'
-    return b",".join([before + orjson.dumps(relation.name) + b"}" for relation in listed])
+    return b",".join([before + orjson.dumps(relation.name) + b"}" for relation in relations])
 
 
 def etag_of(*parts: str) -> str:

@@ -40,10 +40,10 @@ def load_image(services: Services, catalog: CatalogName, name: TableName) -> Loa
         return services.images.load(catalog, name)
 
 
-def answer_created(catalog: CatalogName, name: TableName, made: Loaded, delegation: Delegation) -> Response:
+def answer_created(catalog: CatalogName, name: TableName, table: Loaded, delegation: Delegation) -> Response:
     """Answer with a created table, even if granting access to its files fails."""
     with raise_unknown_after_commit():
-        return loaded_with_access(catalog, name, made, delegation.to(catalog, name))
+        return loaded_with_access(catalog, name, table, delegation.to(catalog, name))
 
 
 def answer_loaded(name: TableName, loaded: Loaded) -> Response:

@@ -109,7 +109,7 @@ def create_table(
     return idempotent.run(
         lambda: _create_plain(services, catalog, definition, idempotent, delegation),
         answer_again_by(
-            services, name, RelationKind.TABLE, lambda made: answer_created(catalog, name, made, delegation)
+            services, name, RelationKind.TABLE, lambda table: answer_created(catalog, name, table, delegation)
         ),
     )
 
@@ -121,8 +121,8 @@ def _create_plain(
     idempotent: IdempotentRequest,
     delegation: Delegation,
 ) -> Response:
-    made = services.tables.create(catalog, definition, idempotency=idempotent.idempotency)
-    return answer_created(catalog, definition.name, made, delegation)
+    table = services.tables.create(catalog, definition, idempotency=idempotent.idempotency)
+    return answer_created(catalog, definition.name, table, delegation)
 
 
 def _create_keyed(
@@ -141,8 +141,8 @@ def _create_again(
     services: Services, catalog: CatalogName, name: TableName, locations: StoredResult, delegation: Delegation
 ) -> Response:
     with raise_unknown_after_commit():
-        made = services.images.load_again(catalog, name, locations[0])
-    return answer_created(catalog, name, made, delegation)
+        table = services.images.load_again(catalog, name, locations[0])
+    return answer_created(catalog, name, table, delegation)
 
 
 def _stage(services: Services, catalog: CatalogName, definition: TableDefinition, delegation: Delegation) -> Response:
@@ -243,13 +243,13 @@ def register_table(
     location, overwrite = text_in(body, "metadata-location"), flag_in(body, "overwrite")
 
     def register() -> Response:
-        made = services.tables.register(
+        table = services.tables.register(
             catalog, name, location, overwrite=overwrite, idempotency=idempotent.idempotency
         )
-        return answer_created(catalog, name, made, delegation)
+        return answer_created(catalog, name, table, delegation)
 
     again = answer_again_by(
-        services, name, RelationKind.TABLE, lambda made: answer_created(catalog, name, made, delegation)
+        services, name, RelationKind.TABLE, lambda table: answer_created(catalog, name, table, delegation)
     )
     return idempotent.run(register, again)
 

@@ -41,7 +41,7 @@ class Mover:
     def read(self) -> None:
         """Read the current state; Conflict when the location is not the expected one."""
         self._table = self._hive.get_table(self._database, self._name)
-        self._partition = self._found() if self._place.values else None
+        self._partition = self._read_partition() if self._place.values else None
         current = self._location()
         if current != self._place.location:
             target = describe_target(self._database, self._name, self._place)
@@ -69,7 +69,7 @@ class Mover:
             return ChangeSignals(location=table.location, ddl_time=table.ddl_time, statistics=statistics)
         return _read_signals(self._hive.get_partition(self._database, self._name, list(self._place.values)))
 
-    def _found(self) -> Partition | None:
+    def _read_partition(self) -> Partition | None:
         try:
             return self._hive.get_partition(self._database, self._name, list(self._place.values))
         except NoSuchObjectException:
@@ -114,8 +114,10 @@ class Movers:
         """Send the changes, which the metastore applies in one transaction."""
         assert self._table is not None
         if not self._partitions:
-            made = [_build_partition(self._table, move.place, move.location, move.parameters) for move in self._moves]
-            self._hive.add_partitions(made)
+            new_partitions = [
+                _build_partition(self._table, move.place, move.location, move.parameters) for move in self._moves
+            ]
+            self._hive.add_partitions(new_partitions)
             return
         for partition, move in zip(self._partitions, self._moves, strict=True):
             partition.sd.location = move.location

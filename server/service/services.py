@@ -139,13 +139,15 @@ class Services(TableServices, PlanningServices, JobServices, RemovalServices):
     ) -> None:
         """Set and remove properties of a plain table, or of a keyed table's base store."""
         target = TableName(name.as_namespace, BASE) if self._is_keyed(catalog, name) else name
-        asked: list[Json] = []
+        metadata_updates: list[Json] = []
         if updates:
-            asked.append({"action": "set-properties", "updates": dict(updates)})
+            metadata_updates.append({"action": "set-properties", "updates": dict(updates)})
         if removals:
-            asked.append({"action": "remove-properties", "removals": sorted(removals)})
-        if asked:
-            self.committer.commit(CommitRequest(catalog=catalog, changes=[TableCommit(name=target, updates=asked)]))
+            metadata_updates.append({"action": "remove-properties", "removals": sorted(removals)})
+        if metadata_updates:
+            self.committer.commit(
+                CommitRequest(catalog=catalog, changes=[TableCommit(name=target, updates=metadata_updates)])
+            )
 
     def protect(self, catalog: CatalogName, name: TableName, *, protected: bool) -> None:
         """Protect a table, keyed table or view against being dropped, or lift the protection."""

@@ -131,13 +131,13 @@ class SqlJobs:
         return [to_job(row) for row in self.session.execute(_LAST_OF_EACH_KIND, values)]
 
     def next_pending(
-        self, group: str, kinds: Collection[JobKind], *, asked: bool, long: bool = True, lock: bool
+        self, group: str, kinds: Collection[JobKind], *, requested: bool, long: bool = True, lock: bool
     ) -> Job | None:
         """Find the next pending job by the index of the queue."""
         query = select(JobRow).where(
             JobRow.status == JobStatus.PENDING, JobRow.group_name == group, JobRow.kind.in_(kinds)
         )
-        query = query.where(JobRow.requested if asked else ~JobRow.requested)
+        query = query.where(JobRow.requested if requested else ~JobRow.requested)
         if not long:
             query = query.where(~JobRow.is_long)
         query = query.order_by(JobRow.deadline, JobRow.number).limit(1)

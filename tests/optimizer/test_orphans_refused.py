@@ -32,7 +32,7 @@ class Refusing:
 
 def work(*, asked: bool) -> tuple[JobRun, Refusing]:
     task: dict[str, Any] = {"tables": [], "published": None, "unrepresentable": None}
-    task |= {"before_ms": 0, "dry_run": False, "asked": asked}
+    task |= {"before_ms": 0, "dry_run": False, "requested": asked}
     lease = a_lease(kind="remove-orphans", table="db.t", task=task)
     refusing = Refusing()
     return JobRun(cast("Any", refusing), lease, cast("Any", refusing), cast("Any", None)), refusing

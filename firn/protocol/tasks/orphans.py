@@ -22,7 +22,7 @@ class OrphansTask(Task):
     """Why it is not."""
     before_ms: int
     dry_run: bool
-    asked: bool
+    requested: bool
 
 
 class QuarantinedFile(Message):
@@ -35,7 +35,7 @@ class QuarantinedFile(Message):
 class QuarantinedFiles(Message):
     """The server's judgement of one proposal."""
 
-    taken: list[QuarantinedFile]
+    quarantined: list[QuarantinedFile]
     kept: dict[str, int]
 
 

@@ -62,10 +62,10 @@ class Replay(Message):
 
 
 class SyncTask(Task):
-    """One sync. `dead` are sources that Hive lists no more: their changes are left out of a rebuild.
+    """One sync. `dead` are sources that Hive lists no more: a rebuild leaves their changes out.
 
-    Changes up to `since` are in Hive's own files: they are not replayed either. Hive was given later ones too, up to
-    `given`, but for the partitions that are `behind`: of these changes it knew what it was given where they matter.
+    Hive's own files contain the changes up to `since`, so a rebuild does not replay them. A publish gave Hive the later
+    changes up to `published_through` too. The partitions in `behind` got fewer: each names the changes that it got.
     """
 
     mode: Literal["upsert", "rebuild"]
@@ -76,7 +76,7 @@ class SyncTask(Task):
     units: list[HiveUnit]
     dead: list[str]
     since: int
-    given: int
+    published_through: int
     behind: list[Behind]
     merge: MergeTask
     replay: Replay

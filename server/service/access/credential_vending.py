@@ -128,7 +128,7 @@ class Vending:
         caller: Caller | None,
         catalog: CatalogName,
         name: TableName,
-        asked: Sequence[Mechanism],
+        mechanisms: Sequence[Mechanism],
         lease: Lease | None = None,
     ) -> AccessGrant:
         """The access to an existing table for a client that asks for these mechanisms.
@@ -145,10 +145,15 @@ class Vending:
         if not self.access.may_read(caller, catalog, name):
             return AccessGrant(hints=scope.storage.hints, refused="it needs the privilege to read the table")
         write = not pinned and self.access.may_write(caller, catalog, name)
-        return self._granted(scope, caller, name, asked, write=write)
+        return self._granted(scope, caller, name, mechanisms, write=write)
 
     def grant_staged(
-        self, caller: Caller | None, catalog: CatalogName, name: TableName, metadata: Json, asked: Sequence[Mechanism]
+        self,
+        caller: Caller | None,
+        catalog: CatalogName,
+        name: TableName,
+        metadata: Json,
+        mechanisms: Sequence[Mechanism],
     ) -> AccessGrant:
         """The access to a staged table, whose files the client writes before it creates the table.
 
@@ -156,8 +161,8 @@ class Vending:
         """
         with self.database.reading() as uow:
             scope = _build_scope(uow, self.metadata.files, catalog, None, metadata)
-        asked = [mechanism for mechanism in asked if mechanism is not Mechanism.SIGNING]
-        return self._granted(scope, caller, name, asked, write=True)
+        mechanisms = [mechanism for mechanism in mechanisms if mechanism is not Mechanism.SIGNING]
+        return self._granted(scope, caller, name, mechanisms, write=True)
 
     def _why_not_leased(self, lease: Lease | None, catalog: CatalogName, name: TableName) -> str | None:
         """Why a request with this lease gets no access; None for a request without a lease."""
@@ -236,11 +241,11 @@ class Vending:
         return scope, serving.is_read_only
 
     def _granted(
-        self, scope: FileScope, caller: Caller | None, name: TableName, asked: Sequence[Mechanism], *, write: bool
+        self, scope: FileScope, caller: Caller | None, name: TableName, mechanisms: Sequence[Mechanism], *, write: bool
     ) -> AccessGrant:
         storage = scope.storage
-        vends = Mechanism.CREDENTIALS in asked and storage.vending is not Mode.NONE
-        signs = Mechanism.SIGNING in asked and storage.signs and not vends
+        vends = Mechanism.CREDENTIALS in mechanisms and storage.vending is not Mode.NONE
+        signs = Mechanism.SIGNING in mechanisms and storage.signs and not vends
         if not vends and not signs:
             return AccessGrant(hints=storage.hints)
         if scope.why_not is not None:

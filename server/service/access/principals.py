@@ -28,7 +28,7 @@ FIRST_ADMIN = "admin"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class PrincipalDetails:
     """A principal and its roles."""
 
     principal: Principal
@@ -42,7 +42,7 @@ class PrincipalDirectory:
     database: Database
     token_checker: TokenChecker
 
-    def add_person(self, name: str, *, issuer: str | None = None, subject: str | None = None) -> Known:
+    def add_person(self, name: str, *, issuer: str | None = None, subject: str | None = None) -> PrincipalDetails:
         """Add a user; with the `subject` that the OIDC issuer gives the person, they sign in by OIDC.
 
         Raises AlreadyExists when another principal has the name.
@@ -52,34 +52,34 @@ class PrincipalDirectory:
         identity = None if issuer is None or subject is None else (issuer, subject)
         return self._add(name, PrincipalKind.PERSON, identity, None)
 
-    def add_service(self, name: str) -> tuple[Known, Secret]:
+    def add_service(self, name: str) -> tuple[PrincipalDetails, Secret]:
         """Add a service and return its client secret, which the server shows only once."""
         secret = create_secret()
         return self._add(name, PrincipalKind.SERVICE, None, secret), secret
 
-    def rotate_client_secret(self, name: str) -> tuple[Known, Secret]:
+    def rotate_client_secret(self, name: str) -> tuple[PrincipalDetails, Secret]:
         """Replace the client secret of a service; the old secret and all tokens of the service end at once."""
         secret = create_secret()
         with self.database.writing() as uow:
             service = _get_of_kind(uow, name, PrincipalKind.SERVICE)
             uow.principals.put(replace(service, secret_hash=secret.hash))
             uow.tokens.revoke_all(service.id, None, uow.now())
-            known = _load_known(uow, service)
+            details = _load_details(uow, service)
         self.token_checker.clear_cache()
-        return known, secret
+        return details, secret
 
-    def show(self, name: str, kind: PrincipalKind) -> Known:
+    def show(self, name: str, kind: PrincipalKind) -> PrincipalDetails:
         """One principal; raises NotFound, or Invalid for the wrong kind."""
         with self.database.reading() as uow:
-            return _load_known(uow, _get_of_kind(uow, name, kind))
+            return _load_details(uow, _get_of_kind(uow, name, kind))
 
-    def list(self, kind: PrincipalKind, *, limit: int, cursor: str | None) -> Page[Known]:
+    def list(self, kind: PrincipalKind, *, limit: int, cursor: str | None) -> Page[PrincipalDetails]:
         """The principals of a kind, by name."""
         with self.database.reading() as uow:
             page = uow.principals.list(kind, limit=limit, cursor=cursor)
-            return Page([_load_known(uow, principal) for principal in page.items], page.next_cursor)
+            return Page([_load_details(uow, principal) for principal in page.items], page.next_cursor)
 
-    def set_disabled(self, name: str, kind: PrincipalKind, *, disabled: bool) -> Known:
+    def set_disabled(self, name: str, kind: PrincipalKind, *, disabled: bool) -> PrincipalDetails:
         """Disable or enable a principal and its tokens; raises Conflict for the last administrator."""
         with self.database.writing() as uow:
             principal = _get_of_kind(uow, name, kind)
@@ -87,9 +87,9 @@ class PrincipalDirectory:
                 _check_not_last_admin(uow, principal.id)
             changed = replace(principal, disabled=disabled)
             uow.principals.put(changed)
-            known = _load_known(uow, changed)
+            details = _load_details(uow, changed)
         self.token_checker.clear_cache()
-        return known
+        return details
 
     def remove(self, name: str, kind: PrincipalKind) -> None:
         """Remove a principal and its tokens; raises Conflict for the last administrator."""
@@ -99,17 +99,17 @@ class PrincipalDirectory:
             uow.principals.remove(principal.id)
         self.token_checker.clear_cache()
 
-    def assign(self, caller: Caller, role: RoleName, name: str) -> Known:
+    def assign(self, caller: Caller, role: RoleName, name: str) -> PrincipalDetails:
         """Give a role to a principal; raises Forbidden unless the caller may pass on all privileges of the role."""
         with self.database.writing() as uow:
             find_to_give(uow, caller, role)
             principal = uow.principals.get(name)
             uow.roles.assign(principal.id, Membership(role=role))
-            known = _load_known_to(uow, caller, principal)
+            details = _load_details_for(uow, caller, principal)
         self.token_checker.clear_cache()
-        return known
+        return details
 
-    def unassign(self, caller: Caller, role: RoleName, name: str) -> Known:
+    def unassign(self, caller: Caller, role: RoleName, name: str) -> PrincipalDetails:
         """Take a role from a principal.
 
         Raises Forbidden as `assign`, and Conflict for the last administrator or for a role that the issuer gives.
@@ -122,9 +122,9 @@ class PrincipalDirectory:
             if role == ADMIN:
                 _check_not_last_admin(uow, principal.id)
             uow.roles.unassign(principal.id, Membership(role=role))
-            known = _load_known_to(uow, caller, principal)
+            details = _load_details_for(uow, caller, principal)
         self.token_checker.clear_cache()
-        return known
+        return details
 
     def create_first_admin(self) -> Secret | None:
         """Create the built-in roles and, without any administrator, the first one; return its token."""
@@ -164,7 +164,9 @@ class PrincipalDirectory:
                 uow.roles.assign(service.id, Membership(role=uow.roles.get(role).name))
             return _create_endless_token(uow, service.id, "made on the server's machine")
 
-    def _add(self, name: str, kind: PrincipalKind, subject: tuple[str, str] | None, secret: Secret | None) -> Known:
+    def _add(
+        self, name: str, kind: PrincipalKind, subject: tuple[str, str] | None, secret: Secret | None
+    ) -> PrincipalDetails:
         with self.database.writing() as uow:
             principal = Principal(
                 id=PrincipalId(uuid4()),
@@ -175,20 +177,20 @@ class PrincipalDirectory:
                 secret_hash=None if secret is None else secret.hash,
             )
             uow.principals.add(principal)
-        return Known(principal=principal, roles=[])
+        return PrincipalDetails(principal=principal, roles=[])
 
 
-def _load_known(uow: UnitOfWork, principal: Principal) -> Known:
-    return Known(principal=principal, roles=list(uow.roles.of(principal.id)))
+def _load_details(uow: UnitOfWork, principal: Principal) -> PrincipalDetails:
+    return PrincipalDetails(principal=principal, roles=list(uow.roles.of(principal.id)))
 
 
-def _load_known_to(uow: UnitOfWork, caller: Caller, principal: Principal) -> Known:
+def _load_details_for(uow: UnitOfWork, caller: Caller, principal: Principal) -> PrincipalDetails:
     """The principal as the caller may see it: without administration, only with roles that the caller may give."""
-    known = _load_known(uow, principal)
+    details = _load_details(uow, principal)
     if caller.rights.administers:
-        return known
-    roles = [membership for membership in known.roles if knows_members(caller, uow.roles.get(membership.role))]
-    return Known(principal=replace(principal, subject=None), roles=roles)
+        return details
+    roles = [membership for membership in details.roles if knows_members(caller, uow.roles.get(membership.role))]
+    return PrincipalDetails(principal=replace(principal, subject=None), roles=roles)
 
 
 def _get_of_kind(uow: UnitOfWork, name: str, kind: PrincipalKind) -> Principal:

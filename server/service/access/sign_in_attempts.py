@@ -64,7 +64,7 @@ class FailedAttempts:
     _pairs: _Counts = field(default_factory=_Counts)
     _clients: _Counts = field(default_factory=_Counts)
     _addresses: _Counts = field(default_factory=_Counts)
-    _known: OrderedDict[Hashable, None] = field(default_factory=OrderedDict)
+    _proven: OrderedDict[Hashable, None] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def compute_wait(self, client: str, address: str) -> float:
@@ -72,7 +72,7 @@ class FailedAttempts:
         client, address = client[:LONGEST_NAME], _network(address)
         with self._lock:
             now = self.clock()
-            if (client, address) in self._known:
+            if (client, address) in self._proven:
                 return 0.0
             pair = (client, address)
             # While many addresses try this client id, only those that have failed with it wait.
@@ -94,10 +94,10 @@ class FailedAttempts:
         """Record a sign-in; the client never waits at this address again."""
         pair = (client[:LONGEST_NAME], _network(address))
         with self._lock:
-            self._known[pair] = None
-            self._known.move_to_end(pair)
-            if len(self._known) > MOST_KEPT:
-                self._known.popitem(last=False)
+            self._proven[pair] = None
+            self._proven.move_to_end(pair)
+            if len(self._proven) > MOST_KEPT:
+                self._proven.popitem(last=False)
 
 
 def _network(address: str) -> str:

@@ -47,14 +47,14 @@ class TokenChecker:
     database: Database
     issuer: Issuer | None
     cache_seconds: float
-    _known: dict[bytes, _Remembered] = field(default_factory=dict)
+    _cache: dict[bytes, _Remembered] = field(default_factory=dict)
     _generation: int = 0
     _used: dict[str, datetime] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def recall(self, token: str) -> Caller | None:
         """The cached caller of a token; None if the cache does not hold it. Never waits."""
-        cached = self._known.get(digest(token))
+        cached = self._cache.get(digest(token))
         return cached.caller if cached is not None and time.monotonic() < cached.until else None
 
     def check(self, token: str) -> Caller:
@@ -72,7 +72,7 @@ class TokenChecker:
         """Clear the cache after a change of roles, grants, tokens or principals."""
         with self._lock:
             self._generation += 1
-            self._known = {}
+            self._cache = {}
 
     def take_used(self) -> dict[str, datetime]:
         """The times of token uses since the last call, by token id."""
@@ -87,9 +87,9 @@ class TokenChecker:
         with self._lock:
             if generation != self._generation:
                 return  # it was read before a change that the server has already confirmed
-            if len(self._known) >= MOST_REMEMBERED:
-                self._known = {}
-            self._known[key] = _Remembered(caller, time.monotonic() + seconds)
+            if len(self._cache) >= MOST_REMEMBERED:
+                self._cache = {}
+            self._cache[key] = _Remembered(caller, time.monotonic() + seconds)
 
     def _by_token(self, secret: Secret) -> tuple[Caller, datetime]:
         with self.database.reading() as uow:

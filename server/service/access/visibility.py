@@ -71,11 +71,11 @@ def get_securable(relation: Relation) -> Securable:
     return Securable.of(relation.catalog, relation.name)
 
 
-def get_listed_securable(catalog: CatalogName, namespace: Namespace, listed: ListedRelation) -> Securable:
+def get_listed_securable(catalog: CatalogName, namespace: Namespace, relation: ListedRelation) -> Securable:
     """The securable of a relation in the listing of a namespace."""
-    if listed.kind.is_store:
+    if relation.kind.is_store:
         return Securable(catalog, namespace[:-1], namespace[-1])
-    return Securable(catalog, namespace, listed.name)
+    return Securable(catalog, namespace, relation.name)
 
 
 def _read_visible_page(fetch: Fetch[T], sees: Callable[[T], bool], limit: int, cursor: str | None) -> Page[T]:

@@ -79,7 +79,7 @@ class CommittedFiles:
         # Nearly all files lie in the table's own directories; this rule needs no query to see that.
         nothing = AllowedLocations(catalog=relation.catalog, roots=())
         quick_rule = FileRule(
-            table=str(relation.name), allowed=nothing, own=(), given=own, others=lambda _: (), links=self.links
+            table=str(relation.name), allowed=nothing, own=(), hive_locations=own, others=lambda _: (), links=self.links
         )
         self._check(relation, quick_rule, [location for location, _ in files])
         manifests = [

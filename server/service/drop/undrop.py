@@ -182,10 +182,12 @@ class Undrops:
             return FilesCheck(checked=1, of=1)
         rule = self._build_rule(relation, metadata)
         files = self.files.confined(rule)
-        listed = _filter_allowed(rule, [] if head.get("manifest-list") is None else [head["manifest-list"]])
-        if missing := files.missing(listed):
+        manifest_lists = _filter_allowed(rule, [] if head.get("manifest-list") is None else [head["manifest-list"]])
+        if missing := files.missing(manifest_lists):
             return FilesCheck(checked=2, of=2, missing=missing)
-        manifests = [manifest for name in listed for manifest in files.manifests(name)] + unlisted_manifests(head)
+        manifests = [manifest for name in manifest_lists for manifest in files.manifests(name)] + unlisted_manifests(
+            head
+        )
         manifests = _filter_allowed(rule, manifests)
         if missing := files.missing(manifests):
             return FilesCheck(checked=2 + len(manifests), of=2 + len(manifests), missing=missing)

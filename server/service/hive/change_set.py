@@ -70,16 +70,16 @@ class ChangeSet:
         """What is there to take over, by partition."""
         news = {name: News(change=change) for name, change in self.changed.items()}
         for late in self.late:
-            known = news.get(late.name, News())
-            news[late.name] = replace(known, late=(*known.late, late))
+            news_so_far = news.get(late.name, News())
+            news[late.name] = replace(news_so_far, late=(*news_so_far.late, late))
         return news
 
     @property
     def decisions(self) -> dict[str, SyncDecision]:
         """One for each partition of which there is anything to say."""
         back = dict.fromkeys(self.overwritten, Decision(SyncKind.POINT_BACK, News()))
-        taken = {name: Decision(news.kind, news) for name, news in self.news.items()}
-        return {**self.postponed, **self.held, **back, **taken}
+        accepted = {name: Decision(news.kind, news) for name, news in self.news.items()}
+        return {**self.postponed, **self.held, **back, **accepted}
 
     @property
     def is_all_quiet(self) -> bool:

@@ -91,12 +91,12 @@ class Conversions:
         state = read_state(self.index.metastore(catalog), *split_name(full_name))
         target, checks = name or target_name(state.table), [*_checks(state, spec)]
         with self.database.reading() as uow:
-            taken = uow.relations.find(catalog, target)
-        if taken is not None:
-            checks += self._check_target(taken, state.table, spec)
-        listed = () if state.table.is_view else (*list_units(self.files, state.units, Subdirectories.ASK),)
-        listings = [listing for _, listing in listed]
-        checks += [_build_nested_check(unit) for unit, listing in listed if listing.subdirectories][:1]
+            existing = uow.relations.find(catalog, target)
+        if existing is not None:
+            checks += self._check_target(existing, state.table, spec)
+        unit_listings = () if state.table.is_view else (*list_units(self.files, state.units, Subdirectories.ASK),)
+        listings = [listing for _, listing in unit_listings]
+        checks += [_build_nested_check(unit) for unit, listing in unit_listings if listing.subdirectories][:1]
         return Conversion(
             table=state.table,
             target=target,
@@ -126,13 +126,13 @@ class Conversions:
         check_eligible(_checks(state, spec))
         target = name or target_name(state.table)
         with self.database.reading() as uow:
-            taken = uow.relations.find(catalog, target)
-        if taken is None:
+            existing = uow.relations.find(catalog, target)
+        if existing is None:
             return self._begin(catalog, state.table, target, spec, unique=unique)
-        check_eligible(self._check_target(taken, state.table, spec))
-        _check_columns(self._stores(taken)[0], state.table, target)
+        check_eligible(self._check_target(existing, state.table, spec))
+        _check_columns(self._stores(existing)[0], state.table, target)
         with self.database.writing() as uow:
-            return _queue_job(uow, taken, state.table, unique=unique)
+            return _queue_job(uow, existing, state.table, unique=unique)
 
     def task(self, context: JobContext) -> ConvertTask:
         """What a job is told, as Hive has it now; Conflict when the table is not to be filled from it any more."""
@@ -151,7 +151,7 @@ class Conversions:
         self, catalog: CatalogName, table: HiveTable, target: TableName, spec: KeySpec | None, *, unique: bool
     ) -> Job:
         converted = replace_columns(table)
-        made = make_definition(converted, hive_schema(converted), {CONVERTED_FROM: table.full_name})
+        definition = make_definition(converted, hive_schema(converted), {CONVERTED_FROM: table.full_name})
         self.namespaces.ensure(catalog, target.namespace)
         with self.database.reading() as uow:
             now_ms = int(uow.now().timestamp() * 1000)
@@ -162,12 +162,12 @@ class Conversions:
             jobs.append(_queue_job(uow, uow.relations.get(made_id), table, unique=unique))
 
         if spec is None:
-            metadata = self.tables.build_metadata(catalog, replace(made, name=target), now_ms=now_ms)
+            metadata = self.tables.build_metadata(catalog, replace(definition, name=target), now_ms=now_ms)
             new = NewTable(name=target, kind=RelationKind.TABLE, metadata=metadata)
             self.tables.add(catalog, [new], also=lambda uow: ask(uow, new.id))
         else:
             root = make_default_location(warehouse, target)
-            base = build_base_metadata(_to_keyed(made), spec, location=f"{root}/base", now_ms=now_ms)
+            base = build_base_metadata(_to_keyed(definition), spec, location=f"{root}/base", now_ms=now_ms)
             self.keyed.add(catalog, target, spec, base, root=root, also=ask)
         return jobs[0]
 
@@ -180,19 +180,19 @@ class Conversions:
             stores = [uow.relations.get(store_id) for store_id in (keyed.base_id, keyed.change_id)]
         return [load_metadata(self.metadata, store) for store in stores]
 
-    def _check_target(self, taken: Relation, table: HiveTable, spec: KeySpec | None) -> list[CheckResult]:
+    def _check_target(self, existing: Relation, table: HiveTable, spec: KeySpec | None) -> list[CheckResult]:
         """What a table that has the name means: nothing if it waits for these rows."""
-        if taken.kind in (RelationKind.TABLE, RelationKind.KEYED):
-            stores = self._stores(taken)
+        if existing.kind in (RelationKind.TABLE, RelationKind.KEYED):
+            stores = self._stores(existing)
             properties = stores[0].get("properties", {})
             is_copy = properties.get(CONVERTED_FROM) == table.full_name
             if is_copy and not any(map(is_converted, stores)):
-                return [] if KeySpec.from_properties(properties) == spec else [_build_other_key_check(taken)]
+                return [] if KeySpec.from_properties(properties) == spec else [_build_other_key_check(existing)]
             if is_copy:
-                message = f"{taken.name} is a copy of {table.full_name} already"
+                message = f"{existing.name} is a copy of {table.full_name} already"
                 advice = "Drop it for a newer one, or choose another name."
                 return [CheckResult(code="name", status="blocked", message=message, advice=advice)]
-        message = f"catalog {taken.catalog} has a {taken.kind} named {taken.name} already"
+        message = f"catalog {existing.catalog} has a {existing.kind} named {existing.name} already"
         return [CheckResult(code="name", status="blocked", message=message, advice="Choose another name.")]
 
 
@@ -211,14 +211,16 @@ def _checks(state: HiveState, spec: KeySpec | None) -> list[CheckResult]:
     return checks
 
 
-def _build_other_key_check(taken: Relation) -> CheckResult:
-    message = f"{taken.name} was made for these rows with another key, or without one, and is empty"
+def _build_other_key_check(existing: Relation) -> CheckResult:
+    message = f"{existing.name} was made for these rows with another key, or without one, and is empty"
     return CheckResult(code="name", status="blocked", message=message, advice="Drop it, or choose another name.")
 
 
-def _to_keyed(made: TableDefinition) -> TableDefinition:
+def _to_keyed(definition: TableDefinition) -> TableDefinition:
     """With the format version of any keyed table: no file of Hive's is to be registered."""
-    return replace(made, properties={key: value for key, value in made.properties.items() if key != "format-version"})
+    return replace(
+        definition, properties={key: value for key, value in definition.properties.items() if key != "format-version"}
+    )
 
 
 def _build_nested_check(unit: Unit) -> CheckResult:

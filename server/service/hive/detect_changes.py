@@ -40,32 +40,32 @@ def detect_changes(
     everything: bool,
     grace: GracePeriods,
     rule: SubdirectoryRule,
-    given: int,
+    published_through: int,
 ) -> ChangeSet:
     """Compare every partition with its baseline; list the directories that some signal speaks for, or `everything`.
 
     Files can come while all signals stay the same (docs/hive/sync.md#how-a-sync-detects-changes), so a directory's own
-    time counts where it has one. `given` is the change sequence that Hive has been given.
+    time counts where it has one. `published_through` is the change sequence that Hive has been given.
     """
     began_ns = time.time_ns()
-    known = _forget_ended(baselines, began_ns, grace)
-    asleep = _find_asleep(baselines, known, given)
+    remembered = _forget_ended(baselines, began_ns, grace)
+    asleep = _find_asleep(baselines, remembered, published_through)
     changes = ChangeSet(
         units={unit.name: unit for unit in state.units},
         held=dict(_find_held(state, rule)),
         began_ns=began_ns,
         is_sweep=everything,
-        forgotten=tuple(baselines.keys() - known.keys() - asleep.keys()),
+        forgotten=tuple(baselines.keys() - remembered.keys() - asleep.keys()),
         asleep=frozenset(asleep),
         refreshed={name: record.without_losses() for name, record in asleep.items() if record.lost_ns is not None},
     )
     knew = {name: baseline.published_through for name, baseline in asleep.items()}
-    comparison = _Comparison(changes, known, knew, given, files, rule)
+    comparison = _Comparison(changes, remembered, knew, published_through, files, rule)
     comparison.list_partitions()
     comparison.compare_dropped(baselines)
-    moves = MoveDetection(files.digests, known, comparison.drifts)
+    moves = MoveDetection(files.digests, remembered, comparison.drifts)
     comparison.note(baselines, moves if grace.overwrite_ns else None)
-    lost_late = LateChangeDetection(changes, known, files, grace, rule, moves).detect()
+    lost_late = LateChangeDetection(changes, remembered, files, grace, rule, moves).detect()
     return replace(changes, listed=comparison.listed, lost_late=lost_late)
 
 
@@ -81,14 +81,14 @@ def _forget_ended(
 
 
 def _find_asleep(
-    baselines: Mapping[str, PartitionBaseline], known: Mapping[str, PartitionBaseline], given: int
+    baselines: Mapping[str, PartitionBaseline], remembered: Mapping[str, PartitionBaseline], published_through: int
 ) -> dict[str, PartitionBaseline]:
     """Dropped partitions of which the link keeps what they were given, because others were given more.
 
     Rows may wait in Firn for such a partition, until it is published or has nothing to be given.
     """
-    most = find_newest_sequence(baselines.values(), given)
-    dropped = {name: baseline for name, baseline in baselines.items() if name not in known}
+    most = find_newest_sequence(baselines.values(), published_through)
+    dropped = {name: baseline for name, baseline in baselines.items() if name not in remembered}
     return {name: baseline for name, baseline in dropped.items() if baseline.published_through < most}
 
 
@@ -100,7 +100,7 @@ class _Comparison:
     baselines: Mapping[str, PartitionBaseline]
     knew: Mapping[str, int]
     """The change sequence that each partition asleep was given."""
-    given: int
+    published_through: int
     files: TableFiles
     rule: SubdirectoryRule
     listed: int = 0
@@ -130,7 +130,7 @@ class _Comparison:
                 self.baselines.get(name),
                 unit.signals,
                 listing,
-                published_through=self.knew.get(name, self.given),
+                published_through=self.knew.get(name, self.published_through),
                 subdirectories=rule.subdirectories,
                 may_leave=rule.may_leave,
             )

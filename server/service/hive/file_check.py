@@ -170,20 +170,20 @@ class FileCheckRunner:
     ) -> Iterator[tuple[_Part, FileStats | Unreadable]]:
         """Read the footers of the files; a partition known to be bad needs no more reads."""
         formats: dict[str, FileFormat] = {}
-        asked: deque[_Part] = deque()
+        parts_read: deque[_Part] = deque()
 
         def locations() -> Iterator[str]:
             for part in parts:
                 for location in part.locations:
                     if part.name in bad:
                         break
-                    asked.append(part)
+                    parts_read.append(part)
                     formats[location] = part.format
                     yield location
 
         called = as_hive_calls(self.base, self.state.table.columns)
         for result in self.files.examined(called, locations(), formats, nulls_of=nulls_of):
-            yield asked.popleft(), result
+            yield parts_read.popleft(), result
 
     def _explain_refusal(self, part: _Part, result: FileStats | Unreadable) -> str | None:
         """Explain why a sync cannot take over a file; problems that only rows show end the job."""
@@ -238,8 +238,8 @@ def with_digests(changes: ChangeSet, digests: Mapping[str, int | None]) -> Chang
     """The changes with the digests of their files; `digests` are by location."""
 
     def add_digests(directory: str, files: Sequence[ListedFile]) -> tuple[ListedFile, ...]:
-        known = ((file, digests.get(join(directory, file.path))) for file in files)
-        return tuple(file if digest is None else replace(file, digest=digest) for file, digest in known)
+        with_digest = ((file, digests.get(join(directory, file.path))) for file in files)
+        return tuple(file if digest is None else replace(file, digest=digest) for file, digest in with_digest)
 
     changed = dict(changes.changed)
     for name, change in changes.changed.items():

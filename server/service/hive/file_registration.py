@@ -109,8 +109,8 @@ class FileRegistration:
         added: list[DataFileEntry],
     ) -> None:
         spelled = {alias for entry in added for alias in entry.stats.aliases}
-        known = read_aliases(metadata["properties"][NAME_MAPPING])
-        mapping = build_name_mapping(current_schema(metadata), {*known, *spelled})
+        aliases = read_aliases(metadata["properties"][NAME_MAPPING])
+        mapping = build_name_mapping(current_schema(metadata), {*aliases, *spelled})
         renamed: list[Json] = [{"action": "set-properties", "updates": {NAME_MAPPING: mapping}}]
         change = TableCommit(
             name=linked.target.name,

@@ -66,14 +66,14 @@ class Freshness:
     def _find_oldest_wait(
         self, metadata: Json, comparison: PublishComparison, baselines: Collection[PartitionBaseline]
     ) -> datetime | None:
-        listed = {
+        hive_files = {
             normalize_location(f"{baseline.location}/{file.path}") for baseline in baselines for file in baseline.files
         }
         partitions: set[Record] = {*comparison.differing.values(), *comparison.unknown}
         numbers = (
             file.sequence_number
             for file in self.files.live_files(metadata)
-            if file.partition in partitions and (file.content or normalize_location(file.location) not in listed)
+            if file.partition in partitions and (file.content or normalize_location(file.location) not in hive_files)
         )
         oldest = min(numbers, default=None)
         snapshots = metadata.get("snapshots") or []

@@ -76,9 +76,11 @@ class HiveState:
         """
         signals = {unit.name: unit.signals for unit in self.units}
         moved = find_moved(baselines, signals)
-        listed = [name for name in baselines if name not in moved and name in signals]
-        locations = [baselines[name].location for name in listed]
-        listings = zip(listed, files.listings(locations, recursive=subdirectories is Subdirectories.READ), strict=True)
+        in_place = [name for name in baselines if name not in moved and name in signals]
+        locations = [baselines[name].location for name in in_place]
+        listings = zip(
+            in_place, files.listings(locations, recursive=subdirectories is Subdirectories.READ), strict=True
+        )
         return moved | {name for name, listing in listings if is_written_to(baselines[name], listing, subdirectories)}
 
     @cached_property
@@ -147,9 +149,9 @@ def join(directory: str, path: str) -> str:
 
 def find_moved(baselines: Mapping[str, PartitionBaseline], signals: Mapping[str, ChangeSignals]) -> set[str]:
     """Find partitions that Hive has dropped, made or moved since their baselines."""
-    made = {name for name, baseline in baselines.items() if baseline.is_dropped == (name in signals)}
+    created_or_dropped = {name for name, baseline in baselines.items() if baseline.is_dropped == (name in signals)}
     moved = {name for name, now in signals.items() if now.location != baselines[name].location}
-    return made | moved
+    return created_or_dropped | moved
 
 
 def is_written_to(baseline: PartitionBaseline, listing: Listing, subdirectories: Subdirectories) -> bool:
@@ -158,9 +160,9 @@ def is_written_to(baseline: PartitionBaseline, listing: Listing, subdirectories:
     A sync could take over an addition after the metastore is repointed, but Hive's readers would not see it until
     then. The same holds for a new sub-directory while nobody has decided whether sub-directories count.
     """
-    listed = {file.path: file for file in listing.files}
-    known = {file.path: file for file in baseline.files}
-    if listed.keys() != known.keys() or not all(known[path].same_as(file) for path, file in listed.items()):
+    present = {file.path: file for file in listing.files}
+    synced = {file.path: file for file in baseline.files}
+    if present.keys() != synced.keys() or not all(synced[path].same_as(file) for path, file in present.items()):
         return True
     new = set(listing.subdirectories) - set(baseline.subdirectories)
     return subdirectories is Subdirectories.ASK and bool(new)

@@ -76,7 +76,7 @@ class LinkedTable:
         return frozenset([*self.spec.primary_key, *([self.spec.sequence_field] if self.spec.sequence_field else [])])
 
     @property
-    def given(self) -> int:
+    def published_through(self) -> int:
         """The change sequence that Hive has been given."""
         return find_published_sequence(self.baselines.values(), self.link.published_through)
 
@@ -221,9 +221,11 @@ def note_published(
     changed = {name: mark_published(baselines[name], through) for name in same if name in baselines}
     before = find_published_sequence(baselines.values(), link.published_through)
     for name, directory in parts.items():
-        known = baselines.get(name)
+        existing = baselines.get(name)
         changed[name] = (
-            build_publishing_baseline(directory, before) if known is None else replace(known, publishing=directory)
+            build_publishing_baseline(directory, before)
+            if existing is None
+            else replace(existing, publishing=directory)
         )
     uow.baselines.put(relation_id, {name: baseline.to_json() for name, baseline in changed.items()})
     given_now = find_published_sequence((baselines | changed).values(), link.published_through)

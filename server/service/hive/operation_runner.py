@@ -90,5 +90,5 @@ class OperationRunner:
         if succeeded is None:
             self._again_at[operation_id] = time.monotonic() + AGAIN_SECONDS
             return
-        known = self._status
-        self._status = replace(known, finished=known.finished + succeeded, failed=known.failed + (not succeeded))
+        status = self._status
+        self._status = replace(status, finished=status.finished + succeeded, failed=status.failed + (not succeeded))

@@ -77,7 +77,7 @@ class Publishes:
         if wanted is JobKind.MERGE:
             self._merge_planned(relation)
         elif wanted is JobKind.PUBLISH:
-            self.planner.plan(relation, asked=False)
+            self.planner.plan(relation, requested=False)
         return isinstance(wanted, JobKind)
 
     def _choose_next(self, relation: Relation) -> JobKind | PublishRequest | None:

@@ -65,12 +65,12 @@ class _Part:
 
     location: str
     entries: list[DataFileEntry] = field(default_factory=list)
-    listed: list[ListedFile] = field(default_factory=list)
+    files: list[ListedFile] = field(default_factory=list)
 
     def directory(self, through: int) -> WatchedDirectory:
         return WatchedDirectory(
             location=self.location,
-            files=tuple(sorted(self.listed, key=lambda file: file.path)),
+            files=tuple(sorted(self.files, key=lambda file: file.path)),
             published_through=through,
             since_ns=time.time_ns(),
             rows=sum(entry.stats.record_count for entry in self.entries),
@@ -156,8 +156,8 @@ class PublishedFiles:
         switched = self._repoint(job.linked.relation, count)
         return Published(
             partitions=count,
-            files=sum(len(part.listed) for part in parts.values()),
-            bytes=sum(file.size for part in parts.values() for file in part.listed),
+            files=sum(len(part.files) for part in parts.values()),
+            bytes=sum(file.size for part in parts.values() for file in part.files),
             rows=_count_rows(parts),
             switched=switched.done,
             skipped=switched.skipped,
@@ -213,21 +213,21 @@ class PublishedFiles:
         location: str,
         skipped: Collection[Record],
     ) -> dict[Record, _Part]:
-        listed = [(_record_of(columns, file), file) for file in self.files.listing_below(location).files]
-        listed = [(record, file) for record, file in listed if record not in skipped]
+        files = [(_record_of(columns, file), file) for file in self.files.listing_below(location).files]
+        files = [(record, file) for record, file in files if record not in skipped]
         records = to_partition_records(columns, _names(task))
         planned = {records[partition["name"]]: FileFormat(partition["format"]) for partition in task["partitions"]}
-        locations = [join(location, file.path) for _, file in listed]
+        locations = [join(location, file.path) for _, file in files]
         formats = {
-            path: planned[record] for path, (record, _) in zip(locations, listed, strict=True) if record in planned
+            path: planned[record] for path, (record, _) in zip(locations, files, strict=True) if record in planned
         }
         parts: dict[Record, _Part] = {}
         stats = self.files.footers(current_schema(metadata), locations, formats)
-        for (record, file), file_stats in zip(listed, stats, strict=True):
+        for (record, file), file_stats in zip(files, stats, strict=True):
             directory, _, name = file.path.rpartition("/")
             part = parts.setdefault(record, _Part(join(location, directory) if directory else location))
             part.entries.append(DataFileEntry(stats=file_stats, partition=record))
-            part.listed.append(replace(file, path=name, digest=file_stats.digest))
+            part.files.append(replace(file, path=name, digest=file_stats.digest))
         return parts
 
     def _commit(
@@ -359,6 +359,6 @@ def _directory(job: _Job, part: _Part | None, name: str, through: int) -> Watche
 def _mapping(metadata: Json, parts: Mapping[Record, _Part]) -> dict[str, Any]:
     """Hive's files have no field ids: every spelling in them belongs into the name mapping."""
     spelled = {alias for part in parts.values() for entry in part.entries for alias in entry.stats.aliases}
-    known = read_aliases(metadata["properties"][NAME_MAPPING])
-    mapping = build_name_mapping(current_schema(metadata), {*known, *spelled})
+    aliases = read_aliases(metadata["properties"][NAME_MAPPING])
+    mapping = build_name_mapping(current_schema(metadata), {*aliases, *spelled})
     return {"action": "set-properties", "updates": {NAME_MAPPING: mapping}}

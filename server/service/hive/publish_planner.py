@@ -90,15 +90,15 @@ class PublishPlanner:
     repointer: Repointer
     columns: SchemaSync
 
-    def plan(self, relation: Relation, *, asked: bool) -> PublishResult:
+    def plan(self, relation: Relation, *, requested: bool) -> PublishResult:
         """Queue a job that writes the differing partitions, unless none differs or another job works on the table."""
         with self.database.reading() as uow:
             busy = uow.jobs.active_of(relation.id)
         if busy is not None:
-            return _build_busy_result(relation, busy, asked=asked)
+            return _build_busy_result(relation, busy, requested=requested)
         try:
             detected = self._detect(relation)
-            return self._apply(detected, self._classify(detected), asked=asked)
+            return self._apply(detected, self._classify(detected), requested=requested)
         except Waits as waits:
             return PublishResult(table=str(relation.name), outcome=PublishOutcome.WAITING, message=str(waits))
 
@@ -154,7 +154,7 @@ class PublishPlanner:
             changed = state.find_changed(baselines, self.files, linked.subdirectories)
         return PartitionsInHive(formats={unit.name: unit.format for unit in state.units}, changed=changed)
 
-    def _apply(self, detected: Detected, classified: PublishClassification, *, asked: bool) -> PublishResult:
+    def _apply(self, detected: Detected, classified: PublishClassification, *, requested: bool) -> PublishResult:
         """Queue the job, or note that Hive has everything."""
         linked, held = detected.linked, classified.held_back
         to_write = classified.to_write
@@ -172,7 +172,7 @@ class PublishPlanner:
         except CommitUnknown as error:
             raise Waits(str(error)) from error
         message = f"partitions that differ from what Hive lists: {len(to_write)}"
-        job = self._queue(linked, plan, message, asked=asked)
+        job = self._queue(linked, plan, message, requested=requested)
         return replace(_result(linked.relation, PublishOutcome.PUBLISHING, message, classified), job=job)
 
     def _align_head(self, linked: LinkedTable, metadata: Json) -> Json:
@@ -233,7 +233,7 @@ class PublishPlanner:
             files=files,
         )
 
-    def _queue(self, linked: LinkedTable, plan: PublishPlan, reason: str, *, asked: bool) -> Job:
+    def _queue(self, linked: LinkedTable, plan: PublishPlan, reason: str, *, requested: bool) -> Job:
         relation = linked.relation
         with self.database.writing() as uow:
             if load_linked_table(uow, relation).link.generation != linked.link.generation:
@@ -241,7 +241,7 @@ class PublishPlanner:
             check_not_blocked(uow, relation.id, JobKind.PUBLISH)
             due = Due(kind=JobKind.PUBLISH, reason=reason, state=f"publish {linked.link.generation}")
             now = uow.now()
-            job = make_job(relation, due, load_facts(uow, relation), now, asked=asked)
+            job = make_job(relation, due, load_facts(uow, relation), now, requested=requested)
             if not enqueue(uow, job, now):
                 raise Waits("another job came first")
             root = f"{get_own_directory(uow, relation, _list_counted_locations(linked))}/{job.id}"
@@ -264,10 +264,10 @@ def _result(
     )
 
 
-def _build_busy_result(relation: Relation, busy: Job, *, asked: bool) -> PublishResult:
+def _build_busy_result(relation: Relation, busy: Job, *, requested: bool) -> PublishResult:
     """The answer while a job works on the table: a publish of a keyed one will do, for no merge has come since."""
     name = str(relation.name)
-    if asked and busy.kind is JobKind.PUBLISH and relation.kind is RelationKind.KEYED:
+    if requested and busy.kind is JobKind.PUBLISH and relation.kind is RelationKind.KEYED:
         outcome = PublishOutcome.PUBLISHING
         return PublishResult(table=name, outcome=outcome, message="is being published", job=busy)
     message = f"a {busy.kind} job is {busy.status}"

@@ -76,55 +76,55 @@ class PublishRequests:
         with self.database.writing() as uow:
             facts = load_facts(uow, relation)
             through = _read_watermark(facts) if merge else 0
-            wish = PublishRequest(at=uow.now(), step=PublishStep.WAITING, message="", through=through)
+            request = PublishRequest(at=uow.now(), step=PublishStep.WAITING, message="", through=through)
             before = _request(uow, relation.id)
             if before is not None and before.is_open:  # whoever asks again means that one too
-                wish = replace(wish, at=before.at, through=max(wish.through, before.through))
+                request = replace(request, at=before.at, through=max(request.through, before.through))
             if merge and facts.keyed is not None and facts.keyed.pending_commits:
                 outcome = self._start_merge(uow, relation, facts)
                 if remember:
-                    _note(uow, relation.id, _advance_request(wish, outcome, facts))
+                    _note(uow, relation.id, _advance_request(request, outcome, facts))
                 return outcome
-        outcome = self.planner.plan(relation, asked=True)
+        outcome = self.planner.plan(relation, requested=True)
         if remember:
-            self._note(relation.id, _advance_request(wish, outcome, facts))
+            self._note(relation.id, _advance_request(request, outcome, facts))
         return outcome
 
-    def carry_on(self, relation: Relation, wish: PublishRequest) -> bool:
+    def carry_on(self, relation: Relation, request: PublishRequest) -> bool:
         """The next step of one that is open; whether that planned a job."""
         try:
-            then = self._next(relation, wish)
+            advanced = self._next(relation, request)
         except (Unavailable, CommitUnknown) as error:
-            then = replace(wish, step=PublishStep.WAITING, message=str(error), job=None)
+            advanced = replace(request, step=PublishStep.WAITING, message=str(error), job=None)
         except CatalogError as error:
             hint = f"; {error.hint}" if error.hint else ""
-            then = replace(wish, step=PublishStep.FAILED, message=f"{error.message}{hint}")
-        if then != wish:
-            self._note(relation.id, then, instead_of=wish)
-        return then.job is not None and then.job != wish.job
+            advanced = replace(request, step=PublishStep.FAILED, message=f"{error.message}{hint}")
+        if advanced != request:
+            self._note(relation.id, advanced, instead_of=request)
+        return advanced.job is not None and advanced.job != request.job
 
-    def _next(self, relation: Relation, wish: PublishRequest) -> PublishRequest:
+    def _next(self, relation: Relation, request: PublishRequest) -> PublishRequest:
         with self.database.writing() as uow:
-            job, facts = _job(uow, wish), load_facts(uow, relation)
+            job, facts = _job(uow, request), load_facts(uow, relation)
             if job is not None and job.status.is_active:
-                return wish
+                return request
             if job is not None and job.status is not JobStatus.SUCCEEDED and not job.was_withdrawn:
-                return replace(wish, step=PublishStep.FAILED, message=_explain_failure(job))
+                return replace(request, step=PublishStep.FAILED, message=_explain_failure(job))
             if job is not None and job.kind is JobKind.PUBLISH and job.status is JobStatus.SUCCEEDED:
                 return replace(
-                    wish, step=PublishStep.DONE, message=_build_published_result(uow, relation, facts, job, wish)
+                    request, step=PublishStep.DONE, message=_build_published_result(uow, relation, facts, job, request)
                 )
-            if uow.now() - wish.at > LASTS:
-                return replace(wish, step=PublishStep.FAILED, message=f"not done within a day: {wish.message}")
-            if facts.keyed is not None and facts.keyed.pending_commits and facts.keyed.watermark < wish.through:
-                if job is not None and facts.keyed.watermark <= wish.merged:
+            if uow.now() - request.at > LASTS:
+                return replace(request, step=PublishStep.FAILED, message=f"not done within a day: {request.message}")
+            if facts.keyed is not None and facts.keyed.pending_commits and facts.keyed.watermark < request.through:
+                if job is not None and facts.keyed.watermark <= request.merged:
                     message = "its merge has ended and left the changes that it was asked for"
-                    return replace(wish, step=PublishStep.FAILED, message=message)
+                    return replace(request, step=PublishStep.FAILED, message=message)
                 outcome = self._start_merge(uow, relation, facts)
-                then = _advance_request(wish, outcome, facts)
-                _note(uow, relation.id, then)
-                return then
-        return _advance_request(wish, self.planner.plan(relation, asked=True), facts)
+                advanced = _advance_request(request, outcome, facts)
+                _note(uow, relation.id, advanced)
+                return advanced
+        return _advance_request(request, self.planner.plan(relation, requested=True), facts)
 
     def _start_merge(self, uow: UnitOfWork, relation: Relation, facts: TableFacts) -> PublishResult:
         """A merge of all that is pending: one that nobody has begun will do, for it reads then what there is.
@@ -139,11 +139,13 @@ class PublishRequests:
         job = create_requested_job(uow, relation, facts, JobKind.MERGE, {}, "asked for, to publish it")
         return _build_merging_result(relation, job)
 
-    def _note(self, relation_id: RelationId, wish: PublishRequest, *, instead_of: PublishRequest | None = None) -> None:
+    def _note(
+        self, relation_id: RelationId, request: PublishRequest, *, instead_of: PublishRequest | None = None
+    ) -> None:
         """Unless somebody has asked again since it was read."""
         with self.database.writing() as uow:
             if instead_of is None or _request(uow, relation_id) == instead_of:
-                _note(uow, relation_id, wish)
+                _note(uow, relation_id, request)
 
 
 def _build_merging_result(relation: Relation, job: Job) -> PublishResult:
@@ -151,8 +153,8 @@ def _build_merging_result(relation: Relation, job: Job) -> PublishResult:
     return PublishResult(table=str(relation.name), outcome=PublishOutcome.MERGING, message=message, job=job)
 
 
-def _note(uow: UnitOfWork, relation_id: RelationId, wish: PublishRequest) -> None:
-    update_link(uow, relation_id, lambda link: replace(link, publish_request=wish))
+def _note(uow: UnitOfWork, relation_id: RelationId, request: PublishRequest) -> None:
+    update_link(uow, relation_id, lambda link: replace(link, publish_request=request))
 
 
 def _request(uow: UnitOfWork, relation_id: RelationId) -> PublishRequest | None:
@@ -160,10 +162,10 @@ def _request(uow: UnitOfWork, relation_id: RelationId) -> PublishRequest | None:
     return None if link is None else link.publish_request
 
 
-def _job(uow: UnitOfWork, wish: PublishRequest) -> Job | None:
+def _job(uow: UnitOfWork, request: PublishRequest) -> Job | None:
     """Its job, unless that ended so long ago that it is forgotten."""
     try:
-        return None if wish.job is None else uow.jobs.get(wish.job)
+        return None if request.job is None else uow.jobs.get(request.job)
     except NotFound:
         return None
 
@@ -202,9 +204,11 @@ def _explain_failure(job: Job) -> str:
 
 
 def _build_published_result(
-    uow: UnitOfWork, relation: Relation, facts: TableFacts, job: Job, wish: PublishRequest
+    uow: UnitOfWork, relation: Relation, facts: TableFacts, job: Job, request: PublishRequest
 ) -> str:
-    return "; ".join([*_list_published(job), *_still_waits(uow, relation, facts, job), *filter(None, [wish.held_back])])
+    return "; ".join(
+        [*_list_published(job), *_still_waits(uow, relation, facts, job), *filter(None, [request.held_back])]
+    )
 
 
 def _list_published(job: Job) -> Iterator[str]:

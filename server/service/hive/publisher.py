@@ -109,12 +109,12 @@ class PublisherMarks:
             dropped = [(entry, owner) for entry, owner in linked if not _is_asked(uow, entry, owner)]
         for entry, relation in dropped:
             try:
-                taken = self._take_away(relation)
+                is_removed = self._take_away(relation)
             except (CatalogError, CommitUnknown):
                 status = replace(status, unavailable=status.unavailable + 1)
                 continue
             self._note(entry, relation)
-            status = replace(status, taken_away=status.taken_away + taken)
+            status = replace(status, taken_away=status.taken_away + is_removed)
         return status
 
     def _take_away(self, relation: Relation) -> bool:

@@ -133,22 +133,22 @@ class SchemaSync:
         records = to_partition_records(table.partition_columns, linked.baselines)
         return sorted(compare_partitions(self.files.live_files(metadata), linked.baselines, records).differing)
 
-    def _give(self, linked: LinkedTable, table: HiveTable, taken: SchemaSyncResult) -> SchemaSyncResult:
+    def _give(self, linked: LinkedTable, table: HiveTable, result: SchemaSyncResult) -> SchemaSyncResult:
         """Give Hive harmless changes first: a change that the metastore refuses does not hold them up."""
-        drift, given = taken.drift, table.columns
+        drift, in_hive = result.drift, table.columns
         provider = table.parameters.get(PROVIDER, "hive").lower()
         refused: str | None = None
         for gives in (
             (SchemaPush.ADDITIONS, SchemaPush.ALL) if linked.gives is SchemaPush.ALL else (SchemaPush.ADDITIONS,)
         ):
             columns = drift.pushed[gives]
-            if columns == given:
+            if columns == in_hive:
                 continue
             if provider != "hive":
                 refused = f"Spark keeps the columns of {table.full_name} itself: alter them there"
                 break
             try:
-                self._alter(linked, table, given, columns)
+                self._alter(linked, table, in_hive, columns)
             except (CommitUnknown, Unavailable) as error:  # a later sync sees whether it has them
                 refused = str(error)
                 break
@@ -157,15 +157,15 @@ class SchemaSync:
             except CatalogError as error:
                 refused = error.message
                 continue
-            given = columns
-        if given != table.columns:
-            altered = replace(table, storage=replace(table.storage, columns=given))
+            in_hive = columns
+        if in_hive != table.columns:
+            altered = replace(table, storage=replace(table.storage, columns=in_hive))
             with self.database.reading() as uow:
                 link = uow.baselines.link(linked.relation.id) or linked.link
             drift = _compare(replace(linked, link=link), altered, load_metadata(self.metadata, self._target(linked)))
             self._note(linked.relation.id, link.columns, drift)
-        changes = (*taken.changes, *_describe_changes(table.columns, given))
-        return replace(taken, drift=drift, changes=changes, refused=refused, hive=given)
+        changes = (*result.changes, *_describe_changes(table.columns, in_hive))
+        return replace(result, drift=drift, changes=changes, refused=refused, hive=in_hive)
 
     def _target(self, linked: LinkedTable) -> Relation:
         with self.database.reading() as uow:

@@ -80,7 +80,7 @@ class Syncs:
                         continue
                     everything = is_sweep_due(uow, relation)
                 status = replace(status, tables_checked=status.tables_checked + 1)
-                result = self._build_result(relation, everything=everything, asked=False)
+                result = self._build_result(relation, everything=everything, requested=False)
             except (CatalogError, CommitUnknown) as error:
                 status = replace(status, unavailable=status.unavailable + 1)
                 if not isinstance(error, MetastoreAway):
@@ -129,12 +129,12 @@ class Syncs:
         relation: Relation,
         *,
         everything: bool = False,
-        asked: bool = True,
+        requested: bool = True,
         only_schema: bool = False,
         may_leave: bool = False,
     ) -> SyncResult:
         """`asked` is whether a person wants it now: the schedule backs off after failures."""
-        if not asked and (reason := self._explain_held_back(relation)):
+        if not requested and (reason := self._explain_held_back(relation)):
             return _build_waiting_result(relation, reason)
         everything = everything or self._has_failed(relation)
         for _ in range(MAX_ROUNDS):

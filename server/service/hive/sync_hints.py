@@ -27,6 +27,6 @@ class Hints:
     def take(self) -> dict[RelationId, int]:
         """Those that are due, with the tries that each has left; they are due no more."""
         with self._lock:
-            taken = dict(self._tries)
+            hints = dict(self._tries)
             self._tries.clear()
-        return taken
+        return hints

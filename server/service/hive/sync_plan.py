@@ -29,7 +29,7 @@ WRITER = "firn-hive-sync"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class AcceptedChanges:
     """The changes that one sync takes over."""
 
     changes: ChangeSet
@@ -39,24 +39,24 @@ class Taken:
     """Partitions that a rebuild reads again though they are as they were (decision 39)."""
 
 
-def build_sync_plan(linked: LinkedTable, state: HiveState, taken: Taken, base: Json) -> SyncPlan:
+def build_sync_plan(linked: LinkedTable, state: HiveState, accepted: AcceptedChanges, base: Json) -> SyncPlan:
     """The plan of the job that takes over `taken`; its task needs the metadata of `base`."""
-    checkpoint = next_checkpoint(linked, state, taken.changes, taken.changed, taken.late)
-    return SyncPlan(checkpoint=checkpoint, task=_task(linked, state, taken, base))
+    checkpoint = next_checkpoint(linked, state, accepted.changes, accepted.changed, accepted.late)
+    return SyncPlan(checkpoint=checkpoint, task=_task(linked, state, accepted, base))
 
 
-def _task(linked: LinkedTable, state: HiveState, taken: Taken, base: Json) -> Json:
+def _task(linked: LinkedTable, state: HiveState, accepted: AcceptedChanges, base: Json) -> Json:
     """The facts of one sync.
 
     `mode` is `upsert` when files only came: their rows are appended to the change store. It is `rebuild` when
     partitions are no longer what the ground says: their rows are those of all files that Hive lists, then a replay of
     the changes that Hive was never given, but for changes out of files that are no longer listed (`dead`).
     """
-    names, changes = current_names(base), taken.changes
-    is_rebuild = any(isinstance(change, Rebuild | DroppedPartition) for change in taken.changed.values())
-    read = [(name, _files(changes.units.get(name), change, linked)) for name, change in taken.changed.items()]
-    read += [(late.name, _describe_new_files(late.directory.location, late.files)) for late in taken.late]
-    read += [(name, _describe_known_files(baseline)) for name, baseline in taken.again.items()]
+    names, changes = current_names(base), accepted.changes
+    is_rebuild = any(isinstance(change, Rebuild | DroppedPartition) for change in accepted.changed.values())
+    read = [(name, _files(changes.units.get(name), change, linked)) for name, change in accepted.changed.items()]
+    read += [(late.name, _describe_new_files(late.directory.location, late.files)) for late in accepted.late]
+    read += [(name, _describe_known_files(baseline)) for name, baseline in accepted.again.items()]
     units = [
         (name, knew, files)
         for name, some in read
@@ -77,32 +77,34 @@ def _task(linked: LinkedTable, state: HiveState, taken: Taken, base: Json) -> Js
             }
             for name, knew, files in units
         ],
-        "dead": sorted(next_sources(linked, changes, taken.changed, taken.late).dead),
-        **_describe_given(linked, taken, state.table, min((knew for _, knew, files in units if files), default=None)),
+        "dead": sorted(next_sources(linked, changes, accepted.changed, accepted.late).dead),
+        **_describe_given(
+            linked, accepted, state.table, min((knew for _, knew, files in units if files), default=None)
+        ),
     }
 
 
-def _describe_given(linked: LinkedTable, taken: Taken, table: HiveTable, least: int | None) -> Json:
+def _describe_given(linked: LinkedTable, accepted: AcceptedChanges, table: HiveTable, least: int | None) -> Json:
     """What is replayed: changes after `since`, and of those not what Hive's side knew, told apart by partition.
 
     By a sequence field older changes lose by themselves: only what all partitions have been given is left out there.
     Files hold the changes up to `least` or later ones.
     """
-    baselines, most = linked.baselines, find_newest_sequence(linked.baselines.values(), linked.given)
+    baselines, most = linked.baselines, find_newest_sequence(linked.baselines.values(), linked.published_through)
     has_sequence = linked.spec is None or linked.spec.sequence_field is not None
     if not table.partition_columns or has_sequence:
-        rebuilt = [baselines[name] for name in taken.changed if name in baselines]
-        given = min([linked.given, *(baseline.published_through for baseline in rebuilt)])
-        since = given if least is None else min(given, least)
-        return {"since": since, "given": since if has_sequence else given, "behind": []}
-    since = min([linked.given, *(baseline.published_through for baseline in baselines.values())])
+        rebuilt = [baselines[name] for name in accepted.changed if name in baselines]
+        published_through = min([linked.published_through, *(baseline.published_through for baseline in rebuilt)])
+        since = published_through if least is None else min(published_through, least)
+        return {"since": since, "published_through": since if has_sequence else published_through, "behind": []}
+    since = min([linked.published_through, *(baseline.published_through for baseline in baselines.values())])
     behind = defaultdict[int, list[list[str | None]]](list)
     for name, baseline in baselines.items():
         if baseline.published_through < most:
             behind[baseline.published_through].append(describe_values(table, name))
     return {
         "since": since if least is None else min(since, least),
-        "given": most,
+        "published_through": most,
         "behind": [{"through": through, "partitions": partitions} for through, partitions in sorted(behind.items())],
     }
 
@@ -110,7 +112,7 @@ def _describe_given(linked: LinkedTable, taken: Taken, table: HiveTable, least: 
 def _find_known_sequence(linked: LinkedTable, changes: ChangeSet, name: str) -> int:
     """The changes that whoever wrote what Hive lists in a partition could know; in a new one, what all others had."""
     baseline = linked.baselines.get(name)
-    return linked.given if baseline is None or name in changes.asleep else baseline.published_through
+    return linked.published_through if baseline is None or name in changes.asleep else baseline.published_through
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +175,7 @@ def next_checkpoint(
     linked: LinkedTable,
     state: HiveState,
     changes: ChangeSet,
-    taken: Mapping[str, Changed],
+    accepted: Mapping[str, Changed],
     late: Sequence[LateChange] = (),
     *,
     as_changes: bool = True,
@@ -183,34 +185,39 @@ def next_checkpoint(
     When something is left for later, the table does not count as synced. Rows of files that were added become changes,
     unless base takes the files themselves: these have no changes that a rebuild would have to leave out.
     """
-    link, baselines = linked.link, _next_baselines(linked, changes, taken, late)
+    link, baselines = linked.link, _next_baselines(linked, changes, accepted, late)
     kept = None
     if changes.unwatched:
         kept = add_kept_directories(linked.relation.id, link.retired, linked.baselines.values(), changes.unwatched)
     return Checkpoint(
         since=link.generation,
-        generation=link.generation + bool(taken or late or changes.lost_late),
+        generation=link.generation + bool(accepted or late or changes.lost_late),
         baselines=baselines,
-        removed=(*changes.forgotten, *(name for name, change in taken.items() if isinstance(change, DroppedPartition))),
-        appended=tuple(name for name, change in taken.items() if isinstance(change, Additions | NewPartition)),
+        removed=(
+            *changes.forgotten,
+            *(name for name, change in accepted.items() if isinstance(change, DroppedPartition)),
+        ),
+        appended=tuple(name for name, change in accepted.items() if isinstance(change, Additions | NewPartition)),
         drift=_drift(state, changes),
         ddl_time=state.table.ddl_time,
         held_partitions=tuple(sorted(changes.held)),
-        read_again=tuple(name for name in link.read_again if name in linked.baselines and name not in taken),
+        read_again=tuple(name for name in link.read_again if name in linked.baselines and name not in accepted),
         retired=kept,
-        sources=_filter_listed(linked, changes, taken if as_changes else {}, late) if linked.is_keyed else None,
+        sources=_filter_listed(linked, changes, accepted if as_changes else {}, late) if linked.is_keyed else None,
         is_to_compare=bool(baselines or changes.lost_late),
-        is_complete=len(taken) == len(changes.changed) and len(late) == len(changes.late) and not changes.overwritten,
+        is_complete=len(accepted) == len(changes.changed)
+        and len(late) == len(changes.late)
+        and not changes.overwritten,
         is_sweep=changes.is_sweep,
-        events=tuple(_events(taken, late)),
+        events=tuple(_events(accepted, late)),
     )
 
 
 def _next_baselines(
-    linked: LinkedTable, changes: ChangeSet, taken: Mapping[str, Changed], late: Sequence[LateChange]
+    linked: LinkedTable, changes: ChangeSet, accepted: Mapping[str, Changed], late: Sequence[LateChange]
 ) -> dict[str, PartitionBaseline]:
     baselines = dict(changes.refreshed)
-    for name, change in taken.items():
+    for name, change in accepted.items():
         if isinstance(change, Additions | NewPartition | Rebuild):
             baselines[name] = change.baseline
         elif linked.when.overwrite_ns:
@@ -222,10 +229,10 @@ def _next_baselines(
 
 
 def _filter_listed(
-    linked: LinkedTable, changes: ChangeSet, taken: Mapping[str, Changed], late: Sequence[LateChange]
+    linked: LinkedTable, changes: ChangeSet, accepted: Mapping[str, Changed], late: Sequence[LateChange]
 ) -> ChangeSources:
     """Without sources in directories that nobody lists any more."""
-    sources = next_sources(linked, changes, taken, late)
+    sources = next_sources(linked, changes, accepted, late)
     return sources.without_directories(changes.unwatched, [unit.location for unit in changes.units.values()])
 
 
@@ -250,9 +257,9 @@ _EVENTS = {
 }
 
 
-def _events(taken: Mapping[str, Changed], late: Sequence[LateChange]) -> Iterator[HiveEvent]:
+def _events(accepted: Mapping[str, Changed], late: Sequence[LateChange]) -> Iterator[HiveEvent]:
     """The events of the sync, each with the number of files that came, or went with a dropped partition."""
-    for name, change in taken.items():
+    for name, change in accepted.items():
         files = change.removed if isinstance(change, DroppedPartition) else change.files
         yield HiveEvent(kind=_EVENTS[type(change)], partition=name, files=len(files))
     for late_change in late:
@@ -260,11 +267,11 @@ def _events(taken: Mapping[str, Changed], late: Sequence[LateChange]) -> Iterato
 
 
 def next_sources(
-    linked: LinkedTable, changes: ChangeSet, taken: Mapping[str, Changed], late: Sequence[LateChange] = ()
+    linked: LinkedTable, changes: ChangeSet, accepted: Mapping[str, Changed], late: Sequence[LateChange] = ()
 ) -> ChangeSources:
     """What is known of sources once this is taken over."""
     sources = linked.link.sources
-    for name, change in taken.items():
+    for name, change in accepted.items():
         if isinstance(change, Additions | NewPartition):
             unit = changes.units[name]
             sources = sources.with_appended(

@@ -39,7 +39,7 @@ from server.service.hive.publisher import advise_on_publisher, explain_other_pub
 from server.service.hive.repoint import Repointer
 from server.service.hive.results import SyncOutcome, SyncResult
 from server.service.hive.schema_sync import LinkBroken, SchemaSync, SchemaSyncResult
-from server.service.hive.sync_plan import Taken, build_sync_plan, next_checkpoint
+from server.service.hive.sync_plan import AcceptedChanges, build_sync_plan, next_checkpoint
 from server.service.hive.table_index import HiveIndex
 from server.service.jobs.admission import check_not_blocked
 from server.service.jobs.job_queue import make_job
@@ -150,7 +150,7 @@ class SyncPlanner:
             everything=everything,
             grace=linked.when,
             rule=rule,
-            given=linked.given,
+            published_through=linked.published_through,
         )
         changes = replace(_read_again(changes, linked), differs=columns.trouble, differs_in=columns.drift_kind)
         table = replace(state.table, storage=replace(state.table.storage, columns=columns.drift.readable))
@@ -250,7 +250,7 @@ class SyncPlanner:
         A partition that is still being overwritten holds rebuilds up, for base's files in it may be gone already.
         """
         linked = detected.linked
-        taken = Taken(
+        accepted = AcceptedChanges(
             changes=changes,
             changed=changes.rebuilds or changes.changed,
             late=() if changes.rebuilds else tuple(changes.late),
@@ -258,18 +258,20 @@ class SyncPlanner:
         broken = [decision.reason for unit, decision in changes.postponed.items() if unit in linked.baselines]
         if changes.rebuilds and broken:
             return _result(linked.relation, SyncOutcome.WAITING, broken[0])
-        job = self._queue(linked, detected.state, taken, detected.base, sentence)
+        job = self._queue(linked, detected.state, accepted, detected.base, sentence)
         if job is None:
             return _result(linked.relation, SyncOutcome.WAITING, "another job came first")
         return replace(
             _result(linked.relation, SyncOutcome.PLANNED, sentence, conflict=changes.trouble is not None), job=job
         )
 
-    def _queue(self, linked: LinkedTable, state: HiveState, taken: Taken, base: Json, reason: str) -> Job | None:
+    def _queue(
+        self, linked: LinkedTable, state: HiveState, accepted: AcceptedChanges, base: Json, reason: str
+    ) -> Job | None:
         """A sync job, with what its commit will make true; None when another job or sync came first."""
-        if taken.changes.rebuilds and linked.is_published:
-            taken = replace(taken, again=self._check_differences(linked, state, base, taken))
-        plan = build_sync_plan(linked, state, taken, base)
+        if accepted.changes.rebuilds and linked.is_published:
+            accepted = replace(accepted, again=self._check_differences(linked, state, base, accepted))
+        plan = build_sync_plan(linked, state, accepted, base)
         with self.database.writing() as uow:
             if load_linked_table(uow, linked.relation).link.generation != plan.checkpoint.since:
                 return None
@@ -285,7 +287,7 @@ class SyncPlanner:
         return job
 
     def _check_differences(
-        self, linked: LinkedTable, state: HiveState, base: Json, taken: Taken
+        self, linked: LinkedTable, state: HiveState, base: Json, accepted: AcceptedChanges
     ) -> dict[str, PartitionBaseline]:
         """Partitions whose files Hive lists and base does not stand on any more.
 
@@ -293,11 +295,11 @@ class SyncPlanner:
         Hive, so it is looked for where Hive has it.
         """
         columns = state.table.partition_columns
-        baselines = {name: baseline for name, baseline in linked.baselines.items() if name in taken.changes.units}
+        baselines = {name: baseline for name, baseline in linked.baselines.items() if name in accepted.changes.units}
         differing = compare_partitions(
             self.files.live_files(base), baselines, to_partition_records(columns, baselines)
         ).differing
-        return {name: baselines[name] for name in differing.keys() - taken.changed.keys()}
+        return {name: baselines[name] for name in differing.keys() - accepted.changed.keys()}
 
 
 def _find_other_tables(uow: UnitOfWork, linked: LinkedTable, state: HiveState) -> tuple[str, ...]:

@@ -188,8 +188,8 @@ class Upgrades:
         units, operation = state.units, attempt.operation
         subdirectories = self.checks.subdirectories(operation.catalog, state, operation.params["properties"])
         for _ in range(SETTLE_TRIES):
-            listed = report_listing(attempt, list_units(self.files, units, subdirectories), len(units))
-            settled = [(unit, build_first_baseline(unit.signals, listing)) for unit, listing in listed]
+            listings = report_listing(attempt, list_units(self.files, units, subdirectories), len(units))
+            settled = [(unit, build_first_baseline(unit.signals, listing)) for unit, listing in listings]
             nested = [unit.name or unit.location for unit, baseline in settled if baseline and baseline.subdirectories]
             if nested and subdirectories is Subdirectories.ASK:
                 check = of_subdirectories(nested, subdirectories)
@@ -306,11 +306,11 @@ class Upgrades:
         self.keyed.add(operation.catalog, name, spec, metadata, root=root, hive_name=hive_name, also=finish)
 
 
-def report_listing(attempt: UpgradeAttempt, listed: Iterable[T], total: int) -> Iterator[T]:
+def report_listing(attempt: UpgradeAttempt, listings: Iterable[T], total: int) -> Iterator[T]:
     """The same; people are told how far it is, and may stop it."""
     attempt.step(LISTING, 0, total)
     reported_at = time.monotonic()
-    for done, listing in enumerate(listed, start=1):
+    for done, listing in enumerate(listings, start=1):
         yield listing
         if time.monotonic() - reported_at > REPORT_EVERY_SECONDS:
             reported_at = time.monotonic()

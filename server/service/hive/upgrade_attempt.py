@@ -57,8 +57,8 @@ class UpgradeAttempt:
             if current.status is OperationStatus.PAUSED:
                 raise Paused
             left = _roots(current)
-            taken = replace(current, done=0, total=0, journal={"root": self.root, "left": left})
-            uow.operations.put(enter_phase(taken, "checking", uow.now()))
+            begun = replace(current, done=0, total=0, journal={"root": self.root, "left": left})
+            uow.operations.put(enter_phase(begun, "checking", uow.now()))
         if current.cancel_requested:
             raise Canceled
         self._remove(left)

@@ -175,7 +175,7 @@ class Checks:
             own = uow.catalogs.get(catalog)
             beside = [catalog.name for catalog in uow.catalogs.list() if catalog.metastore_uri == own.metastore_uri]
             linked = [(name, relation) for name in beside if (relation := uow.relations.of_hive(name, full_name))]
-            taken = uow.relations.find(catalog, target_name(state.table))
+            existing = uow.relations.find(catalog, target_name(state.table))
         if linked:
             where, relation = linked[0]
             message = f"{full_name} has been upgraded already: it is {where}.{relation.name}"
@@ -186,9 +186,9 @@ class Checks:
         if (other := Publishers(self.database, self.index).other(state.table)) is not None:
             message, advice = explain_other_publisher(state.table, other), advise_on_publisher(state.table)
             return [CheckResult(code="upgraded_elsewhere", status="blocked", message=message, advice=advice)]
-        if taken is None:
+        if existing is None:
             return []
-        message = f"catalog {catalog} has a {taken.kind} named {taken.name} already"
+        message = f"catalog {catalog} has a {existing.kind} named {existing.name} already"
         return [CheckResult(code="name", status="blocked", message=message, advice="Rename or drop that one first.")]
 
 

@@ -126,8 +126,8 @@ class ImageBuilder:
             return []
         kept = {other.snapshot_id for other in builds if other.state is BuildState.COMPLETE}
         with suppress(NotFound):
-            listed = self.metadata.load(newest.metadata_location).parsed["snapshots"]
-            return [snapshot for snapshot in reversed(listed) if snapshot["snapshot-id"] in kept]
+            snapshots = self.metadata.load(newest.metadata_location).parsed["snapshots"]
+            return [snapshot for snapshot in reversed(snapshots) if snapshot["snapshot-id"] in kept]
         return []
 
     def _complete(self, pair: Pair, build: ImageBuild) -> ImageBuild:

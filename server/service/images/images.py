@@ -142,15 +142,15 @@ class Images:
             with database.writing() as uow:
                 uow.images.give_up(build.id)
             return None
-        listed = [snapshot["snapshot-id"] for snapshot in document.parsed["snapshots"]]
+        snapshot_ids = [snapshot["snapshot-id"] for snapshot in document.parsed["snapshots"]]
         with database.reading() as uow:
             now = uow.now()
-            kept = set(uow.images.kept(pair.relation.id, listed, now))
+            kept = set(uow.images.kept(pair.relation.id, snapshot_ids, now))
         self._keep(pair, build, now)
-        text, gone = document.text, {*listed[:-1]} - kept
-        now_listed = list_last_commits(document.parsed, pair.pin.change)
-        if gone or lag is not None or now_listed is not document.parsed:
-            text = orjson.dumps(_describe_now(now_listed, gone, lag))
+        text, gone = document.text, {*snapshot_ids[:-1]} - kept
+        shown = list_last_commits(document.parsed, pair.pin.change)
+        if gone or lag is not None or shown is not document.parsed:
+            text = orjson.dumps(_describe_now(shown, gone, lag))
         config = build_planning_config(RelationKind.TABLE, document.parsed)
         state = "" if lag is None else str(current_snapshot_id(pair.pin.change))
         return Loaded(metadata_location=build.metadata_location, text=text, config=config, state=state)

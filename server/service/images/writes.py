@@ -142,9 +142,11 @@ class ImageWrites:
         aligning = align_spec(pin.base, pin.change)
         change = apply_updates(pin.change, aligning, now_ms=target.now_ms, previous_location=None)
         summary = {**sent.describe(), **target.batch}
-        made = self.files.append(change, rows, snapshot_id=sent.id, now_ms=target.now_ms, summary=summary)
-        commit = TableCommit(name=target.store, requirements=made.requirements(), updates=[*aligning, *made.updates()])
-        own = [*made.written, *(file.stats.location for file in rows.deletes if rows.depends_on_image)]
+        appended = self.files.append(change, rows, snapshot_id=sent.id, now_ms=target.now_ms, summary=summary)
+        commit = TableCommit(
+            name=target.store, requirements=appended.requirements(), updates=[*aligning, *appended.updates()]
+        )
+        own = [*appended.written, *(file.stats.location for file in rows.deletes if rows.depends_on_image)]
         try:
             also = target.check_base if rows.depends_on_image else None
             self.committer.commit(replace(request, changes=[commit], also=also))

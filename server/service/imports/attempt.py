@@ -48,11 +48,11 @@ class ImportAttempt:
             current = uow.operations.lock(self.operation_id)
             if current.status.is_final:
                 raise Overtaken
-            taken = replace(current, journal=current.journal | {"attempt": self.token}, error=None, hint=None)
-            uow.operations.put(taken)
-        if taken.cancel_requested:
+            begun = replace(current, journal=current.journal | {"attempt": self.token}, error=None, hint=None)
+            uow.operations.put(begun)
+        if begun.cancel_requested:
             raise Canceled
-        return taken
+        return begun
 
     def clear(self, phase: str) -> None:
         """Start the listing of the source from its beginning."""
@@ -62,7 +62,7 @@ class ImportAttempt:
             result = current.result | {"counts": {}, "namespaces": 0, "notes": []}
             uow.operations.put(replace(current, phase=phase, done=0, total=0, result=result, updated_at=uow.now()))
 
-    def listed(self, entries: Sequence[Entry], notes: Sequence[str] | None = None) -> None:
+    def record_listing(self, entries: Sequence[Entry], notes: Sequence[str] | None = None) -> None:
         """Save listed entries; notes end the list."""
         with self.database.writing() as uow:
             current = self._current(uow)
@@ -141,8 +141,8 @@ def _counted(operation: Operation, entry: Entry) -> Operation:
     if entry.state is EntryState.FOUND:
         return operation
     if entry.kind is EntryKind.NAMESPACE:
-        made = operation.result.get("namespaces", 0) + (entry.state is EntryState.REGISTERED)
-        return replace(operation, result=operation.result | {"namespaces": made})
+        namespaces = operation.result.get("namespaces", 0) + (entry.state is EntryState.REGISTERED)
+        return replace(operation, result=operation.result | {"namespaces": namespaces})
     counts = dict(operation.result.get("counts", {}))
     counts[entry.state] = counts.get(entry.state, 0) + 1
     return replace(operation, done=operation.done + 1, result=operation.result | {"counts": counts})

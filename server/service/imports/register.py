@@ -69,11 +69,11 @@ class Registrar:
         check_source_location(metadata_location)
         with self.database.reading() as uow:
             present = uow.relations.find_name_holder(catalog, name)
-            known = [
+            holders = [
                 *find_dropped_around(uow, catalog, metadata_location),
                 *([] if present is None else find_kin(present)),
             ]
-            check_readable(uow, self.metadata.files, catalog, metadata_location, known)
+            check_readable(uow, self.metadata.files, catalog, metadata_location, holders)
         metadata = self.metadata.load(metadata_location).parsed
         try:
             header = read_header(metadata)
@@ -162,12 +162,14 @@ class Registrar:
             return None  # it is there
         new = NewTable(name=name, kind=candidate.kind, metadata=candidate.metadata)
         relation = make_relation(catalog, new, candidate.metadata_location, uow.now())
-        known = [
+        holders = [
             *find_dropped_around(uow, catalog, candidate.metadata_location),
             *([] if present is None else find_kin(present)),
         ]
         try:
-            check_registered(uow, self.metadata.files, relation, candidate.metadata, candidate.metadata_location, known)
+            check_registered(
+                uow, self.metadata.files, relation, candidate.metadata, candidate.metadata_location, holders
+            )
         except LocationRefused as error:
             return Misplaced(error.message, error.hint)
         return None

@@ -54,13 +54,13 @@ class ImportRunner:
         self.attempt.clear("listing the source")
         batch: list[Entry] = []
         reported_at = time.monotonic()
-        for number, entry in enumerate(_raise_source_away(self.source.found())):
+        for number, entry in enumerate(_raise_source_away(self.source.list_entries())):
             batch.append(self._build_entry(number, check_entry(entry)))
             if len(batch) >= LIST_BATCH or time.monotonic() - reported_at > REPORT_EVERY_SECONDS:
                 self._check_not_halted()
-                self.attempt.listed(batch)
+                self.attempt.record_listing(batch)
                 batch, reported_at = [], time.monotonic()
-        self.attempt.listed(batch, self.source.notes)
+        self.attempt.record_listing(batch, self.source.notes)
 
     def settle_all(self) -> None:
         """Settle all open entries, in the order of the listing."""
@@ -146,8 +146,8 @@ class ImportRunner:
             is_there = uow.namespaces.exists(self.catalog.name, entry.namespace)
             if not is_there and not self.spec.dry_run:
                 ensure_within(uow, self.catalog.name, entry.namespace, entry.properties)
-            made = EntryState.READY if self.spec.dry_run else EntryState.REGISTERED
-            self.attempt.settle(uow, replace(entry, state=EntryState.THERE if is_there else made))
+            state = EntryState.READY if self.spec.dry_run else EntryState.REGISTERED
+            self.attempt.settle(uow, replace(entry, state=EntryState.THERE if is_there else state))
 
     def _register(self, entry: Entry, candidate: Candidate) -> None:
         def noted(uow: UnitOfWork, verdict: Verdict) -> Verdict:

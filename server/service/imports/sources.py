@@ -31,7 +31,7 @@ class Source(Protocol):
     notes: list[str]
     """Notes for the user after the listing."""
 
-    def found(self) -> Iterator[FoundEntry]:
+    def list_entries(self) -> Iterator[FoundEntry]:
         """Everything that the import asks for, from the beginning each time."""
 
     def locate(self, kind: EntryKind, namespace: Namespace, name: str) -> str:
@@ -71,7 +71,7 @@ class RestSource:
     catalog: ForeignCatalog
     notes: list[str] = field(default_factory=list)
 
-    def found(self) -> Iterator[FoundEntry]:
+    def list_entries(self) -> Iterator[FoundEntry]:
         pending: list[Namespace] = sorted(self.catalog.children(()), reverse=True)
         seen = set(pending)
         while pending:
@@ -84,15 +84,15 @@ class RestSource:
     def _of(self, namespace: Namespace) -> Iterator[FoundEntry]:
         inside = [(EntryKind.TABLE, name) for name in self.catalog.tables(namespace)]
         inside += [(EntryKind.VIEW, name) for name in self.catalog.views(namespace)]
-        taken = [(kind, name) for kind, name in inside if self.spec.takes(".".join((*namespace, name)))]
+        selected = [(kind, name) for kind, name in inside if self.spec.takes(".".join((*namespace, name)))]
         here = (*self.spec.into, *namespace)
-        if taken or self.spec.takes_all:
+        if selected or self.spec.takes_all:
             # The default location of the other catalog is not taken over.
             properties = {key: value for key, value in self.catalog.properties(namespace).items() if key != "location"}
             yield FoundEntry(
                 kind=EntryKind.NAMESPACE, namespace=here, properties=properties, source=".".join(namespace)
             )
-        for kind, name in taken:
+        for kind, name in selected:
             yield FoundEntry(kind=kind, namespace=here, name=name, source=".".join((*namespace, name)))
 
     def locate(self, kind: EntryKind, namespace: Namespace, name: str) -> str:
@@ -116,20 +116,20 @@ class HiveSource:
     metastore: Metastore
     notes: list[str] = field(default_factory=list)
 
-    def found(self) -> Iterator[FoundEntry]:
+    def list_entries(self) -> Iterator[FoundEntry]:
         others: list[str] = []
         for database in self.metastore.databases():
             names = [name for name in self.metastore.tables(database) if self.spec.takes(f"{database}.{name}")]
-            listed: list[FoundEntry] = []
+            entries: list[FoundEntry] = []
             for start in range(0, len(names), TABLES_PER_CALL):
                 for table in self.metastore.tables_detail(database, names[start : start + TABLES_PER_CALL]):
                     if table.is_iceberg or table.is_iceberg_view:
-                        listed.append(self._relation(table))
+                        entries.append(self._relation(table))
                     else:
                         others.append(table.full_name)
-            if listed or self.spec.takes_all:
+            if entries or self.spec.takes_all:
                 yield self._namespace(self.metastore.database(database))
-            yield from listed
+            yield from entries
         self.notes = [_describe_others(others)] if others else []
 
     def _namespace(self, database: HiveDatabase) -> FoundEntry:

@@ -39,7 +39,7 @@ class WarehouseSource:
     metadata: MetadataFiles
     notes: list[str] = field(default_factory=list)
 
-    def found(self) -> Iterator[FoundEntry]:
+    def list_entries(self) -> Iterator[FoundEntry]:
         root = self.spec.address.rstrip("/")
         seen: set[Namespace] = set()
         count = 0
@@ -58,9 +58,9 @@ class WarehouseSource:
         """Directories of tables, by the parts of their path, with the listing of their metadata."""
         level: list[tuple[str, ...]] = [()]
         for _ in range(DEEPEST + 1):
-            listed = list(self.files.listings([_below(root, parts) for parts in level]))
+            listings = list(self.files.listings([_below(root, parts) for parts in level]))
             possible = [
-                parts for parts, listing in zip(level, listed, strict=True) if METADATA in listing.subdirectories
+                parts for parts, listing in zip(level, listings, strict=True) if METADATA in listing.subdirectories
             ]
             inside = self.files.listings([_below(root, (*parts, METADATA)) for parts in possible])
             tables = {
@@ -71,7 +71,7 @@ class WarehouseSource:
             yield from sorted(tables.items())
             level = [
                 (*parts, name)
-                for parts, listing in zip(level, listed, strict=True)
+                for parts, listing in zip(level, listings, strict=True)
                 if parts not in tables
                 for name in listing.subdirectories
             ]

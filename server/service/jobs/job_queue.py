@@ -25,7 +25,7 @@ from catalog.ports.store import UnitOfWork
 from catalog.tables.relation import Relation
 
 
-def make_job(relation: Relation, due: Due, facts: TableFacts, now: datetime, *, asked: bool = False) -> Job:
+def make_job(relation: Relation, due: Due, facts: TableFacts, now: datetime, *, requested: bool = False) -> Job:
     """Build a pending job with its deadline, which decides its place in the queue."""
     policy, prediction = facts.policy, due.predicted
     priority = policy["firn.optimize.priority"]
@@ -39,7 +39,7 @@ def make_job(relation: Relation, due: Due, facts: TableFacts, now: datetime, *, 
         group=policy["firn.optimize.group"],
         reason=due.reason,
         created_at=now,
-        deadline=compute_deadline(kind_of(due.kind).max_wait, priority, now, asked=asked),
+        deadline=compute_deadline(kind_of(due.kind).max_wait, priority, now, requested=requested),
         priority=priority,
         is_long=prediction is not None and is_long(prediction.seconds, prediction.work),
         predicted_seconds=0.0 if prediction is None else prediction.seconds,
@@ -122,7 +122,7 @@ def find_next_job(
     """
     requested = should_take_requested_first(last_was_asked=uow.queue.last_was_asked(group))
     search = _Search(group=group, kinds=kinds, lease=lease, taking=taking)
-    return _find_earliest(uow, search, asked=requested) or _find_earliest(uow, search, asked=not requested)
+    return _find_earliest(uow, search, requested=requested) or _find_earliest(uow, search, requested=not requested)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,13 +133,13 @@ class _Search:
     taking: bool
 
 
-def _find_earliest(uow: UnitOfWork, search: _Search, *, asked: bool) -> Job | None:
+def _find_earliest(uow: UnitOfWork, search: _Search, *, requested: bool) -> Job | None:
     """The pending job with the earliest deadline; a short job while long jobs have all the slots that they may have.
 
     With `taking` it locks the group, so that two optimizers do not both take the last slot for long jobs.
     """
     group, kinds, taking = search.group, search.kinds, search.taking
-    first = uow.jobs.next_pending(group, kinds, asked=asked, lock=taking)
+    first = uow.jobs.next_pending(group, kinds, requested=requested, lock=taking)
     if first is None or not first.is_long:
         return first
     if taking:
@@ -149,4 +149,4 @@ def _find_earliest(uow: UnitOfWork, search: _Search, *, asked: bool) -> Job | No
     )
     if uow.queue.long_leased(group) < limit:
         return first
-    return uow.jobs.next_pending(group, kinds, asked=asked, long=False, lock=taking)
+    return uow.jobs.next_pending(group, kinds, requested=requested, long=False, lock=taking)

@@ -110,7 +110,7 @@ class LeasedFiles:
         """The directories that the rule allows to a table, also in the spellings of links above the warehouse."""
         links = self.metadata.files
         allowed = load_allowed_locations(uow, links, table.catalog)
-        yield from self._rule(uow, table).given
+        yield from self._rule(uow, table).hive_locations
         for place in (*list_own_locations(load_metadata(self.metadata, table)), *table.former_locations):
             with suppress(LocationRefused):  # the table is older than the rule: the optimizer asks about its files
                 allowed.check_directory(place, links)

@@ -78,7 +78,7 @@ class Tasks:
             facts = load_facts(uow, relation)
             check_accepts_kind(relation, facts, kind)
             due = Due(kind=kind, reason="requested", state=REQUESTED, params=params)
-            context = self._load_context(uow, make_job(relation, due, facts, uow.now(), asked=True), relation)
+            context = self._load_context(uow, make_job(relation, due, facts, uow.now(), requested=True), relation)
         return UnqueuedTask(context, _build(context))
 
     def _load_context(self, uow: UnitOfWork, job: Job, relation: Relation) -> JobContext:

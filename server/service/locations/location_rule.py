@@ -192,7 +192,7 @@ def build_file_rule(
         table=str(relation.name),
         allowed=allowed,
         own=(*own, *former),
-        given=list_hive_locations(uow, links, allowed, relation),
+        hive_locations=list_hive_locations(uow, links, allowed, relation),
         others=list_other_tables,
         links=links,
     )

@@ -53,10 +53,10 @@ BATCHES_PER_REQUEST = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TakenFiles:
+class QuarantinedBatch:
     """Result of a proposal: the removed files, and how many files stay by reason."""
 
-    taken: Sequence[SeenFile] = ()
+    quarantined: Sequence[SeenFile] = ()
     """Files that the server has moved to quarantine or noted; in a dry run, files that it would take."""
     kept: Mapping[KeepReason, int] = field(default_factory=dict)
 
@@ -108,10 +108,10 @@ class Orphans:
             unrepresentable=None if published is None else published.shared,
             before_ms=int(before.timestamp() * 1000),
             dry_run=context.dry_run,
-            asked=job.was_requested,
+            requested=job.was_requested,
         )
 
-    def take(self, lease: Lease, proposed: Sequence[str], metadata_files: Sequence[str]) -> TakenFiles:
+    def take(self, lease: Lease, proposed: Sequence[str], metadata_files: Sequence[str]) -> QuarantinedBatch:
         """Move the proposed files that nothing needs to quarantine.
 
         `metadata_files` are all files outside the tables' `metadata` directories that look like metadata. Raises
@@ -128,7 +128,7 @@ class Orphans:
             orphans = [file for file in files if not list_names(file.location) & needed]
             kept[KeepReason.NEEDED] += len(files) - len(orphans)
             returned = [] if context.dry_run else self._set_aside(lease, context, orphans, reachable, in_use)
-        return TakenFiles(taken=[file for file in orphans if file.location not in returned], kept=+kept)
+        return QuarantinedBatch(quarantined=[file for file in orphans if file.location not in returned], kept=+kept)
 
     def _set_aside(
         self,

@@ -72,8 +72,8 @@ class Quarantine:
             tables = [uow.relations.get(table.id) for table in context.tables]
             _check_no_neighbours(uow, context)
             kept = needed(tables, [file.location for file in files])
-            taken = [line for line in reported if line.file.location not in kept and self._set_aside(line)]
-            self._record_batch(uow, batch, reported, taken)
+            moved = [line for line in reported if line.file.location not in kept and self._set_aside(line)]
+            self._record_batch(uow, batch, reported, moved)
 
     def _add_batch(self, lease: Lease, context: OrphanContext, directory: str) -> OrphanBatch:
         batch = OrphanBatch(
@@ -105,26 +105,26 @@ class Quarantine:
         return True
 
     def _record_batch(
-        self, uow: UnitOfWork, batch: OrphanBatch, reported: Sequence[ReportedFile], taken: Sequence[ReportedFile]
+        self, uow: UnitOfWork, batch: OrphanBatch, reported: Sequence[ReportedFile], moved: Sequence[ReportedFile]
     ) -> None:
         """Update the row of a batch with the files that were taken; remove the row when there are none."""
-        if taken:
-            uow.orphans.put(self._finish_batch(batch, reported, taken))
+        if moved:
+            uow.orphans.put(self._finish_batch(batch, reported, moved))
         else:
             uow.orphans.remove(batch.id)
 
     def _finish_batch(
-        self, batch: OrphanBatch, reported: Sequence[ReportedFile], taken: Sequence[ReportedFile]
+        self, batch: OrphanBatch, reported: Sequence[ReportedFile], set_aside: Sequence[ReportedFile]
     ) -> OrphanBatch:
         """The final state of a batch; writes a new report when not all files were taken."""
-        if len(taken) < len(reported):
+        if len(set_aside) < len(reported):
             directory = batch.report.rpartition("/")[0]
-            report = self._read_report(batch) | {"files": [line.to_json() for line in taken]}
+            report = self._read_report(batch) | {"files": [line.to_json() for line in set_aside]}
             batch = replace(batch, report=f"{directory}/report-{uuid4()}.json")
             self.reports.write_new(batch.report, orjson.dumps(report))
         moved = any(line.aside is not None for line in reported)
         state = BatchState.ASIDE if moved else BatchState.NOTED
-        return replace(batch, state=state, files=len(taken), bytes=sum(line.file.bytes for line in taken))
+        return replace(batch, state=state, files=len(set_aside), bytes=sum(line.file.bytes for line in set_aside))
 
     def recover(self, relation_id: RelationId) -> None:
         """Finish the rows of batches whose server has died; files that it had not moved stay where they are."""
@@ -146,9 +146,9 @@ class Quarantine:
     def _finish_putting_back(self, relation_id: RelationId) -> None:
         with self.database.reading() as uow:
             batches = [batch for batch in uow.orphans.of_table(relation_id, [BatchState.ASIDE]) if batch.kept]
-        for listed in batches:
+        for open_batch in batches:
             with self.database.writing() as uow:
-                batch = uow.orphans.lock(listed.id)
+                batch = uow.orphans.lock(open_batch.id)
                 for line in self._load_report_or_none(batch) or () if batch.state is BatchState.ASIDE else ():
                     if line.file.location in batch.kept:
                         self._move_back(line)

@@ -124,9 +124,13 @@ def explain_foreign_metadata(
     """
     own = {metadata.load(table.metadata_location or "").parsed["table-uuid"] for table in tables}
     directories = [f"{table.location.rstrip('/')}/metadata" for table in tables]
-    listed = [location for directory in directories for location in files.names(directory) if is_metadata(location)]
+    metadata_files = [
+        location for directory in directories for location in files.names(directory) if is_metadata(location)
+    ]
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="proof") as pool:
-        uuids = pool.map(lambda location: _read_uuid(metadata, location), sorted({*listed, *elsewhere} - proven))
+        uuids = pool.map(
+            lambda location: _read_uuid(metadata, location), sorted({*metadata_files, *elsewhere} - proven)
+        )
         for location, uuid in uuids:
             if uuid == "":
                 log.warning("the server removes no orphans: it cannot read %s, which may be another table's", location)

@@ -91,7 +91,7 @@ def create_requested_job(
     check_not_blocked(uow, relation.id, kind)
     prediction, now = predict_job(kind, facts, load_past_jobs(uow, relation.id), params), uow.now()
     due = Due(kind=kind, reason=reason, state=REQUESTED, params=params, predicted=prediction)
-    job = make_job(relation, due, facts, now, asked=True)
+    job = make_job(relation, due, facts, now, requested=True)
     if not enqueue(uow, job, now):
         active = uow.jobs.active_of(relation.id)
         if active is None:
@@ -116,7 +116,7 @@ def _record_empty_job(
         for when in ("before", "after")
     }
     job = replace(
-        make_job(relation, due, facts, now, asked=True),
+        make_job(relation, due, facts, now, requested=True),
         status=JobStatus.SUCCEEDED,
         ended_at=now,
         result={**(kind_of(kind).result_if_nothing or {}), "gained": unchanged},

@@ -235,9 +235,9 @@ class KeyedTables:
             return None
         metadata = load_metadata(self.metadata, relation)
         snapshot_id = None if snapshot == "none" else int(snapshot)
-        known = {snapshot["snapshot-id"] for snapshot in metadata["snapshots"]}
+        snapshot_ids = {snapshot["snapshot-id"] for snapshot in metadata["snapshots"]}
         schemas = {schema["schema-id"] for schema in metadata["schemas"]}
-        if (snapshot_id is not None and snapshot_id not in known) or int(schema_id) not in schemas:
+        if (snapshot_id is not None and snapshot_id not in snapshot_ids) or int(schema_id) not in schemas:
             raise NoSuchTable(
                 f"Table does not exist: {name}", hint="its snapshot has expired: read the keyed table again"
             )

@@ -137,7 +137,7 @@ class Namespaces:
             uow.catalogs.get(catalog)
             return _properties(uow, catalog, namespace)
 
-    def told(self, catalog: CatalogName, namespace: Namespace) -> dict[str, str]:
+    def engine_properties(self, catalog: CatalogName, namespace: Namespace) -> dict[str, str]:
         """Its properties as engines need them: with `location`, the directory of its tables, unless it has one set.
 
         Trino stages a table only where it knows this. Without, it has the table created, takes the metadata file in its

@@ -82,7 +82,7 @@ class Scans:
 
     def result(self, catalog: CatalogName, name: TableName, plan_id: str) -> Planned | None:
         """What is planned under this id, None when it was cancelled; NoSuchPlan, also when it was answered whole."""
-        plan = None if is_inline(plan_id) else self._found(catalog, name, parse_plan_id(plan_id))
+        plan = None if is_inline(plan_id) else self._find(catalog, name, parse_plan_id(plan_id))
         if plan is None:
             self._table(catalog, name)
             raise NoSuchPlan(f"The plan id does not exist: {plan_id}", hint="plan the scan again")
@@ -93,7 +93,7 @@ class Scans:
         if is_inline(plan_id):
             self._table(catalog, name)
             return
-        plan = self._found(catalog, name, parse_plan_id(plan_id))
+        plan = self._find(catalog, name, parse_plan_id(plan_id))
         if plan is None:
             raise NoSuchPlan(f"The plan id does not exist: {plan_id}")
         with self.database.writing() as uow:
@@ -102,7 +102,7 @@ class Scans:
     def fetch(self, catalog: CatalogName, name: TableName, task: str) -> Sequence[FileTask]:
         """The files of one task, at any number of calls; raises NoSuchPlanTask once its plan is over."""
         plan_id, number = parse_task(task)
-        plan = self._found(catalog, name, plan_id)
+        plan = self._find(catalog, name, plan_id)
         if plan is None or plan.cancelled or number >= len(plan.tasks):
             raise NoSuchPlanTask(f"The plan task does not exist: {task}", hint="plan the scan again")
         try:
@@ -137,7 +137,7 @@ class Scans:
         assert location is not None  # only staged tables have none, and these have no name yet
         return location, self.metadata.load(location).parsed
 
-    def _found(self, catalog: CatalogName, name: TableName, plan_id: PlanId) -> ScanPlan | None:
+    def _find(self, catalog: CatalogName, name: TableName, plan_id: PlanId) -> ScanPlan | None:
         """Load a plan that belongs to this table and has not ended."""
         _, metadata = self._table(catalog, name)
         with self.database.reading() as uow:

@@ -176,8 +176,8 @@ class Tables:
 
     def _is_table(self, catalog: CatalogName, name: TableName) -> bool:
         with self.database.reading() as uow:
-            taken = uow.relations.find_name_holder(catalog, name)
-        return taken is None or taken.kind is not RelationKind.VIEW
+            holder = uow.relations.find_name_holder(catalog, name)
+        return holder is None or holder.kind is not RelationKind.VIEW
 
     def _find_created(self, catalog: CatalogName, name: TableName, updates: Sequence[Json]) -> Loaded | None:
         """Find the table that these updates have created before, as it is now."""
@@ -330,11 +330,11 @@ class Tables:
             relation = get_table(uow, catalog, source)
             refuse_store(relation, "renamed")
             check_namespace(uow, catalog, to.namespace)
-            taken = uow.relations.find_name_holder(catalog, to)
+            holder = uow.relations.find_name_holder(catalog, to)
             # A relation may take a name that differs from its own in case alone.
-            if taken is not None and (taken.name == to or taken.id != relation.id):
-                message = f"Cannot rename {source} to {to}. {_shown(taken.kind)} already exists"
-                raise AlreadyExists(message, hint=explain_name_clash(taken.name, to))
+            if holder is not None and (holder.name == to or holder.id != relation.id):
+                message = f"Cannot rename {source} to {to}. {_shown(holder.kind)} already exists"
+                raise AlreadyExists(message, hint=explain_name_clash(holder.name, to))
             rename_jobs(uow, relation.id, to)
             uow.relations.rename(relation, to)
             uow.events.add(make_rename_event(relation, to, uow.now()))
@@ -367,11 +367,11 @@ class Tables:
         """Raise NoSuchNamespace or AlreadyExists unless a table of this name can be created."""
         uow.catalogs.get(catalog)
         check_namespace(uow, catalog, name.namespace)
-        taken = uow.relations.find_name_holder(catalog, name)
-        if taken is not None:
-            same = " with same name" if taken.kind is RelationKind.VIEW else ""
-            message = f"{_shown(taken.kind)}{same} already exists: {name}"
-            raise AlreadyExists(message, hint=explain_name_clash(taken.name, name))
+        holder = uow.relations.find_name_holder(catalog, name)
+        if holder is not None:
+            same = " with same name" if holder.kind is RelationKind.VIEW else ""
+            message = f"{_shown(holder.kind)}{same} already exists: {name}"
+            raise AlreadyExists(message, hint=explain_name_clash(holder.name, name))
 
     def _now_ms(self) -> int:
         with self.database.reading() as uow:

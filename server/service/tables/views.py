@@ -113,8 +113,8 @@ class Views:
         """Make a view of an existing metadata file; raises Invalid if the file is no view metadata."""
         with self.database.reading() as uow:
             _check_free(uow, catalog, name)  # the better message of two, if both checks fail
-            known = find_dropped_around(uow, catalog, metadata_location)
-            check_readable(uow, self.metadata.files, catalog, metadata_location, known)
+            dropped = find_dropped_around(uow, catalog, metadata_location)
+            check_readable(uow, self.metadata.files, catalog, metadata_location, dropped)
         document = self.metadata.load(metadata_location)
         try:
             metadata = check_view(document.parsed)
@@ -209,11 +209,11 @@ class Views:
         with self.database.writing() as uow:
             relation = get_view(uow, catalog, source)
             check_namespace(uow, catalog, to.namespace)
-            taken = uow.relations.find_name_holder(catalog, to)
-            if taken is not None and (taken.name == to or taken.id != relation.id):  # its own case may change
-                kind = "View" if taken.kind is RelationKind.VIEW else "Table"
+            holder = uow.relations.find_name_holder(catalog, to)
+            if holder is not None and (holder.name == to or holder.id != relation.id):  # its own case may change
+                kind = "View" if holder.kind is RelationKind.VIEW else "Table"
                 message = f"Cannot rename {source} to {to}. {kind} already exists"
-                raise AlreadyExists(message, hint=explain_name_clash(taken.name, to))
+                raise AlreadyExists(message, hint=explain_name_clash(holder.name, to))
             uow.relations.rename(relation, to)
             uow.events.add(make_rename_event(relation, to, uow.now()))
             remember(uow, idempotency)
@@ -267,13 +267,13 @@ def add_view(
 def _event(relation: Relation, before: Json, after: Json, now: datetime) -> CommitEvent:
     """Describe a commit that restored an earlier version."""
     version = current_version(after)
-    known = {version["version-id"] for version in before["versions"]}
+    version_ids = {version["version-id"] for version in before["versions"]}
     if version["version-id"] == before["current-version-id"]:
         operation = "properties"
     else:
-        operation = "rollback" if version["version-id"] in known else "replace view"
+        operation = "rollback" if version["version-id"] in version_ids else "replace view"
     event = _versioned(make_event(relation, operation, now, compare_views(before, after)), after)
-    return replace(event, engine=caller.get().engine) if version["version-id"] in known else event
+    return replace(event, engine=caller.get().engine) if version["version-id"] in version_ids else event
 
 
 def _versioned(event: CommitEvent, metadata: Json) -> CommitEvent:
@@ -294,10 +294,10 @@ def get_view(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> Relation
 def _check_free(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> None:
     uow.catalogs.get(catalog)
     check_namespace(uow, catalog, name.namespace)
-    taken = uow.relations.find_name_holder(catalog, name)
-    if taken is not None:
-        kind = "View" if taken.kind is RelationKind.VIEW else "Table with same name"
-        raise AlreadyExists(f"{kind} already exists: {name}", hint=explain_name_clash(taken.name, name))
+    holder = uow.relations.find_name_holder(catalog, name)
+    if holder is not None:
+        kind = "View" if holder.kind is RelationKind.VIEW else "Table with same name"
+        raise AlreadyExists(f"{kind} already exists: {name}", hint=explain_name_clash(holder.name, name))
 
 
 def _check_listed(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) -> None:

@@ -33,7 +33,7 @@ def a_file(partition: Any = "a", *, size: int = MIB, content: int = 0, **more: A
 def test_changes_that_lie_alone_in_their_partitions_are_not_packed() -> None:
     counter = LayoutCounter(METADATA, COMPACT, 48 * MIB)
     counts = counter.compacted([a_file(number) for number in range(10)])
-    assert (counts["small_files"], counts["partitions"], counts["planned"].files, counts["asked"].files) == (
+    assert (counts["small_files"], counts["partitions"], counts["planned"].files, counts["requested"].files) == (
         10,
         10,
         0,
@@ -47,7 +47,7 @@ def test_a_table_of_very_many_partitions_is_a_few_numbers() -> None:
     counter = LayoutCounter(METADATA, REWRITE, 96 * MIB)
     counts = counter.rewritten(a_file(number // 2) for number in range(40_000))
     layout = FileLayout(snapshot_id=1, spec_id=0, epoch=0, rule=REWRITE, **counts)
-    assert (layout.partitions, layout.asked.groups, layout.asked.saved_files) == (20_000, 20_000, 20_000)
+    assert (layout.partitions, layout.requested.groups, layout.requested.saved_files) == (20_000, 20_000, 20_000)
     assert layout.planned.files == 0
     assert len(str(layout.as_json())) < 1_000
     assert FileLayout.from_json(layout.as_json()) == layout

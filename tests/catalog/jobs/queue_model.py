@@ -116,7 +116,7 @@ class _Group:
             return
         self._active.add(job.table)
         due = compute_deadline(
-            kind_of(job.kind).max_wait, job.priority, _at(now), asked=job.asked, penalty=self._back(job, now)
+            kind_of(job.kind).max_wait, job.priority, _at(now), requested=job.asked, penalty=self._back(job, now)
         )
         one = Ended(job=job, planned=now, deadline=(due - NOW).total_seconds())
         self.planned.append(one)

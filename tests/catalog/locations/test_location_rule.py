@@ -225,7 +225,7 @@ def test_what_hive_gave_a_table_is_its_own_wherever_it_lies() -> None:
         table="db.mine",
         allowed=allowed_in("/wh"),
         own=["/wh/mine"],
-        given=["hdfs://nn:8020/hive/t", "/hive/odd/p=1"],
+        hive_locations=["hdfs://nn:8020/hive/t", "/hive/odd/p=1"],
         others=asked,
         links=NO_LINKS,
     )

@@ -62,13 +62,13 @@ def laid_out(facts: TableFacts, *partitions: int, small: int | None = None) -> T
         small_files=files if small is None else small,
         partitions=len(partitions),
         planned=packed["planned"],
-        asked=packed["asked"],
+        requested=packed["requested"],
         deletes=every if stats.delete_files else packed["planned"],
     )
     return replace(facts, layout=layout)
 
 
-_RULES: dict[str, dict[str, int]] = {"planned": {}, "asked": {"min_files": 2}}
+_RULES: dict[str, dict[str, int]] = {"planned": {}, "requested": {"min_files": 2}}
 
 
 def _packed(partitions: tuple[int, ...], size: float, task: dict[str, Any]) -> Packing:
@@ -98,7 +98,7 @@ def with_changes(facts: TableFacts, files: int) -> TableFacts:
         small_files=files,
         partitions=1,
         planned=packing,
-        asked=packing,
+        requested=packing,
     )
     return replace(facts, change_layout=layout)
 

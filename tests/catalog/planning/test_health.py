@@ -118,7 +118,7 @@ def more_small(layout: FileLayout, by: int) -> FileLayout:
         data_files=layout.data_files + by,
         small_files=layout.small_files + by,
         planned=more(layout.planned),
-        asked=more(layout.asked),
+        requested=more(layout.requested),
     )
 
 

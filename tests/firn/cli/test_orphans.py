@@ -43,7 +43,7 @@ def work(url: str, *paths: Path) -> None:
     assert lease is not None
     api.ask(lease, "orphans/overdue", {}, seconds=30)
     taken: dict[str, Any] = api.ask(lease, "orphans", {"files": [str(path) for path in paths]}, seconds=30)
-    result = {"orphan_files": len(taken["taken"]), "orphans": [one["path"] for one in taken["taken"]]}
+    result = {"orphan_files": len(taken["quarantined"]), "orphans": [one["path"] for one in taken["quarantined"]]}
     api.report(lease, Result(outcome=Outcome.NOTHING, result=result), [])
     api.unregister(me)
 

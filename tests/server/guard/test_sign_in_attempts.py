@@ -104,7 +104,7 @@ def test_a_flood_takes_a_bounded_part_of_the_memory(attempts: FailedAttempts, mo
     for number in range(500):
         attempts.record_failure(f"c{number}" * 1_000, f"10.2.{number // 250}.{number % 250}")
         attempts.record_success(f"c{number}", HERE)
-    kept = (attempts._pairs.kept, attempts._clients.kept, attempts._addresses.kept, attempts._known)
+    kept = (attempts._pairs.kept, attempts._clients.kept, attempts._addresses.kept, attempts._proven)
     assert [len(one) for one in kept] == [50, 50, 50, 50]
     assert all(len(str(key)) < 300 for one in kept for key in one)
 

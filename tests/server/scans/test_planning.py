@@ -78,7 +78,7 @@ def perform(table: LakeTable, action: str, *args: Any) -> None:
 def rule_of(table: LakeTable) -> FileRule:
     allowed = AllowedLocations(catalog="lake", roots=())
     given = [table.metadata["location"]]
-    return FileRule(table="t", allowed=allowed, own=(), given=given, others=lambda _: (), links=Storage())
+    return FileRule(table="t", allowed=allowed, own=(), hive_locations=given, others=lambda _: (), links=Storage())
 
 
 def planned(table: LakeTable, body: Json) -> list[FileTask]:

@@ -56,10 +56,10 @@ def test_the_oldest_pending_job_of_the_group_and_kinds_is_next(database: Databas
         jobs = [*jobs, a_job(deadline=LATER)]
         for job in jobs:
             uow.jobs.add(job)
-        assert uow.jobs.next_pending("default", [JobKind.MERGE], asked=False, lock=True) == jobs[3]
-        assert uow.jobs.next_pending("default", [JobKind.MERGE, JobKind.REWRITE], asked=False, lock=True) == jobs[1]
-        assert uow.jobs.next_pending("default", [], asked=False, lock=True) is None
-        assert uow.jobs.next_pending("third", list(JobKind), asked=False, lock=True) is None
+        assert uow.jobs.next_pending("default", [JobKind.MERGE], requested=False, lock=True) == jobs[3]
+        assert uow.jobs.next_pending("default", [JobKind.MERGE, JobKind.REWRITE], requested=False, lock=True) == jobs[1]
+        assert uow.jobs.next_pending("default", [], requested=False, lock=True) is None
+        assert uow.jobs.next_pending("third", list(JobKind), requested=False, lock=True) is None
 
 
 def test_jobs_are_listed_newest_first_and_active_ones_counted(database: Database) -> None:

@@ -261,7 +261,7 @@ def test_of_many_optimizers_each_gets_a_job_of_its_own(database: Database) -> No
 
     def take(_number: int) -> object:
         with database.writing() as uow:
-            job = uow.jobs.next_pending("default", [JobKind.MERGE], asked=False, lock=True)
+            job = uow.jobs.next_pending("default", [JobKind.MERGE], requested=False, lock=True)
             if job is None:
                 return None
             uow.jobs.put(a_job(JobStatus.RUNNING, id=job.id, relation_id=job.relation_id))

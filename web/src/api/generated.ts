@@ -5008,6 +5008,30 @@ export interface components {
             steps: number;
         };
         /**
+         * QuarantinedFileOut
+         * @description A removed file, or in a dry run a file that would be removed.
+         */
+        QuarantinedFileOut: {
+            /** Bytes */
+            bytes: number;
+            /** Modified */
+            modified: string | null;
+            /** Path */
+            path: string;
+        };
+        /**
+         * QuarantinedOut
+         * @description The proposed files that the server removed, and the number of kept files by reason.
+         */
+        QuarantinedOut: {
+            /** Kept */
+            kept: {
+                [key: string]: number;
+            };
+            /** Quarantined */
+            quarantined: components["schemas"]["QuarantinedFileOut"][];
+        };
+        /**
          * RefIn
          * @description The requested state of a branch or tag. `snapshot` is a snapshot's id, or a ref that points to it.
          */
@@ -6124,30 +6148,6 @@ export interface components {
          * @description This kind has no options.
          */
         TagsOptionsIn: Record<string, never>;
-        /**
-         * TakenFileOut
-         * @description A removed file, or in a dry run a file that would be removed.
-         */
-        TakenFileOut: {
-            /** Bytes */
-            bytes: number;
-            /** Modified */
-            modified: string | null;
-            /** Path */
-            path: string;
-        };
-        /**
-         * TakenOut
-         * @description The proposed files that the server removed, and the number of kept files by reason.
-         */
-        TakenOut: {
-            /** Kept */
-            kept: {
-                [key: string]: number;
-            };
-            /** Taken */
-            taken: components["schemas"]["TakenFileOut"][];
-        };
         /**
          * TaskOut
          * @description A background task and the result of its last run.
@@ -11783,7 +11783,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TakenOut"];
+                    "application/json": components["schemas"]["QuarantinedOut"];
                 };
             };
             /** @description Forbidden */

@@ -81,7 +81,7 @@ export const dropped = (catalog: string, limit = PAGE) =>
     queryFn: ({ pageParam }) =>
       answered(api.GET('/catalogs/{catalog}/dropped', { params: { path: { catalog }, query: { limit, cursor: pageParam } } })),
     refetchInterval: (query) =>
-      query.state.data?.pages.some((page) => page.items.some((one) => one.state === 'purging')) ? BAR_MS : SLOW_MS,
+      query.state.data?.pages.some((page) => page.items.some((item) => item.state === 'purging')) ? BAR_MS : SLOW_MS,
   });
 
 const at = (catalog: string, table: string) => ({ params: { path: { catalog, table } } });
@@ -301,7 +301,7 @@ export const lastUpgrade = (catalog: string, target: string) =>
     queryKey: ['operations', catalog, target],
     queryFn: async () => {
       const { items } = await answered(api.GET('/operations', { params: { query: { catalog, target, limit: 20 } } }));
-      return items.find((one) => one.kind === 'upgrade') ?? null;
+      return items.find((item) => item.kind === 'upgrade') ?? null;
     },
   });
 

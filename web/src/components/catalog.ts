@@ -15,6 +15,6 @@ export function useCatalog(): { name: string } {
   }, [catalog]);
   if (catalog !== undefined) return { name: catalog };
   const last = localStorage.getItem(KEY);
-  const known = data?.map((one) => one.name) ?? [];
+  const known = data?.map((item) => item.name) ?? [];
   return { name: last !== null && (data === undefined || known.includes(last)) ? last : (known[0] ?? 'lake') };
 }

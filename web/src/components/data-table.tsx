@@ -182,7 +182,7 @@ type Select<Row> = NonNullable<DataTableProps<Row>['select']>;
 
 function SelectAll<Row>({ rows, id, select }: { rows: readonly Row[]; id: (row: Row) => string; select: Select<Row> }) {
   const possible = rows.filter(select.can).map(id);
-  const all = possible.length > 0 && possible.every((one) => select.chosen.has(one));
+  const all = possible.length > 0 && possible.every((item) => select.chosen.has(item));
   return (
     <th scope="col" className={styles.check}>
       <Checkbox

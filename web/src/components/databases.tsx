@@ -22,8 +22,8 @@ export function Databases({ catalog, chosen, all, to }: DatabasesProps) {
       <Link to={to()} className={styles.node} aria-current={chosen === undefined ? 'true' : undefined}>
         {all}
       </Link>
-      {data?.items.map((one) => (
-        <Branch key={one.name} catalog={catalog} name={one.name} chosen={chosen} to={to} depth={0} />
+      {data?.items.map((item) => (
+        <Branch key={item.name} catalog={catalog} name={item.name} chosen={chosen} to={to} depth={0} />
       ))}
     </nav>
   );
@@ -52,5 +52,5 @@ function Branch({ name, depth, ...tree }: BranchProps) {
 
 function Children({ name, ...rest }: BranchProps) {
   const { data } = useQuery(namespaces(rest.catalog, name));
-  return data?.items.map((one) => <Branch key={one.name} {...rest} name={one.name} />);
+  return data?.items.map((item) => <Branch key={item.name} {...rest} name={item.name} />);
 }

@@ -40,12 +40,12 @@ export function PredictionTable({ predicted, gained }: { predicted: Readonly<Rec
         </tr>
       </thead>
       <tbody>
-        {compared(predicted, gained).map((one) => (
-          <tr key={one.key}>
-            <th scope="row">{one.name}</th>
-            <td>{one.before}</td>
-            <td>{one.predicted ?? <span className="dim">–</span>}</td>
-            <td className={styles.better}>{one.gained ?? <span className="dim">–</span>}</td>
+        {compared(predicted, gained).map((item) => (
+          <tr key={item.key}>
+            <th scope="row">{item.name}</th>
+            <td>{item.before}</td>
+            <td>{item.predicted ?? <span className="dim">–</span>}</td>
+            <td className={styles.better}>{item.gained ?? <span className="dim">–</span>}</td>
           </tr>
         ))}
       </tbody>

@@ -102,9 +102,9 @@ function CatalogChoice() {
       </Menu.Target>
       <Menu.Dropdown>
         <Menu.Label>Catalogs</Menu.Label>
-        {data?.map((one) => (
-          <Menu.Item key={one.name} className="mono" onClick={() => void navigate(paths.home(one.name))}>
-            {one.name}
+        {data?.map((item) => (
+          <Menu.Item key={item.name} className="mono" onClick={() => void navigate(paths.home(item.name))}>
+            {item.name}
           </Menu.Item>
         ))}
         <Menu.Divider />

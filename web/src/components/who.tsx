@@ -57,9 +57,9 @@ function May() {
       {grants.length === 0 && <div>Nothing is granted to you yet.</div>}
       {!admin && (
         <ul className={styles.grants}>
-          {grants.slice(0, SHOWN).map((one) => (
-            <li key={grantText(one)} className="wrap-anywhere">
-              {grantText(one)}
+          {grants.slice(0, SHOWN).map((item) => (
+            <li key={grantText(item)} className="wrap-anywhere">
+              {grantText(item)}
             </li>
           ))}
           {grants.length > SHOWN && <li className="dim">and {grants.length - SHOWN} more</li>}

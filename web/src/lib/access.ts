@@ -64,23 +64,23 @@ export function holds(scope: Scope, other: Scope): boolean {
 }
 
 function gives(granted: Granted, privilege: Privilege): boolean {
-  return granted.privileges.some((one) => one === privilege || INCLUDES[one as Privilege].includes(privilege));
+  return granted.privileges.some((item) => item === privilege || INCLUDES[item as Privilege].includes(privilege));
 }
 
 export function has(grants: readonly Granted[], { privilege, on }: Need): boolean {
-  return grants.some((one) => holds(one.on, on) && gives(one, privilege));
+  return grants.some((grant) => holds(grant.on, on) && gives(grant, privilege));
 }
 
 /** Why a privilege that was not granted there holds there all the same; null when it does not. */
 export function impliedBy(grants: readonly Granted[], { privilege, on }: Need): string | null {
-  const here = grants.find((one) => scopeText(one.on) === scopeText(on) && gives(one, privilege));
-  if (here !== undefined) return `comes with ${here.privileges.find((one) => INCLUDES[one as Privilege].includes(privilege)) ?? privilege}`;
-  const above = grants.find((one) => holds(one.on, on) && gives(one, privilege));
+  const here = grants.find((grant) => scopeText(grant.on) === scopeText(on) && gives(grant, privilege));
+  if (here !== undefined) return `comes with ${here.privileges.find((item) => INCLUDES[item as Privilege].includes(privilege)) ?? privilege}`;
+  const above = grants.find((grant) => holds(grant.on, on) && gives(grant, privilege));
   return above === undefined ? null : `from ${scopeText(above.on)}`;
 }
 
 /** "list, read on lake.sales": what is brought along is left out. */
 export function grantText({ on, privileges }: Granted): string {
-  const told = privileges.filter((one) => !privileges.some((other) => INCLUDES[other as Privilege].includes(one as Privilege)));
-  return `${told.length === PRIVILEGES.length - 2 ? 'everything' : told.join(', ')} on ${on.catalog === null ? 'the server' : scopeText(on)}`;
+  const highest = privileges.filter((privilege) => !privileges.some((other) => INCLUDES[other as Privilege].includes(privilege as Privilege)));
+  return `${highest.length === PRIVILEGES.length - 2 ? 'everything' : highest.join(', ')} on ${on.catalog === null ? 'the server' : scopeText(on)}`;
 }

@@ -29,7 +29,7 @@ export function place(axis: Axis, moment: number): number {
 /** Round moments of the viewer's clock, at most `most` of them. */
 export function ticks(axis: Axis, most: number, offsetMinutes = new Date(axis.from).getTimezoneOffset()): number[] {
   const span = axis.to - axis.from;
-  const step = STEPS.find((one) => span / one <= most) ?? Math.ceil(span / most / (STEPS.at(-1) ?? 1)) * (STEPS.at(-1) ?? 1);
+  const step = STEPS.find((item) => span / item <= most) ?? Math.ceil(span / most / (STEPS.at(-1) ?? 1)) * (STEPS.at(-1) ?? 1);
   const shift = offsetMinutes * 60 * SECOND;
   const first = Math.ceil((axis.from - shift) / step) * step + shift;
   const found: number[] = [];

@@ -12,11 +12,11 @@ it('slots are those of optimizers that can be heard and take jobs', () => {
 });
 
 it('a group that only optimizers name is shown too', () => {
-  expect(loadsOf([group('default')], [worker('nightly', {})]).map((one) => one.group.name)).toEqual(['default', 'nightly']);
+  expect(loadsOf([group('default')], [worker('nightly', {})]).map((row) => row.group.name)).toEqual(['default', 'nightly']);
 });
 
 it('only a group that somebody made and nobody works in can be dropped', () => {
-  const why = (one: Group, optimizers: number) => whyNotDropped({ group: one, optimizers, slots: 0, busy: 0 });
+  const why = (row: Group, optimizers: number) => whyNotDropped({ group: row, optimizers, slots: 0, busy: 0 });
   expect(why(group('default'), 0)).toMatch('always there');
   expect(why(group('nightly', '2026-01-01'), 2)).toMatch('stop them first');
   expect(why(group('nightly', '2026-01-01'), 0)).toBeNull();

@@ -9,22 +9,22 @@ export interface GroupLoad {
 }
 
 /** Silent ones hold nothing, and those that drain take nothing: their free slots are none. */
-function slotsOf(one: Optimizer): number {
-  if (one.silent) return 0;
-  return one.draining ? one.jobs.length : one.slots;
+function slotsOf(optimizer: Optimizer): number {
+  if (optimizer.silent) return 0;
+  return optimizer.draining ? optimizer.jobs.length : optimizer.slots;
 }
 
 /** Every group with its load; also one that only an optimizer names. */
 export function loadsOf(groups: readonly Group[], optimizers: readonly Optimizer[]): GroupLoad[] {
-  const unnamed = [...new Set(optimizers.map(({ group }) => group))].filter((name) => !groups.some((one) => one.name === name));
+  const unnamed = [...new Set(optimizers.map(({ group }) => group))].filter((name) => !groups.some((group) => group.name === name));
   const all = [...groups, ...unnamed.map((name) => ({ name, description: '', reserved_slots: 1, catalog_quota: 1, created_at: null, wanted: null, working: 0 }))];
   return all.map((group) => {
-    const members = optimizers.filter((one) => one.group === group.name && !one.silent);
+    const members = optimizers.filter((optimizer) => optimizer.group === group.name && !optimizer.silent);
     return {
       group,
       optimizers: members.length,
-      slots: members.reduce((sum, one) => sum + slotsOf(one), 0),
-      busy: members.reduce((sum, one) => sum + one.jobs.length, 0),
+      slots: members.reduce((sum, optimizer) => sum + slotsOf(optimizer), 0),
+      busy: members.reduce((sum, optimizer) => sum + optimizer.jobs.length, 0),
     };
   });
 }

@@ -15,7 +15,7 @@ export function cellOf<T>(partition: string, value: T): Cell<T> {
 
 /** Names in the order of people: 2 before 10. */
 export function inOrder(names: Iterable<string>): string[] {
-  return [...new Set(names)].sort((one, other) => one.localeCompare(other, 'en', { numeric: true }));
+  return [...new Set(names)].sort((item, other) => item.localeCompare(other, 'en', { numeric: true }));
 }
 
 /** 0 for nothing, else 1–4 on the root's scale: a few large partitions must not make all others look the same. */

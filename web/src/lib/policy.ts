@@ -12,7 +12,7 @@ export interface PolicySetting {
 
 /** Whether something is written at a place itself, also what nobody can read. */
 export const isSetAt = (place: string, { source, ignored }: Pick<PolicySetting, 'source' | 'ignored'>): boolean =>
-  source === place || ignored.some((one) => one.source === place);
+  source === place || ignored.some((item) => item.source === place);
 
 interface Area {
   title: string;
@@ -46,14 +46,14 @@ interface Look {
 /** The settings that are looked for, by area, in the order of the areas. */
 export function byArea<One extends PolicySetting>(settings: readonly One[], { find, shown, place }: Look): { title: string; settings: One[] }[] {
   const words = find.toLowerCase().split(/\s+/).filter((word) => word !== '');
-  const wanted = settings.filter((one) => {
-    if (shown === 'own' && !isSetAt(place, one)) return false;
-    if (shown === 'changed' && one.source === 'default' && one.ignored.length === 0) return false;
-    const text = `${one.key} ${one.does} ${one.value} ${areaOf(one.key)}`.toLowerCase();
+  const wanted = settings.filter((setting) => {
+    if (shown === 'own' && !isSetAt(place, setting)) return false;
+    if (shown === 'changed' && setting.source === 'default' && setting.ignored.length === 0) return false;
+    const text = `${setting.key} ${setting.does} ${setting.value} ${areaOf(setting.key)}`.toLowerCase();
     return words.every((word) => text.includes(word));
   });
   return [...AREAS.map(({ title }) => title), REST]
-    .map((title) => ({ title, settings: wanted.filter((one) => areaOf(one.key) === title) }))
+    .map((title) => ({ title, settings: wanted.filter((item) => areaOf(item.key) === title) }))
     .filter((area) => area.settings.length > 0);
 }
 
@@ -92,7 +92,7 @@ export const WRITTEN: Record<Form, string> = {
 
 /** The choice that a value stands for: engines may write it with other letters or spaces around. */
 export function chosen({ value, choices }: Pick<PolicySetting, 'value' | 'choices'>): string {
-  return choices.find((one) => one === value.trim().toLowerCase()) ?? value;
+  return choices.find((choice) => choice === value.trim().toLowerCase()) ?? value;
 }
 
 const POWERS: Record<string, number> = { b: 1, kib: 2 ** 10, mib: 2 ** 20, gib: 2 ** 30, tib: 2 ** 40, kb: 1e3, mb: 1e6, gb: 1e9 };

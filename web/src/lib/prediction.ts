@@ -47,10 +47,10 @@ export interface Compared {
 export function compared(predicted: Readonly<Record<string, unknown>>, gained: Readonly<Record<string, unknown>>): Compared[] {
   const [expected, got] = [changesOf(predicted), changesOf(gained)];
   return QUANTITIES.flatMap(({ key, name }) => {
-    const one = expected.find((change) => change.key === key);
+    const planned = expected.find((change) => change.key === key);
     const other = got.find((change) => change.key === key);
-    const before = (other ?? one)?.before;
-    return before === undefined ? [] : [{ key, name, before, predicted: one?.after ?? null, gained: other?.after ?? null }];
+    const before = (other ?? planned)?.before;
+    return before === undefined ? [] : [{ key, name, before, predicted: planned?.after ?? null, gained: other?.after ?? null }];
   });
 }
 

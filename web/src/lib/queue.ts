@@ -61,9 +61,9 @@ interface Done {
 /** Kinds that fail more often than they succeed, the worst first: those that the planner backs off from. */
 export function failing(done: readonly Done[]): { kind: string; failed: number; succeeded: number }[] {
   const kinds = [...new Set(done.map(({ kind }) => kind))];
-  const sum = (kind: string, status: string) => done.filter((one) => one.kind === kind && one.status === status).reduce((total, one) => total + one.jobs, 0);
+  const sum = (kind: string, status: string) => done.filter((item) => item.kind === kind && item.status === status).reduce((total, item) => total + item.jobs, 0);
   return kinds
     .map((kind) => ({ kind, failed: sum(kind, 'failed'), succeeded: sum(kind, 'succeeded') }))
     .filter(({ failed, succeeded }) => failed >= 2 && failed > succeeded)
-    .sort((one, other) => other.failed - one.failed);
+    .sort((item, other) => other.failed - item.failed);
 }

@@ -17,11 +17,11 @@ export function plain(key: string, value: unknown): string {
   if (typeof value === 'number') return figure(key, value);
   if (typeof value === 'string' && MOMENT.test(value)) return moment(value);
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
-  if (Array.isArray(value)) return value.map((one) => plain(key, one)).join(', ');
+  if (Array.isArray(value)) return value.map((item) => plain(key, item)).join(', ');
   if (typeof value === 'string') return value;
   if (typeof value !== 'object' || value === null) return 'none';
   return Object.entries(value)
-    .map(([inner, one]) => `${words(inner)} ${plain(inner, one)}`)
+    .map(([inner, part]) => `${words(inner)} ${plain(inner, part)}`)
     .join(', ');
 }
 

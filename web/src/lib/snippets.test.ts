@@ -18,7 +18,7 @@ const orders: Subject = {
 const text = (subject: Subject): string =>
   Object.values(snippetsFor(subject, 'http://127.0.0.1:8630'))
     .flat()
-    .map((one) => one.code)
+    .map((row) => row.code)
     .join('\n');
 
 describe('snippets', () => {

@@ -137,9 +137,9 @@ function flink(subject: Subject, server: string): Snippet[] {
   };
   const name = sqlName([subject.catalog, ...parts.slice(-2)]);
   const columns = subject.columns.map((column) => sqlName([column.name])).join(', ');
-  const listed = Object.entries(options).map(([key, value]) => `  ${sqlText(key)} = ${sqlText(value)}`);
+  const assignments = Object.entries(options).map(([key, value]) => `  ${sqlText(key)} = ${sqlText(value)}`);
   return [
-    { title: 'Connect', code: [`CREATE CATALOG ${sqlName([subject.catalog])} WITH (`, listed.join(',\n'), ');'].join('\n') },
+    { title: 'Connect', code: [`CREATE CATALOG ${sqlName([subject.catalog])} WITH (`, assignments.join(',\n'), ');'].join('\n') },
     { title: 'Read', code: `SELECT count(*) FROM ${name};` },
     ...(subject.keyed
       ? [

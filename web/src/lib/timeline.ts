@@ -8,7 +8,7 @@ export type Moment = { at: number; key: string; commit: CommitEvent; job?: never
 export function momentsOf(events: readonly CommitEvent[], jobs: readonly Job[]): Moment[] {
   const commits = events.map((commit): Moment => ({ at: Date.parse(commit.committed_at), key: `commit-${commit.id}`, commit }));
   const ran = jobs.flatMap((job): Moment[] => (job.leased_at === null ? [] : [{ at: Date.parse(job.leased_at), key: `job-${job.id}`, job }]));
-  return [...commits, ...ran].sort((one, other) => one.at - other.at);
+  return [...commits, ...ran].sort((item, other) => item.at - other.at);
 }
 
 /** When a job ended, or its last attempt where it waits for another; now for one that goes on. */
@@ -19,13 +19,13 @@ export function endOf(job: Job, now: number): number {
 
 /** The axis on which all of them find room. */
 export function axisFor(moments: readonly Moment[], now: number): Axis {
-  return axisOf(moments.flatMap((one) => (one.job === undefined ? [one.at] : [one.at, endOf(one.job, now)])));
+  return axisOf(moments.flatMap((moment) => (moment.job === undefined ? [moment.at] : [moment.at, endOf(moment.job, now)])));
 }
 
 /** Jobs over as few rows as show each of them: two of a row never overlap, nor come closer than `gap`. */
 export function rowsOf(jobs: readonly Job[], now: number, gap: number): Job[][] {
   const rows: { until: number; jobs: Job[] }[] = [];
-  for (const job of [...jobs].sort((one, other) => Date.parse(one.leased_at ?? '') - Date.parse(other.leased_at ?? ''))) {
+  for (const job of [...jobs].sort((item, other) => Date.parse(item.leased_at ?? '') - Date.parse(other.leased_at ?? ''))) {
     const from = Date.parse(job.leased_at ?? '');
     const row = rows.find(({ until }) => until + gap <= from);
     if (row === undefined) rows.push({ until: endOf(job, now), jobs: [job] });

@@ -12,8 +12,8 @@ export function describeKeys(keys: Pick<Found, 'keys' | 'surplus_rows' | 'remove
     const says = keys.keys === 1 ? '1 key occurs more than once' : `${count(keys.keys)} keys occur more than once`;
     return { says, note: [many(keys.surplus_rows, 'duplicate row'), since].filter(Boolean).join('; '), warns: true };
   }
-  const taken = keys.removed_rows > 0 ? `${many(keys.removed_rows, 'row')} removed` : undefined;
-  const note = [taken, since].filter(Boolean).join('; ');
+  const removed = keys.removed_rows > 0 ? `${many(keys.removed_rows, 'row')} removed` : undefined;
+  const note = [removed, since].filter(Boolean).join('; ');
   return { says: 'unique', ...(note === '' ? {} : { note }), warns: false };
 }
 

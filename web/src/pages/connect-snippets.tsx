@@ -22,14 +22,14 @@ export function HowToUse({ table }: { table: Table }) {
   return (
     <div className="stack" style={{ maxWidth: 900 }}>
       <div>
-        <Choice label="engine" value={engine} set={choose} options={engines.map((one) => ({ value: one, label: one }))} />
+        <Choice label="engine" value={engine} set={choose} options={engines.map((engine) => ({ value: engine, label: engine }))} />
       </div>
-      {all[engine]?.map((one) => (
-        <div key={one.title} className="stack" style={{ gap: 5 }}>
+      {all[engine]?.map((item) => (
+        <div key={item.title} className="stack" style={{ gap: 5 }}>
           <div>
-            <b>{one.title}</b> {one.note !== undefined && <span className="dim">{one.note}</span>}
+            <b>{item.title}</b> {item.note !== undefined && <span className="dim">{item.note}</span>}
           </div>
-          <Snippet label={one.title} code={one.code} />
+          <Snippet label={item.title} code={item.code} />
         </div>
       ))}
     </div>

@@ -20,7 +20,7 @@ export function ConvertOffer({ catalog, report }: { catalog: string; report: Hiv
   const [key, setKey] = useState<string[]>([]);
   const [sequence, setSequence] = useState('');
   const [unique, setUnique] = useState(true);
-  const others = report.columns.map((column) => column.name).filter((one) => !key.includes(one));
+  const others = report.columns.map((column) => column.name).filter((item) => !key.includes(item));
   const start = useMutation({
     mutationFn: () =>
       answered(

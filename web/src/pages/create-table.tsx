@@ -156,7 +156,7 @@ function Columns({ columns, set }: { columns: Draft[]; set: (columns: Draft[]) =
             checked={column.key}
             onChange={(event) => change(column.id, { key: event.currentTarget.checked })}
           />
-          <ActionIcon size="sm" aria-label={`remove column ${index + 1}`} onClick={() => set(columns.filter((one) => one.id !== column.id))}>
+          <ActionIcon size="sm" aria-label={`remove column ${index + 1}`} onClick={() => set(columns.filter((item) => item.id !== column.id))}>
             <IconTrash size={14} />
           </ActionIcon>
         </div>

@@ -19,31 +19,31 @@ import styles from './upgrade.module.css';
 export function HiveDatabases({ catalog }: { catalog: string }) {
   const { data, error } = useQuery(hiveDatabases(catalog));
   if (data?.length === 0) return null;
-  return <DataTable name="databases" columns={columns(catalog)} rows={data} error={error} id={(one) => one.name} empty={null} title="Databases" />;
+  return <DataTable name="databases" columns={columns(catalog)} rows={data} error={error} id={(row) => row.name} empty={null} title="Databases" />;
 }
 
-const eligible = (one: HiveDatabase): number => one.tables - one.upgraded - one.blocked;
+const eligible = (row: HiveDatabase): number => row.tables - row.upgraded - row.blocked;
 
 function columns(catalog: string): Column<HiveDatabase>[] {
-  const to = (one: HiveDatabase, state?: string) =>
-    `${paths.hive(catalog)}?${new URLSearchParams({ database: one.name, ...(state === undefined ? {} : { state }) }).toString()}`;
+  const to = (database: HiveDatabase, state?: string) =>
+    `${paths.hive(catalog)}?${new URLSearchParams({ database: database.name, ...(state === undefined ? {} : { state }) }).toString()}`;
   return [
     {
       key: 'name',
       title: 'Database',
-      cell: (one) => (
-        <Link to={to(one)} className={`mono truncate ${styles.database}`} title={one.name}>
-          {one.name}
+      cell: (row) => (
+        <Link to={to(row)} className={`mono truncate ${styles.database}`} title={row.name}>
+          {row.name}
         </Link>
       ),
       wide: true,
     },
-    { key: 'out_of_sync', title: 'Out of sync', cell: (one) => <OutOfSync one={one} to={to(one, 'out_of_sync')} />, right: true, help: 'Upgraded tables that differ from Hive' },
-    { key: 'upgraded', title: 'Upgraded', cell: (one) => <Number value={one.upgraded} to={to(one, 'upgraded')} />, right: true },
-    { key: 'hive', title: 'Not upgraded', cell: (one) => <Number value={eligible(one)} to={to(one, 'hive')} />, right: true, help: 'Tables that look upgradable in the metastore' },
-    { key: 'blocked', title: 'Blocked', cell: (one) => <Number value={one.blocked} to={to(one, 'blocked')} />, right: true },
-    { key: 'tables', title: 'Tables', cell: (one) => <Count value={one.tables} />, right: true },
-    { key: 'act', title: '', cell: (one) => <UpgradeDatabase catalog={catalog} one={one} />, right: true },
+    { key: 'out_of_sync', title: 'Out of sync', cell: (row) => <OutOfSync database={row} to={to(row, 'out_of_sync')} />, right: true, help: 'Upgraded tables that differ from Hive' },
+    { key: 'upgraded', title: 'Upgraded', cell: (row) => <Number value={row.upgraded} to={to(row, 'upgraded')} />, right: true },
+    { key: 'hive', title: 'Not upgraded', cell: (row) => <Number value={eligible(row)} to={to(row, 'hive')} />, right: true, help: 'Tables that look upgradable in the metastore' },
+    { key: 'blocked', title: 'Blocked', cell: (row) => <Number value={row.blocked} to={to(row, 'blocked')} />, right: true },
+    { key: 'tables', title: 'Tables', cell: (row) => <Count value={row.tables} />, right: true },
+    { key: 'act', title: '', cell: (row) => <UpgradeDatabase catalog={catalog} database={row} />, right: true },
   ];
 }
 
@@ -51,26 +51,26 @@ function Number({ value, to }: { value: number; to: string }) {
   return value === 0 ? <span className="dim">0</span> : <Link to={to}>{exact(value)}</Link>;
 }
 
-function OutOfSync({ one, to }: { one: HiveDatabase; to: string }) {
-  if (one.out_of_sync === 0) return <span className="dim">0</span>;
+function OutOfSync({ database, to }: { database: HiveDatabase; to: string }) {
+  if (database.out_of_sync === 0) return <span className="dim">0</span>;
   return (
     <Mark look={{ ...WARNING, says: 'Out of sync' }}>
-      <Link to={to}>{exact(one.out_of_sync)}</Link>
+      <Link to={to}>{exact(database.out_of_sync)}</Link>
     </Mark>
   );
 }
 
-function UpgradeDatabase({ catalog, one }: { catalog: string; one: HiveDatabase }) {
+function UpgradeDatabase({ catalog, database }: { catalog: string; database: HiveDatabase }) {
   const check = useCheckMany(catalog);
   return (
     <ActionButton
       size="compact-xs"
       variant="default"
-      needs={need(scopeOf(catalog, [one.name]), 'read')}
+      needs={need(scopeOf(catalog, [database.name]), 'read')}
       loading={check.isPending}
-      disabledReason={eligible(one) === 0 ? 'No table is left to upgrade.' : null}
-      onClick={() => check.mutate([`${one.name}.*`])}
-      aria-label={`Check all ${many(one.tables - one.upgraded, 'table')} of ${one.name}`}
+      disabledReason={eligible(database) === 0 ? 'No table is left to upgrade.' : null}
+      onClick={() => check.mutate([`${database.name}.*`])}
+      aria-label={`Check all ${many(database.tables - database.upgraded, 'table')} of ${database.name}`}
     >
       Check all
     </ActionButton>

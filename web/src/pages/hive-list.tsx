@@ -62,7 +62,7 @@ function State({ row, catalog }: { row: HiveRow; catalog: string }) {
     return (
       <span className="row" style={{ gap: 8 }}>
         <HiveMark state="blocked" />
-        <span className="dim truncate" style={{ maxWidth: WORDS }} title={row.blockers.map((one) => one.message).join('; ')}>
+        <span className="dim truncate" style={{ maxWidth: WORDS }} title={row.blockers.map((blocker) => blocker.message).join('; ')}>
           {row.blockers[0]?.message}
         </span>
       </span>

@@ -36,7 +36,7 @@ const STATES = [
 export function HivePage() {
   const { catalog = '' } = useParams();
   const { data } = useQuery(catalogs());
-  const linked = data?.find((one) => one.name === catalog);
+  const linked = data?.find((item) => item.name === catalog);
   if (linked?.metastore === null) return <NotLinked catalog={catalog} />;
   return <Linked catalog={catalog} metastore={linked?.metastore ?? ''} away={linked?.metastore_down ?? null} />;
 }
@@ -125,7 +125,7 @@ function Linked({ catalog, metastore, away }: { catalog: string; metastore: stri
 function DatabaseChoice({ catalog }: { catalog: string }) {
   const [get, set] = useUrlState();
   const { data } = useQuery(hiveDatabases(catalog));
-  const names = data?.map((one) => one.name) ?? [];
+  const names = data?.map((item) => item.name) ?? [];
   const chosen = get('database');
   const known = chosen === undefined || names.includes(chosen) ? names : [...names, chosen];
   return (

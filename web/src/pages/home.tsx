@@ -41,7 +41,7 @@ function Figures({ catalog }: { catalog: string }) {
   const { data: commits } = useQuery(events(catalog, MOST_COUNTED));
   const now = useNow();
   const hour = commits?.items.filter((event) => secondsBetween(event.committed_at, now) < 3600) ?? [];
-  const busy = workers?.filter((one) => one.jobs.length > 0).length ?? 0;
+  const busy = workers?.filter((worker) => worker.jobs.length > 0).length ?? 0;
   const rows = hour.reduce((sum, event) => sum + event.added_rows, 0);
   const more = hour.length === MOST_COUNTED;
   return (
@@ -117,12 +117,12 @@ function useNeeds(catalog: string): Need[] | undefined {
   const all = newest.data?.pages.flatMap((page) => page.items) ?? [];
   const left = failed.data.pages.flatMap((page) => page.items).filter((job) => isOpen(job, all, now));
   const waiting = beat.counts.pending ?? 0;
-  const away = known.find((one) => one.name === catalog)?.metastore_down ?? null;
+  const away = known.find((item) => item.name === catalog)?.metastore_down ?? null;
   return [
     ...(away === null ? [] : [metastoreDown(catalog, away)]),
     ...(waiting > 0 && workers?.length === 0 ? [noOptimizer(waiting)] : []),
     ...left.slice(0, 5).map(failedJob),
-    ...(works?.items ?? []).filter((one) => isFailedUpgrade(one, works?.items ?? [], now)).map(failedOperation),
+    ...(works?.items ?? []).filter((item) => isFailedUpgrade(item, works?.items ?? [], now)).map(failedOperation),
     ...(drifted.data?.pages[0]?.items ?? []).map((row) => driftedTable(catalog, row)),
     ...(beat.health === null ? [] : brokenTasks(beat.health)),
   ];
@@ -133,13 +133,13 @@ function isOpen(job: Job, all: Job[], now: number): boolean {
   if (job.status === 'unknown') return true;
   const ended = job.ended_at ?? job.created_at;
   if (secondsBetween(ended, now) > DAY_SECONDS) return false;
-  const later = all.filter((one) => one.table === job.table && one.kind === job.kind && one.created_at > job.created_at);
-  return !later.some((one) => one.status === 'succeeded' || one.status === 'failed');
+  const later = all.filter((item) => item.table === job.table && item.kind === job.kind && item.created_at > job.created_at);
+  return !later.some((item) => item.status === 'succeeded' || item.status === 'failed');
 }
 
-function isFailedUpgrade(one: Operation, all: Operation[], now: number): boolean {
-  if (one.status !== 'failed' || one.outcome === 'blocked' || secondsBetween(one.updated_at, now) > DAY_SECONDS) return false;
-  return !all.some((other) => other.target === one.target && other.created_at > one.created_at);
+function isFailedUpgrade(operation: Operation, all: Operation[], now: number): boolean {
+  if (operation.status !== 'failed' || operation.outcome === 'blocked' || secondsBetween(operation.updated_at, now) > DAY_SECONDS) return false;
+  return !all.some((other) => other.target === operation.target && other.created_at > operation.created_at);
 }
 
 function noOptimizer(waiting: number): Need {
@@ -184,17 +184,17 @@ function failedJob(job: Job): Need {
   };
 }
 
-function failedOperation(one: Operation): Need {
+function failedOperation(operation: Operation): Need {
   return {
-    key: one.id,
+    key: operation.id,
     tone: 'bad',
     title: (
       <>
-        {one.kind} of <span className="mono">{one.target}</span> failed <When at={one.ended_at ?? one.updated_at} />
+        {operation.kind} of <span className="mono">{operation.target}</span> failed <When at={operation.ended_at ?? operation.updated_at} />
       </>
     ),
-    text: [one.error, one.hint].filter(Boolean).join(' – '),
-    action: <Open to={paths.upgrade(one.catalog, one.target, one.id)} label="View" />,
+    text: [operation.error, operation.hint].filter(Boolean).join(' – '),
+    action: <Open to={paths.upgrade(operation.catalog, operation.target, operation.id)} label="View" />,
   };
 }
 

@@ -28,15 +28,15 @@ const SHOWN: Record<string, ImportState[]> = {
 };
 
 const COLUMNS: Column<ImportEntry>[] = [
-  { key: 'name', title: 'Name', cell: (one) => <span className="mono">{one.name}</span> },
-  { key: 'kind', title: 'Kind', cell: (one) => <span className="dim">{one.kind}</span> },
-  { key: 'state', title: 'What becomes of it', cell: (one) => <ImportMark state={one.state} /> },
-  { key: 'why', title: 'Why', cell: (one) => <Remarks entry={one} />, wide: true },
-  { key: 'metadata', title: 'Metadata', cell: (one) => <span className="mono dim">{one.metadata_location}</span>, extra: true },
+  { key: 'name', title: 'Name', cell: (row) => <span className="mono">{row.name}</span> },
+  { key: 'kind', title: 'Kind', cell: (row) => <span className="dim">{row.kind}</span> },
+  { key: 'state', title: 'What becomes of it', cell: (row) => <ImportMark state={row.state} /> },
+  { key: 'why', title: 'Why', cell: (row) => <Remarks entry={row} />, wide: true },
+  { key: 'metadata', title: 'Metadata', cell: (row) => <span className="mono dim">{row.metadata_location}</span>, extra: true },
 ];
 
 function Remarks({ entry }: { entry: ImportEntry }) {
-  const said = [entry.reason, entry.hint, ...entry.warnings].filter((one) => one !== null && one !== '');
+  const said = [entry.reason, entry.hint, ...entry.warnings].filter((item) => item !== null && item !== '');
   return <div className="dim wrap-anywhere" style={{ minWidth: 220 }}>{said.join(' · ')}</div>;
 }
 
@@ -160,12 +160,12 @@ function Entries({ operation, catalog }: { operation: Operation; catalog: string
   return (
     <DataTable
       name="found tables"
-      aside={<Choice label="which are shown" value={shown} set={setShown} options={Object.keys(SHOWN).map((one) => ({ value: one, label: one }))} />}
+      aside={<Choice label="which are shown" value={shown} set={setShown} options={Object.keys(SHOWN).map((item) => ({ value: item, label: item }))} />}
       columns={COLUMNS}
       rows={rows}
       error={found.error}
-      id={(one) => `${one.kind} ${one.name} ${one.source}`}
-      link={(one) => (one.kind === 'table' && HERE.includes(one.state) ? paths.table(catalog, one.name) : undefined)}
+      id={(row) => `${row.kind} ${row.name} ${row.source}`}
+      link={(row) => (row.kind === 'table' && HERE.includes(row.state) ? paths.table(catalog, row.name) : undefined)}
       more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
       empty={<Empty title={shown === 'all' ? 'No tables found yet' : 'None'} />}
     />

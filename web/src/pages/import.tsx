@@ -194,7 +194,7 @@ function given(text: string | null | undefined): string | null {
 
 /** Without what was left empty, and without what the kind of source has not. */
 function asked(body: ImportRequest): ImportRequest {
-  const patterns = (typed: string[] | undefined) => (typed ?? []).map((one) => one.trim()).filter((one) => one !== '');
+  const patterns = (typed: string[] | undefined) => (typed ?? []).map((item) => item.trim()).filter((item) => item !== '');
   const rest = body.source === 'rest';
   return {
     source: body.source,

@@ -63,7 +63,7 @@ export function JobsPage() {
           w={130}
           value={kind ?? ''}
           onChange={(value) => set({ kind: value ?? undefined })}
-          data={[{ value: '', label: 'Every kind' }, ...JOB_KINDS.map((one) => ({ value: one, label: one }))]}
+          data={[{ value: '', label: 'Every kind' }, ...JOB_KINDS.map((item) => ({ value: item, label: item }))]}
         />
         {(group !== undefined || (work?.groups.length ?? 0) > 1) && (
           <Select
@@ -80,7 +80,7 @@ export function JobsPage() {
             w={150}
             value={catalog ?? ''}
             onChange={(value) => set({ catalog: value ?? undefined })}
-            data={[{ value: '', label: 'Every catalog' }, ...(all.data ?? []).map((one) => ({ value: one.name, label: one.name }))]}
+            data={[{ value: '', label: 'Every catalog' }, ...(all.data ?? []).map((item) => ({ value: item.name, label: item.name }))]}
           />
         )}
       </div>

@@ -16,9 +16,9 @@ import { BatchActions, OperationActions } from './operation-actions';
 /** Upgrades, downgrades and imports that run or are paused: they go on whoever looks. Many that were asked for at once are one. */
 export function RunningOperations({ catalog }: { catalog: string }) {
   const { data } = useQuery(operations(catalog));
-  const unfinished = data?.items.filter((one) => one.ended_at === null) ?? [];
-  const alone = unfinished.filter((one) => one.batch === null);
-  const batches = [...new Set(unfinished.map((one) => one.batch))].filter((one) => one !== null);
+  const unfinished = data?.items.filter((item) => item.ended_at === null) ?? [];
+  const alone = unfinished.filter((item) => item.batch === null);
+  const batches = [...new Set(unfinished.map((item) => item.batch))].filter((item) => item !== null);
   if (unfinished.length === 0) return null;
   return (
     <Panel title="What runs">
@@ -26,14 +26,14 @@ export function RunningOperations({ catalog }: { catalog: string }) {
         {batches.map((id) => (
           <RunningBatch key={id} catalog={catalog} id={id} />
         ))}
-        {alone.map((one) => (
-          <div key={one.id} className="row">
+        {alone.map((item) => (
+          <div key={item.id} className="row">
             <div className="grow">
-              {one.kind} of <span className="mono wrap-anywhere">{one.target}</span>
-              <OperationBar operation={one} />
+              {item.kind} of <span className="mono wrap-anywhere">{item.target}</span>
+              <OperationBar operation={item} />
             </div>
-            {one.kind !== 'import' && <OperationActions operation={one} />}
-            <Button component={Link} to={placeOf(catalog, one)} variant="default" size="compact-xs">
+            {item.kind !== 'import' && <OperationActions operation={item} />}
+            <Button component={Link} to={placeOf(catalog, item)} variant="default" size="compact-xs">
               Watch
             </Button>
           </div>
@@ -44,9 +44,9 @@ export function RunningOperations({ catalog }: { catalog: string }) {
 }
 
 /** Where an operation is shown best. */
-function placeOf(catalog: string, one: Operation): string {
-  if (one.kind === 'import') return paths.imports(catalog, one.id);
-  return one.kind === 'downgrade' ? paths.table(catalog, one.target) : paths.upgrade(catalog, one.target, one.id);
+function placeOf(catalog: string, operation: Operation): string {
+  if (operation.kind === 'import') return paths.imports(catalog, operation.id);
+  return operation.kind === 'downgrade' ? paths.table(catalog, operation.target) : paths.upgrade(catalog, operation.target, operation.id);
 }
 
 function RunningBatch({ catalog, id }: { catalog: string; id: string }) {
@@ -75,10 +75,10 @@ export function BatchBar({ batch }: { batch: Batch }) {
       <span>{`${what} of ${many(batch.tables, 'table')}`}</span>
       <Bar done={batch.tables - batch.unfinished} total={batch.tables} label={`${what} of ${many(batch.tables, 'table')}`} />
       <div className="row row-wrap" style={{ fontSize: 12.5, marginTop: 5, gap: 14 }}>
-        {ORDER.filter((one) => batch.outcomes[one]).map((one) => (
-          <OutcomeMark key={one} outcome={one}>
+        {ORDER.filter((item) => batch.outcomes[item]).map((item) => (
+          <OutcomeMark key={item} outcome={item}>
             <span>
-              {exact(batch.outcomes[one] ?? 0)} <span className="dim">{one}</span>
+              {exact(batch.outcomes[item] ?? 0)} <span className="dim">{item}</span>
             </span>
           </OutcomeMark>
         ))}

@@ -21,31 +21,31 @@ import { paths } from '../lib/paths';
 import { Retention } from './retention';
 
 const CATALOGS: Column<Catalog>[] = [
-  { key: 'name', title: 'Catalog', cell: (one) => <span className="mono">{one.name}</span> },
-  { key: 'warehouse', title: 'Warehouse', cell: (one) => <span className="mono dim">{one.warehouse}</span>, wide: true },
+  { key: 'name', title: 'Catalog', cell: (row) => <span className="mono">{row.name}</span> },
+  { key: 'warehouse', title: 'Warehouse', cell: (row) => <span className="mono dim">{row.warehouse}</span>, wide: true },
   {
     key: 'metastore',
     title: 'Hive Metastore',
-    cell: (one) =>
-      one.metastore === null ? (
+    cell: (row) =>
+      row.metastore === null ? (
         <span className="dim">not linked</span>
       ) : (
-        <Link className="mono" to={paths.hive(one.name)}>
-          {one.metastore}
+        <Link className="mono" to={paths.hive(row.name)}>
+          {row.metastore}
         </Link>
       ),
   },
-  { key: 'retention', title: 'Dropped tables kept', cell: (one) => <Retention catalog={one} /> },
-  { key: 'created', title: 'Created', cell: (one) => <When at={one.created_at} />, right: true },
+  { key: 'retention', title: 'Dropped tables kept', cell: (row) => <Retention catalog={row} /> },
+  { key: 'created', title: 'Created', cell: (row) => <When at={row.created_at} />, right: true },
   {
     key: 'import',
     title: '',
-    cell: (one) => (
+    cell: (row) => (
       <>
-        <Button component={Link} to={paths.policies(one.name)} variant="subtle" size="compact-xs" aria-label={`Policies of ${one.name}`}>
+        <Button component={Link} to={paths.policies(row.name)} variant="subtle" size="compact-xs" aria-label={`Policies of ${row.name}`}>
           Policies
         </Button>
-        <Button component={Link} to={paths.imports(one.name)} variant="subtle" size="compact-xs" aria-label={`Import tables into ${one.name}`}>
+        <Button component={Link} to={paths.imports(row.name)} variant="subtle" size="compact-xs" aria-label={`Import tables into ${row.name}`}>
           Import tables…
         </Button>
       </>
@@ -58,12 +58,12 @@ const CREATE: Need[] = [{ privilege: 'create', on: SERVER }];
 
 const TASKS: Column<BackgroundTask>[] = [
   { key: 'name', title: 'Task', cell: (task) => titleOf(task.name) },
-  { key: 'state', title: 'State', cell: (one) => <TaskState task={one} /> },
-  { key: 'does', title: 'Description', cell: (one) => <div className="wrap-anywhere" style={{ minWidth: 200 }}>{one.does}</div> },
-  { key: 'status', title: 'Last result', cell: (one) => <Outcome task={one} />, wide: true },
-  { key: 'every', title: 'Every', cell: (one) => span(one.every_seconds), right: true },
-  { key: 'took', title: 'Duration', cell: (one) => <Span seconds={one.last_seconds} />, right: true },
-  { key: 'at', title: 'Last run', cell: (one) => <When at={one.last_at} />, right: true },
+  { key: 'state', title: 'State', cell: (row) => <TaskState task={row} /> },
+  { key: 'does', title: 'Description', cell: (row) => <div className="wrap-anywhere" style={{ minWidth: 200 }}>{row.does}</div> },
+  { key: 'status', title: 'Last result', cell: (row) => <Outcome task={row} />, wide: true },
+  { key: 'every', title: 'Every', cell: (row) => span(row.every_seconds), right: true },
+  { key: 'took', title: 'Duration', cell: (row) => <Span seconds={row.last_seconds} />, right: true },
+  { key: 'at', title: 'Last run', cell: (row) => <When at={row.last_at} />, right: true },
 ];
 
 /** Titles of background tasks. A task that this console does not know shows its name. */
@@ -126,8 +126,8 @@ export function SettingsPage() {
         columns={CATALOGS}
         rows={found.data}
         error={found.error}
-        id={(one) => one.name}
-        link={(one) => paths.home(one.name)}
+        id={(row) => row.name}
+        link={(row) => paths.home(row.name)}
         empty={<Empty title="No catalog">Create one: a name and a location for its tables.</Empty>}
       />
       {seesServer && (
@@ -138,7 +138,7 @@ export function SettingsPage() {
           columns={TASKS}
           rows={beat?.health?.tasks}
           error={error}
-          id={(one) => one.name}
+          id={(row) => row.name}
           empty={<Empty title="No background tasks" />}
         />
       )}

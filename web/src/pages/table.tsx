@@ -186,9 +186,9 @@ function Details({ table }: { table: Table }) {
     <section className={styles.details}>
       <Tabs value={tab} onChange={(value) => set({ tab: value === 'schema' ? undefined : (value ?? undefined), snapshot: undefined, entry: undefined, partition: undefined, about: undefined })} keepMounted={false}>
         <Tabs.List className={styles.tabs ?? ''} aria-label="details">
-          {TABS.filter((one) => one !== 'hive' || table.hive_name !== null).map((one) => (
-            <Tabs.Tab key={one} value={one}>
-              {LABELS[one]}
+          {TABS.filter((item) => item !== 'hive' || table.hive_name !== null).map((item) => (
+            <Tabs.Tab key={item} value={item}>
+              {LABELS[item]}
             </Tabs.Tab>
           ))}
         </Tabs.List>

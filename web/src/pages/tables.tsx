@@ -84,7 +84,7 @@ export function TablesPage() {
       }
     >
       <div className={styles.split}>
-        <Databases catalog={catalog} chosen={database} all="All databases" to={(one) => paths.tables(catalog, one)} />
+        <Databases catalog={catalog} chosen={database} all="All databases" to={(row) => paths.tables(catalog, row)} />
         <div className={`stack ${styles.list}`}>
           <div className="row row-wrap">
             <Choice label="kind of table" value={kind} set={(value) => set({ kind: value === 'all' ? undefined : value })} options={KINDS} />

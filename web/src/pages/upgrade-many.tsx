@@ -82,8 +82,8 @@ function Report({ catalog, id }: { catalog: string; id: string }) {
         name="tables to upgrade"
         columns={reportColumns(keys, choose)}
         rows={rows}
-        id={(one) => one.id}
-        link={(one) => paths.upgrade(catalog, one.target)}
+        id={(row) => row.id}
+        link={(row) => paths.upgrade(catalog, row.target)}
         more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
         empty={null}
       />
@@ -91,63 +91,63 @@ function Report({ catalog, id }: { catalog: string; id: string }) {
   );
 }
 
-const found = (one: Operation): Found => one.result;
+const found = (row: Operation): Found => row.result;
 
 function reportColumns(keys: Keys, choose: (table: string, key: Key) => void): Column<Operation>[] {
   const ordered = Object.values(keys).some(({ columns }) => columns.length > 0);
   const all: Column<Operation>[] = [
-    { key: 'table', title: 'Hive table', cell: (one) => <ListedTable table={one.target} /> },
-    { key: 'outcome', title: 'Check', cell: (one) => <OutcomeMark outcome={one.outcome} /> },
-    { key: 'partitions', title: 'Partitions', cell: (one) => <Count value={found(one).partitions} />, right: true },
-    { key: 'files', title: 'Files', cell: (one) => <Count value={found(one).files} />, right: true },
-    { key: 'bytes', title: 'Size', cell: (one) => <Bytes value={found(one).bytes} />, right: true },
+    { key: 'table', title: 'Hive table', cell: (row) => <ListedTable table={row.target} /> },
+    { key: 'outcome', title: 'Check', cell: (row) => <OutcomeMark outcome={row.outcome} /> },
+    { key: 'partitions', title: 'Partitions', cell: (row) => <Count value={found(row).partitions} />, right: true },
+    { key: 'files', title: 'Files', cell: (row) => <Count value={found(row).files} />, right: true },
+    { key: 'bytes', title: 'Size', cell: (row) => <Bytes value={found(row).bytes} />, right: true },
     {
       key: 'key',
       title: 'Primary key',
       help: 'Without one it becomes a plain table. It cannot be changed later.',
-      cell: (one) => one.outcome === 'eligible' && <KeyOf one={one} chosen={keys[one.target] ?? NO_KEY} choose={(key) => choose(one.target, key)} />,
+      cell: (row) => row.outcome === 'eligible' && <KeyOf operation={row} chosen={keys[row.target] ?? NO_KEY} choose={(key) => choose(row.target, key)} />,
     },
     {
       key: 'sequence',
       title: 'Sequence field',
       help: 'For changes of the same key, the higher value wins, however late it arrives',
-      cell: (one) =>
-        (keys[one.target] ?? NO_KEY).columns.length > 0 && (
-          <SequenceOf one={one} chosen={keys[one.target] ?? NO_KEY} choose={(key) => choose(one.target, key)} />
+      cell: (row) =>
+        (keys[row.target] ?? NO_KEY).columns.length > 0 && (
+          <SequenceOf operation={row} chosen={keys[row.target] ?? NO_KEY} choose={(key) => choose(row.target, key)} />
         ),
     },
-    { key: 'why', title: 'Problems and fixes', cell: (one) => <InTheWay one={one} />, wide: true },
+    { key: 'why', title: 'Problems and fixes', cell: (row) => <InTheWay operation={row} />, wide: true },
   ];
   return all.filter(({ key }) => key !== 'sequence' || ordered);
 }
 
 interface ChoiceProps {
-  one: Operation;
+  operation: Operation;
   chosen: Key;
   choose: (key: Key) => void;
 }
 
-function KeyOf({ one, chosen, choose }: ChoiceProps) {
+function KeyOf({ operation, chosen, choose }: ChoiceProps) {
   return (
     <MultiSelect
-      aria-label={`primary key of ${one.target}`}
+      aria-label={`primary key of ${operation.target}`}
       placeholder={chosen.columns.length === 0 ? 'plain table' : ''}
       w={190}
       searchable
       clearable
-      clearButtonProps={{ 'aria-label': `no primary key for ${one.target}` }}
-      data={found(one).primary_key_candidates ?? []}
+      clearButtonProps={{ 'aria-label': `no primary key for ${operation.target}` }}
+      data={found(operation).primary_key_candidates ?? []}
       value={chosen.columns}
       onChange={(columns) => choose(withColumns(chosen, columns))}
     />
   );
 }
 
-function SequenceOf({ one, chosen, choose }: ChoiceProps) {
-  const others = (found(one).columns ?? []).filter((name) => !chosen.columns.includes(name));
+function SequenceOf({ operation, chosen, choose }: ChoiceProps) {
+  const others = (found(operation).columns ?? []).filter((name) => !chosen.columns.includes(name));
   return (
     <Select
-      aria-label={`sequence field of ${one.target}`}
+      aria-label={`sequence field of ${operation.target}`}
       w={190}
       searchable
       value={chosen.sequence}
@@ -157,8 +157,8 @@ function SequenceOf({ one, chosen, choose }: ChoiceProps) {
   );
 }
 
-function InTheWay({ one }: { one: Operation }) {
-  const checks = found(one).checks ?? [];
+function InTheWay({ operation }: { operation: Operation }) {
+  const checks = found(operation).checks ?? [];
   const blocked = checks.filter((check) => check.status === 'blocked');
   const told = blocked.length > 0 ? blocked : checks.filter((check) => check.status === 'warn' && check.code !== 'key');
   return (
@@ -171,17 +171,17 @@ function InTheWay({ one }: { one: Operation }) {
           </span>
         </div>
       ))}
-      {one.error !== null && blocked.length === 0 && (
+      {operation.error !== null && blocked.length === 0 && (
         <div>
-          {one.error}{' '}
-          <span className="dim">{one.hint !== null && <Words>{one.hint}</Words>}</span>
+          {operation.error}{' '}
+          <span className="dim">{operation.hint !== null && <Words>{operation.hint}</Words>}</span>
         </div>
       )}
     </div>
   );
 }
 
-const hasBelow = (one: Operation): boolean => (found(one).checks ?? []).some((check) => check.code === 'subdirectories');
+const hasBelow = (row: Operation): boolean => (found(row).checks ?? []).some((check) => check.code === 'subdirectories');
 
 /** Tables with sub-directories: one answer holds for all of them, and they are checked again with it. */
 function Below({ catalog, batch, rows, whole }: Omit<StartProps, 'keys'>) {
@@ -193,7 +193,7 @@ function Below({ catalog, batch, rows, whole }: Omit<StartProps, 'keys'>) {
       answered(
         api.POST('/catalogs/{catalog}/hive/upgrade', {
           params: { path: { catalog } },
-          body: { tables: rows.map((one) => one.target), keys: {}, properties: propertiesOf(said), dry_run: true },
+          body: { tables: rows.map((row) => row.target), keys: {}, properties: propertiesOf(said), dry_run: true },
         }),
       ),
     onSuccess: (started, said) => started.batch !== null && set({ check: started.batch.id, subdirectories: said }),
@@ -222,16 +222,16 @@ interface StartProps {
 function Start({ catalog, batch, rows, whole, keys }: StartProps) {
   const [get, set] = useUrlState();
   const subdirectories = get('subdirectories') ?? '';
-  const eligible = rows.filter((one) => one.outcome === 'eligible');
-  const keyed = eligible.filter((one) => (keys[one.target] ?? NO_KEY).columns.length > 0);
+  const eligible = rows.filter((row) => row.outcome === 'eligible');
+  const keyed = eligible.filter((item) => (keys[item.target] ?? NO_KEY).columns.length > 0);
   const start = useMutation({
     mutationFn: () =>
       answered(
         api.POST('/catalogs/{catalog}/hive/upgrade', {
           params: { path: { catalog } },
           body: {
-            tables: eligible.map((one) => one.target),
-            keys: Object.fromEntries(keyed.map((one) => [one.target, asked(keys[one.target] ?? NO_KEY)])),
+            tables: eligible.map((item) => item.target),
+            keys: Object.fromEntries(keyed.map((item) => [item.target, asked(keys[item.target] ?? NO_KEY)])),
             properties: propertiesOf(subdirectories),
             dry_run: false,
           },
@@ -239,9 +239,9 @@ function Start({ catalog, batch, rows, whole, keys }: StartProps) {
       ),
     onSuccess: (started) => set(started.batch === null ? {} : { batch: started.batch.id, check: undefined, keys: undefined, subdirectories: undefined }),
   });
-  const files = eligible.reduce((sum, one) => sum + (found(one).files ?? 0), 0);
-  const size = eligible.reduce((sum, one) => sum + (found(one).bytes ?? 0), 0);
-  const databases = [...new Set(eligible.map((one) => one.target.split('.')[0] ?? ''))];
+  const files = eligible.reduce((sum, operation) => sum + (found(operation).files ?? 0), 0);
+  const size = eligible.reduce((sum, operation) => sum + (found(operation).bytes ?? 0), 0);
+  const databases = [...new Set(eligible.map((item) => item.target.split('.')[0] ?? ''))];
   return (
     <>
       {start.error && <ProblemNote error={start.error} />}
@@ -255,7 +255,7 @@ function Start({ catalog, batch, rows, whole, keys }: StartProps) {
         }
         action={
           <ActionButton
-            needs={databases.flatMap((one) => need(scopeOf(catalog, [one]), 'create', 'read'))}
+            needs={databases.flatMap((database) => need(scopeOf(catalog, [database]), 'create', 'read'))}
             loading={start.isPending}
             disabledReason={whyNotYet(batch, eligible.length, whole)}
             onClick={() => start.mutate()}
@@ -282,17 +282,17 @@ function whyNotYet(batch: Batch, eligible: number, whole: boolean): string | nul
 }
 
 const PROGRESS: Column<Operation>[] = [
-  { key: 'table', title: 'Table', cell: (one) => <ListedTable table={one.target} /> },
-  { key: 'outcome', title: 'State', cell: (one) => <OutcomeMark outcome={one.outcome} /> },
-  { key: 'files', title: 'Files', cell: (one) => <Count value={found(one).files} />, right: true },
-  { key: 'bytes', title: 'Size', cell: (one) => <Bytes value={found(one).bytes} />, right: true },
-  { key: 'how', title: 'Progress or error', cell: (one) => <HowFar one={one} />, wide: true },
-  { key: 'act', title: '', cell: (one) => (one.ended_at === null ? <OperationActions operation={one} /> : null), right: true },
+  { key: 'table', title: 'Table', cell: (row) => <ListedTable table={row.target} /> },
+  { key: 'outcome', title: 'State', cell: (row) => <OutcomeMark outcome={row.outcome} /> },
+  { key: 'files', title: 'Files', cell: (row) => <Count value={found(row).files} />, right: true },
+  { key: 'bytes', title: 'Size', cell: (row) => <Bytes value={found(row).bytes} />, right: true },
+  { key: 'how', title: 'Progress or error', cell: (row) => <HowFar operation={row} />, wide: true },
+  { key: 'act', title: '', cell: (row) => (row.ended_at === null ? <OperationActions operation={row} /> : null), right: true },
 ];
 
-function HowFar({ one }: { one: Operation }) {
-  if (one.outcome === 'running' || (one.outcome === 'paused' && one.total > 0)) return <OperationBar operation={one} thin />;
-  return <InTheWay one={one} />;
+function HowFar({ operation }: { operation: Operation }) {
+  if (operation.outcome === 'running' || (operation.outcome === 'paused' && operation.total > 0)) return <OperationBar operation={operation} thin />;
+  return <InTheWay operation={operation} />;
 }
 
 /** All upgrades of one request: they go on whoever looks. */
@@ -315,8 +315,8 @@ function Progress({ catalog, id }: { catalog: string; id: string }) {
         name="upgrades"
         columns={PROGRESS}
         rows={rows}
-        id={(one) => one.id}
-        link={(one) => (one.outcome === 'upgraded' ? paths.table(catalog, one.target) : paths.upgrade(catalog, one.target, one.id))}
+        id={(row) => row.id}
+        link={(row) => (row.outcome === 'upgraded' ? paths.table(catalog, row.target) : paths.upgrade(catalog, row.target, row.id))}
         more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
         empty={null}
       />

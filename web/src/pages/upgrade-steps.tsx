@@ -41,10 +41,10 @@ export interface StepProps {
 type HiveColumn = HiveReport['columns'][number];
 
 const COLUMNS: Column<HiveColumn>[] = [
-  { key: 'name', title: 'Column', cell: (one) => <span className="mono">{one.name}</span> },
-  { key: 'type', title: 'Type', cell: (one) => <span className="mono">{one.type}</span> },
-  { key: 'role', title: '', cell: (one) => (one.partition ? 'partition' : ''), wide: true },
-  { key: 'comment', title: 'Comment', cell: (one) => <span className="dim">{one.comment}</span> },
+  { key: 'name', title: 'Column', cell: (row) => <span className="mono">{row.name}</span> },
+  { key: 'type', title: 'Type', cell: (row) => <span className="mono">{row.type}</span> },
+  { key: 'role', title: '', cell: (row) => (row.partition ? 'partition' : ''), wide: true },
+  { key: 'comment', title: 'Comment', cell: (row) => <span className="dim">{row.comment}</span> },
 ];
 const UNCOMMENTED = COLUMNS.filter(({ key }) => key !== 'comment');
 
@@ -126,7 +126,7 @@ export function Checks({
   decide,
 }: StepProps & { again: () => void; looking: boolean; decide: (subdirectories: string) => void }) {
   const hasBelow = report.checks.some((check) => check.code === 'subdirectories');
-  const sorted = [...report.checks].sort((one, other) => rank(one) - rank(other));
+  const sorted = [...report.checks].sort((item, other) => rank(item) - rank(other));
   const blocked = sorted.filter((check) => check.status === 'blocked').length;
   return (
     <div className="stack">
@@ -175,25 +175,25 @@ const KEY_COLUMNS = (choices: Choices, candidates: string[], toggle: (name: stri
   {
     key: 'key',
     title: 'Key',
-    cell: (one) => (
+    cell: (row) => (
       <Checkbox
         size="xs"
-        aria-label={`${one.name} is part of the key`}
-        checked={choices.key.includes(one.name)}
-        disabled={!candidates.includes(one.name)}
-        onChange={() => toggle(one.name)}
+        aria-label={`${row.name} is part of the key`}
+        checked={choices.key.includes(row.name)}
+        disabled={!candidates.includes(row.name)}
+        onChange={() => toggle(row.name)}
       />
     ),
   },
-  { key: 'name', title: 'Column', cell: (one) => <span className="mono">{one.name}</span> },
-  { key: 'type', title: 'Type', cell: (one) => <span className="mono">{one.type}</span> },
+  { key: 'name', title: 'Column', cell: (row) => <span className="mono">{row.name}</span> },
+  { key: 'type', title: 'Type', cell: (row) => <span className="mono">{row.type}</span> },
   {
     key: 'note',
     title: '',
     wide: true,
-    cell: (one) => (
+    cell: (row) => (
       <span className="dim">
-        {candidates.includes(one.name) ? (one.partition ? 'partition column' : '') : 'cannot be a key: values of this type have no exact equality'}
+        {candidates.includes(row.name) ? (row.partition ? 'partition column' : '') : 'cannot be a key: values of this type have no exact equality'}
       </span>
     ),
   },
@@ -203,7 +203,7 @@ const KEY_COLUMNS = (choices: Choices, candidates: string[], toggle: (name: stri
 export function KeyChoice(props: StepProps & { choose: (choices: Choices) => void }) {
   const { report, choices, go, choose, checking, problem } = props;
   const toggle = (name: string) => {
-    const key = choices.key.includes(name) ? choices.key.filter((one) => one !== name) : [...choices.key, name];
+    const key = choices.key.includes(name) ? choices.key.filter((item) => item !== name) : [...choices.key, name];
     choose({ ...choices, key, sequence: key.includes(choices.sequence) ? '' : choices.sequence });
   };
   const may = (column: HiveColumn) => report.primary_key_candidates.includes(column.name);

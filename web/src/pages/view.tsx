@@ -22,7 +22,7 @@ import styles from './table.module.css';
 /** A stored view: its SQL for each engine, its columns, its versions. */
 export function ViewPage({ view }: { view: View }) {
   const name = fullName(view);
-  const current = view.versions.find((one) => one.is_current);
+  const current = view.versions.find((version) => version.is_current);
   const [get, set] = useUrlState();
   const tab = get('tab') ?? 'sql';
   return (
@@ -65,7 +65,7 @@ export function ViewPage({ view }: { view: View }) {
             </div>
           </Tabs.Panel>
           <Tabs.Panel value="schema">
-            <DataTable plain name="schema" columns={SCHEMA} rows={current?.columns ?? []} id={(one) => one.name} empty={<Empty title="No columns" />} />
+            <DataTable plain name="schema" columns={SCHEMA} rows={current?.columns ?? []} id={(row) => row.name} empty={<Empty title="No columns" />} />
           </Tabs.Panel>
           <Tabs.Panel value="versions"><Versions view={view} /></Tabs.Panel>
           <Tabs.Panel value="history"><HistoryTab catalog={view.catalog} name={name} /></Tabs.Panel>
@@ -76,25 +76,25 @@ export function ViewPage({ view }: { view: View }) {
 }
 
 const SCHEMA: Column<ViewVersion['columns'][number]>[] = [
-  { key: 'name', title: 'Column', cell: (one) => <span className="mono">{one.name}</span> },
-  { key: 'type', title: 'Type', cell: (one) => <span className="mono">{one.type}</span> },
-  { key: 'comment', title: 'Comment', cell: (one) => <span className="dim">{one.comment}</span>, wide: true },
+  { key: 'name', title: 'Column', cell: (row) => <span className="mono">{row.name}</span> },
+  { key: 'type', title: 'Type', cell: (row) => <span className="mono">{row.type}</span> },
+  { key: 'comment', title: 'Comment', cell: (row) => <span className="dim">{row.comment}</span>, wide: true },
 ];
 
 function Versions({ view }: { view: View }) {
   const [get, set] = useUrlState();
   const columns: Column<ViewVersion>[] = [
-    { key: 'version', title: 'Version', cell: (one) => <span className="mono">{one.version_id}</span> },
-    { key: 'sql', title: 'SQL', cell: (one) => <span className="mono dim">{Object.keys(one.sql).join(', ')}</span> },
-    { key: 'columns', title: 'Columns', cell: (one) => <span className="mono dim">{one.columns.map((column) => column.name).join(', ')}</span>, wide: true },
-    { key: 'by', title: 'By', cell: (one) => <span className="dim">{one.engine ?? '–'}</span> },
-    { key: 'at', title: 'Written', cell: (one) => <When at={one.committed_at} />, right: true },
+    { key: 'version', title: 'Version', cell: (row) => <span className="mono">{row.version_id}</span> },
+    { key: 'sql', title: 'SQL', cell: (row) => <span className="mono dim">{Object.keys(row.sql).join(', ')}</span> },
+    { key: 'columns', title: 'Columns', cell: (row) => <span className="mono dim">{row.columns.map((column) => column.name).join(', ')}</span>, wide: true },
+    { key: 'by', title: 'By', cell: (row) => <span className="dim">{row.engine ?? '–'}</span> },
+    { key: 'at', title: 'Written', cell: (row) => <When at={row.committed_at} />, right: true },
     {
       key: 'actions',
       title: '',
       right: true,
-      cell: (one) => (
-        <ActionButton size="compact-xs" variant="default" needs={need(onTable(view.catalog, fullName(view)), 'write')} disabledReason={one.is_current ? 'The view reads as this version.' : null} onClick={() => set({ back: String(one.version_id) })}>
+      cell: (row) => (
+        <ActionButton size="compact-xs" variant="default" needs={need(onTable(view.catalog, fullName(view)), 'write')} disabledReason={row.is_current ? 'The view reads as this version.' : null} onClick={() => set({ back: String(row.version_id) })}>
           Roll back
         </ActionButton>
       ),
@@ -103,7 +103,7 @@ function Versions({ view }: { view: View }) {
   const target = Number(get('back'));
   return (
     <>
-      <DataTable plain name="versions" columns={columns} rows={view.versions} id={(one) => String(one.version_id)} empty={null} />
+      <DataTable plain name="versions" columns={columns} rows={view.versions} id={(row) => String(row.version_id)} empty={null} />
       <Modal
         opened={get('back') !== undefined}
         onClose={() => set({ back: undefined })}

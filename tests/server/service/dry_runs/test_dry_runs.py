@@ -149,7 +149,7 @@ class Listed:
         return self
 
     def lines(self, _metadata: Json, _snapshot: Json) -> list[ManifestFile]:
-        return [ManifestFile(location="m", length=MIB, files=len(self.found), listed={})]
+        return [ManifestFile(location="m", length=MIB, files=len(self.found), record={})]
 
     def files(self, _metadata: Json, _line: ManifestFile, *, bounds_of: int | None = None) -> Iterator[ManifestEntry]:
         assert bounds_of is None

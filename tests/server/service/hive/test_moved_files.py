@@ -184,7 +184,7 @@ def test_old_rows_that_come_into_another_partition_contain_no_more_than_they_did
             uow.baselines.put(relation_id, {name: baseline.to_json()})
     shutil.copy2(place(table, "x"), place(table, "y", "old rows"))
     task = taken_over(beside, table)
-    assert (task["mode"], task["since"], task["given"]) == ("rebuild", 0, 5)
+    assert (task["mode"], task["since"], task["published_through"]) == ("rebuild", 0, 5)
     assert units(task) == [("y", [("000000_0", False)], 5), ("y", [("old rows", True)], 0)]
     again = baselines(beside, table)["p=y"]
     assert [(file.path, file.knew) for file in again.files] == [("000000_0", None), ("old rows", 0)]

@@ -28,7 +28,7 @@ from server.files.locations import local_path
 from server.service.commit.commit_path import CommitRequest
 from server.service.locations.ownership import SHARED
 from server.service.optimizers.optimizers import Registration
-from server.service.orphans.orphan_removal import DeletedFiles, Orphans, TakenFiles
+from server.service.orphans.orphan_removal import DeletedFiles, Orphans, QuarantinedBatch
 from server.service.orphans.published_locations import HiveReaders
 from tests.factories import LAKE, a_relation
 from tests.hive_tables import a_hive_partition, a_hive_table, a_storage
@@ -71,7 +71,7 @@ class Former:
     def ended(self, lease: Lease) -> None:
         self.beside.services.jobs.report(lease, None, error=None, result={})
 
-    def removed(self) -> TakenFiles:
+    def removed(self) -> QuarantinedBatch:
         """One whole job of an optimizer that proposes all it finds."""
         lease = self.begun()
         judged = self.orphans.take(lease, [f"file://{one}" for one in self.place.rglob("*") if one.is_file()], [])
@@ -149,7 +149,7 @@ def forgotten(beside: BesideHive, table: HiveFiles) -> None:
 def test_a_directory_that_nobody_needs_goes_and_the_current_one_stays(former: Former) -> None:
     content = former.left.read_bytes()
     judged = former.removed()
-    assert [path_of(one.location) for one in judged.taken] == [former.left]
+    assert [path_of(one.location) for one in judged.quarantined] == [former.left]
     assert judged.kept == {KeepReason.IN_HIVE: 1}
     assert not former.left.exists()
     assert path_of(f"{former.second}/p=x/b.parquet").exists()
@@ -347,7 +347,7 @@ def test_what_hive_is_pointed_at_while_it_is_moved_comes_back(former: Former, mo
         former.point("x", f"{former.first}/p=x")
 
     monkeypatch.setattr(files, "move", meanwhile)
-    assert former.removed().taken == []
+    assert former.removed().quarantined == []
     assert former.left.exists()
 
 

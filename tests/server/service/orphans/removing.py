@@ -19,7 +19,7 @@ from catalog.removal.orphan_files import OrphanBatch, is_metadata
 from firn.protocol.orphans import BatchState
 from server.files.snapshots import write_snapshot
 from server.files.storage import Storage
-from server.service.orphans.orphan_removal import DeletedFiles, Orphans, TakenFiles
+from server.service.orphans.orphan_removal import DeletedFiles, Orphans, QuarantinedBatch
 from tests.factories import LAKE
 from tests.server.lake import PLAIN, Lake
 from tests.server.service.dropping import append_files, files_below, path_of
@@ -66,7 +66,7 @@ def job_of(lake: Lake, lease: Lease) -> Job:
         return uow.jobs.get(lease.job_id)
 
 
-def proposed(lake: Lake, lease: Lease, paths: Sequence[Path | str], orphans: Orphans | None = None) -> TakenFiles:
+def proposed(lake: Lake, lease: Lease, paths: Sequence[Path | str], orphans: Orphans | None = None) -> QuarantinedBatch:
     """All that an optimizer sends."""
     locations = [one if isinstance(one, str) else f"file://{one}" for one in paths]
     odd = [one for one in locations if is_metadata(one) and "/metadata/" not in one]
@@ -77,7 +77,7 @@ def ended(lake: Lake, lease: Lease) -> None:
     lake.services.jobs.report(lease, None, error=None, result={})
 
 
-def removed(lake: Lake, name: TableName = PLAIN, **params: Any) -> TakenFiles:
+def removed(lake: Lake, name: TableName = PLAIN, **params: Any) -> QuarantinedBatch:
     """One whole job, as an optimizer would do it that thinks of nothing."""
     lease = begun(lake, name, **params)
     lake.services.orphans.end_overdue(lease)
@@ -119,8 +119,8 @@ def aside(lake: Lake) -> set[bytes]:
     return {path.read_bytes() for path in root.rglob("*") if path.is_file() and not path.name.startswith("report")}
 
 
-def names(judged: TakenFiles) -> set[str]:
-    return {file.location.rpartition("/")[2] for file in judged.taken}
+def names(judged: QuarantinedBatch) -> set[str]:
+    return {file.location.rpartition("/")[2] for file in judged.quarantined}
 
 
 def refer_to(lake: Lake, path: Path, name: TableName = PLAIN, *, spelled: str | None = None) -> None:

@@ -121,7 +121,7 @@ class World:
         with suppress(Killed):
             server.end_overdue(lease)
             everywhere = [*everything(self.lake), *everything(self.lake, OTHER)]
-            self.taken += len(proposed(self.lake, lease, everywhere, server).taken)
+            self.taken += len(proposed(self.lake, lease, everywhere, server).quarantined)
         self.lake.services.jobs.cancel(lease.job_id)
         assert [path for path in young if not path.exists()] == []
 

@@ -49,7 +49,7 @@ def test_statistics_files_are_needed(lake: Lake, kind: str) -> None:
     fill_with_old_files(lake)
     path = stray(lake, "metadata/some.stats")
     lake.commit(altered(PLAIN, _statistics(lake, lake.metadata(PLAIN)["current-snapshot-id"], path, kind)))
-    assert removed(lake).taken == []
+    assert removed(lake).quarantined == []
     assert path.exists()
 
 
@@ -91,7 +91,7 @@ def test_branches_and_staged_snapshots_need_their_files(lake: Lake, made: object
     paths = made(lake)  # type: ignore[operator]
     needed = set(everything(lake))
     age(needed)
-    assert removed(lake).taken == []
+    assert removed(lake).quarantined == []
     assert set(everything(lake)) == needed
     assert set(paths) <= needed
 
@@ -120,7 +120,7 @@ def test_a_commit_that_names_an_old_file_just_after_it_was_moved_brings_it_back(
         refer_to(lake, orphan)
 
     monkeypatch.setattr(Quarantine, "take", lambda _self, *given, **more: slow(*given, **more))
-    assert proposed(lake, lease, [orphan]).taken == []
+    assert proposed(lake, lease, [orphan]).quarantined == []
     assert orphan.exists()
     ended(lake, lease)
     monkeypatch.undo()
@@ -133,7 +133,7 @@ def test_a_commit_that_names_a_file_in_quarantine_gets_it_back_with_the_next_job
     one, other = stray(lake, "data/one.parquet"), stray(lake, "data/other.parquet")
     removed(lake)
     refer_to(lake, one)
-    assert removed(lake).taken == []
+    assert removed(lake).quarantined == []
     assert one.exists()
     assert overdue(lake).deleted_files == 1
     assert (one.exists(), other.exists(), aside(lake)) == (True, False, set())
@@ -147,7 +147,7 @@ def test_a_file_written_and_committed_during_the_listing_is_no_orphan(lake: Lake
     listed = everything(lake)
     refer_to(lake, path)
     assert path in listed
-    assert proposed(lake, lease, listed).taken == []
+    assert proposed(lake, lease, listed).quarantined == []
     assert path.exists()
 
 
@@ -187,7 +187,7 @@ def test_pending_changes_and_both_stores_of_a_keyed_table_are_needed(lake: Lake)
     age(needed)
     lease = begun(lake, ORDERS)
     judged = proposed(lake, lease, [*needed, *orphans])
-    assert sorted(path_of(file.location) for file in judged.taken) == sorted(orphans)
+    assert sorted(path_of(file.location) for file in judged.quarantined) == sorted(orphans)
     assert all(path.exists() for path in needed)
 
 
@@ -203,5 +203,5 @@ def test_an_unreadable_manifest_list_means_that_nothing_is_known(lake: Lake) -> 
 def test_the_version_hint_of_other_engines_stays(lake: Lake) -> None:
     fill_with_old_files(lake)
     hint = stray(lake, "metadata/version-hint.text")
-    assert removed(lake).taken == []
+    assert removed(lake).quarantined == []
     assert hint.exists()

@@ -70,7 +70,7 @@ def test_a_dry_run_moves_nothing(lake: Lake) -> None:
     fill_with_old_files(lake)
     orphan = stray(lake, "data/orphan.parquet")
     judged = removed(lake, dry_run=True)
-    assert [(file.location, file.bytes) for file in judged.taken] == [(orphan.as_uri(), orphan.stat().st_size)]
+    assert [(file.location, file.bytes) for file in judged.quarantined] == [(orphan.as_uri(), orphan.stat().st_size)]
     assert (orphan.exists(), list(batches(lake)), aside(lake)) == (True, [], set())
 
 
@@ -242,7 +242,7 @@ def test_scheme_mismatch_a_needed_file_is_known_under_every_spelling(
     orphans = lake.services.orphans
     real = orphans.named.named
     monkeypatch.setattr(orphans.named, "named", lambda one: [spelled(path_of(file)) for file in real(one)])  # type: ignore[operator]
-    assert removed(lake).taken == []
+    assert removed(lake).quarantined == []
     assert set(everything(lake)) == needed
 
 
@@ -250,7 +250,7 @@ def test_the_same_file_proposed_under_another_scheme_is_not_at_the_tables_place(
     fill_with_old_files(lake)
     orphan = stray(lake, "data/orphan.parquet")
     judged = proposed(lake, begun(lake), [f"file:{orphan.parent}/../../../x", str(orphan.parent), f"{orphan}x"])
-    assert (judged.taken, orphan.exists()) == ([], True)
+    assert (judged.quarantined, orphan.exists()) == ([], True)
 
 
 def test_files_of_another_table_are_not_at_this_tables_place(lake: Lake) -> None:
@@ -262,7 +262,7 @@ def test_files_of_another_table_are_not_at_this_tables_place(lake: Lake) -> None
     beside.write_bytes(b"x")
     age([beside])
     judged = proposed(lake, begun(lake), [*everything(lake, OTHER), beside])
-    assert (judged.taken, theirs.exists(), beside.exists()) == ([], True, True)
+    assert (judged.quarantined, theirs.exists(), beside.exists()) == ([], True, True)
     assert set(judged.kept) == {KeepReason.ELSEWHERE}
 
 

@@ -37,15 +37,15 @@ const SPANS = [
 ];
 
 const COLUMNS: Column<AuditEntry>[] = [
-  { key: 'at', title: 'When', cell: (one) => <When at={one.at} /> },
-  { key: 'who', title: 'Who', cell: (one) => (one.principal === null ? <span className="dim">unknown</span> : <span className="mono">{one.principal}</span>) },
-  { key: 'what', title: 'What', cell: (one) => <What entry={one} /> },
-  { key: 'target', title: 'On', cell: (one) => <Target entry={one} /> },
-  { key: 'decision', title: 'Decision', cell: (one) => <VerdictMark verdict={one.verdict} /> },
-  { key: 'status', title: 'Status', cell: (one) => <Status entry={one} />, right: true, help: 'HTTP status' },
-  { key: 'address', title: 'From', cell: (one) => <span className="mono dim">{one.address}</span>, extra: true },
-  { key: 'token', title: 'Token', cell: (one) => <span className="mono dim">{one.token_id ?? '–'}</span>, extra: true },
-  { key: 'request', title: 'Request', cell: (one) => <span className="mono dim">{one.request_id}</span>, extra: true },
+  { key: 'at', title: 'When', cell: (row) => <When at={row.at} /> },
+  { key: 'who', title: 'Who', cell: (row) => (row.principal === null ? <span className="dim">unknown</span> : <span className="mono">{row.principal}</span>) },
+  { key: 'what', title: 'What', cell: (row) => <What entry={row} /> },
+  { key: 'target', title: 'On', cell: (row) => <Target entry={row} /> },
+  { key: 'decision', title: 'Decision', cell: (row) => <VerdictMark verdict={row.verdict} /> },
+  { key: 'status', title: 'Status', cell: (row) => <Status entry={row} />, right: true, help: 'HTTP status' },
+  { key: 'address', title: 'From', cell: (row) => <span className="mono dim">{row.address}</span>, extra: true },
+  { key: 'token', title: 'Token', cell: (row) => <span className="mono dim">{row.token_id ?? '–'}</span>, extra: true },
+  { key: 'request', title: 'Request', cell: (row) => <span className="mono dim">{row.request_id}</span>, extra: true },
 ];
 
 function What({ entry }: { entry: AuditEntry }) {
@@ -126,7 +126,7 @@ export function AuditPage() {
         columns={COLUMNS}
         rows={found.data?.pages.flatMap((page) => page.items)}
         error={found.error}
-        id={(one) => String(one.id)}
+        id={(row) => String(row.id)}
         more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
         empty={
           <Empty title={filtered ? 'No matching requests' : 'No requests yet'}>

@@ -54,7 +54,7 @@ export function CreateToken({ close, made }: { close: () => void; made: (shown: 
     event.preventDefault();
     create.mutate();
   };
-  const ownRoles = owner.trim() === '' ? me.roles : (all.data ?? []).map((one) => one.name);
+  const ownRoles = owner.trim() === '' ? me.roles : (all.data ?? []).map((item) => item.name);
   return (
     <Modal opened onClose={close} title="Create a token" closeButtonProps={{ 'aria-label': 'close' }}>
       <form onSubmit={submit} className="stack">
@@ -67,7 +67,7 @@ export function CreateToken({ close, made }: { close: () => void; made: (shown: 
         <MultiSelect
           label="Only in these catalogs"
           placeholder={onlyCatalogs.length === 0 ? 'all' : ''}
-          data={(known.data ?? []).map((one) => one.name)}
+          data={(known.data ?? []).map((item) => item.name)}
           value={onlyCatalogs}
           onChange={setCatalogs}
         />

@@ -35,9 +35,9 @@ export function Grants({ role }: { role: Role }) {
           <thead>
             <tr>
               <th scope="col">On</th>
-              {PRIVILEGES.map((one) => (
-                <th key={one} scope="col" title={MEANS[one]}>
-                  {one}
+              {PRIVILEGES.map((item) => (
+                <th key={item} scope="col" title={MEANS[item]}>
+                  {item}
                 </th>
               ))}
             </tr>
@@ -48,9 +48,9 @@ export function Grants({ role }: { role: Role }) {
                 <th scope="row">
                   <ScopeName on={on} />
                 </th>
-                {PRIVILEGES.map((one) => (
-                  <td key={one}>
-                    <Cell role={role} privilege={one} on={on} />
+                {PRIVILEGES.map((item) => (
+                  <td key={item}>
+                    <Cell role={role} privilege={item} on={on} />
                   </td>
                 ))}
               </tr>
@@ -81,7 +81,7 @@ const body = (on: Scope, privileges: Privilege[]) => ({
 /** Granted, brought along by another grant, or neither; pressed, it changes. */
 function Cell({ role, privilege, on }: { role: Role; privilege: Privilege; on: Scope }) {
   const whyNot = useWhyNot();
-  const granted = role.grants.some((one) => scopeText(one.on) === scopeText(on) && one.privileges.includes(privilege));
+  const granted = role.grants.some((grant) => scopeText(grant.on) === scopeText(on) && grant.privileges.includes(privilege));
   const implied = granted ? null : impliedBy(role.grants, { privilege, on });
   const path = { params: { path: { role: role.name } }, body: body(on, [privilege]) };
   const change = useDo(`cannot change ${role.name}`, () =>
@@ -113,7 +113,7 @@ function AddGrant({ role }: { role: Role }) {
   const { admin } = useMe();
   const whyNot = useWhyNot();
   const { data } = useQuery(catalogs());
-  const names = (data ?? []).map((one) => ({ value: one.name, label: one.name }));
+  const names = (data ?? []).map((item) => ({ value: item.name, label: item.name }));
   const [chosen, choose] = useState<string | null>(null);
   const [namespace, setNamespace] = useState('');
   const [table, setTable] = useState('');

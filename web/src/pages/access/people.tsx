@@ -27,7 +27,7 @@ type Kind = 'users' | 'services';
 /** What is asked about one of the list. */
 interface Asked {
   what: 'roles' | 'disable' | 'drop' | 'secret';
-  one: Principal;
+  principal: Principal;
 }
 
 const KINDS = [
@@ -35,7 +35,7 @@ const KINDS = [
   { value: 'services', label: 'Services' },
 ];
 
-const ofKind = (one: Principal): Kind => (one.kind === 'person' ? 'users' : 'services');
+const ofKind = (row: Principal): Kind => (row.kind === 'person' ? 'users' : 'services');
 
 /** Who may be given roles: people, and programs such as engines. */
 export function PeoplePage() {
@@ -66,7 +66,7 @@ export function PeoplePage() {
             columns={columns(ask)}
             rows={found.data?.pages.flatMap((page) => page.items)}
             error={found.error}
-            id={(one) => one.name}
+            id={(row) => row.name}
             more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
             empty={
               <Empty title={kind === 'users' ? 'No users yet' : 'No services yet'}>
@@ -85,50 +85,50 @@ export function PeoplePage() {
 
 function columns(ask: (asked: Asked) => void): Column<Principal>[] {
   return [
-    { key: 'name', title: 'Name', cell: (one) => <span className="mono">{one.name}</span> },
-    { key: 'state', title: 'State', cell: (one) => <Mark look={one.disabled ? DISABLED : { ...HEALTHY, says: 'enabled' }} /> },
-    { key: 'roles', title: 'Roles', cell: (one) => <RoleTags roles={one.roles} />, wide: true },
-    { key: 'in', title: 'Authentication', cell: (one) => <span className="dim">{waysIn(one)}</span> },
-    { key: 'subject', title: 'Subject', cell: (one) => <span className="mono dim">{one.subject ?? '–'}</span>, extra: true },
-    { key: 'created', title: 'Created', cell: (one) => <When at={one.created_at} />, right: true },
-    { key: 'act', title: '', cell: (one) => <Actions one={one} ask={ask} />, right: true },
+    { key: 'name', title: 'Name', cell: (row) => <span className="mono">{row.name}</span> },
+    { key: 'state', title: 'State', cell: (row) => <Mark look={row.disabled ? DISABLED : { ...HEALTHY, says: 'enabled' }} /> },
+    { key: 'roles', title: 'Roles', cell: (row) => <RoleTags roles={row.roles} />, wide: true },
+    { key: 'in', title: 'Authentication', cell: (row) => <span className="dim">{waysIn(row)}</span> },
+    { key: 'subject', title: 'Subject', cell: (row) => <span className="mono dim">{row.subject ?? '–'}</span>, extra: true },
+    { key: 'created', title: 'Created', cell: (row) => <When at={row.created_at} />, right: true },
+    { key: 'act', title: '', cell: (row) => <Actions principal={row} ask={ask} />, right: true },
   ];
 }
 
-function waysIn(one: Principal): string {
-  if (one.kind === 'service') return 'secret and tokens';
-  return one.issuer === null ? 'tokens' : new URL(one.issuer).host;
+function waysIn(principal: Principal): string {
+  if (principal.kind === 'service') return 'secret and tokens';
+  return principal.issuer === null ? 'tokens' : new URL(principal.issuer).host;
 }
 
-function Actions({ one, ask }: { one: Principal; ask: (asked: Asked) => void }) {
+function Actions({ principal, ask }: { principal: Principal; ask: (asked: Asked) => void }) {
   const me = useMe();
   const navigate = useNavigate();
-  const enable = useDo(`cannot enable ${one.name}`, () => answered(api.POST(`/${ofKind(one)}/{name}/enable`, { params: { path: { name: one.name } } })));
-  const self = one.name === me.name ? ': that is you' : '';
+  const enable = useDo(`cannot enable ${principal.name}`, () => answered(api.POST(`/${ofKind(principal)}/{name}/enable`, { params: { path: { name: principal.name } } })));
+  const self = principal.name === me.name ? ': that is you' : '';
   return (
     <span className="row" style={{ gap: 6, justifyContent: 'flex-end' }}>
-      <ActionButton size="compact-xs" variant="default" aria-label={`Roles of ${one.name}`} onClick={() => ask({ what: 'roles', one })}>
+      <ActionButton size="compact-xs" variant="default" aria-label={`Roles of ${principal.name}`} onClick={() => ask({ what: 'roles', principal })}>
         Roles…
       </ActionButton>
       <Menu position="bottom-end">
         <Menu.Target>
-          <ActionIcon size="sm" aria-label={`more about ${one.name}`}>
+          <ActionIcon size="sm" aria-label={`more about ${principal.name}`}>
             <IconDots size={15} />
           </ActionIcon>
         </Menu.Target>
         <Menu.Dropdown>
-          <Menu.Item onClick={() => void navigate(`${paths.tokens()}?owner=${encodeURIComponent(one.name)}`)}>Tokens</Menu.Item>
-          <Menu.Item onClick={() => void navigate(paths.audit({ who: one.name }))}>Audit log</Menu.Item>
-          {one.kind === 'service' && <Menu.Item onClick={() => ask({ what: 'secret', one })}>New client secret…</Menu.Item>}
+          <Menu.Item onClick={() => void navigate(`${paths.tokens()}?owner=${encodeURIComponent(principal.name)}`)}>Tokens</Menu.Item>
+          <Menu.Item onClick={() => void navigate(paths.audit({ who: principal.name }))}>Audit log</Menu.Item>
+          {principal.kind === 'service' && <Menu.Item onClick={() => ask({ what: 'secret', principal })}>New client secret…</Menu.Item>}
           <Menu.Divider />
-          {one.disabled ? (
+          {principal.disabled ? (
             <Menu.Item onClick={() => enable.mutate()}>Enable</Menu.Item>
           ) : (
-            <Menu.Item disabled={self !== ''} onClick={() => ask({ what: 'disable', one })}>
+            <Menu.Item disabled={self !== ''} onClick={() => ask({ what: 'disable', principal })}>
               Disable…{self}
             </Menu.Item>
           )}
-          <Menu.Item disabled={self !== ''} onClick={() => ask({ what: 'drop', one })}>
+          <Menu.Item disabled={self !== ''} onClick={() => ask({ what: 'drop', principal })}>
             Drop…{self}
           </Menu.Item>
         </Menu.Dropdown>
@@ -145,31 +145,31 @@ interface QuestionsProps {
 
 function Questions({ asked, close, show }: QuestionsProps) {
   if (asked === undefined) return null;
-  const { what, one } = asked;
-  const at = { params: { path: { name: one.name } } };
-  if (what === 'roles') return <RolesOf one={one} close={close} />;
+  const { what, principal } = asked;
+  const at = { params: { path: { name: principal.name } } };
+  if (what === 'roles') return <RolesOf principal={principal} close={close} />;
   if (what === 'disable') {
     return (
-      <ConfirmDialog title={`Disable ${one.name}`} opened close={close} yes="Disable" danger act={() => answered(api.POST(`/${ofKind(one)}/{name}/disable`, at))}>
-        None of the tokens of {one.name} opens anything until they are enabled again. Roles stay.
+      <ConfirmDialog title={`Disable ${principal.name}`} opened close={close} yes="Disable" danger act={() => answered(api.POST(`/${ofKind(principal)}/{name}/disable`, at))}>
+        None of the tokens of {principal.name} opens anything until they are enabled again. Roles stay.
       </ConfirmDialog>
     );
   }
   if (what === 'drop') {
     return (
-      <ConfirmDialog title={`Drop ${one.name}`} opened close={close} yes="Drop" danger act={() => answered(api.DELETE(`/${ofKind(one)}/{name}`, at))}>
-        {one.name} and all their tokens are gone. This cannot be undone.
-        {one.issuer !== null && ' A user who can still sign in at the issuer is created again: disable the user instead.'}
+      <ConfirmDialog title={`Drop ${principal.name}`} opened close={close} yes="Drop" danger act={() => answered(api.DELETE(`/${ofKind(principal)}/{name}`, at))}>
+        {principal.name} and all their tokens are gone. This cannot be undone.
+        {principal.issuer !== null && ' A user who can still sign in at the issuer is created again: disable the user instead.'}
       </ConfirmDialog>
     );
   }
   const renew = async () => {
     const made = await answered(api.POST('/services/{name}/secret', at));
-    show({ title: `The new secret of ${one.name}`, secret: `${made.client_id}:${made.client_secret}`, says: 'Engines take it as their credential.' });
+    show({ title: `The new secret of ${principal.name}`, secret: `${made.client_id}:${made.client_secret}`, says: 'Engines take it as their credential.' });
   };
   return (
-    <ConfirmDialog title={`New client secret for ${one.name}`} opened close={close} yes="Make a new secret" danger act={renew}>
-      The old secret and every token of {one.name} end at once: engines that use them are refused until they have the new one.
+    <ConfirmDialog title={`New client secret for ${principal.name}`} opened close={close} yes="Make a new secret" danger act={renew}>
+      The old secret and every token of {principal.name} end at once: engines that use them are refused until they have the new one.
     </ConfirmDialog>
   );
 }

@@ -105,7 +105,7 @@ function AddMember({ role, members }: { role: string; members: string[] }) {
   const { admin } = useMe();
   const users = useInfiniteQuery(principals('users', admin));
   const services = useInfiniteQuery(principals('services', admin));
-  const known = [users, services].flatMap((found) => found.data?.pages.flatMap((page) => page.items) ?? []).map((one) => one.name);
+  const known = [users, services].flatMap((found) => found.data?.pages.flatMap((page) => page.items) ?? []).map((item) => item.name);
   const [name, setName] = useState('');
   const give = useDo(`cannot give ${role}`, async () => {
     await answered(api.PUT('/roles/{role}/members/{name}', { params: { path: { role, name: name.trim() } } }));
@@ -121,7 +121,7 @@ function AddMember({ role, members }: { role: string; members: string[] }) {
         size="xs"
         aria-label="name of a user or service"
         placeholder="A user or service"
-        data={known.filter((one) => !members.includes(one))}
+        data={known.filter((item) => !members.includes(item))}
         limit={20}
         value={name}
         onChange={setName}

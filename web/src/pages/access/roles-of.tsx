@@ -12,17 +12,17 @@ import { grantText } from '../../lib/access';
 const at = (role: string, name: string) => ({ params: { path: { role, name } } });
 
 /** Gives and takes several roles at once. */
-export function RolesOf({ one, close }: { one: Principal; close: () => void }) {
+export function RolesOf({ principal, close }: { principal: Principal; close: () => void }) {
   const queries = useQueryClient();
   const { data, error } = useQuery(roles());
-  const before = new Set(one.roles.map((role) => role.role));
+  const before = new Set(principal.roles.map((role) => role.role));
   const [chosen, choose] = useState(before);
   const added = [...chosen].filter((role) => !before.has(role));
-  const taken = [...before].filter((role) => !chosen.has(role));
+  const removed = [...before].filter((role) => !chosen.has(role));
   const save = useMutation({
     mutationFn: async () => {
-      for (const role of added) await answered(api.PUT('/roles/{role}/members/{name}', at(role, one.name)));
-      for (const role of taken) await answered(api.DELETE('/roles/{role}/members/{name}', at(role, one.name)));
+      for (const role of added) await answered(api.PUT('/roles/{role}/members/{name}', at(role, principal.name)));
+      for (const role of removed) await answered(api.DELETE('/roles/{role}/members/{name}', at(role, principal.name)));
     },
     onSuccess: close,
     // A refusal may come after some were given.
@@ -35,10 +35,10 @@ export function RolesOf({ one, close }: { one: Principal; close: () => void }) {
     choose(next);
   };
   return (
-    <Modal opened onClose={close} title={`Roles of ${one.name}`} closeButtonProps={{ 'aria-label': 'close' }}>
+    <Modal opened onClose={close} title={`Roles of ${principal.name}`} closeButtonProps={{ 'aria-label': 'close' }}>
       <div className="stack">
         {data?.map((role) => {
-          const byClaim = one.roles.some((had) => had.role === role.name && had.by_claim);
+          const byClaim = principal.roles.some((had) => had.role === role.name && had.by_claim);
           return (
             <Checkbox
               key={role.name}
@@ -53,7 +53,7 @@ export function RolesOf({ one, close }: { one: Principal; close: () => void }) {
         })}
         {(save.error ?? error) && <ProblemNote error={save.error ?? error} />}
         <div className="row" style={{ justifyContent: 'flex-end' }}>
-          <ActionButton loading={save.isPending} disabledReason={added.length + taken.length === 0 ? 'Nothing has been changed.' : null} onClick={() => save.mutate()}>
+          <ActionButton loading={save.isPending} disabledReason={added.length + removed.length === 0 ? 'Nothing has been changed.' : null} onClick={() => save.mutate()}>
             Save
           </ActionButton>
         </div>

@@ -18,10 +18,10 @@ import { paths } from '../../lib/paths';
 import { AccessFrame } from './frame';
 
 const COLUMNS: Column<Role>[] = [
-  { key: 'name', title: 'Role', cell: (one) => <span className="mono">{one.name}</span> },
-  { key: 'description', title: 'For', cell: (one) => <span className="dim">{one.builtin ? `${one.description} (built in)` : one.description}</span> },
-  { key: 'grants', title: 'Grants', cell: (one) => <Grants role={one} />, wide: true, help: 'only grants whose scope you may see' },
-  { key: 'created', title: 'Created', cell: (one) => <When at={one.created_at} />, right: true },
+  { key: 'name', title: 'Role', cell: (row) => <span className="mono">{row.name}</span> },
+  { key: 'description', title: 'For', cell: (row) => <span className="dim">{row.builtin ? `${row.description} (built in)` : row.description}</span> },
+  { key: 'grants', title: 'Grants', cell: (row) => <Grants role={row} />, wide: true, help: 'only grants whose scope you may see' },
+  { key: 'created', title: 'Created', cell: (row) => <When at={row.created_at} />, right: true },
 ];
 
 function Grants({ role }: { role: Role }) {
@@ -38,7 +38,7 @@ function Grants({ role }: { role: Role }) {
 /** Names for grants; people and services have roles. */
 export function RolesPage() {
   const { admin, grants } = useMe();
-  const mayGrant = admin || grants.some((one) => one.privileges.includes('grant'));
+  const mayGrant = admin || grants.some((item) => item.privileges.includes('grant'));
   const { data, error } = useQuery(roles());
   const [creating, { open, close }] = useDisclosure(false);
   return (
@@ -55,8 +55,8 @@ export function RolesPage() {
         columns={COLUMNS}
         rows={data}
         error={error}
-        id={(one) => one.name}
-        link={(one) => paths.role(one.name)}
+        id={(row) => row.name}
+        link={(row) => paths.role(row.name)}
         empty={<Empty title="No visible roles">Roles decide what you can do; ask an administrator for one.</Empty>}
       />
       {creating && <CreateRole close={close} />}

@@ -64,7 +64,7 @@ export function TokensPage() {
         columns={columns(owner !== undefined, revoke)}
         rows={found.data?.pages.flatMap((page) => page.items)}
         error={found.error}
-        id={(one) => one.id}
+        id={(row) => row.id}
         more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
         empty={<Empty title="No matching tokens">Jobs, notebooks and the command line sign in with a token.</Empty>}
       />
@@ -86,18 +86,18 @@ export function TokensPage() {
 }
 
 function columns(withOwner: boolean, revoke: (token: Token) => void): Column<Token>[] {
-  const owner: Column<Token> = { key: 'owner', title: 'Of', cell: (one) => <span className="mono">{one.owner}</span> };
+  const owner: Column<Token> = { key: 'owner', title: 'Of', cell: (row) => <span className="mono">{row.owner}</span> };
   return [
-    { key: 'name', title: 'Token', cell: (one) => <span className="wrap-anywhere">{one.name}</span>, wide: true },
-    { key: 'state', title: 'State', cell: (one) => <State token={one} /> },
+    { key: 'name', title: 'Token', cell: (row) => <span className="wrap-anywhere">{row.name}</span>, wide: true },
+    { key: 'state', title: 'State', cell: (row) => <State token={row} /> },
     ...(withOwner ? [owner] : []),
-    { key: 'roles', title: 'Roles', cell: (one) => <Limits names={one.roles} all="all of the owner" />, help: 'what it is limited to' },
-    { key: 'catalogs', title: 'Catalogs', cell: (one) => <Limits names={one.catalogs} all="all" />, help: 'what it is limited to' },
-    { key: 'used', title: 'Last used', cell: (one) => (one.last_used_at === null ? <span className="dim">never</span> : <When at={one.last_used_at} />), right: true },
-    { key: 'ends', title: 'Expires', cell: (one) => (one.expires_at === null ? <span className="dim">never</span> : <When at={one.expires_at} />), right: true },
-    { key: 'created', title: 'Created', cell: (one) => <When at={one.created_at} />, right: true, extra: true },
-    { key: 'id', title: 'Id', cell: (one) => <span className="mono dim">{one.id}</span>, extra: true },
-    { key: 'act', title: '', cell: (one) => <Revoke token={one} revoke={revoke} />, right: true },
+    { key: 'roles', title: 'Roles', cell: (row) => <Limits names={row.roles} all="all of the owner" />, help: 'what it is limited to' },
+    { key: 'catalogs', title: 'Catalogs', cell: (row) => <Limits names={row.catalogs} all="all" />, help: 'what it is limited to' },
+    { key: 'used', title: 'Last used', cell: (row) => (row.last_used_at === null ? <span className="dim">never</span> : <When at={row.last_used_at} />), right: true },
+    { key: 'ends', title: 'Expires', cell: (row) => (row.expires_at === null ? <span className="dim">never</span> : <When at={row.expires_at} />), right: true },
+    { key: 'created', title: 'Created', cell: (row) => <When at={row.created_at} />, right: true, extra: true },
+    { key: 'id', title: 'Id', cell: (row) => <span className="mono dim">{row.id}</span>, extra: true },
+    { key: 'act', title: '', cell: (row) => <Revoke token={row} revoke={revoke} />, right: true },
   ];
 }
 

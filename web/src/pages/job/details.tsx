@@ -42,14 +42,14 @@ export function detailsOf(job: Job) {
 
 /** Each time that an optimizer had the job, and how that ended. */
 export function attemptsOf(job: Job) {
-  return job.attempts.map((one) => ({
-    name: `attempt ${one.number}`,
+  return job.attempts.map((item) => ({
+    name: `attempt ${item.number}`,
     value: (
       <>
-        <span className="mono">{one.optimizer}</span>, began <When at={one.leased_at} />
-        {one.ended_at !== null && (
+        <span className="mono">{item.optimizer}</span>, began <When at={item.leased_at} />
+        {item.ended_at !== null && (
           <>
-            , ended <When at={one.ended_at} />: {one.outcome}
+            , ended <When at={item.ended_at} />: {item.outcome}
           </>
         )}
       </>

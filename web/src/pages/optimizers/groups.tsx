@@ -23,8 +23,8 @@ const COLUMNS: Column<GroupLoad>[] = [
     cell: ({ group }) => <span className="wrap-anywhere">{group.description === '' ? <span className="dim">–</span> : group.description}</span>,
     wide: true,
   },
-  { key: 'load', title: 'Slots in use', cell: (one) => <Load used={one.busy} of={one.slots} label={`slots of group ${one.group.name}`} /> },
-  { key: 'optimizers', title: 'Optimizers', cell: (one) => <Count value={one.optimizers} />, right: true },
+  { key: 'load', title: 'Slots in use', cell: (row) => <Load used={row.busy} of={row.slots} label={`slots of group ${row.group.name}`} /> },
+  { key: 'optimizers', title: 'Optimizers', cell: (row) => <Count value={row.optimizers} />, right: true },
   {
     key: 'wanted',
     title: 'Wanted',
@@ -46,7 +46,7 @@ const COLUMNS: Column<GroupLoad>[] = [
     right: true,
     help: "share of the group’s time per hour above which other catalogs’ jobs go first",
   },
-  { key: 'act', title: '', cell: (one) => <GroupActions load={one} />, right: true },
+  { key: 'act', title: '', cell: (row) => <GroupActions load={row} />, right: true },
 ];
 
 /** Whose slots a table's jobs may use. */
@@ -65,7 +65,7 @@ export function Groups({ loads, error }: { loads: GroupLoad[] | undefined; error
         columns={COLUMNS}
         rows={loads}
         error={error}
-        id={(one) => one.group.name}
+        id={(row) => row.group.name}
         empty={null}
       />
       <GroupForm opened={creating} close={() => create(false)} />

@@ -26,7 +26,7 @@ const COLUMNS: Column<Launched>[] = [
   { key: 'starting', title: 'Starting', cell: ({ launch }) => <Count value={launch.starting} />, right: true },
   { key: 'draining', title: 'Draining', cell: ({ launch }) => <Count value={launch.draining} />, right: true },
   { key: 'trouble', title: 'Why no more start', cell: ({ launch }) => <Trouble launch={launch} />, wide: true },
-  { key: 'act', title: '', cell: (one) => <Scale {...one} />, right: true },
+  { key: 'act', title: '', cell: (row) => <Scale {...row} />, right: true },
 ];
 
 function Trouble({ launch }: { launch: Launch }) {

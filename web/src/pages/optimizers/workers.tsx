@@ -11,20 +11,20 @@ import { paths } from '../../lib/paths';
 import { WorkerActions } from './worker-actions';
 
 const COLUMNS: Column<Optimizer>[] = [
-  { key: 'host', title: 'Host', cell: (one) => <span className="mono">{`${one.host}:${one.pid}`}</span> },
-  { key: 'state', title: 'State', cell: (one) => <State optimizer={one} />, wide: true },
-  { key: 'group', title: 'Group', cell: (one) => <span className="mono">{one.group}</span> },
-  { key: 'load', title: 'Slots in use', cell: (one) => <Load used={one.jobs.length} of={one.slots} label={`slots of ${one.host}:${one.pid}`} /> },
-  { key: 'heap', title: 'Heap', cell: (one) => <Heap memory={one.memory} />, help: "of its JVM; the process's own memory on hover" },
-  { key: 'rss', title: 'Process', cell: (one) => <Bytes value={one.memory.rss} />, right: true, extra: true, help: 'memory of the process as the system counts it' },
-  { key: 'spark', title: 'Spark', cell: (one) => <Fact optimizer={one} names={['spark_version', 'spark']} /> },
-  { key: 'master', title: 'Master', cell: (one) => <Fact optimizer={one} names={['master']} /> },
-  { key: 'version', title: 'Firn', cell: (one) => <span className="mono">{one.version}</span>, extra: true },
-  { key: 'launch', title: 'Launch', cell: (one) => <span className="mono dim">{one.launch ?? 'by hand'}</span>, extra: true },
-  { key: 'id', title: 'Id', cell: (one) => <span className="mono dim">{one.id}</span>, extra: true },
-  { key: 'since', title: 'Since', cell: (one) => <When at={one.registered_at} />, right: true },
-  { key: 'seen', title: 'Last heard', cell: (one) => <When at={one.last_seen_at} />, right: true },
-  { key: 'act', title: '', cell: (one) => <WorkerActions optimizer={one} />, right: true },
+  { key: 'host', title: 'Host', cell: (row) => <span className="mono">{`${row.host}:${row.pid}`}</span> },
+  { key: 'state', title: 'State', cell: (row) => <State optimizer={row} />, wide: true },
+  { key: 'group', title: 'Group', cell: (row) => <span className="mono">{row.group}</span> },
+  { key: 'load', title: 'Slots in use', cell: (row) => <Load used={row.jobs.length} of={row.slots} label={`slots of ${row.host}:${row.pid}`} /> },
+  { key: 'heap', title: 'Heap', cell: (row) => <Heap memory={row.memory} />, help: "of its JVM; the process's own memory on hover" },
+  { key: 'rss', title: 'Process', cell: (row) => <Bytes value={row.memory.rss} />, right: true, extra: true, help: 'memory of the process as the system counts it' },
+  { key: 'spark', title: 'Spark', cell: (row) => <Fact optimizer={row} names={['spark_version', 'spark']} /> },
+  { key: 'master', title: 'Master', cell: (row) => <Fact optimizer={row} names={['master']} /> },
+  { key: 'version', title: 'Firn', cell: (row) => <span className="mono">{row.version}</span>, extra: true },
+  { key: 'launch', title: 'Launch', cell: (row) => <span className="mono dim">{row.launch ?? 'by hand'}</span>, extra: true },
+  { key: 'id', title: 'Id', cell: (row) => <span className="mono dim">{row.id}</span>, extra: true },
+  { key: 'since', title: 'Since', cell: (row) => <When at={row.registered_at} />, right: true },
+  { key: 'seen', title: 'Last heard', cell: (row) => <When at={row.last_seen_at} />, right: true },
+  { key: 'act', title: '', cell: (row) => <WorkerActions optimizer={row} />, right: true },
 ];
 
 /** The processes: what each runs, how full it is, and how to make it go. */
@@ -36,7 +36,7 @@ export function Workers({ workers, error }: { workers: Optimizer[] | undefined; 
       columns={COLUMNS}
       rows={workers}
       error={error}
-      id={(one) => one.id}
+      id={(row) => row.id}
       empty={<Empty title="No optimizer runs">Tables stay readable and writable; merges and rewrites wait for an optimizer. Start one as shown below.</Empty>}
     />
   );
@@ -85,7 +85,7 @@ function Heap({ memory }: { memory: Record<string, number> }) {
 }
 
 function Fact({ optimizer, names }: { optimizer: Optimizer; names: string[] }) {
-  const value = names.map((name) => optimizer.facts[name]).find((one) => one !== undefined && one !== null);
+  const value = names.map((name) => optimizer.facts[name]).find((item) => item !== undefined && item !== null);
   if (typeof value !== 'string' && typeof value !== 'number') return <span className="dim">–</span>;
   return <span className="mono">{value}</span>;
 }

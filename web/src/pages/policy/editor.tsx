@@ -41,7 +41,7 @@ export function PolicyEditor({ place, settings, error }: EditorProps) {
   if (settings === undefined) return error ? <div className={styles.head}><ProblemNote error={error} what="cannot show the policy" /></div> : null;
   const areas = byArea(settings, { find: get('find') ?? '', shown, place: place.source });
   const zone = settings.find(({ key }) => key === 'firn.optimize.time-zone')?.value ?? 'UTC';
-  const own = settings.filter((one) => isSetAt(place.source, one)).length;
+  const own = settings.filter((setting) => isSetAt(place.source, setting)).length;
   const reset = () => {
     if (search.current !== null) search.current.value = '';
     set({ find: undefined, shown: undefined });
@@ -92,8 +92,8 @@ export function PolicyEditor({ place, settings, error }: EditorProps) {
                   {area.title}
                 </th>
               </tr>
-              {area.settings.map((one) => (
-                <SettingRow key={one.key} setting={one} place={place} zone={zone} />
+              {area.settings.map((item) => (
+                <SettingRow key={item.key} setting={item} place={place} zone={zone} />
               ))}
             </tbody>
           ))}

@@ -29,7 +29,7 @@ export function PoliciesPage() {
       }
     >
       <div className={split.split}>
-        <Databases catalog={catalog} chosen={database} all={`All of ${catalog}`} to={(one) => paths.policies(catalog, one)} />
+        <Databases catalog={catalog} chosen={database} all={`All of ${catalog}`} to={(row) => paths.policies(catalog, row)} />
         <Panel
           flush
           title={database === undefined ? `Catalog ${catalog}` : `Database ${database}`}

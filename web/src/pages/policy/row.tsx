@@ -83,13 +83,13 @@ function Source({ setting, place }: { setting: Setting; place: Place }) {
 
 /** What an engine has written here or above and nobody can read: it does not hold. */
 function Ignored({ setting, place }: { setting: Setting; place: Place }) {
-  return setting.ignored.map((one) => (
-    <div key={one.source} className={styles.other}>
+  return setting.ignored.map((item) => (
+    <div key={item.source} className={styles.other}>
       <span className="row" style={{ gap: 4 }}>
-        {one.source === place.source ? place.called : one.source}: {one.value} is ignored
-        {one.source === place.source && <Remove setting={setting} place={place} />}
+        {item.source === place.source ? place.called : item.source}: {item.value} is ignored
+        {item.source === place.source && <Remove setting={setting} place={place} />}
       </span>
-      {one.reason}
+      {item.reason}
     </div>
   ));
 }

@@ -40,7 +40,7 @@ export function ValueForm({ setting, place, close }: { setting: Setting; place: 
             aria-describedby={help}
             data={setting.choices}
             value={value}
-            onChange={(one) => setValue(one ?? value)}
+            onChange={(row) => setValue(row ?? value)}
             allowDeselect={false}
             error={save.error !== null}
             autoFocus

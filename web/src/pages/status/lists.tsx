@@ -16,18 +16,18 @@ type Late = Status['overdue'][number];
 
 function queueColumns(work: Status): Column<GroupLoad>[] {
   return [
-    { key: 'name', title: 'Group', cell: (one) => <span className="mono">{one.name}</span> },
-    { key: 'slots', title: 'Slots in use', cell: (one) => <Load used={one.running} of={one.slots} label={`slots of group ${one.name}`} /> },
-    { key: 'waiting', title: 'Waiting', cell: (one) => <Count value={one.waiting} />, right: true },
-    { key: 'oldest', title: 'Oldest waiting', cell: (one) => <Span seconds={one.oldest_seconds} />, right: true },
-    { key: 'kinds', title: 'For', cell: (one) => <Kinds work={work} group={one.name} />, wide: true },
+    { key: 'name', title: 'Group', cell: (row) => <span className="mono">{row.name}</span> },
+    { key: 'slots', title: 'Slots in use', cell: (row) => <Load used={row.running} of={row.slots} label={`slots of group ${row.name}`} /> },
+    { key: 'waiting', title: 'Waiting', cell: (row) => <Count value={row.waiting} />, right: true },
+    { key: 'oldest', title: 'Oldest waiting', cell: (row) => <Span seconds={row.oldest_seconds} />, right: true },
+    { key: 'kinds', title: 'For', cell: (row) => <Kinds work={work} group={row.name} />, wide: true },
   ];
 }
 
 /** What waits in a group, by kind. */
 function Kinds({ work, group }: { work: Status; group: string }) {
   const jobs = new Map<string, number>();
-  for (const one of work.queue) if (one.group === group) jobs.set(one.kind, (jobs.get(one.kind) ?? 0) + one.jobs);
+  for (const queued of work.queue) if (queued.group === group) jobs.set(queued.kind, (jobs.get(queued.kind) ?? 0) + queued.jobs);
   if (jobs.size === 0) return <span className="dim">–</span>;
   return <span className="dim">{[...jobs].map(([kind, count]) => `${count} ${kind}`).join(', ')}</span>;
 }
@@ -40,27 +40,27 @@ export function Queue({ work }: { work: Status }) {
       aside={<Link to={`${paths.jobs()}?show=queue`}>queued jobs</Link>}
       columns={queueColumns(work)}
       rows={work.groups}
-      id={(one) => one.name}
-      link={(one) => `${paths.jobs()}?show=queue&group=${encodeURIComponent(one.name)}`}
+      id={(row) => row.name}
+      link={(row) => `${paths.jobs()}?show=queue&group=${encodeURIComponent(row.name)}`}
       empty={null}
     />
   );
 }
 
 const WORST: Column<Standing>[] = [
-  { key: 'table', title: 'Table', cell: (one) => <TableName table={one.table} /> },
-  { key: 'health', title: 'Health', cell: (one) => <HealthBar score={one.health} label={`health of ${one.table}`} /> },
-  { key: 'parts', title: 'Points lost', cell: (one) => <Parts parts={one.parts} /> },
-  { key: 'why', title: 'What comes next', cell: (one) => <div className="wrap-anywhere" style={{ minWidth: 200 }}>{one.reason}</div>, wide: true },
-  { key: 'catalog', title: 'Catalog', cell: (one) => <span className="mono">{one.catalog}</span>, extra: true },
-  { key: 'looked', title: 'Assessed', cell: (one) => <When at={one.looked_at} />, right: true },
+  { key: 'table', title: 'Table', cell: (row) => <TableName table={row.table} /> },
+  { key: 'health', title: 'Health', cell: (row) => <HealthBar score={row.health} label={`health of ${row.table}`} /> },
+  { key: 'parts', title: 'Points lost', cell: (row) => <Parts parts={row.parts} /> },
+  { key: 'why', title: 'What comes next', cell: (row) => <div className="wrap-anywhere" style={{ minWidth: 200 }}>{row.reason}</div>, wide: true },
+  { key: 'catalog', title: 'Catalog', cell: (row) => <span className="mono">{row.catalog}</span>, extra: true },
+  { key: 'looked', title: 'Assessed', cell: (row) => <When at={row.looked_at} />, right: true },
 ];
 
 /** The parts that take points, the largest loss first. */
 function Parts({ parts }: { parts: Record<string, number> }) {
   const lost = Object.entries(parts)
     .filter(([, points]) => points > 0)
-    .sort(([, one], [, other]) => other - one);
+    .sort(([, queued], [, other]) => other - queued);
   if (lost.length === 0) return <span className="dim">none</span>;
   return (
     <span className={styles.parts}>
@@ -74,30 +74,30 @@ function Parts({ parts }: { parts: Record<string, number> }) {
 }
 
 export function Worst({ work }: { work: Status }) {
-  const ill = work.worst.filter((one) => one.health < 100);
+  const ill = work.worst.filter((item) => item.health < 100);
   return (
     <DataTable
       name="worst tables"
       title="Least healthy tables"
       columns={WORST}
       rows={ill}
-      id={(one) => `${one.catalog}.${one.table}`}
-      link={(one) => paths.table(one.catalog, one.table)}
+      id={(row) => `${row.catalog}.${row.table}`}
+      link={(row) => paths.table(row.catalog, row.table)}
       empty={<p className={`dim ${styles.quiet}`}>All tables are healthy.</p>}
     />
   );
 }
 
 const OVERDUE: Column<Late>[] = [
-  { key: 'kind', title: 'Job', cell: (one) => <span style={{ fontWeight: 500 }}>{one.kind}</span> },
-  { key: 'table', title: 'Table', cell: (one) => <TableLink catalog={one.catalog} table={one.table} />, wide: true },
-  { key: 'group', title: 'Group', cell: (one) => <span className="mono">{one.group}</span> },
-  { key: 'late', title: 'Overdue by', cell: (one) => <Span seconds={one.overdue_seconds} />, right: true },
-  { key: 'planned', title: 'Planned', cell: (one) => <When at={one.created_at} />, right: true },
+  { key: 'kind', title: 'Job', cell: (row) => <span style={{ fontWeight: 500 }}>{row.kind}</span> },
+  { key: 'table', title: 'Table', cell: (row) => <TableLink catalog={row.catalog} table={row.table} />, wide: true },
+  { key: 'group', title: 'Group', cell: (row) => <span className="mono">{row.group}</span> },
+  { key: 'late', title: 'Overdue by', cell: (row) => <Span seconds={row.overdue_seconds} />, right: true },
+  { key: 'planned', title: 'Planned', cell: (row) => <When at={row.created_at} />, right: true },
 ];
 
 /** Jobs that should have begun; nothing is shown while there are none. */
 export function Overdue({ work }: { work: Status }) {
   if (work.overdue.length === 0) return null;
-  return <DataTable name="overdue jobs" title="Overdue" columns={OVERDUE} rows={work.overdue} id={(one) => one.id} link={(one) => paths.job(one.id)} empty={null} />;
+  return <DataTable name="overdue jobs" title="Overdue" columns={OVERDUE} rows={work.overdue} id={(row) => row.id} link={(row) => paths.job(row.id)} empty={null} />;
 }

@@ -32,9 +32,9 @@ export function StatusPage() {
     );
   }
   if (data === undefined) return <Page title="Status">{error && <ProblemNote error={error} />}</Page>;
-  const waiting = data.groups.reduce((sum, one) => sum + one.waiting, 0);
-  const running = data.groups.reduce((sum, one) => sum + one.running, 0);
-  const slots = data.groups.reduce((sum, one) => sum + one.slots, 0);
+  const waiting = data.groups.reduce((sum, group) => sum + group.waiting, 0);
+  const running = data.groups.reduce((sum, group) => sum + group.running, 0);
+  const slots = data.groups.reduce((sum, group) => sum + group.slots, 0);
   return (
     <Page title="Status" sub="Queue, running jobs and results of table maintenance.">
       <NeedsYou work={data} />

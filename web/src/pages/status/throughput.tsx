@@ -10,12 +10,12 @@ import styles from './status.module.css';
 type Done = Status['last_day']['by_kind'][number];
 
 const COLUMNS: Column<Done>[] = [
-  { key: 'kind', title: 'Job', cell: (one) => <span style={{ fontWeight: 500 }}>{one.kind}</span> },
-  { key: 'status', title: 'Ended', cell: (one) => <JobMark status={one.status} />, wide: true },
-  { key: 'jobs', title: 'Jobs', cell: (one) => <Count value={one.jobs} />, right: true },
-  { key: 'tables', title: 'Tables', cell: (one) => <Count value={one.tables} />, right: true },
-  { key: 'rewritten', title: 'Rewritten', cell: (one) => <Bytes value={one.bytes_rewritten || null} />, right: true },
-  { key: 'freed', title: 'Freed', cell: (one) => <Bytes value={one.bytes_freed || null} />, right: true },
+  { key: 'kind', title: 'Job', cell: (row) => <span style={{ fontWeight: 500 }}>{row.kind}</span> },
+  { key: 'status', title: 'Ended', cell: (row) => <JobMark status={row.status} />, wide: true },
+  { key: 'jobs', title: 'Jobs', cell: (row) => <Count value={row.jobs} />, right: true },
+  { key: 'tables', title: 'Tables', cell: (row) => <Count value={row.tables} />, right: true },
+  { key: 'rewritten', title: 'Rewritten', cell: (row) => <Bytes value={row.bytes_rewritten || null} />, right: true },
+  { key: 'freed', title: 'Freed', cell: (row) => <Bytes value={row.bytes_freed || null} />, right: true },
 ];
 
 /** What was done within the last hour or day, by kind of job. */
@@ -40,8 +40,8 @@ export function Throughput({ work }: { work: Status }) {
       }
       columns={COLUMNS}
       rows={done.by_kind}
-      id={(one) => `${one.kind} ${one.status}`}
-      link={(one) => `${paths.jobs()}?kind=${one.kind}&show=${one.status === 'failed' ? 'failed' : 'history'}`}
+      id={(row) => `${row.kind} ${row.status}`}
+      link={(row) => `${paths.jobs()}?kind=${row.kind}&show=${row.status === 'failed' ? 'failed' : 'history'}`}
       empty={<p className={`dim ${styles.quiet}`}>No job has ended within the last {within}.</p>}
     />
   );

@@ -86,6 +86,6 @@ function describeRemaining(left: DowngradePreview): string {
   const todo = [
     left.pending_rows > 0 && `merge ${count(left.pending_rows)} changed rows`,
     left.differing > 0 && `publish ${many(left.differing, 'partition')}`,
-  ].filter((one) => one !== false);
+  ].filter((item) => item !== false);
   return todo.length > 0 ? `Firn will first ${todo.join(' and ')}.` : 'Hive is up to date.';
 }

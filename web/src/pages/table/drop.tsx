@@ -21,7 +21,7 @@ export function DropTable({ table }: { table: Table }) {
   const [purge, setPurge] = useState(false);
   const navigate = useNavigate();
   const { data } = useQuery(catalogs());
-  const keeps = data?.find((one) => one.name === table.catalog)?.properties['firn.drop.retention'] ?? '7 d';
+  const keeps = data?.find((item) => item.name === table.catalog)?.properties['firn.drop.retention'] ?? '7 d';
   const stores = table.kind === 'keyed' ? ', both its stores included,' : '';
   const name = fullName(table);
   const whyNot = useWhyNot();

@@ -38,13 +38,13 @@ export const byWhom = (event: CommitEvent): string => {
 };
 
 const COLUMNS: Column<CommitEvent>[] = [
-  { key: 'what', title: 'What changed', cell: (one) => <span className="wrap-anywhere">{one.headline}</span>, wide: true },
-  { key: 'operation', title: 'Operation', cell: (one) => one.operation },
-  { key: 'table', title: 'Table', cell: (one) => <span className="mono dim">{one.table}</span>, extra: true },
-  { key: 'who', title: 'Who', cell: (one) => one.principal ?? <span className="dim">–</span> },
-  { key: 'engine', title: 'Engine', cell: (one) => <span className="dim">{byWhom(one)}</span> },
-  { key: 'entry', title: 'Entry', cell: (one) => <span className="mono dim">@{one.id}</span>, right: true },
-  { key: 'at', title: 'When', cell: (one) => <When at={one.committed_at} />, right: true },
+  { key: 'what', title: 'What changed', cell: (row) => <span className="wrap-anywhere">{row.headline}</span>, wide: true },
+  { key: 'operation', title: 'Operation', cell: (row) => row.operation },
+  { key: 'table', title: 'Table', cell: (row) => <span className="mono dim">{row.table}</span>, extra: true },
+  { key: 'who', title: 'Who', cell: (row) => row.principal ?? <span className="dim">–</span> },
+  { key: 'engine', title: 'Engine', cell: (row) => <span className="dim">{byWhom(row)}</span> },
+  { key: 'entry', title: 'Entry', cell: (row) => <span className="mono dim">@{row.id}</span>, right: true },
+  { key: 'at', title: 'When', cell: (row) => <When at={row.committed_at} />, right: true },
 ];
 
 interface HistoryProps {
@@ -58,13 +58,13 @@ interface HistoryProps {
 export function HistoryTab({ catalog, name, table }: HistoryProps) {
   const [get, set] = useUrlState();
   const { pathname, search } = useLocation();
-  const about = TOPICS.find((one) => one.value === get('about'))?.value ?? 'all';
+  const about = TOPICS.find((item) => item.value === get('about'))?.value ?? 'all';
   const found = useInfiniteQuery(entries(catalog, name, about === 'all' ? undefined : about));
   const rows = found.data?.pages.flatMap((page) => page.items);
-  const open = rows?.find((one) => String(one.id) === get('entry'));
-  const link = (one: CommitEvent): string => {
+  const open = rows?.find((row) => String(row.id) === get('entry'));
+  const link = (row: CommitEvent): string => {
     const params = new URLSearchParams(search);
-    params.set('entry', String(one.id));
+    params.set('entry', String(row.id));
     return `${pathname}?${params.toString()}`;
   };
   return (
@@ -74,7 +74,7 @@ export function HistoryTab({ catalog, name, table }: HistoryProps) {
           label="what the commits are about"
           value={about}
           set={(value) => set({ about: value === 'all' ? undefined : value, entry: undefined })}
-          options={TOPICS.filter((one) => table !== undefined || OF_VIEWS.includes(one.value))}
+          options={TOPICS.filter((item) => table !== undefined || OF_VIEWS.includes(item.value))}
         />
         {table !== undefined && (
           <ActionButton variant="default" needs={need(onTable(catalog, name), 'write')} disabledReason={rollbackReason(table)} onClick={() => set({ rollback: 'choose' })}>
@@ -88,7 +88,7 @@ export function HistoryTab({ catalog, name, table }: HistoryProps) {
         columns={COLUMNS}
         rows={rows}
         error={found.error}
-        id={(one) => String(one.id)}
+        id={(row) => String(row.id)}
         link={link}
         more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
         empty={<Empty title="No matching changes">Choose another kind of change above.</Empty>}
@@ -200,15 +200,15 @@ function CompareWithNow({ catalog, name, event }: HistoryProps & { event: Commit
 }
 
 function Compared({ found }: { found: Comparison }) {
-  const { first: one, second: other, only_in_first: lost, only_in_second: gained } = found;
+  const { first: before, second: other, only_in_first: lost, only_in_second: gained } = found;
   return (
     <div className="stack">
       <Facts
         columns
         facts={[
-          { name: 'rows', value: <><Count value={one.totals.rows} /> → <Count value={other.totals.rows} /></> },
-          { name: 'files', value: <><Count value={one.totals.files} /> → <Count value={other.totals.files} /></> },
-          { name: 'size', value: <><Bytes value={one.totals.bytes} /> → <Bytes value={other.totals.bytes} /></> },
+          { name: 'rows', value: <><Count value={before.totals.rows} /> → <Count value={other.totals.rows} /></> },
+          { name: 'files', value: <><Count value={before.totals.files} /> → <Count value={other.totals.files} /></> },
+          { name: 'size', value: <><Bytes value={before.totals.bytes} /> → <Bytes value={other.totals.bytes} /></> },
           { name: 'commits since', value: many(gained.commits, 'commit') },
           ...(lost.commits === 0 ? [] : [{ name: 'not in main any more', value: many(lost.commits, 'commit') }]),
         ]}

@@ -84,7 +84,7 @@ function Behind({ catalog, data: of }: { catalog: string; data: HiveTableDetail 
 }
 
 function whatToDo({ column_differences: columns }: HiveTableDetail): string {
-  const conflicts = columns.filter((one) => one.is_conflict).length;
+  const conflicts = columns.filter((column) => column.is_conflict).length;
   return `${many(conflicts, 'column')} below ${conflicts === 1 ? 'needs' : 'need'} a decision: change one side, or set the policy that decides. Meanwhile rows are synced, except in partitions whose new files do not fit.`;
 }
 
@@ -107,7 +107,7 @@ function Columns({ data }: { data: HiveTableDetail }) {
         name="columns that differ"
         columns={DIFFERENCES}
         rows={data.column_differences}
-        id={(one) => one.column + one.what}
+        id={(row) => row.column + row.what}
         empty={null}
       />
     </>
@@ -115,16 +115,16 @@ function Columns({ data }: { data: HiveTableDetail }) {
 }
 
 const DIFFERENCES: Column<HiveColumnDifference>[] = [
-  { key: 'hive', title: 'In Hive', cell: (one) => <Side column={one.hive} /> },
-  { key: 'here', title: 'Here', cell: (one) => <Side column={one.here} /> },
-  { key: 'what', title: 'What differs', cell: (one) => <span className="wrap-anywhere">{one.what}</span>, wide: true },
+  { key: 'hive', title: 'In Hive', cell: (row) => <Side column={row.hive} /> },
+  { key: 'here', title: 'Here', cell: (row) => <Side column={row.here} /> },
+  { key: 'what', title: 'What differs', cell: (row) => <span className="wrap-anywhere">{row.what}</span>, wide: true },
   {
     key: 'decided',
     title: 'Decided by',
-    cell: (one) => <span className={one.is_conflict ? 'mono accent' : 'mono'}>{one.decided_by}</span>,
+    cell: (row) => <span className={row.is_conflict ? 'mono accent' : 'mono'}>{row.decided_by}</span>,
     help: 'The policy that decides; with “ask”, you have to change one side',
   },
-  { key: 'since', title: 'Since', cell: (one) => <When at={one.since} /> },
+  { key: 'since', title: 'Since', cell: (row) => <When at={row.since} /> },
 ];
 
 function Side({ column }: { column: string | null }) {
@@ -150,18 +150,18 @@ const SAYS: Record<HiveEvent['kind'], string> = {
 };
 
 const COLUMNS = (catalog: string, table: string, only: (partition: string) => void): Column<HiveEvent>[] => [
-  { key: 'at', title: 'When', cell: (one) => <When at={one.at} /> },
-  { key: 'kind', title: 'What', cell: (one) => <span className={one.kind === 'published' ? 'accent' : ''}>{SAYS[one.kind]}</span> },
-  { key: 'partition', title: 'Partition', cell: (one) => <Partition one={one} only={only} />, wide: true },
-  { key: 'files', title: 'Files', cell: (one) => <Count value={one.files} />, right: true },
-  { key: 'rows', title: 'Rows', cell: (one) => <Count value={one.rows} />, right: true, help: 'Known for publishes; a sync reads no rows' },
+  { key: 'at', title: 'When', cell: (row) => <When at={row.at} /> },
+  { key: 'kind', title: 'What', cell: (row) => <span className={row.kind === 'published' ? 'accent' : ''}>{SAYS[row.kind]}</span> },
+  { key: 'partition', title: 'Partition', cell: (row) => <Partition event={row} only={only} />, wide: true },
+  { key: 'files', title: 'Files', cell: (row) => <Count value={row.files} />, right: true },
+  { key: 'rows', title: 'Rows', cell: (row) => <Count value={row.rows} />, right: true, help: 'Known for publishes; a sync reads no rows' },
   {
     key: 'snapshot',
     title: 'Snapshot',
-    cell: (one) =>
-      one.snapshot_id === null ? null : (
+    cell: (row) =>
+      row.snapshot_id === null ? null : (
         <Link className="mono" to={paths.table(catalog, table, 'history')}>
-          {one.snapshot_id}
+          {row.snapshot_id}
         </Link>
       ),
     right: true,
@@ -169,10 +169,10 @@ const COLUMNS = (catalog: string, table: string, only: (partition: string) => vo
   },
 ];
 
-function Partition({ one, only }: { one: HiveEvent; only: (partition: string) => void }) {
-  if (one.partition === null) return <span className="dim">{many(one.partitions, 'other partition')}</span>;
-  if (one.partition === '') return <span className="dim">the whole table</span>;
-  const { partition } = one;
+function Partition({ event, only }: { event: HiveEvent; only: (partition: string) => void }) {
+  if (event.partition === null) return <span className="dim">{many(event.partitions, 'other partition')}</span>;
+  if (event.partition === '') return <span className="dim">the whole table</span>;
+  const { partition } = event;
   return (
     <Button variant="subtle" size="compact-xs" className="mono" onClick={() => only(partition)} title="Only this partition">
       {partition}
@@ -185,7 +185,7 @@ function Events({ catalog, hive, table }: { catalog: string; hive: string; table
   const partition = get('partition');
   const found = useInfiniteQuery(hiveEvents(catalog, hive, partition));
   const rows = found.data?.pages.flatMap((page) => page.items);
-  const known = [...new Set([...(partition === undefined ? [] : [partition]), ...(rows ?? []).map((one) => one.partition)])].filter((one): one is string => !!one);
+  const known = [...new Set([...(partition === undefined ? [] : [partition]), ...(rows ?? []).map((row) => row.partition)])].filter((item): item is string => !!item);
   return (
     <>
       <div className="row spread">
@@ -196,16 +196,16 @@ function Events({ catalog, hive, table }: { catalog: string; hive: string; table
           searchable
           value={partition ?? ''}
           onChange={(value) => set({ partition: value ?? undefined })}
-          data={[{ value: '', label: 'Every partition' }, ...known.map((one) => ({ value: one, label: one }))]}
+          data={[{ value: '', label: 'Every partition' }, ...known.map((item) => ({ value: item, label: item }))]}
         />
       </div>
       <DataTable
         plain
         name="syncs and publishes"
-        columns={COLUMNS(catalog, table, (one) => set({ partition: one }))}
+        columns={COLUMNS(catalog, table, (row) => set({ partition: row }))}
         rows={rows}
         error={found.error}
-        id={(one) => String(one.id)}
+        id={(row) => String(row.id)}
         more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
         empty={
           <Empty title="No syncs or publishes since the upgrade">

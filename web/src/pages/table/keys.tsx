@@ -17,9 +17,9 @@ type Found = NonNullable<Table['keys']>;
 type Repeated = Found['sample'][number];
 
 const COLUMNS: Column<Repeated>[] = [
-  { key: 'key', title: 'Key', cell: (one) => <span className="mono">{keyText(one.key)}</span> },
-  { key: 'rows', title: 'Rows', cell: (one) => <Count value={one.rows} />, right: true },
-  { key: 'files', title: 'In files', cell: (one) => <Files one={one} />, wide: true },
+  { key: 'key', title: 'Key', cell: (row) => <span className="mono">{keyText(row.key)}</span> },
+  { key: 'rows', title: 'Rows', cell: (row) => <Count value={row.rows} />, right: true },
+  { key: 'files', title: 'In files', cell: (row) => <Files duplicate={row} />, wide: true },
 ];
 
 /** What the last count has found, as a fact among others. */
@@ -93,7 +93,7 @@ export function DuplicateKeys({ table }: { table: Table }) {
         name="keys that occur more than once"
         columns={COLUMNS}
         rows={keys.sample}
-        id={(one) => keyText(one.key)}
+        id={(row) => keyText(row.key)}
         empty={<div className="dim">The duplicate keys are not listed.</div>}
       />
       <RemoveDuplicates table={table} found={keys} opened={asking} close={() => ask(false)} />
@@ -144,15 +144,15 @@ function RemoveDuplicates({ table, found, opened, close }: { table: Table; found
   );
 }
 
-function Files({ one }: { one: Repeated }) {
+function Files({ duplicate }: { duplicate: Repeated }) {
   return (
     <>
-      {one.files.map((file) => (
+      {duplicate.files.map((file) => (
         <div key={file} className="mono wrap-anywhere" title={file}>
           {file.split('/').slice(-2).join('/')}
         </div>
       ))}
-      {one.more_files > 0 && <span className="dim">and {many(one.more_files, 'more file')}</span>}
+      {duplicate.more_files > 0 && <span className="dim">and {many(duplicate.more_files, 'more file')}</span>}
     </>
   );
 }

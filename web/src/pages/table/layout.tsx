@@ -25,33 +25,33 @@ const SHOWN = 50;
 const MOST_CELLS = 10_000;
 
 /** Whether a rewrite (of changes: a compaction) asked for now would take files of it: the server says so by the job's own rule. */
-const wantsRewrite = (one: Partition): boolean => one.packable_files > 0;
+const wantsRewrite = (row: Partition): boolean => row.packable_files > 0;
 
 /** Most files first, equal ones in the order of people. */
-function worstFirst(one: Partition, other: Partition): number {
-  const more = other.data_files + other.delete_files - one.data_files - one.delete_files;
-  return more === 0 ? one.partition.localeCompare(other.partition, 'en', { numeric: true }) : more;
+function worstFirst(item: Partition, other: Partition): number {
+  const more = other.data_files + other.delete_files - item.data_files - item.delete_files;
+  return more === 0 ? item.partition.localeCompare(other.partition, 'en', { numeric: true }) : more;
 }
 
 const COLUMNS: Column<Partition>[] = [
-  { key: 'partition', title: 'Partition', cell: (one) => <span className="mono">{one.partition === '' ? 'whole table' : one.partition}</span>, wide: true },
-  { key: 'files', title: 'Files', cell: (one) => <Count value={one.data_files} />, right: true },
-  { key: 'small', title: 'Small', cell: (one) => <Count value={one.small_files} className={one.packable_files > 0 ? '' : 'dim'} />, right: true },
-  { key: 'packable', title: 'Can be packed', cell: (one) => <Count value={one.packable_files} className={one.packable_files > 0 ? '' : 'dim'} />, right: true },
-  { key: 'deletes', title: 'Delete files', cell: (one) => <Count value={one.delete_files} className={one.delete_files > 0 ? '' : 'dim'} />, right: true },
-  { key: 'rows', title: 'Rows', cell: (one) => <Count value={one.records} />, right: true },
-  { key: 'size', title: 'Size', cell: (one) => <Bytes value={one.bytes} />, right: true },
-  { key: 'mean', title: 'Mean file', cell: (one) => <Bytes value={one.data_files === 0 ? 0 : one.bytes / one.data_files} />, right: true },
+  { key: 'partition', title: 'Partition', cell: (row) => <span className="mono">{row.partition === '' ? 'whole table' : row.partition}</span>, wide: true },
+  { key: 'files', title: 'Files', cell: (row) => <Count value={row.data_files} />, right: true },
+  { key: 'small', title: 'Small', cell: (row) => <Count value={row.small_files} className={row.packable_files > 0 ? '' : 'dim'} />, right: true },
+  { key: 'packable', title: 'Can be packed', cell: (row) => <Count value={row.packable_files} className={row.packable_files > 0 ? '' : 'dim'} />, right: true },
+  { key: 'deletes', title: 'Delete files', cell: (row) => <Count value={row.delete_files} className={row.delete_files > 0 ? '' : 'dim'} />, right: true },
+  { key: 'rows', title: 'Rows', cell: (row) => <Count value={row.records} />, right: true },
+  { key: 'size', title: 'Size', cell: (row) => <Bytes value={row.bytes} />, right: true },
+  { key: 'mean', title: 'Mean file', cell: (row) => <Bytes value={row.data_files === 0 ? 0 : row.bytes / row.data_files} />, right: true },
 ];
 
 /** Files per partition as a heat map; golden is what the next rewrite would take. */
 export function LayoutTab({ table }: { table: Table }) {
   const { data, error } = useQuery(tableFiles(table.catalog, fullName(table), table.last_commit_at));
   const [metric, setMetric] = useState<Metric>('bytes');
-  const stores = [...new Set(data?.map((one) => one.store))];
+  const stores = [...new Set(data?.map((item) => item.store))];
   const [store, setStore] = useState<string | undefined>();
   const shown = store ?? (stores.includes('base') ? 'base' : stores[0]);
-  const partitions = data?.filter((one) => one.store === shown) ?? [];
+  const partitions = data?.filter((item) => item.store === shown) ?? [];
   if (error && data === undefined) return <div style={{ padding: 14 }}><ProblemNote error={error} what="cannot read the layout" /></div>;
   if (data?.length === 0) return <Empty title="No files yet">The first write adds files.</Empty>;
   const due = partitions.filter(wantsRewrite).length;
@@ -59,7 +59,7 @@ export function LayoutTab({ table }: { table: Table }) {
     <>
       <div className={styles.head}>
         <Choice label="what the heat shows" value={metric} set={(value) => setMetric(value as Metric)} options={[...METRICS]} />
-        {stores.length > 1 && <Choice label="store" value={shown ?? ''} set={setStore} options={stores.map((one) => ({ value: one, label: one }))} />}
+        {stores.length > 1 && <Choice label="store" value={shown ?? ''} set={setStore} options={stores.map((store) => ({ value: store, label: store }))} />}
         <span className="dim">
           {many(partitions.length, 'partition')}
           {due > 0 && `, ${count(due)} golden: a ${shown === 'change' ? 'compaction' : 'rewrite'} now would pack files of ${due === 1 ? 'it' : 'them'}`}
@@ -72,7 +72,7 @@ export function LayoutTab({ table }: { table: Table }) {
         name="partitions with most files"
         columns={COLUMNS}
         rows={data && [...partitions].sort(worstFirst).slice(0, SHOWN)}
-        id={(one) => `${one.store}/${one.partition}`}
+        id={(row) => `${row.store}/${row.partition}`}
         empty={<Empty title={`No files in ${shown ?? 'it'}`} />}
       />
       {partitions.length > SHOWN && <div className={styles.rest}>The {SHOWN} partitions with most files of {count(partitions.length)}.</div>}
@@ -93,9 +93,9 @@ function Scale() {
 }
 
 function Heat({ partitions, metric }: { partitions: Partition[]; metric: Metric }) {
-  const cells = partitions.map((one) => cellOf(one.partition, one));
+  const cells = partitions.map((partition) => cellOf(partition.partition, partition));
   const rows = inOrder(cells.map((cell) => cell.row));
-  const largest = partitions.reduce((most, one) => Math.max(most, one[metric]), 0);
+  const largest = partitions.reduce((most, item) => Math.max(most, item[metric]), 0);
   const flat = rows.length === 1 && rows[0] === '';
   const columns = inOrder(cells.map((cell) => cell.column));
   const byPlace = new Map(cells.map((cell) => [`${cell.row}|${cell.column}`, cell]));
@@ -135,7 +135,7 @@ function Heat({ partitions, metric }: { partitions: Partition[]; metric: Metric 
 
 function HeatCell({ cell, metric, largest }: { cell: Cell<Partition> | undefined; metric: Metric; largest: number }) {
   if (cell === undefined) return <i className={styles.cell} data-heat="none" />;
-  const one = cell.value;
-  const text = `${one.partition}\n${many(one.data_files, 'file')}, ${bytes(one.bytes)}, ${many(one.records, 'row')}\n${many(one.small_files, 'small file')} (${count(one.packable_files)} can be packed), ${many(one.delete_files, 'delete file')}`;
-  return <i className={styles.cell} data-heat={warmth(one[metric], largest)} data-due={wantsRewrite(one)} title={text} />;
+  const item = cell.value;
+  const text = `${item.partition}\n${many(item.data_files, 'file')}, ${bytes(item.bytes)}, ${many(item.records, 'row')}\n${many(item.small_files, 'small file')} (${count(item.packable_files)} can be packed), ${many(item.delete_files, 'delete file')}`;
+  return <i className={styles.cell} data-heat={warmth(item[metric], largest)} data-due={wantsRewrite(item)} title={text} />;
 }

@@ -17,6 +17,6 @@ const COLUMNS: Column<[string, string]>[] = [
 ];
 
 export function PropertiesTab({ table }: { table: Table }) {
-  const rows = Object.entries(table.properties).sort(([one], [other]) => one.localeCompare(other));
+  const rows = Object.entries(table.properties).sort(([key], [other]) => key.localeCompare(other));
   return <DataTable plain name="properties" columns={COLUMNS} rows={rows} id={([key]) => key} empty={<Empty title="No property is set" />} />;
 }

@@ -22,9 +22,9 @@ const TITLES: Record<Asked['step'], string> = {
 
 const SHOWN_MS = 10 * 60 * 1000;
 /** What has ended is news for so long; the Hive tab tells it later, too. */
-const isNews = (one: Asked) => isOpen(one) || Date.now() - Date.parse(one.at) < SHOWN_MS;
+const isNews = (row: Asked) => isOpen(row) || Date.now() - Date.parse(row.at) < SHOWN_MS;
 
-export const isOpen = (one: Asked) => one.step !== 'done' && one.step !== 'failed';
+export const isOpen = (row: Asked) => row.step !== 'done' && row.step !== 'failed';
 
 /** The last publish that somebody has asked for: how far it is, whoever looks, and at the end what Hive has. */
 export function PublishRequestPanel({ catalog, hive }: { catalog: string; hive: string }) {

@@ -18,9 +18,9 @@ import styles from './changes.module.css';
 
 const DAY_MS = 86_400_000;
 
-function Kept({ one }: { one: Ref }) {
-  const { max_ref_age_ms: age, max_snapshot_age_ms: snapshots, min_snapshots_to_keep: least } = one;
-  if (age === null && snapshots === null && least === null) return <span className="dim">{one.name === 'main' ? 'always' : 'until it is dropped'}</span>;
+function Kept({ reference }: { reference: Ref }) {
+  const { max_ref_age_ms: age, max_snapshot_age_ms: snapshots, min_snapshots_to_keep: least } = reference;
+  if (age === null && snapshots === null && least === null) return <span className="dim">{reference.name === 'main' ? 'always' : 'until it is dropped'}</span>;
   return (
     <span>
       {age !== null && <Span seconds={age / 1000} />}
@@ -30,22 +30,22 @@ function Kept({ one }: { one: Ref }) {
   );
 }
 
-const against = (one: Ref): string => {
-  if (one.name === 'main') return '–';
-  const parts = [one.ahead > 0 ? `${one.ahead} ahead` : '', one.behind > 0 ? `${one.behind} behind` : ''];
+const against = (row: Ref): string => {
+  if (row.name === 'main') return '–';
+  const parts = [row.ahead > 0 ? `${row.ahead} ahead` : '', row.behind > 0 ? `${row.behind} behind` : ''];
   return parts.filter((part) => part !== '').join(', ') || 'the same';
 };
 
-const columns = (table: Table, drop: (one: Ref) => void): Column<Ref>[] => [
-  { key: 'name', title: 'Name', cell: (one) => <span className="mono">{one.name}</span>, wide: true },
-  { key: 'type', title: 'Type', cell: (one) => one.type },
-  { key: 'snapshot', title: 'Snapshot', cell: (one) => <span className="mono">{one.snapshot_id}</span> },
-  { key: 'main', title: 'Against main', cell: (one) => <span className={one.ahead > 0 ? '' : 'dim'}>{against(one)}</span> },
-  { key: 'rows', title: 'Rows', cell: (one) => <Count value={one.totals.rows} />, right: true },
-  { key: 'size', title: 'Size', cell: (one) => <Bytes value={one.totals.bytes} />, right: true },
-  { key: 'kept', title: 'Kept', cell: (one) => <Kept one={one} /> },
-  { key: 'at', title: 'Written', cell: (one) => <When at={one.committed_at} />, right: true },
-  { key: 'actions', title: '', cell: (one) => <RefActions table={table} one={one} drop={drop} />, right: true },
+const columns = (table: Table, drop: (row: Ref) => void): Column<Ref>[] => [
+  { key: 'name', title: 'Name', cell: (row) => <span className="mono">{row.name}</span>, wide: true },
+  { key: 'type', title: 'Type', cell: (row) => row.type },
+  { key: 'snapshot', title: 'Snapshot', cell: (row) => <span className="mono">{row.snapshot_id}</span> },
+  { key: 'main', title: 'Against main', cell: (row) => <span className={row.ahead > 0 ? '' : 'dim'}>{against(row)}</span> },
+  { key: 'rows', title: 'Rows', cell: (row) => <Count value={row.totals.rows} />, right: true },
+  { key: 'size', title: 'Size', cell: (row) => <Bytes value={row.totals.bytes} />, right: true },
+  { key: 'kept', title: 'Kept', cell: (row) => <Kept reference={row} /> },
+  { key: 'at', title: 'Written', cell: (row) => <When at={row.committed_at} />, right: true },
+  { key: 'actions', title: '', cell: (row) => <RefActions table={table} reference={row} drop={drop} />, right: true },
 ];
 
 /** Branches and tags: what each points at, and how it stands to main. */
@@ -71,7 +71,7 @@ export function RefsTab({ table }: { table: Table }) {
         columns={columns(table, drop)}
         rows={data}
         error={error}
-        id={(one) => one.name}
+        id={(row) => row.name}
         empty={<Empty title="No branch or tag yet">Main begins with the first write.</Empty>}
       />
       <NewRef table={table} at={get('new')} close={() => set({ new: undefined })} />
@@ -96,35 +96,35 @@ export function RefsTab({ table }: { table: Table }) {
   );
 }
 
-function RefActions({ table, one, drop }: { table: Table; one: Ref; drop: (one: Ref) => void }) {
+function RefActions({ table, reference, drop }: { table: Table; reference: Ref; drop: (row: Ref) => void }) {
   const path = { catalog: table.catalog, table: fullName(table) };
   const forward = (branch: string, to: string) =>
     answered(api.POST('/catalogs/{catalog}/tables/{table}/refs/{name}/fast-forward', { params: { path: { ...path, name: branch } }, body: { to } }));
-  const catchUp = useDo(`cannot fast-forward ${one.name}`, () => forward(one.name, 'main'));
-  const publish = useDo('cannot fast-forward main', () => forward('main', one.name));
-  if (one.name === 'main') return null;
-  const branch = one.type === 'branch';
+  const catchUp = useDo(`cannot fast-forward ${reference.name}`, () => forward(reference.name, 'main'));
+  const publish = useDo('cannot fast-forward main', () => forward('main', reference.name));
+  if (reference.name === 'main') return null;
+  const branch = reference.type === 'branch';
   const needs = need(onTable(table.catalog, fullName(table)), 'write');
   return (
     <span className="row" style={{ justifyContent: 'flex-end' }}>
-      {branch && one.can_forward && (
+      {branch && reference.can_forward && (
         <ActionButton size="compact-xs" variant="default" needs={needs} loading={catchUp.isPending} onClick={() => catchUp.mutate()}>
           Forward to main
         </ActionButton>
       )}
-      {branch && one.ahead > 0 && (
+      {branch && reference.ahead > 0 && (
         <ActionButton
           size="compact-xs"
           variant="default"
           needs={needs}
           loading={publish.isPending}
-          disabledReason={one.behind > 0 ? `Main has ${many(one.behind, 'snapshot')} that ${one.name} is not based on: it would lose them.` : null}
+          disabledReason={reference.behind > 0 ? `Main has ${many(reference.behind, 'snapshot')} that ${reference.name} is not based on: it would lose them.` : null}
           onClick={() => publish.mutate()}
         >
           Forward main to it
         </ActionButton>
       )}
-      <ActionButton size="compact-xs" variant="default" needs={needs} onClick={() => drop(one)}>
+      <ActionButton size="compact-xs" variant="default" needs={needs} onClick={() => drop(reference)}>
         Drop
       </ActionButton>
     </span>

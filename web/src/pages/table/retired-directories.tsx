@@ -8,13 +8,13 @@ import { ProblemNote } from '../../components/notes';
 import { bytes, many } from '../../lib/format';
 
 const COLUMNS: Column<RetiredDirectory>[] = [
-  { key: 'partition', title: 'Partition', cell: (one) => (one.partition === '' ? <span className="dim">the whole table</span> : <span className="mono">{one.partition}</span>) },
-  { key: 'location', title: 'Former location', cell: (one) => <span className="mono dim wrap-anywhere">{one.location}</span>, wide: true },
-  { key: 'whose', title: 'Made by', cell: (one) => (one.owned_by_hive ? 'Hive' : 'a publish'), help: 'Firn never deletes directories that Hive made' },
-  { key: 'files', title: 'Files', cell: (one) => <Count value={one.files} />, right: true },
-  { key: 'bytes', title: 'Size', cell: (one) => <Bytes value={one.bytes} />, right: true },
-  { key: 'left', title: 'Retired', cell: (one) => <When at={one.retired_at} />, right: true },
-  { key: 'until', title: 'Grace period ends', cell: (one) => <When at={one.grace_until} />, right: true, help: 'Until then Firn syncs files that late writers add there' },
+  { key: 'partition', title: 'Partition', cell: (row) => (row.partition === '' ? <span className="dim">the whole table</span> : <span className="mono">{row.partition}</span>) },
+  { key: 'location', title: 'Former location', cell: (row) => <span className="mono dim wrap-anywhere">{row.location}</span>, wide: true },
+  { key: 'whose', title: 'Made by', cell: (row) => (row.owned_by_hive ? 'Hive' : 'a publish'), help: 'Firn never deletes directories that Hive made' },
+  { key: 'files', title: 'Files', cell: (row) => <Count value={row.files} />, right: true },
+  { key: 'bytes', title: 'Size', cell: (row) => <Bytes value={row.bytes} />, right: true },
+  { key: 'left', title: 'Retired', cell: (row) => <When at={row.retired_at} />, right: true },
+  { key: 'until', title: 'Grace period ends', cell: (row) => <When at={row.grace_until} />, right: true, help: 'Until then Firn syncs files that late writers add there' },
 ];
 
 /** Directories that partitions were at before they were published: what lies there still, and what becomes of it. */
@@ -33,7 +33,7 @@ export function RetiredDirectories({ catalog, hive }: { catalog: string; hive: s
         </div>
       </div>
       {data.directories > 0 && (
-        <DataTable plain name="retired directories" columns={COLUMNS} rows={data.largest} id={(one) => one.location} empty={null} />
+        <DataTable plain name="retired directories" columns={COLUMNS} rows={data.largest} id={(row) => row.location} empty={null} />
       )}
       {unnamed > 0 && <span className="dim">and {many(unnamed, 'smaller directory', 'smaller directories')}</span>}
     </>

@@ -13,11 +13,11 @@ import { Note, ProblemNote } from '../../components/notes';
 const numberOf = (snapshot: Snapshot, key: string): number => Number(snapshot.summary[key] ?? 0);
 
 const COLUMNS: Column<Snapshot>[] = [
-  { key: 'id', title: 'Snapshot', cell: (one) => <span className="mono">{one.snapshot_id}</span> },
-  { key: 'did', title: 'Operation', cell: (one) => one.operation },
-  { key: 'added', title: 'Rows added', cell: (one) => <Count value={numberOf(one, 'added-records')} />, right: true },
-  { key: 'removed', title: 'Rows removed', cell: (one) => <Count value={numberOf(one, 'deleted-records')} />, right: true },
-  { key: 'at', title: 'When', cell: (one) => <When at={one.committed_at} />, right: true },
+  { key: 'id', title: 'Snapshot', cell: (row) => <span className="mono">{row.snapshot_id}</span> },
+  { key: 'did', title: 'Operation', cell: (row) => row.operation },
+  { key: 'added', title: 'Rows added', cell: (row) => <Count value={numberOf(row, 'added-records')} />, right: true },
+  { key: 'removed', title: 'Rows removed', cell: (row) => <Count value={numberOf(row, 'deleted-records')} />, right: true },
+  { key: 'at', title: 'When', cell: (row) => <When at={row.committed_at} />, right: true },
 ];
 
 interface RollbackProps {
@@ -166,7 +166,7 @@ function Moved({ title, part }: { title: string; part: Rollback['leaving'] }) {
   return (
     <section>
       <b>{title}</b>
-      <DataTable plain name={title} columns={COLUMNS} rows={part.newest} id={(one) => one.snapshot_id} empty={null} />
+      <DataTable plain name={title} columns={COLUMNS} rows={part.newest} id={(row) => row.snapshot_id} empty={null} />
       {more > 0 && <div className="dim">and {more.toLocaleString('en-US')} older ones</div>}
     </section>
   );

@@ -22,31 +22,31 @@ const engineOf = (snapshot: Snapshot): string => {
 };
 
 const COLUMNS: Column<Snapshot>[] = [
-  { key: 'id', title: 'Snapshot', cell: (one) => <span className="mono">{one.snapshot_id}</span> },
-  { key: 'store', title: 'Store', cell: (one) => one.store },
-  { key: 'operation', title: 'Operation', cell: (one) => one.operation },
-  { key: 'refs', title: 'Refs', cell: (one) => <span className="mono">{one.refs.join(', ')}</span>, wide: true },
-  { key: 'added', title: 'Rows added', cell: (one) => <Count value={numberOf(one, 'added-records')} />, right: true },
-  { key: 'deleted', title: 'Rows removed', cell: (one) => <Count value={numberOf(one, 'deleted-records')} />, right: true },
-  { key: 'rows', title: 'Rows after', cell: (one) => <Count value={numberOf(one, 'total-records')} />, right: true },
-  { key: 'files', title: 'Files after', cell: (one) => <Count value={numberOf(one, 'total-data-files')} />, right: true },
+  { key: 'id', title: 'Snapshot', cell: (row) => <span className="mono">{row.snapshot_id}</span> },
+  { key: 'store', title: 'Store', cell: (row) => row.store },
+  { key: 'operation', title: 'Operation', cell: (row) => row.operation },
+  { key: 'refs', title: 'Refs', cell: (row) => <span className="mono">{row.refs.join(', ')}</span>, wide: true },
+  { key: 'added', title: 'Rows added', cell: (row) => <Count value={numberOf(row, 'added-records')} />, right: true },
+  { key: 'deleted', title: 'Rows removed', cell: (row) => <Count value={numberOf(row, 'deleted-records')} />, right: true },
+  { key: 'rows', title: 'Rows after', cell: (row) => <Count value={numberOf(row, 'total-records')} />, right: true },
+  { key: 'files', title: 'Files after', cell: (row) => <Count value={numberOf(row, 'total-data-files')} />, right: true },
   {
     key: 'watermark',
     title: 'Merged through',
-    cell: (one) => <Count value={numberOf(one, 'firn.merged-through')} />,
+    cell: (row) => <Count value={numberOf(row, 'firn.merged-through')} />,
     right: true,
     help: "the change store's sequence number up to which it holds everything",
   },
-  { key: 'sequence', title: 'Sequence', cell: (one) => <Count value={one.sequence_number} />, right: true, extra: true },
-  { key: 'engine', title: 'By', cell: (one) => <span className="dim">{engineOf(one)}</span> },
-  { key: 'at', title: 'When', cell: (one) => <When at={one.committed_at} />, right: true },
+  { key: 'sequence', title: 'Sequence', cell: (row) => <Count value={row.sequence_number} />, right: true, extra: true },
+  { key: 'engine', title: 'By', cell: (row) => <span className="dim">{engineOf(row)}</span> },
+  { key: 'at', title: 'When', cell: (row) => <When at={row.committed_at} />, right: true },
 ];
 
 export function SnapshotsTab({ table }: { table: Table }) {
   const name = fullName(table);
   const { data, error } = useQuery(snapshots(table.catalog, name));
   const [get, set] = useUrlState();
-  const open = data?.find((one) => one.snapshot_id === get('snapshot'));
+  const open = data?.find((item) => item.snapshot_id === get('snapshot'));
   const columns = table.kind === 'keyed' ? COLUMNS : COLUMNS.filter(({ key }) => key !== 'store' && key !== 'watermark');
   return (
     <>
@@ -56,8 +56,8 @@ export function SnapshotsTab({ table }: { table: Table }) {
         columns={columns}
         rows={data}
         error={error}
-        id={(one) => one.snapshot_id}
-        link={(one) => `${paths.table(table.catalog, name, 'snapshots')}&snapshot=${one.snapshot_id}`}
+        id={(row) => row.snapshot_id}
+        link={(row) => `${paths.table(table.catalog, name, 'snapshots')}&snapshot=${row.snapshot_id}`}
         empty={<Empty title="No snapshot yet">The first write makes one.</Empty>}
       />
       <Drawer

@@ -149,10 +149,10 @@ function HiveBox({ catalog, hive }: { catalog: string; hive: string }) {
             <span className="dim">In sync</span>
           )}
           {data?.column_differences
-            .filter((one) => !one.is_conflict)
-            .map((one) => (
-              <div key={one.column + one.what} className="dim wrap-anywhere">
-                {one.what} <When at={one.since} />
+            .filter((column_difference) => !column_difference.is_conflict)
+            .map((item) => (
+              <div key={item.column + item.what} className="dim wrap-anywhere">
+                {item.what} <When at={item.since} />
               </div>
             ))}
           {data?.published_at && (
