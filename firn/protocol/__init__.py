@@ -1,5 +1,5 @@
-"""What server, optimizer and client exchange: names, locations, tasks of jobs, leases, and the answers of the API.
+"""The messages between server, optimizer and client: names, locations, tasks of jobs, leases, and API answers.
 
-Each of the three imports these modules and so has the same classes. They import nothing else of this repository, and
-no more than pydantic from outside. This module imports none of them: `import firn` stays fast.
+Server, optimizer and client import these modules, so they share the classes. The modules import nothing else of this
+repository, and only pydantic from outside. This file imports none of them, so `import firn` stays fast.
 """

@@ -1,4 +1,4 @@
-"""What all messages of the protocol have in common."""
+"""Base classes of the protocol's messages: tasks, requests and answers."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from pydantic_core import CoreSchema
 
 
 class Message(BaseModel):
-    """A part of what the server and an optimizer send each other. Either ignores fields that a newer version adds."""
+    """A message between server and optimizer, or a part of one. Both ignore fields that a newer version adds."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
 class Task(Message):
-    """All that the server tells an optimizer about one job, besides its lease."""
+    """The facts of one job that the optimizer gets with the lease."""
 
 
 _COERCED = ("bool", "int", "float")
-"""The types that pydantic would otherwise read from text and from each other."""
+"""Types that pydantic converts from text, and into each other, unless they are strict."""
 
 
 def _make_strict(schema: Any) -> Any:
-    """The schema with every boolean and number in it strict, however deep it lies."""
+    """Return the schema with strict booleans and numbers at every level."""
     if isinstance(schema, list):
         return [_make_strict(part) for part in schema]
     if not isinstance(schema, dict):
@@ -41,21 +41,21 @@ def _make_strict(schema: Any) -> Any:
 
 
 class Request(BaseModel):
-    """A request's body; unknown fields are refused, a typo is not silently ignored.
+    """The body of a request. The server refuses unknown fields, so it notices typos.
 
-    Booleans and numbers are taken as JSON writes them: `"false"` is no boolean, `1` neither, and NaN is no number.
+    Booleans and numbers have to be JSON's own: the server refuses `"false"` and `1` as booleans, and NaN as a number.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: type[BaseModel], handler: GetCoreSchemaHandler, /) -> CoreSchema:
-        """Not by pydantic's own strict mode: it would also refuse text for enums, times and UUIDs."""
+        """Build the schema. Pydantic's own strict mode would also refuse text for enums, times and UUIDs."""
         return cast("CoreSchema", _make_strict(handler(source)))
 
 
 def _keep_unknown(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
-    """The member of the enumeration, or the text itself where this version does not know such a member."""
+    """Return the member of the enumeration, or the text itself if this version has no such member."""
     try:
         return validate(value)
     except ValueError:
@@ -81,11 +81,11 @@ class Out(BaseModel):
 
     @classmethod
     def read(cls, document: Any) -> Self:
-        """The answer in a JSON document. Fields that a newer server adds stay in `json_value()`."""
+        """Read the answer from a JSON document. Fields that a newer server adds stay in `json_value()`."""
         answer = cls.model_validate(document)
         answer._document = document  # noqa: SLF001 -- an attribute of this class
         return answer
 
     def json_value(self) -> Any:
-        """The JSON document that the server sent; where this program constructed the answer, its fields as JSON."""
+        """Return the JSON document that the server sent; if this program constructed the answer, its fields as JSON."""
         return self.model_dump(mode="json") if self._document is None else self._document

@@ -6,19 +6,19 @@ from enum import StrEnum
 
 
 class DroppedKind(StrEnum):
-    """What was dropped."""
+    """The kind of a dropped object."""
 
     TABLE = "table"
     VIEW = "view"
     KEYED = "keyed"
-    NAMESPACE = "namespace"  # with all that was in it, which is listed beside it
+    NAMESPACE = "namespace"  # with its tables and views, which have entries of their own
 
 
 class DroppedState(StrEnum):
-    """What can still be done about it."""
+    """The state of a dropped object."""
 
-    DROPPED = "dropped"  # it can be brought back
-    PURGING = "purging"  # its files are being deleted: there is no way back
+    DROPPED = "dropped"  # an undrop can restore it
+    PURGING = "purging"  # the server deletes its files: nobody can restore it
 
 
 class FilesState(StrEnum):

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class HealthPart(StrEnum):
-    """What can be wrong with a table."""
+    """A problem that lowers the score of a table."""
 
     SMALL_FILES = "small-files"
     DELETES = "deletes"

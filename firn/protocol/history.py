@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Topic(StrEnum):
-    """What a commit was about: by these a history is filtered."""
+    """The subject of a commit; a reader can filter the history by it."""
 
     DATA = "data"
     SCHEMA = "schema"

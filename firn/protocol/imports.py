@@ -79,7 +79,7 @@ class EntryState(StrEnum):
     REFRESHED = "refreshed"  # an existing table moved to the current metadata of the source
     THERE = "there"  # the table was registered already
     CONFLICT = "conflict"  # the catalog has another table of this name
-    AMBIGUOUS = "ambiguous"  # which of its metadata files is the newest is unknown
+    AMBIGUOUS = "ambiguous"  # nothing shows which of its metadata files is the newest
     SKIPPED = "skipped"  # the metadata is unreadable, probably because a write was cut off
     FAILED = "failed"
 

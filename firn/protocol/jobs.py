@@ -1,4 +1,4 @@
-"""Jobs: what they do, where they stand, and what they come to."""
+"""Jobs: their kinds, states and outcomes."""
 
 from __future__ import annotations
 
@@ -34,35 +34,35 @@ class JobKind(StrEnum):
 
 
 class JobOutcome(StrEnum):
-    """What a job that has succeeded came to."""
+    """The outcome of a job that succeeded."""
 
     COMMITTED = "committed"
-    NOTHING_TO_DO = "nothing to do"  # it has looked, and changed nothing
-    DONE = "done"  # its work is no commit, or not only
+    NOTHING_TO_DO = "nothing to do"  # there was nothing to change
+    DONE = "done"  # its work is not only a commit
 
 
 class JobStatus(StrEnum):
-    """Where a job stands."""
+    """The state of a job."""
 
-    PENDING = "pending"  # planned, nobody owns it
+    PENDING = "pending"  # it waits for an optimizer
     RUNNING = "running"  # one optimizer holds the lease
-    COMMITTING = "committing"  # it said so before asking the table to commit
+    COMMITTING = "committing"  # its optimizer announced a commit
     SUCCEEDED = "succeeded"
-    FAILED = "failed"  # known not to have committed
-    UNKNOWN = "unknown"  # its lease ended while committing: it may have committed, the record will tell
+    FAILED = "failed"  # it certainly has not committed
+    UNKNOWN = "unknown"  # its lease ended during a commit: the server finds out whether it committed
     CANCELED = "canceled"
 
     @property
     def is_active(self) -> bool:
-        """Whether the job keeps its table from getting another one."""
+        """Whether the job keeps other jobs from its table."""
         return not self.is_final
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing more will come of it. Of an unknown one the server will find out."""
+        """Whether the state never changes again. The server resolves the state `unknown`."""
         return self in (JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELED)
 
     @property
     def is_leased(self) -> bool:
-        """Whether an optimizer works on it."""
+        """Whether an optimizer holds the lease."""
         return self in (JobStatus.RUNNING, JobStatus.COMMITTING)

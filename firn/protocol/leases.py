@@ -1,4 +1,4 @@
-"""What the server and an optimizer say to each other about a lease: who asks, what is given, how it ended."""
+"""The messages between server and optimizer about a lease: request, lease, heartbeat and result."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from firn.protocol.base import Message, Request
 from firn.protocol.jobs import JobKind
 
 PROTOCOL = 3
-"""How server and optimizer talk: raised when one of them would misunderstand the other."""
+"""The version of the protocol. A change that an older server or optimizer would misunderstand raises it."""
 LONGEST_WAIT = 20
 MOST_LOCATIONS = 1_000
 LONGEST_LOCATION = 4_096
 Memory = dict[Annotated[str, Field(max_length=32)], Annotated[int, Field(ge=0, le=2**63 - 1)]]
-"""Bytes by what they are of: `heap_used`, `heap_max`, `rss`."""
+"""Bytes of memory, by kind: `heap_used`, `heap_max`, `rss`."""
 
 
 class LeaseRequest(Request):
-    """Which job kinds an optimizer can run and how long it will wait for one."""
+    """The job kinds that an optimizer can run, and the time that it waits for a job."""
 
     optimizer_id: str
     kinds: list[JobKind]
@@ -39,9 +39,9 @@ class LeasedTable(Message):
 class Lease(Message):
     """A job and everything needed to run it.
 
-    An optimizer opens files in the `own_locations`, and asks about others before it does. `delegation` names how the
-    catalog gives access to files, for the header X-Iceberg-Access-Delegation; nothing where it gives none. `hive_table`
-    is the one that the table is linked to.
+    An optimizer opens files in the `own_locations`, and asks the server before it opens others. `delegation` has the
+    values of the header X-Iceberg-Access-Delegation; it is empty if the catalog gives no access to files. `hive_table`
+    is the linked Hive table.
     """
 
     lease: str
@@ -63,13 +63,13 @@ class Lease(Message):
 
 
 class LocationsRequest(Request):
-    """Directories, with a slash at their ends, or files: what a job would open outside of its table's directories."""
+    """Files, and directories that end with a slash, that a job wants to open outside of its table's directories."""
 
     locations: Annotated[list[Annotated[str, Field(max_length=LONGEST_LOCATION)]], Field(max_length=MOST_LOCATIONS)]
 
 
 class TableLocation(Message):
-    """Where a table has its files, and why none of them may be deleted, if so."""
+    """The directory of a table's files. `keep_reason` says why nobody may delete them; None if a job may."""
 
     parts: list[str]
     location: str
@@ -77,7 +77,7 @@ class TableLocation(Message):
 
 
 class Heartbeat(Request):
-    """How far a job is, and lines for its log."""
+    """The progress of a job, and lines for its log."""
 
     progress: dict[str, Any] = {}
     log: list[str] = []
@@ -85,22 +85,22 @@ class Heartbeat(Request):
 
 
 class HeartbeatAnswer(Message):
-    """Until when the lease now lasts."""
+    """The new end of the lease."""
 
     lease_until: datetime | None
 
 
 class Outcome(StrEnum):
-    """How an attempt ended, as its optimizer saw it."""
+    """The end of an attempt, as its optimizer saw it."""
 
     COMMITTED = "committed"
-    REFUSED = "refused"  # nothing was committed, for certain
-    UNKNOWN = "unknown"  # a commit was asked for and its answer is missing
+    REFUSED = "refused"  # it certainly committed nothing
+    UNKNOWN = "unknown"  # it sent a commit and got no answer
     NOTHING = "nothing"  # there was nothing to do
 
 
 class Result(Request):
-    """How an attempt ended and what it came to."""
+    """The outcome of an attempt, with its error or result."""
 
     outcome: Outcome
     error: str | None = None

@@ -1,7 +1,7 @@
-"""Locations of files, however they are written: which texts name one location, and which location holds another.
+"""Comparison of locations: whether two texts name one location, and whether one location contains another.
 
-Programs write one location in several ways: `s3a` for `s3`, `file:/` for `file:///`. The canonical text is the one that
-every part of Firn compares.
+Programs spell one location in several ways: `s3a` for `s3`, `file:/` for `file:///`. All parts of Firn compare the
+normalized text.
 """
 
 from __future__ import annotations

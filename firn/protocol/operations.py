@@ -1,4 +1,4 @@
-"""Long work that the server does itself: its kinds, states and phases."""
+"""Operations, the long work of the server itself: their kinds, states and phases."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class OperationStatus(StrEnum):
-    """Where an operation stands."""
+    """The state of an operation."""
 
     RUNNING = "running"
     PAUSED = "paused"
@@ -16,22 +16,22 @@ class OperationStatus(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing more will happen."""
+        """Whether the state never changes again."""
         return self not in (OperationStatus.RUNNING, OperationStatus.PAUSED)
 
 
 class OperationKind(StrEnum):
-    """What is being done."""
+    """The kind of an operation."""
 
     UPGRADE = "upgrade"
     DOWNGRADE = "downgrade"
     CHECK = "check"
-    """What an upgrade would find, and nothing else."""
+    """The check before an upgrade, alone."""
     IMPORT = "import"
 
     @property
     def can_pause(self) -> bool:
-        """Whether it can begin anew at any time, which is how it goes on."""
+        """Whether a user can pause it: it resumes by a new start."""
         return self in (OperationKind.UPGRADE, OperationKind.CHECK)
 
 

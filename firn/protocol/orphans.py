@@ -6,11 +6,11 @@ from enum import StrEnum
 
 
 class BatchState(StrEnum):
-    """How far a batch has come. What was moved at all is told by the storage, not by the state."""
+    """The state of a batch. Only the storage shows which files were moved, not the state."""
 
-    MOVING = "moving"  # its report may be missing; any part of its files may be aside
-    ASIDE = "aside"  # moved, and can be put back
-    NOTED = "noted"  # left in place, where the store cannot rename: looked at again when its time is over
-    DELETING = "deleting"  # there is no way back
+    MOVING = "moving"  # some of its files may be in quarantine; its report may be missing
+    ASIDE = "aside"  # in quarantine; the server can put them back
+    NOTED = "noted"  # left in place, because the store cannot rename; the server checks them again later
+    DELETING = "deleting"  # nobody can put them back
     DELETED = "deleted"
-    LOST = "lost"  # its report is gone, as when somebody has emptied the quarantine: nothing is deleted or put back
+    LOST = "lost"  # its report is gone, so the server neither deletes nor puts back its files

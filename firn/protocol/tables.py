@@ -1,4 +1,4 @@
-"""Lists of tables: which are listed, and in which order."""
+"""Lists of tables: the kinds of tables, and the orders."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class TableKind(StrEnum):
-    """What kind of table is listed."""
+    """The kind of a listed table."""
 
     PLAIN = "plain"
     KEYED = "keyed"
@@ -14,7 +14,7 @@ class TableKind(StrEnum):
 
 
 class Sort(StrEnum):
-    """What a list of tables is sorted by; the worst, largest or newest first."""
+    """The order of a list of tables; the worst, largest or newest comes first."""
 
     NAME = "name"
     HEALTH = "health"

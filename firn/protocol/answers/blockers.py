@@ -1,4 +1,4 @@
-"""Answers about blockers: who keeps which jobs from a table, and until when."""
+"""Answers about blockers, which keep jobs from a table for a while."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class JobOut(Out):
     owner: str | None
     created_at: datetime
     deadline: datetime
-    """When it should begin at the latest. Optimizers take the job with the earliest deadline first."""
+    """The latest time at which it should begin. Optimizers take the job with the earliest deadline first."""
     priority: str
     is_long: bool
     leased_at: datetime | None

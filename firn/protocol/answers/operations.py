@@ -1,4 +1,4 @@
-"""Answers about operations: long work that the server does itself, one by one or in batches."""
+"""Answers about operations, the long work of the server itself, and about batches of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The task of a conversion: where a Hive table's rows lie, how they are stored, and what they fill."""
+"""The task of a conversion: the location and storage of a Hive table's rows, and the table that they fill."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class Column(Message):
 
 
 class Reader(StrEnum):
-    """What turns lines or records into rows."""
+    """The code that turns lines or records into rows."""
 
     SERDE = "serde"  # Hive's own classes inside Spark
     JSON = "json"  # Firn
 
 
 class Layout(Message):
-    """How files are stored: the classes and settings of Hive's that read them, and the columns that are in them."""
+    """The storage of files: the Hive classes and settings that read them, and their columns."""
 
     reader: Reader
     serde: str
@@ -32,7 +32,7 @@ class Layout(Message):
 
 
 class Unit(Message):
-    """A partition, or a table without: its values as Hive spells them, None for null, and the number of its layout."""
+    """A partition, or a table without partitions. Values have Hive's spelling, None for null; `layout` is an index."""
 
     location: str
     values: list[str | None]
@@ -40,10 +40,10 @@ class Unit(Message):
 
 
 class ConvertTask(Task):
-    """One conversion. `columns` have the types that rows get, `table` is how the metastore says that rows are stored.
+    """One conversion. `columns` have the types of the new table; `table` is the storage that the metastore names.
 
-    The first `header_lines` of each file are no rows. `parameters` are the Hive table's. No row may lack a value in the
-    columns of the `primary_key`, and if `unique` none may have another's key.
+    The first `header_lines` of each file are no rows. `parameters` are those of the Hive table. Every row needs a value
+    in the columns of the `primary_key`; if `unique`, each key may occur once.
     """
 
     parts: list[str]

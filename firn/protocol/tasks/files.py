@@ -1,4 +1,4 @@
-"""The tasks of jobs that change files and no rows: rewrite, compact, deletes, manifests."""
+"""The tasks of jobs that change files, but no rows: rewrite, compact, rewrite deletes, rewrite manifests."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from firn.protocol.base import Task
 
 
 class RewriteStrategy(StrEnum):
-    """What a rewrite does besides packing files."""
+    """The order of rows in the files that a rewrite packs."""
 
-    BINPACK = "binpack"  # nothing
-    SORT = "sort"  # rows are sorted, and a file holds a range of them
-    ZORDER = "zorder"  # rows are sorted along a curve that keeps what is near in any of several columns together
+    BINPACK = "binpack"  # as it is
+    SORT = "sort"  # sorted, so that each file holds a range of rows
+    ZORDER = "zorder"  # sorted along a curve, so that rows with near values in any of several columns lie together
 
 
 class RewriteTask(Task):
-    """Which files of a table to write anew, and how.
+    """The files of a table that a job rewrites, and the way it rewrites them.
 
-    `sort_order` names columns, none for the table's own order; `filter` is SQL over columns. `everything` takes files
-    whatever their size, and more of them than `max_job_bytes`; `apply_deletes` those that any delete file applies to.
+    An empty `sort_order` stands for the table's own order; `filter` is SQL over columns. With `everything` the job
+    takes files of any size, and may exceed `max_job_bytes`. With `apply_deletes` it takes each file that a delete file
+    applies to.
     """
 
     parts: list[str]
@@ -36,7 +37,7 @@ class RewriteTask(Task):
 
 
 class CompactTask(Task):
-    """Which small files of a change store to pack. `pack_merged` says whether merged files are there to stay."""
+    """The small files of a change store to pack. With `pack_merged` the store keeps merged files, so they count too."""
 
     parts: list[str]
     watermark: int
@@ -46,14 +47,14 @@ class CompactTask(Task):
 
 
 class DeletesTask(Task):
-    """Whose delete files to pack, or to drop where they delete nothing any more."""
+    """A table whose delete files a job packs; it drops those that delete nothing any more."""
 
     parts: list[str]
     min_files: int
 
 
 class ManifestsTask(Task):
-    """Tables whose manifests are written anew where there are more than `max_count`."""
+    """Tables of which a job rewrites the manifests if there are more than `max_count`."""
 
     tables: list[list[str]]
     max_count: int

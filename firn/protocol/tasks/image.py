@@ -1,4 +1,4 @@
-"""The task of a builder of images, and the files that it tells the server of (docs/protocols.md#images)."""
+"""The tasks of the builder of images, and its answers to the server (docs/protocols.md#images)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Pack(Message):
 
 
 class Layer(Message):
-    """What the changes of one pair of snapshots add to base.
+    """The files that the changes of one pair of snapshots add to base.
 
     `replaced_vectors` are data files of base whose vectors do not count any more: the positions are among `hidden`.
     """
@@ -78,7 +78,7 @@ class KeysTask(Task):
 
 
 class KeyReport(Message):
-    """What is wrong with keys: rows with a null, by column, and keys of several rows, of which `samples` shows some."""
+    """Problems of keys: the rows with a null, by column, and the keys of several rows; `samples` shows some."""
 
     nulls: dict[str, int]
     repeated: int = 0

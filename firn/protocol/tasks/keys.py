@@ -6,10 +6,10 @@ from firn.protocol.base import Task
 
 
 class KeysTask(Task):
-    """Whose keys to count, as of which snapshot of base; one that `resolves` also makes them one row each.
+    """The base store and the snapshot whose keys a job counts. With `resolves` it also removes duplicate rows.
 
-    `by_time` says that the times of files tell which of one commit is newer. The SQL reads the views that are named in
-    optimizer.jobs.check_keys.
+    With `by_time`, the modification times of files decide which of two rows of one commit is newer. The SQL reads views
+    that `optimizer.jobs.check_keys` names.
     """
 
     base: list[str]

@@ -1,4 +1,4 @@
-"""The task of a merge and of the clean that follows it; other jobs that merge carry it as a part."""
+"""The task of a merge and of the clean that follows it. It is also a part of the tasks of other jobs that merge."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from firn.protocol.tasks.image import Layer
 
 
 class MergeMode(StrEnum):
-    """How changes get into base."""
+    """The way in which a merge puts changes into base."""
 
-    REWRITE = "rewrite"  # the touched partitions are written anew from the merged view
+    REWRITE = "rewrite"  # Spark writes the touched partitions again, from the merged view
     VECTORS = "vectors"  # MERGE INTO: deletion vectors, position deletes or copy-on-write, as base's properties say
     ADOPT = "adopt"  # base takes new files and hidden positions as an image has them; needs no Spark
     AUTO = "auto"  # whichever costs less
 
 
 class BaseFacts(Message):
-    """The base store when the lease was given. `parts` is its name; None totals are not known."""
+    """The base store at the time of the lease. `parts` is its name; a total of None is unknown."""
 
     parts: list[str]
     snapshot_id: int | None
@@ -29,10 +29,10 @@ class BaseFacts(Message):
 
 
 class ChangeFacts(Message):
-    """The change store when the lease was given.
+    """The change store at the time of the lease.
 
-    `partition_names` are what its files' partitions call the fields of base's spec, where every pending file may be
-    asked for them; None where some lie otherwise, or belong to later merges.
+    `partition_names` are the names that the fields of base's spec have in the partitions of all pending files. It is
+    None if some pending file has another spec, or belongs to a later merge.
     """
 
     parts: list[str]
@@ -49,7 +49,10 @@ class PartitionField(Message):
 
 
 class CleanTask(Task):
-    """Which merged files leave the change store; where deletes are kept, those with some up to `deletes_through`."""
+    """The merged files that leave the change store.
+
+    With `keep_deletes`, files with deletes newer than `deletes_through` stay.
+    """
 
     parts: list[str]
     through: int
@@ -93,9 +96,9 @@ class StoreSummary(Message):
 
 
 class MergeTask(Task):
-    """What to merge. `partition` is None where partitions have no predicate: then vectors are the only way.
+    """One merge. If `partition` is None, partitions have no predicate, and `vectors` is the only possible mode.
 
-    `pending_rows` are those that this merge takes, `left_rows` those of a long backlog that the next ones will.
+    This merge takes `pending_rows`, and leaves `left_rows` of a long backlog to the next merges.
     """
 
     pending: bool

@@ -6,41 +6,41 @@ from firn.protocol.base import Message, Task
 
 
 class ListedTable(Message):
-    """A table and the place that is listed: a plain one, or one of a keyed table's stores."""
+    """A table, or a store of a keyed table, and the directory that the job lists."""
 
     parts: list[str]
     location: str
 
 
 class OrphansTask(Task):
-    """Files changed last before that moment may be proposed."""
+    """One search for orphans. The job may propose files that were last changed before `before_ms`."""
 
     tables: list[ListedTable]
     published: str | None
-    """Where a linked table gives its rows to Hive: that place is listed, too."""
+    """The publish directory of a linked table, which the job lists too."""
     unrepresentable: str | None
-    """Why it is not."""
+    """Why the job does not list the publish directory."""
     before_ms: int
     dry_run: bool
     requested: bool
 
 
 class QuarantinedFile(Message):
-    """A file that the server took, or in a dry run would."""
+    """A file that the server moved to quarantine; in a dry run, one that it would move."""
 
     path: str
     bytes: int
 
 
 class QuarantinedFiles(Message):
-    """The server's judgement of one proposal."""
+    """The server's answer to one proposal. `kept` counts the other files by reason."""
 
     quarantined: list[QuarantinedFile]
     kept: dict[str, int]
 
 
 class Ended(Message):
-    """What has left the quarantine for good with one request, and where the next goes on."""
+    """The files that one request deleted from quarantine, and the cursor of the next request."""
 
     deleted_files: int
     deleted_bytes: int

@@ -1,4 +1,4 @@
-"""The task of a publish: which partitions of a table to write for Hive, as which columns, and where."""
+"""The task of a publish: the partitions to write for Hive, their columns, and the directory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from firn.protocol.tasks.sync import HiveColumn
 class Partition(Message):
     """A partition by Hive's name, its values as Hive spells them, None for null, and the format that Hive reads there.
 
-    A table without partitions is one of no name.
+    A table without partitions is one unit with an empty name.
     """
 
     name: str
@@ -20,7 +20,7 @@ class Partition(Message):
 
 
 class PublishTask(Task):
-    """One publish. `own_columns` are those of the table that Hive does not know: its readers pass over them.
+    """One publish. `own_columns` are columns that only the table has: Hive's readers ignore them.
 
     `base` is a base store under a pinned name, or a plain table to be read as of `snapshot`.
     """
@@ -35,7 +35,7 @@ class PublishTask(Task):
 
 
 class PublishReport(Message):
-    """What became of the files."""
+    """The server's answer to the written files."""
 
     partitions: int
     files: int

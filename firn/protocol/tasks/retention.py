@@ -7,7 +7,7 @@ from firn.protocol.tasks.merge import MergeTask
 
 
 class ExpireTable(Message):
-    """The snapshots of one table that nobody needs, and the refs whose time is over with where each was seen."""
+    """The snapshots of one table that nobody needs, and the expired refs with the snapshot that each names."""
 
     parts: list[str]
     table_uuid: str
@@ -22,10 +22,10 @@ class ExpireTask(Task):
 
 
 class KeyedTtl(Message):
-    """What a keyed table's rows need besides: a merge of everything pending, and SQL over both stores.
+    """The further facts for a keyed table: a merge of all pending changes, and SQL over both stores.
 
-    `concerned` finds pending changes that are about rows that are too old, `leaving` is the source of a MERGE that
-    takes these out, `staying` is the table without them.
+    `concerned` finds pending changes of expired rows. `leaving` is the source of the MERGE that deletes expired rows.
+    `staying` is the table without them.
     """
 
     merge: MergeTask
@@ -35,7 +35,7 @@ class KeyedTtl(Message):
 
 
 class TtlTask(Task):
-    """Which rows of a plain table, or of a base store, are too old."""
+    """The expired rows of a plain table or of a base store."""
 
     parts: list[str]
     condition: str
@@ -45,7 +45,7 @@ class TtlTask(Task):
 
 
 class NewTag(Message):
-    """A tag to be made, of the snapshot that was current at its moment."""
+    """A tag to create, on the snapshot that was current at the scheduled time."""
 
     name: str
     snapshot_id: int
@@ -53,7 +53,7 @@ class NewTag(Message):
 
 
 class TagsTask(Task):
-    """Tags to be made and dropped, and why some cannot be made."""
+    """Tags to create and to drop. `missed` says why the job cannot create some tags."""
 
     parts: list[str]
     table_uuid: str
@@ -63,7 +63,7 @@ class TagsTask(Task):
 
 
 class StatisticsTask(Task):
-    """Columns of a snapshot whose distinct values are to be counted; none when that was done."""
+    """The columns of a snapshot whose distinct values a job counts; empty if the counts exist."""
 
     parts: list[str]
     snapshot_id: int | None

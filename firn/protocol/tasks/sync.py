@@ -1,4 +1,4 @@
-"""The task of a sync: which Hive files to read, as what, and which partitions to build anew."""
+"""The task of a sync: the Hive files to read, their columns, and the partitions to rebuild."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from firn.protocol.tasks.merge import MergeTask
 
 
 class HiveColumn(Message):
-    """A column as Hive has it; `name` is the table's name for it, None when the table has it no more."""
+    """A column of Hive; `name` is its name in the table, None if the table has dropped it."""
 
     hive: str
     type: str
@@ -17,7 +17,7 @@ class HiveColumn(Message):
 
 
 class HiveFile(Message):
-    """A file to read. `source` is the identity that changes out of it carry; `added` says that it is new."""
+    """A file to read. The changes from it carry its `source`; an `added` file is new."""
 
     location: str
     source: str
@@ -26,9 +26,9 @@ class HiveFile(Message):
 
 
 class HiveUnit(Message):
-    """A partition (or a whole table without partitions): its values as Hive spells them, None for null.
+    """A partition, or a table without partitions. Values have Hive's spelling, None for null.
 
-    Whoever wrote what Hive lists there could know the changes up to `knew`.
+    The writer of these files could know the changes up to `knew`.
     """
 
     values: list[str | None]
@@ -38,17 +38,17 @@ class HiveUnit(Message):
 
 
 class Behind(Message):
-    """Partitions that Hive was given less than others: the changes up to `through`."""
+    """Partitions that got fewer changes from publishes than others: only those up to `through`."""
 
     through: int
     partitions: list[list[str | None]]
 
 
 class Replay(Message):
-    """What a rebuild reads besides Hive's files: base as it is, and all changes there ever were.
+    """The input of a rebuild besides Hive's files: base, and the history of the change store.
 
-    `first` is the change store's first snapshot under a pinned name, None while it has none; `is_whole` says whether
-    every snapshot since is still there. `sql` is over the views `baseline` and `history`, which the optimizer makes.
+    `first` is the change store's first snapshot under a pinned name, None if it has no snapshot. `is_whole` says
+    whether all snapshots since then exist. `sql` reads the views `baseline` and `history`, which the optimizer creates.
     """
 
     base: list[str]
@@ -83,5 +83,5 @@ class SyncTask(Task):
 
     @property
     def files(self) -> int:
-        """How many files there are to read."""
+        """The number of files to read."""
         return sum(len(unit.files) for unit in self.units)

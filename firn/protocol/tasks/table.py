@@ -8,7 +8,7 @@ from firn.protocol.base import Task
 
 
 class TableTask(Task):
-    """The table, part by part, and the options of the job."""
+    """The parts of the table's name, and the options of the job."""
 
     parts: list[str]
     options: dict[str, JsonValue] = {}

@@ -2490,7 +2490,7 @@ export interface components {
         };
         /**
          * BatchState
-         * @description How far a batch has come. What was moved at all is told by the storage, not by the state.
+         * @description The state of a batch. Only the storage shows which files were moved, not the state.
          * @enum {string}
          */
         BatchState: "moving" | "aside" | "noted" | "deleting" | "deleted" | "lost";
@@ -2920,7 +2920,7 @@ export interface components {
         };
         /**
          * DroppedKind
-         * @description What was dropped.
+         * @description The kind of a dropped object.
          * @enum {string}
          */
         DroppedKind: "table" | "view" | "keyed" | "namespace";
@@ -2965,7 +2965,7 @@ export interface components {
         };
         /**
          * DroppedState
-         * @description What can still be done about it.
+         * @description The state of a dropped object.
          * @enum {string}
          */
         DroppedState: "dropped" | "purging";
@@ -3253,13 +3253,13 @@ export interface components {
         };
         /**
          * HealthPart
-         * @description What can be wrong with a table.
+         * @description A problem that lowers the score of a table.
          * @enum {string}
          */
         HealthPart: "small-files" | "deletes" | "pending" | "snapshots" | "manifests" | "skew";
         /**
          * Heartbeat
-         * @description How far a job is, and lines for its log.
+         * @description The progress of a job, and lines for its log.
          */
         Heartbeat: {
             /**
@@ -3284,7 +3284,7 @@ export interface components {
         };
         /**
          * HeartbeatAnswer
-         * @description Until when the lease now lasts.
+         * @description The new end of the lease.
          */
         HeartbeatAnswer: {
             /** Lease Until */
@@ -3669,13 +3669,13 @@ export interface components {
         };
         /**
          * JobOutcome
-         * @description What a job that has succeeded came to.
+         * @description The outcome of a job that succeeded.
          * @enum {string}
          */
         JobOutcome: "committed" | "nothing to do" | "done";
         /**
          * JobStatus
-         * @description Where a job stands.
+         * @description The state of a job.
          * @enum {string}
          */
         JobStatus: "pending" | "running" | "committing" | "succeeded" | "failed" | "unknown" | "canceled";
@@ -4004,7 +4004,7 @@ export interface components {
         };
         /**
          * Layer
-         * @description What the changes of one pair of snapshots add to base.
+         * @description The files that the changes of one pair of snapshots add to base.
          *
          *     `replaced_vectors` are data files of base whose vectors do not count any more: the positions are among `hidden`.
          */
@@ -4024,9 +4024,9 @@ export interface components {
          * Lease
          * @description A job and everything needed to run it.
          *
-         *     An optimizer opens files in the `own_locations`, and asks about others before it does. `delegation` names how the
-         *     catalog gives access to files, for the header X-Iceberg-Access-Delegation; nothing where it gives none. `hive_table`
-         *     is the one that the table is linked to.
+         *     An optimizer opens files in the `own_locations`, and asks the server before it opens others. `delegation` has the
+         *     values of the header X-Iceberg-Access-Delegation; it is empty if the catalog gives no access to files. `hive_table`
+         *     is the linked Hive table.
          */
         Lease: {
             /** Attempt */
@@ -4070,7 +4070,7 @@ export interface components {
         };
         /**
          * LeaseRequest
-         * @description Which job kinds an optimizer can run and how long it will wait for one.
+         * @description The job kinds that an optimizer can run, and the time that it waits for a job.
          */
         LeaseRequest: {
             /** Kinds */
@@ -4136,7 +4136,7 @@ export interface components {
         };
         /**
          * LocationsRequest
-         * @description Directories, with a slash at their ends, or files: what a job would open outside of its table's directories.
+         * @description Files, and directories that end with a slash, that a job wants to open outside of its table's directories.
          */
         LocationsRequest: {
             /** Locations */
@@ -4215,7 +4215,7 @@ export interface components {
         };
         /**
          * MergeMode
-         * @description How changes get into base.
+         * @description The way in which a merge puts changes into base.
          * @enum {string}
          */
         MergeMode: "rewrite" | "vectors" | "adopt" | "auto";
@@ -4380,7 +4380,7 @@ export interface components {
         };
         /**
          * OperationKind
-         * @description What is being done.
+         * @description The kind of an operation.
          * @enum {string}
          */
         OperationKind: "upgrade" | "downgrade" | "check" | "import";
@@ -4443,7 +4443,7 @@ export interface components {
         };
         /**
          * OperationStatus
-         * @description Where an operation stands.
+         * @description The state of an operation.
          * @enum {string}
          */
         OperationStatus: "running" | "paused" | "succeeded" | "failed" | "canceled";
@@ -4576,7 +4576,7 @@ export interface components {
         };
         /**
          * Outcome
-         * @description How an attempt ended, as its optimizer saw it.
+         * @description The end of an attempt, as its optimizer saw it.
          * @enum {string}
          */
         Outcome: "committed" | "refused" | "unknown" | "nothing";
@@ -5411,7 +5411,7 @@ export interface components {
         };
         /**
          * RewriteStrategy
-         * @description What a rewrite does besides packing files.
+         * @description The order of rows in the files that a rewrite packs.
          * @enum {string}
          */
         RewriteStrategy: "binpack" | "sort" | "zorder";
@@ -5705,7 +5705,7 @@ export interface components {
         };
         /**
          * Sort
-         * @description What a list of tables is sorted by; the worst, largest or newest first.
+         * @description The order of a list of tables; the worst, largest or newest comes first.
          * @enum {string}
          */
         Sort: "name" | "health" | "size" | "files" | "pending" | "last_commit";
@@ -5950,13 +5950,13 @@ export interface components {
         };
         /**
          * TableKind
-         * @description What kind of table is listed.
+         * @description The kind of a listed table.
          * @enum {string}
          */
         TableKind: "plain" | "keyed" | "view";
         /**
          * TableLocation
-         * @description Where a table has its files, and why none of them may be deleted, if so.
+         * @description The directory of a table's files. `keep_reason` says why nobody may delete them; None if a job may.
          */
         TableLocation: {
             /** Keep Reason */
@@ -6238,7 +6238,7 @@ export interface components {
         };
         /**
          * Topic
-         * @description What a commit was about: by these a history is filtered.
+         * @description The subject of a commit; a reader can filter the history by it.
          * @enum {string}
          */
         Topic: "data" | "schema" | "layout" | "properties" | "refs" | "maintenance" | "life";
