@@ -1,4 +1,4 @@
-"""What becomes of each open publish: the metastore is pointed at it, or it is given up, or it waits.
+"""Decides about each open publish: repoint the metastore, give the publish up, or wait.
 
 A publish is open from the commit that registers its files until the metastore points at them.
 """
@@ -15,14 +15,14 @@ from firn.protocol.locations import normalize_location
 
 
 class RepointKind(StrEnum):
-    """What is done with an open publish."""
+    """The decision about an open publish."""
 
     MOVE = "move"
-    """The metastore is asked to point there."""
+    """The server repoints the metastore."""
     DONE = "done"
-    """It points there already: another server has asked, or a request whose answer was lost."""
+    """The metastore points there already: by another server, or by a request whose answer was lost."""
     GIVE_UP = "give-up"
-    """Hive has changed the partition meanwhile: it stays where it is, and a sync takes over what Hive made of it."""
+    """Hive has changed the partition meanwhile: it stays where it is, and a sync takes over Hive's change."""
     WAIT = "wait"
 
 
@@ -31,19 +31,19 @@ RepointDecision = Decision[RepointKind, PartitionBaseline]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InHive:
-    """What Hive has of partitions now: the metastore's signals, and what their directories hold."""
+    """Partitions as Hive has them now: signals of the metastore, locks, and changes."""
 
     signals: Mapping[str, ChangeSignals]
     locked: Mapping[str, str] = field(default_factory=dict)
-    """Those that others have locked, and who."""
+    """Locked partitions, and the holders of the locks."""
     unfit: str | None = None
-    """Why none of the table may be touched."""
+    """Why the server must not change the table at all; None if it may."""
     overtaken: Collection[str] = ()
-    """Those that Hive has changed since the publish began."""
+    """Partitions that Hive has changed since the publish began."""
 
 
 def decide_repoints(open_publishes: Mapping[str, PartitionBaseline], hive: InHive) -> dict[str, RepointDecision]:
-    """One decision about each."""
+    """Decide about each open publish."""
     give_up, sync = RepointKind.GIVE_UP, "a sync takes over what Hive has there, and the next publish tries again"
     there = [name for name, baseline in open_publishes.items() if is_pointed_at(baseline, hive.signals.get(name))]
     filters: list[Filter[RepointKind, PartitionBaseline]] = [
@@ -59,7 +59,7 @@ def decide_repoints(open_publishes: Mapping[str, PartitionBaseline], hive: InHiv
 
 
 def is_pointed_at(baseline: PartitionBaseline, signals: ChangeSignals | None) -> bool:
-    """Whether the metastore points at what was published."""
+    """Whether the metastore points to the published directory."""
     if signals is None or baseline.publishing is None:
         return False
     return normalize_location(signals.location) == normalize_location(baseline.publishing.location)

@@ -246,7 +246,7 @@ class Downgrades:
             raise Conflict(
                 f"its {last.kind} job was canceled"
                 if last.status is JobStatus.CANCELED
-                else f"its {last.kind} job has failed: {last.error}",
+                else f"its {last.kind} job failed: {last.error}",
                 hint=f"read `firn job logs {last.id}`, mend the cause, and downgrade the table again",
             )
         return relation

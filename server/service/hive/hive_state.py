@@ -34,20 +34,20 @@ class Unit:
 
     @property
     def location(self) -> str:
-        """Its directory."""
+        """The unit's directory."""
         return self.signals.location
 
 
 @dataclass(frozen=True, kw_only=True)
 class HiveState:
-    """A table and all its partitions, as the metastore says."""
+    """A Hive table and its partitions, as the metastore has them."""
 
     table: HiveTable
     partitions: Sequence[HivePartition]
 
     @cached_property
     def units(self) -> list[Unit]:
-        """Its partitions by name, or the table itself."""
+        """The partitions; for a table without partitions, the table itself."""
         if not self.table.partition_columns:
             statistics = self.table.parameters.get("numFiles"), self.table.parameters.get("totalSize")
             location = self.table.location
@@ -56,23 +56,23 @@ class HiveState:
         return [self._unit(partition) for partition in self.partitions]
 
     def directories_of(self, units: Iterable[Unit]) -> set[str]:
-        """Where these units are, by few directories: the table's own, and what does not lie in it."""
+        """The directories that contain these units: the table's own, and those of units outside of it."""
         inside = f"{self.table.location.rstrip('/')}/"
         locations = [unit.location for unit in units if unit.location]
         elsewhere = {location for location in locations if not location.startswith(inside) or "/.." in location}
         return elsewhere | ({self.table.location} if locations and self.table.location else set())
 
     def unit_around(self, place: str) -> Unit | None:
-        """The one in whose directory, or in one below it, a place is; of several the innermost."""
+        """Find the innermost unit whose directory contains a location."""
         around = find_innermost(normalize_location(place), self._units_at)
         return None if around is None else self._units_at[around]
 
     def find_changed(
         self, baselines: Mapping[str, PartitionBaseline], files: TableFiles, subdirectories: Subdirectories
     ) -> set[str]:
-        """Partitions among these that Hive has dropped, made, moved or written to since their baselines.
+        """Find the partitions that Hive has dropped, created, moved or written to since their baselines.
 
-        The state has been read of exactly these partitions; their directories are listed.
+        The state has to contain exactly these partitions. The method lists their directories.
         """
         signals = {unit.name: unit.signals for unit in self.units}
         moved = find_moved(baselines, signals)
@@ -98,12 +98,12 @@ class HiveState:
         )
 
     def _format(self, storage: HiveStorage) -> FileFormat:
-        """One that is not registered is held back, or blocked, before its files are looked into."""
+        """The format. A filter or blocker stops units of other formats before the sync reads their files."""
         return self.table.format_of(storage) or FileFormat.PARQUET
 
 
 def split_name(full_name: str) -> tuple[str, str]:
-    """`database.table` of a Hive table, in Hive's lower case."""
+    """Split `database.table` into its parts, in Hive's lower case. Raises Invalid for other texts."""
     database, dot, name = full_name.partition(".")
     if not dot or not database or not name or "." in name:
         raise Invalid(f"{full_name!r} is no Hive table", hint="write it as DATABASE.TABLE, for example default.flights")
@@ -111,7 +111,7 @@ def split_name(full_name: str) -> tuple[str, str]:
 
 
 def read_state(metastore: Metastore, database: str, name: str) -> HiveState:
-    """NotFound when there is no such table, Unavailable when the metastore does not answer."""
+    """Read a table and all its partitions. Raises NotFound without the table, Unavailable without the metastore."""
     table = metastore.table(database, name)
     if not table.partition_columns:
         return HiveState(table=table, partitions=())
@@ -120,7 +120,7 @@ def read_state(metastore: Metastore, database: str, name: str) -> HiveState:
 
 
 def read_some(metastore: Metastore, database: str, name: str, partitions: Sequence[str]) -> HiveState:
-    """A table and those of its partitions that it has; errors as of `read_state`."""
+    """Read a table and those of the named partitions that exist. Raises the errors of `read_state`."""
     table = metastore.table(database, name)
     if not table.partition_columns:
         return HiveState(table=table, partitions=())
@@ -130,20 +130,20 @@ def read_some(metastore: Metastore, database: str, name: str, partitions: Sequen
 def list_units(
     files: TableFiles, units: Sequence[Unit], subdirectories: Subdirectories
 ) -> Iterator[tuple[Unit, Listing]]:
-    """The files that count in the units' directories, in the order asked."""
+    """List the files in the units' directories, in the order of the units."""
     recursive = subdirectories is Subdirectories.READ
     return zip(units, files.listings([unit.location for unit in units], recursive=recursive), strict=True)
 
 
 def formats_of(unit: Unit, paths: Iterable[str]) -> dict[str, FileFormat]:
-    """Files of a unit that are not Parquet, by location."""
+    """The formats of a unit's files by location; empty if they are Parquet."""
     if unit.format is FileFormat.PARQUET:
         return {}
     return {join(unit.location, path): unit.format for path in paths}
 
 
 def join(directory: str, path: str) -> str:
-    """A file's location."""
+    """Join a directory and a path below it."""
     return f"{directory.rstrip('/')}/{path}"
 
 
@@ -157,8 +157,8 @@ def find_moved(baselines: Mapping[str, PartitionBaseline], signals: Mapping[str,
 def is_written_to(baseline: PartitionBaseline, listing: Listing, subdirectories: Subdirectories) -> bool:
     """Whether Hive has written to a directory since the last sync.
 
-    A sync could take over an addition after the metastore is repointed, but Hive's readers would not see it until
-    then. The same holds for a new sub-directory while nobody has decided whether sub-directories count.
+    A sync could take over new files after the metastore is repointed, but until then Hive's readers would not see
+    them. The same holds for a new sub-directory as long as the policy does not say whether sub-directories count.
     """
     present = {file.path: file for file in listing.files}
     synced = {file.path: file for file in baseline.files}
@@ -176,11 +176,11 @@ def locked(metastore: Metastore, database: str, name: str) -> Iterator[None]:
     """
     with metastore.lock(database, name, [WHOLE_TABLE]) as lock:
         if lock.busy:
-            raise Unavailable(f"{database}.{name} is not altered: {explain_busy(lock.busy)}")
+            raise Unavailable(f"{database}.{name} was not altered: {explain_busy(lock.busy)}")
         yield
 
 
 def explain_busy(busy: Mapping[str, str]) -> str:
-    """Say who has locked how much."""
+    """Explain who has locked how many partitions."""
     partitions = format_count(len(busy), "partition") if WHOLE_TABLE not in busy else "the table"
     return f"others have locked {partitions} in the metastore: {next(iter(busy.values()))}"

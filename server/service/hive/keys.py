@@ -1,4 +1,4 @@
-"""Whether the rows of files have keys, as the files' own statistics tell."""
+"""Checks by the statistics of files whether all rows have keys."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ _REMOVE = "Remove these rows, or write them again with a value."
 
 
 def list_key_fields(state: HiveState, spec: KeySpec | None, schema: Json) -> list[int]:
-    """The columns in files, by field id, that may hold no nulls: the key's, and the sequence field."""
+    """The field ids of columns in files that must not hold nulls: the key columns and the sequence field."""
     return [column["id"] for column in KeyNulls.of(state, spec, schema).columns]
 
 
 @dataclass(slots=True)
 class KeyNulls:
-    """Nulls in the columns that must not hold any, added up file by file."""
+    """Counts nulls in the key columns and the sequence field, file by file."""
 
     columns: Sequence[Json]
     counts: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, state: HiveState, spec: KeySpec | None, schema: Json) -> KeyNulls:
-        """Nothing counted yet; without a key nothing is to be counted."""
+        """Start at zero. Without a key there is nothing to count."""
         if spec is None:
             return cls(())
         in_files = {column.name for column in state.table.columns} & {*spec.primary_key, spec.sequence_field}
         return cls([column for column in schema["fields"] if column["name"] in in_files])
 
     def add(self, stats: FileStats) -> None:
-        """Invalid when the file does not say how many it holds."""
+        """Add the counts of a file. Raises Invalid if its statistics lack them."""
         for column in self.columns:
             self.counts[column["name"]] = self.counts.get(column["name"], 0) + _nulls(stats, column)
 
     def check(self, state: HiveState, spec: KeySpec | None) -> None:
-        """Invalid when a key column or the sequence field holds nulls, as the footers count them.
+        """Raise Invalid if the footers count nulls in a key column or in the sequence field.
 
-        A row that does not say how new it is would stop every sync that has to read it.
+        A row without a sequence value would stop every sync that has to read it.
         """
         if spec is None:
             return
@@ -62,12 +62,12 @@ class KeyNulls:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """What says which row a row is, or how new, beside the files that come to a table."""
+    """The key columns and the sequence field of new files."""
 
     columns: Sequence[Json]
-    """Of those in files: the table's fields."""
+    """The table's fields of the columns that files hold."""
     in_names: Sequence[tuple[int, HiveColumn]] = ()
-    """Of those in partitions' names: each with its place there."""
+    """The columns in partition names, each with its position there."""
 
     @classmethod
     def of(cls, state: HiveState, spec: KeySpec | None, schema: Json) -> Keys:
@@ -77,14 +77,14 @@ class Keys:
         return cls(KeyNulls.of(state, spec, schema).columns, in_names)
 
     def explain_missing_partition_key(self, values: Sequence[str]) -> str | None:
-        """Why no row of a partition has a key."""
+        """Explain why no row of a partition has a key; None if its values are complete."""
         for at, column in self.in_names:
             if to_partition_record([column], [values[at]]) == (None,):
                 return f"its value of {column.name!r} is null, which no row may lack. {_REMOVE}"
         return None
 
     def explain_missing_key(self, stats: FileStats, *, is_registered: bool) -> str | None:
-        """Why some rows of a file have no key; a file that does not say is for a job to read, not to be registered."""
+        """Explain why rows of a file lack a key. A job has to read a file without counts; base cannot register it."""
         for column in self.columns:
             name = column["name"]
             if not is_registered and not stats.null_counts.get(column["id"]):
@@ -99,7 +99,7 @@ class Keys:
 
 
 def _nulls(stats: FileStats, column: Json) -> int:
-    """Nulls of one column in one file; a file that lacks the column holds nothing but nulls."""
+    """Count the nulls of a column in a file. In a file without the column, every row is null."""
     if column["id"] in stats.null_counts:
         return stats.null_counts[column["id"]]
     if column["id"] in stats.value_counts or not stats.record_count:

@@ -1,8 +1,7 @@
-"""What Firn remembers of a linked table between two syncs, and how it moves on with a commit.
+"""Loads and stores the state of a linked table: the link of the table, and the baseline of each partition.
 
-Per partition the ground; for the table itself the link. Whatever is written here was computed from what was read a
-moment before, so every writer makes sure that nobody else has moved the books meanwhile: their `generation` grows with
-everything that is taken over.
+Every writer computes the new state from one that it has read before. So it checks that no other writer has advanced the
+link meanwhile: the link's `generation` grows with every sync that takes over a change.
 """
 
 from __future__ import annotations
@@ -29,70 +28,70 @@ from catalog.tables.relation import Relation, RelationKind
 from server.service.planning.planner import load_facts
 
 MAX_REASON_LENGTH = 500
-"""How many characters of a reason the link keeps."""
+"""The number of characters of a reason that the link stores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GracePeriods:
-    """How long things last on Hive's side: no matter to a plain table that was never published."""
+    """Time limits for Hive-side writers. A plain table that was never published needs none."""
 
     overwrite_ns: int = 0
-    """An overwrite, during which what comes into a partition belongs to what went."""
+    """The longest duration of an overwrite: files that come into a partition replace those that left it."""
     watch_ns: int = 0
-    """A writer that knows where a partition was before it was published elsewhere."""
+    """The longest time for which a writer may use a directory that a publish has replaced."""
 
     def is_over(self, directory: WatchedDirectory, now_ns: int) -> bool:
-        """Whether nobody can know a directory any more that was left."""
+        """Whether no writer can use a retired directory any more."""
         return now_ns - directory.since_ns > self.watch_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkedTable:
-    """A linked table and its books, read in one transaction."""
+    """A linked table with its link and baselines, read in one transaction."""
 
     relation: Relation
     target: Relation
-    """What is committed to: the table itself, or the base store."""
+    """The relation that commits change: the table itself, or its base store."""
     baselines: dict[str, PartitionBaseline]
     link: HiveLink
     busy: Job | None
     when: GracePeriods
     spec: KeySpec | None = None
-    """What says which row a row is; None for a plain table."""
+    """The key of the rows; None for a plain table."""
     decides: SchemaAuthority = SchemaAuthority.ASK
     gives: SchemaPush = SchemaPush.NONE
     overwrite_wins: bool = False
-    """Whether a plain table gives up what was changed here in partitions that Hive has changed as well."""
+    """Whether a plain table drops its own changes in partitions that Hive has changed too."""
     trusts: bool = False
-    """Whether a keyed table takes files that Hive's side has added as they are: their keys are new."""
+    """Whether a sync adds Hive's new files to base unread, because their keys are new."""
     subdirectories: Subdirectories = Subdirectories.ASK
     """Whether files in sub-directories count."""
 
     @property
     def needed(self) -> frozenset[str]:
-        """Columns that the table cannot be without."""
+        """The columns that the table must not lose."""
         if self.spec is None:
             return frozenset()
         return frozenset([*self.spec.primary_key, *([self.spec.sequence_field] if self.spec.sequence_field else [])])
 
     @property
     def published_through(self) -> int:
-        """The change sequence that Hive has been given."""
+        """The change sequence that all partitions of Hive contain."""
         return find_published_sequence(self.baselines.values(), self.link.published_through)
 
     @property
     def is_published(self) -> bool:
-        """Whether Hive has ever been given anything."""
+        """Whether the table was ever published."""
         return self.link.published_at is not None
 
     @property
     def is_keyed(self) -> bool:
-        """Whether rows have to be read to be taken over."""
+        """Whether a sync has to read rows."""
         return self.relation.kind is RelationKind.KEYED
 
 
 def load_linked_table(uow: UnitOfWork, relation: Relation) -> LinkedTable:
-    """The books of a linked table; NotFound when it is not linked."""
+    """Load the state of a linked table. Raises NotFound if the table is not linked."""
     link = uow.baselines.link(relation.id)
     if link is None:
         raise NotFound(f"{relation.name} is not linked to a Hive table")
@@ -121,7 +120,7 @@ def _times(facts: TableFacts) -> GracePeriods:
 
 
 def is_due(uow: UnitOfWork, relation: Relation, *, hinted: bool = False) -> bool:
-    """Whether a linked table is hinted at, or its sync interval is over; cheap, for asking often."""
+    """Whether a sync is due: by a hint, or because the interval is over. The call is cheap."""
     link = uow.baselines.link(relation.id)
     if link is None:
         return False
@@ -129,7 +128,7 @@ def is_due(uow: UnitOfWork, relation: Relation, *, hinted: bool = False) -> bool
 
 
 def is_sweep_due(uow: UnitOfWork, relation: Relation) -> bool:
-    """Whether it is time to list every directory: signals lie still while files come, on some storages always."""
+    """Whether a sync should list every directory. On some storages no signal shows new files."""
     link = uow.baselines.link(relation.id)
     if link is None:
         return False
@@ -138,7 +137,7 @@ def is_sweep_due(uow: UnitOfWork, relation: Relation) -> bool:
 
 
 def load_link(uow: UnitOfWork, relation_id: RelationId) -> HiveLink:
-    """NotFound when the table is not linked."""
+    """Load the link. Raises NotFound if the table is not linked."""
     link = uow.baselines.link(relation_id)
     if link is None:
         raise NotFound("the table is not linked to Hive any more")
@@ -146,7 +145,7 @@ def load_link(uow: UnitOfWork, relation_id: RelationId) -> HiveLink:
 
 
 def update_link(uow: UnitOfWork, relation_id: RelationId, transition: Callable[[HiveLink], HiveLink]) -> None:
-    """Replace the link by what the transition makes of it; nothing happens when the table is not linked any more."""
+    """Apply a transition to the link, if the table is still linked."""
     link = uow.baselines.link(relation_id)
     if link is not None:
         uow.baselines.put_link(relation_id, transition(link))
@@ -155,9 +154,9 @@ def update_link(uow: UnitOfWork, relation_id: RelationId, transition: Callable[[
 def note_unrepresentable(
     uow: UnitOfWork, relation_id: RelationId, digests: Mapping[str, str], partitions: Collection[str], reason: str
 ) -> None:
-    """Note that a job has left these partitions out, each with the digest of what the job was to write it from.
+    """Note that a job could not write these partitions, each with the digest of its input.
 
-    A note holds for that digest alone: a lost note costs one more try, and a late one does no harm.
+    A note is valid for this digest only: a lost note costs one more try, and a late note does no harm.
     """
     notes = {
         name: UnrepresentableNote(digests[name], reason[:MAX_REASON_LENGTH])
@@ -169,12 +168,12 @@ def note_unrepresentable(
 
 
 def forget_unrepresentable(uow: UnitOfWork, relation_id: RelationId, partitions: Collection[str]) -> None:
-    """Forget the notes of partitions that are gone, published or changed: the next publish tries them again."""
+    """Delete the notes of partitions that are gone, published or changed. The next publish tries them again."""
     update_link(uow, relation_id, lambda link: link.without_unrepresentable(partitions))
 
 
 def remember(uow: UnitOfWork, relation_id: RelationId, events: Sequence[HiveEvent], snapshot_of: RelationId) -> None:
-    """Keep what has happened, for people: with the snapshot that this transaction has made of a table or store."""
+    """Store events for people, with the snapshot that this transaction gave the table or store."""
     if events:
         snapshot_id = uow.stats.get(snapshot_of).snapshot_id
         recorded = [replace(event, snapshot_id=snapshot_id) for event in shorten_events(events)]
@@ -189,9 +188,9 @@ def advance(
     appended_through: int = 0,
     store: RelationId | None = None,
 ) -> None:
-    """Make a checkpoint true; RequirementFailed when somebody else has moved the link since it was made.
+    """Store a checkpoint. Raises RequirementFailed if another sync has advanced the link since it was computed.
 
-    Rows of added files are in the change store up to `appended_through`, where they were appended there.
+    If the sync appended rows to the change store, they are there up to the sequence number `appended_through`.
     """
     link = uow.baselines.link(relation_id)
     if link is None or link.generation != checkpoint.since:
@@ -204,16 +203,16 @@ def advance(
 
 
 def note_drift(uow: UnitOfWork, relation_id: RelationId, drift: Drift) -> None:
-    """Tell people why the table and Hive differ, and who may know of it."""
+    """Note for people why the table and Hive differ, and who probably caused it."""
     update_link(uow, relation_id, lambda link: link.with_unsynced_drift(drift, uow.now()))
 
 
 def note_published(
     uow: UnitOfWork, linked: LinkedTable, parts: Mapping[str, WatchedDirectory], same: Collection[str], through: int
 ) -> None:
-    """Base stands on what the metastore is to be pointed at; the partitions `same` needed nothing.
+    """Note that base consists of the published files `parts`; the metastore has to point there next.
 
-    A sync that has looked before and has not taken anything over yet looks again.
+    The partitions `same` needed no files. A sync that read Hive before this and has not committed yet starts again.
     """
     relation_id = linked.relation.id
     link = load_link(uow, relation_id)
@@ -238,15 +237,15 @@ def note_published(
 
 
 def note_all_published(uow: UnitOfWork, linked: LinkedTable, head: int | None) -> None:
-    """Hive has all that a plain table holds at this snapshot: until it has another one, nothing need be compared."""
+    """Note that Hive has all rows of this snapshot of a plain table: only a newer one needs a comparison."""
     update_link(uow, linked.relation.id, lambda link: replace(link, published_snapshot_id=head))
 
 
 def advance_with_job(uow: UnitOfWork, job: Job, store: Relation) -> None:
-    """The link follows the commit of a sync job that counts, in its transaction: not that of the clean after it."""
+    """Advance the link in the transaction of a sync job's commit, but not with the clean after it."""
     plan = uow.baselines.staged(job.id)
     if not isinstance(plan, SyncPlan):
-        raise NotFound(f"sync job {job.id} has no listing to take over")
+        raise NotFound(f"sync job {job.id} has no plan")
     if store.kind is (RelationKind.CHANGE if plan.is_upsert else RelationKind.BASE):
         keyed = uow.keyed.lock(job.relation_id)
         appended_through = keyed.change_sequence if plan.is_upsert else 0
@@ -254,7 +253,7 @@ def advance_with_job(uow: UnitOfWork, job: Job, store: Relation) -> None:
 
 
 def load_staged_task(uow: UnitOfWork, job: Job, _relation: Relation) -> Json:
-    """What a sync or publish job is told besides the facts of a merge."""
+    """Load the task of a sync or publish job."""
     plan = uow.baselines.staged(job.id)
     if plan is None:
         raise NotFound(f"{job.kind} job {job.id} has no plan", hint="ask for a sync or a publish, which plans its job")

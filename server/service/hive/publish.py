@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishStatus:
-    """What one round over all linked tables did."""
+    """Counts of one round over all linked tables."""
 
     planned: int = 0
     unavailable: int = 0
@@ -37,18 +37,17 @@ class PublishStatus:
 
 @dataclass(frozen=True)
 class Publishes:
-    """Plans publishes on schedule, and carries open requests on; safe to run at any time, any number of times."""
+    """Plans scheduled publishes and continues open requests; safe to run at any time, any number of times."""
 
     database: Database
     planner: PublishPlanner
     requests: PublishRequests
 
     def activate(self) -> PublishStatus:
-        """Publish every table whose policy wants it and whose interval is over, merging first what waits that long.
+        """Publish every table whose publish interval is over; merge changes first that wait for so long.
 
-        Without an interval of its own a table is published from its first publish on, and merged by its own policy.
-
-        ExceptionGroup at the end when there were errors that nobody has thought of.
+        A table without an interval of its own is published from its first publish on, and merged by its own policy.
+        Raises an ExceptionGroup at the end if there were unexpected errors.
         """
         status, broken = PublishStatus(), dict[str, Exception]()
         with self.database.reading() as uow:
@@ -68,7 +67,7 @@ class Publishes:
         return status
 
     def _round(self, relation: Relation) -> bool:
-        """Whether something was planned, or looked for, because somebody has asked or the policy says so."""
+        """Do the next step for one table; return whether a request or the policy demanded one."""
         wanted = self._choose_next(relation)
         if isinstance(wanted, PublishRequest):
             if self.requests.carry_on(relation, wanted):
@@ -81,7 +80,7 @@ class Publishes:
         return isinstance(wanted, JobKind)
 
     def _choose_next(self, relation: Relation) -> JobKind | PublishRequest | None:
-        """What somebody has asked for, or what a table's freshness in Hive asks for now."""
+        """The open request, or the job kind that the publish interval demands now."""
         with self.database.reading() as uow:
             link = uow.baselines.link(relation.id)
             if link is None:
@@ -96,7 +95,7 @@ class Publishes:
             return None
         keyed = facts.keyed
         last, is_default = link.published_at, facts.policy.is_default("firn.hive.publish.interval")
-        if last is None and is_default:  # nobody has asked for Hive's entries to be changed
+        if last is None and is_default:  # no user has ever published it, so Hive's entries stay as they are
             return None
         if last is not None and now - last < interval:
             return None
@@ -118,7 +117,7 @@ class Publishes:
             facts, now = load_facts(uow, relation), uow.now()
             if facts.keyed is None or find_blocker(uow, relation.id, JobKind.MERGE):
                 return
-            reason = "changes wait to be published to Hive (firn.hive.publish.interval)"
+            reason = "changes wait for a publish to Hive (firn.hive.publish.interval)"
             due = Due(kind=JobKind.MERGE, reason=reason, state=f"publish {facts.keyed.change_sequence}")
             enqueue(uow, make_job(relation, due, facts, now), now)
 

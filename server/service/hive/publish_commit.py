@@ -3,8 +3,8 @@
 So one copy of the data serves both sides. The same transaction stores in the link where the metastore has to point (see
 `repoint`). The server repoints it at once, or a later sync does.
 
-Only jobs commit to base. Anybody may commit to a plain table while the job reads and writes: the job's files replace
-the files that it has read, or none, and files that were only added since stay.
+Only jobs commit to base. Others may commit to a plain table while the job runs: its files replace exactly the files
+that it has read, or the commit fails. Files that others added meanwhile stay.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ TRIES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """The result of a publish job; `skipped` are partitions that Hive has changed meanwhile."""
+    """The result of a publish job. Hive changed the `skipped` partitions meanwhile."""
 
     partitions: int
     files: int
@@ -83,14 +83,14 @@ class _Job:
 
     linked: LinkedTable
     task: Json
-    """Without the partitions that were left out."""
+    """The task without the partitions that the job left out."""
     plan: PublishPlan
     has_committed: bool
 
 
 @dataclass(frozen=True, slots=True)
 class _LeftOut:
-    """The partitions that a job has not written, and why not."""
+    """The partitions that a job could not write, and the reason."""
 
     names: Collection[str]
     reason: str
@@ -98,7 +98,7 @@ class _LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """The partitions that a job was to write: their names, and where they lie now."""
+    """The partitions of a job: their names and their new directories."""
 
     names: Mapping[Record, str]
     directories: Mapping[str, WatchedDirectory]
@@ -107,16 +107,16 @@ class _Wanted:
 
 @dataclass(frozen=True, slots=True)
 class _Replaced:
-    """The files that what was written takes the place of, deletes included.
+    """The files, delete files included, that the job's files replace.
 
-    `shared` are Puffin files with vectors of other partitions too: those of files that go, go with these.
+    `shared` are Puffin files that also hold vectors of other partitions, so they stay.
     """
 
     files: Sequence[LiveFile]
     shared: frozenset[str]
 
     def of(self, partitions: Collection[Record]) -> _Replaced:
-        """Those of some of the partitions alone."""
+        """The replaced files of some partitions."""
         files = [file for file in self.files if file.partition in partitions]
         stay = {file.location for file in self.files if file.content and file.partition not in partitions}
         return _Replaced(files, frozenset(file.location for file in files) & (self.shared | stay))
@@ -124,7 +124,7 @@ class _Replaced:
 
 @dataclass(frozen=True)
 class PublishedFiles:
-    """The server's part of a publish job; safe to be asked again, and to be interrupted anywhere."""
+    """The server's part of a publish job. A client may repeat the request; a crash at any point is safe."""
 
     database: Database
     metadata: MetadataFiles
@@ -138,12 +138,12 @@ class PublishedFiles:
     ) -> Published:
         """Register the `rows` that a job has written below `location`, and point the metastore there.
 
-        `unrepresentable` partitions differ from Hive as before: their format cannot hold their rows, which
-        is noted with the reason `reason`. When all are, nothing is committed.
+        The `unrepresentable` partitions stay as they are in Hive, because their format cannot hold their rows; the
+        link notes the `reason`. If the job could write none, the server commits nothing.
 
-        Asked again after an answer was lost, it finds the commit done. LeaseLost when the lease has ended, Conflict
-        when base has moved since the job was planned or what lies there is not what was written, CommitUnknown when
-        nobody knows.
+        A repeated request finds the commit of the first one. Raises LeaseLost if the lease has ended; Conflict if base
+        has moved since the plan, or the directory does not hold all written rows; CommitUnknown if the outcome of the
+        commit is unknown.
         """
         job = self._load_job(lease, unrepresentable)
         if not location.startswith(f"{job.task['root']}/"):
@@ -249,9 +249,9 @@ class PublishedFiles:
                 return
 
     def _check_hive_unchanged(self, job: _Job, directories: Mapping[str, WatchedDirectory]) -> None:
-        """Conflict where Hive has changed a partition of a plain table since it was synced.
+        """Raise Conflict if Hive has changed a partition of a plain table since its sync.
 
-        What it did to files that the publish then takes from the table would look like a change on both sides.
+        After the publish, such a change of a replaced file would look like a change on both sides.
         """
         baselines = job.linked.baselines
         published = {
@@ -264,7 +264,7 @@ class PublishedFiles:
             raise Conflict(f"Hive has changed {min(changed) or 'the table'} meanwhile", hint="sync, and publish again")
 
     def _commit_once(self, lease: Lease, table: HiveTable, parts: Mapping[Record, _Part], wanted: _Wanted) -> None:
-        """RequirementFailed when somebody else was faster."""
+        """Commit. Raises RequirementFailed if another commit came first."""
         job = self._load_job(lease)
         if job.has_committed:
             return
@@ -315,7 +315,7 @@ def _record_of(columns: Sequence[HiveColumn], file: ListedFile) -> Record:
 
 
 def _sum_replaced(live: Iterable[LiveFile], partitions: Collection[Record], through: int) -> _Replaced:
-    """All of these partitions but what stays beside it."""
+    """List the replaced files of these partitions: all that do not stay."""
     files, deletes = list[LiveFile](), set[str]()
     for file in live:
         if file.partition in partitions:
@@ -327,7 +327,7 @@ def _sum_replaced(live: Iterable[LiveFile], partitions: Collection[Record], thro
 
 
 def _check_unmoved(job: _Job, metadata: Json, live: Sequence[LiveFile], partitions: Collection[Record]) -> None:
-    """The files that go are those that the job has read, and its columns are the table's; Conflict if they are not."""
+    """Raise Conflict if the replaced files or the columns are not those that the job has read."""
     head, plan = ref_snapshot_id(metadata, "main"), job.plan
     if metadata["current-schema-id"] != plan.schema_id:
         raise Conflict("the table's columns have changed since the publish was planned", hint="it is planned anew")
@@ -344,7 +344,7 @@ def _count_rows(parts: Mapping[Record, _Part]) -> int:
 
 
 def _check_complete(parts: Mapping[Record, _Part], rows: int) -> None:
-    """Both sides will stand on these files alone: a listing that misses one would lose its rows for good."""
+    """Raise Conflict if the listing misses rows: both sides will have only these files."""
     if _count_rows(parts) != rows:
         raise Conflict(
             f"{rows} rows were written and {_count_rows(parts)} are listed", hint="the next publish writes anew"
@@ -352,12 +352,12 @@ def _check_complete(parts: Mapping[Record, _Part], rows: int) -> None:
 
 
 def _directory(job: _Job, part: _Part | None, name: str, through: int) -> WatchedDirectory:
-    """A partition without rows gets an empty directory."""
+    """The directory of a partition; one without rows gets an empty directory."""
     return (part or _Part(f"{job.task['root']}/empty/{name}")).directory(through)
 
 
 def _mapping(metadata: Json, parts: Mapping[Record, _Part]) -> dict[str, Any]:
-    """Hive's files have no field ids: every spelling in them belongs into the name mapping."""
+    """Add the spellings in the new files to the name mapping, because Hive's files have no field ids."""
     spelled = {alias for part in parts.values() for entry in part.entries for alias in entry.stats.aliases}
     aliases = read_aliases(metadata["properties"][NAME_MAPPING])
     mapping = build_name_mapping(current_schema(metadata), {*aliases, *spelled})

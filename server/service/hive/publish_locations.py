@@ -1,4 +1,4 @@
-"""Where published partitions lie: one directory for each table, which no clean-up of another one looks into."""
+"""The directories of published partitions: one for each table, so that no other table's clean-up deletes its files."""
 
 from __future__ import annotations
 
@@ -17,45 +17,46 @@ from server.service.planning.planner import load_facts
 
 
 def get_publish_directory(uow: UnitOfWork, relation: Relation) -> str:
-    """Where the partitions of a table lie that are published from now on."""
+    """The directory for the table's next published partitions."""
     root = publish_location(uow, relation) or f"{uow.catalogs.get(relation.catalog).warehouse}/{PUBLISHED}"
     return f"{root.rstrip('/')}/{relation.id}"
 
 
 def publish_location(uow: UnitOfWork, relation: Relation) -> str | None:
-    """Where somebody has asked for the partitions of a table to be published; None: in the warehouse."""
+    """The publish location of the table's policy; None stands for the warehouse."""
     location: str | None = load_facts(uow, relation).policy[PUBLISH_LOCATION]
     return location
 
 
 def get_own_directory(uow: UnitOfWork, relation: Relation, counted: Collection[str] = ()) -> str:
-    """The table's own directory of published partitions; Conflict where some table's clean-up would find it.
+    """The table's own directory of published partitions.
 
-    Or where it would lie in one of the directories below which every file counts as Hive's.
+    Raises Conflict if the clean-up of another table would find its files, or if it lies in one of the `counted`
+    directories, below which every file is Hive's.
     """
     place = get_publish_directory(uow, relation)
     root = place.rpartition("/")[0]
     if find_innermost(normalize_location(place), {*map(normalize_location, counted)}):
         raise Conflict(
-            f"{root} lies in a directory of {relation.hive_name}, below which all files count",
+            f"{root} lies in a directory of {relation.hive_name}, where Hive reads every file",
             hint="set firn.hive.publish.location to a directory that is no table's",
         )
     around = [overlap.location for overlap in uow.dropped.find_overlaps([place], but_for=())]
     if any(lies_in(normalize_location(place), normalize_location(overlap)) for overlap in around):
         raise Conflict(
-            f"{root} lies within a table's own location: what nothing there refers to is deleted one day",
+            f"{root} lies in another table's location, whose orphan removal would delete the published files",
             hint="set firn.hive.publish.location to a directory that is no table's",
         )
     if any(_is_a_table(uow, part) for part in unquote(root).split("/")):
         raise Conflict(
-            f"{root} lies where another table is published to, which takes what it has left there for its own",
+            f"{root} lies in another table's publish directory, whose clean-up would delete the published files",
             hint="set firn.hive.publish.location to a directory that is no table's",
         )
     return place
 
 
 def _is_a_table(uow: UnitOfWork, text: str) -> bool:
-    """Whether a part of a path is the id of a table, a dropped one too: so published places are named."""
+    """Whether a part of a path is the id of a table, also of a dropped one. Publish directories have such names."""
     try:
         relation_id = RelationId(UUID(text))
     except ValueError:

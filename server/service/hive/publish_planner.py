@@ -1,6 +1,6 @@
-"""Plans one publish of one table: detect what Hive lacks, classify each partition, and queue a job for the rest.
+"""Plans one publish of one table: detects the changes that Hive lacks, classifies each partition, and queues a job.
 
-Everything is planned from files and what the metastore says; an optimizer reads and writes the rows.
+The plan needs only lists of files and the metastore; an optimizer reads and writes the rows.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ NOTHING = "nothing to publish"
 
 
 class Waits(Exception):
-    """The publish has to wait; the message says for whom or what."""
+    """The publish has to wait; the message names the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class Detected:
     columns: SchemaSyncResult
     metadata: Json
     lost_since_ns: int
-    """Where Hive has lost files after this, an overwrite may still be running."""
+    """If a partition of Hive lost files after this time, an overwrite may still run."""
 
     @property
     def sides(self) -> TableSides:
@@ -176,18 +176,18 @@ class PublishPlanner:
         return replace(_result(linked.relation, PublishOutcome.PUBLISHING, message, classified), job=job)
 
     def _align_head(self, linked: LinkedTable, metadata: Json) -> Json:
-        """The table's metadata, once a plain table's head has the present columns; a new head has the same files.
+        """Return metadata in which the head of a plain table has the current columns; a new head has the same files.
 
         The job reads a plain table at one snapshot, and engines read a snapshot with the columns of its time. Files
-        that came before a column may hold values of it. A keyed table's stores are read by their own views.
-        RequirementFailed when another commit came first.
+        that are older than a column may hold values of it. Jobs read a keyed table through views instead.
+        Raises RequirementFailed if another commit came first.
         """
         head = current_snapshot(metadata)
         if linked.is_keyed or (head is not None and head.get("schema-id") == metadata["current-schema-id"]):
             return metadata
         with self.database.reading() as uow:
             now_ms = int(uow.now().timestamp() * 1000)
-        reason = "to be read with the columns that it has now"
+        reason = "so that readers of this snapshot get the current columns"
         snapshot = self.files.write_snapshot(
             metadata,
             (),
@@ -209,7 +209,7 @@ class PublishPlanner:
     def _note_all_given(self, linked: LinkedTable, metadata: Json, same: tuple[str, ...], *, is_all: bool) -> None:
         with self.database.writing() as uow:
             now = load_linked_table(uow, linked.relation)
-            # What a sync has taken over meanwhile, Hive's side may have made without knowing any change.
+            # Hive's side may have written the files of a newer sync without the changes of this publish.
             if now.link.generation != linked.link.generation:
                 return
             note_published(uow, linked, {}, same, read_watermark(metadata))
@@ -265,7 +265,7 @@ def _result(
 
 
 def _build_busy_result(relation: Relation, busy: Job, *, requested: bool) -> PublishResult:
-    """The answer while a job works on the table: a publish of a keyed one will do, for no merge has come since."""
+    """The result while a job works on the table. A running publish of a keyed table satisfies the request."""
     name = str(relation.name)
     if requested and busy.kind is JobKind.PUBLISH and relation.kind is RelationKind.KEYED:
         outcome = PublishOutcome.PUBLISHING
@@ -275,7 +275,7 @@ def _build_busy_result(relation: Relation, busy: Job, *, requested: bool) -> Pub
 
 
 def _list_counted_locations(linked: LinkedTable) -> set[str]:
-    """Directories in which every file counts as a partition's."""
+    """The directories of partitions in which Hive reads sub-directories."""
     if linked.subdirectories is not Subdirectories.READ:
         return set()
     baselines: list[PartitionBaseline] = [*linked.baselines.values()]
@@ -312,15 +312,15 @@ def _check_none_lost(relation: Relation, table: HiveTable, columns: list[Json]) 
     lost = [column["hive"] for column in columns if column["name"] is None]
     if lost:
         raise Conflict(
-            f"{table.full_name} has columns that {relation.name} has not: {', '.join(lost)}; published, its rows would "
-            "lose them for Hive's readers",
+            f"{table.full_name} has columns that {relation.name} lacks: {', '.join(lost)}. After a publish, Hive's "
+            "readers would lose their values",
             hint=f"sync, if they are new in Hive; drop them there, if they were dropped here: ALTER TABLE "
             f"{table.full_name} REPLACE COLUMNS (…)",
         )
 
 
 def _list_written_columns(table: HiveTable, followed: SchemaSyncResult) -> Iterator[HiveColumn]:
-    """Hive's columns, by types that hold all that is here; Conflict when its readers would read something else."""
+    """Hive's columns, with types that can hold the table's values. Raises Conflict if Hive would misread them."""
     if waiting := [conflict for conflict in followed.drift.conflicts if conflict.check is not None]:
         raise Conflict(f"{table.full_name} cannot be published while both sides differ: {waiting[0].what}")
     types = {column.name.lower(): column.type for column in followed.drift.readable}
@@ -328,8 +328,8 @@ def _list_written_columns(table: HiveTable, followed: SchemaSyncResult) -> Itera
         kind = types.get(column.name.lower())
         if kind is not None and not is_prefix_type(parse_type(column.type), parse_type(kind)):
             raise Conflict(
-                f"column {column.name} of {table.full_name} is {column.type} in Hive and {kind} here; published, "
-                "its readers would lose fields, or take one for another",
+                f"column {column.name} of {table.full_name} is {column.type} in Hive and {kind} here: after a publish, "
+                "Hive's readers would lose or confuse fields",
                 hint="make the fields on both sides the same, in the same order; new ones come last",
             )
         yield replace(column, type=kind or column.type)

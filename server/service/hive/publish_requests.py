@@ -1,8 +1,8 @@
-"""Publishes that somebody has asked for: merged first where changes are pending, then published, without a second wish.
+"""Publish requests of users: the server merges pending changes first, then publishes. One request is enough.
 
-A wish is in the table's books from the transaction that plans its merge, so whoever dies between the merge and the
-publish leaves it to the next round. It says how far it is, and at the end what Hive has now: people look at it.
-Everything after the merge is found out anew at each step, so a step that is done twice finds the first one's job.
+The transaction that plans the merge stores the request in the Hive link. If the server dies between merge and publish,
+the next round continues the request. The request shows its progress, and at the end the result. Each step reads the
+state anew, so a repeated step finds the job of the first try.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from server.service.hive.results import PublishOutcome, PublishResult
 from server.service.planning.planner import create_requested_job, load_facts
 
 LASTS = timedelta(days=1)
-"""So long is tried what others keep from being done: a metastore that is away, a table that is worked on all day."""
+"""How long the server retries a request: the metastore may be away, or other jobs may work on the table all day."""
 
 
 def build_waiting_result(relation: Relation, message: str) -> PublishResult:
-    """Something else has to end first."""
+    """The result of a request that waits until something else has ended."""
     return PublishResult(table=str(relation.name), outcome=PublishOutcome.WAITING, message=message)
 
 
 @dataclass(frozen=True)
 class PublishRequests:
-    """Carries wishes out; Safe to be interrupted anywhere."""
+    """Starts and continues publish requests. An interruption at any point loses no request."""
 
     database: Database
     planner: PublishPlanner
@@ -44,12 +44,11 @@ class PublishRequests:
     def publish(
         self, catalog: CatalogName, full_name: str, *, merge: bool = True, remember: bool = True
     ) -> PublishResult:
-        """Give Hive what has changed; with `merge`, a job merges pending changes first.
+        """Publish the changed partitions to Hive; with `merge`, a job merges pending changes first.
 
-        Later rounds do what is left to do then, and what has to wait, unless the request is not to be remembered.
-        NotFound when no table is linked to that Hive table. Conflict while Hive has a column that the table has no
-        more, while another job works on the table, and where another Firn publishes to it. Unavailable without the
-        metastore.
+        With `remember`, later rounds do what remains or has to wait. Raises NotFound if no table is linked to the Hive
+        table; Conflict if Hive has a column that the table has dropped, if another job works on the table, or if
+        another Firn publishes to it; Unavailable if the metastore does not answer.
         """
         hive_name = ".".join(split_name(full_name))
         with self.database.reading() as uow:
@@ -63,22 +62,22 @@ class PublishRequests:
         return self._start(relation, merge=merge, remember=remember)
 
     def is_open(self, relation_id: RelationId) -> bool:
-        """Whether a table has an open request; cheap, for asking at each job's end."""
+        """Whether a table has an open request. The call is cheap enough for each job's end."""
         with self.database.reading() as uow:
             request = _request(uow, relation_id)
         return request is not None and request.is_open
 
     def _start(self, relation: Relation, *, merge: bool, remember: bool) -> PublishResult:
-        """Merge what is pending, or publish; what is left to do then is remembered.
+        """Start a merge of pending changes, or a publish. With `remember`, the link stores the request.
 
-        Conflict where it may not be merged or published: nothing is remembered of that.
+        Raises Conflict if the table accepts no merge or publish; then the link stores nothing.
         """
         with self.database.writing() as uow:
             facts = load_facts(uow, relation)
             through = _read_watermark(facts) if merge else 0
             request = PublishRequest(at=uow.now(), step=PublishStep.WAITING, message="", through=through)
             before = _request(uow, relation.id)
-            if before is not None and before.is_open:  # whoever asks again means that one too
+            if before is not None and before.is_open:  # the new request includes the open one
                 request = replace(request, at=before.at, through=max(request.through, before.through))
             if merge and facts.keyed is not None and facts.keyed.pending_commits:
                 outcome = self._start_merge(uow, relation, facts)
@@ -91,7 +90,7 @@ class PublishRequests:
         return outcome
 
     def carry_on(self, relation: Relation, request: PublishRequest) -> bool:
-        """The next step of one that is open; whether that planned a job."""
+        """Do the next step of an open request; return whether it planned a job."""
         try:
             advanced = self._next(relation, request)
         except (Unavailable, CommitUnknown) as error:
@@ -118,7 +117,7 @@ class PublishRequests:
                 return replace(request, step=PublishStep.FAILED, message=f"not done within a day: {request.message}")
             if facts.keyed is not None and facts.keyed.pending_commits and facts.keyed.watermark < request.through:
                 if job is not None and facts.keyed.watermark <= request.merged:
-                    message = "its merge has ended and left the changes that it was asked for"
+                    message = "its merge has ended without the changes that the request covers"
                     return replace(request, step=PublishStep.FAILED, message=message)
                 outcome = self._start_merge(uow, relation, facts)
                 advanced = _advance_request(request, outcome, facts)
@@ -127,22 +126,22 @@ class PublishRequests:
         return _advance_request(request, self.planner.plan(relation, requested=True), facts)
 
     def _start_merge(self, uow: UnitOfWork, relation: Relation, facts: TableFacts) -> PublishResult:
-        """A merge of all that is pending: one that nobody has begun will do, for it reads then what there is.
+        """Plan a merge of all pending changes, or use a pending merge job: it reads the newest changes when it starts.
 
-        Conflict while the table takes no merge.
+        Raises Conflict while the table accepts no merge.
         """
         active = uow.jobs.active_of(relation.id)
         if active is not None and not active.is_preemptible:
             if active.kind is not JobKind.MERGE or active.status is not JobStatus.PENDING or active.attempt:
                 return build_waiting_result(relation, f"a {active.kind} job is {active.status}")
             return _build_merging_result(relation, active)
-        job = create_requested_job(uow, relation, facts, JobKind.MERGE, {}, "asked for, to publish it")
+        job = create_requested_job(uow, relation, facts, JobKind.MERGE, {}, "requested, to publish the table")
         return _build_merging_result(relation, job)
 
     def _note(
         self, relation_id: RelationId, request: PublishRequest, *, instead_of: PublishRequest | None = None
     ) -> None:
-        """Unless somebody has asked again since it was read."""
+        """Store the request, unless a user has made a newer one since it was read."""
         with self.database.writing() as uow:
             if instead_of is None or _request(uow, relation_id) == instead_of:
                 _note(uow, relation_id, request)
@@ -184,7 +183,7 @@ _STEPS = {
 
 
 def _advance_request(request: PublishRequest, result: PublishResult, facts: TableFacts) -> PublishRequest:
-    """What becomes of a request by what was done for it."""
+    """The request after a step with this result."""
     is_done = result.outcome is PublishOutcome.UP_TO_DATE
     noted = replace(
         request,
@@ -199,8 +198,8 @@ def _advance_request(request: PublishRequest, result: PublishResult, facts: Tabl
 
 def _explain_failure(job: Job) -> str:
     if job.status is JobStatus.CANCELED:
-        return f"its {job.kind} job was canceled: Hive has what it had before"
-    return f"its {job.kind} job has failed: {job.error}"
+        return f"its {job.kind} job was canceled: Hive's table is unchanged"
+    return f"its {job.kind} job failed: {job.error}"
 
 
 def _build_published_result(
@@ -212,21 +211,21 @@ def _build_published_result(
 
 
 def _list_published(job: Job) -> Iterator[str]:
-    """What a publish job says of itself; of one whose optimizer died before its report nothing is known."""
+    """Describe the result of a publish job; empty if its optimizer died before the report."""
     result = job.result
     waits = result.get("waits")
     if (switched := result.get("switched")) is not None and (switched or not waits):
         yield f"{format_count(switched, 'partition')} published"
     if skipped := result.get("skipped"):
-        yield f"{format_count(skipped, 'partition')} given up, because Hive has changed something there meanwhile"
+        yield f"{format_count(skipped, 'partition')} skipped, because Hive changed them meanwhile"
     if waits:
         yield str(waits)
     if left := result.get("remaining"):
-        yield f"at {left} the metastore is still to be pointed: each sync tries it again"
+        yield f"the metastore does not point to {left} of them yet: each sync tries again"
 
 
 def _still_waits(uow: UnitOfWork, relation: Relation, facts: TableFacts, job: Job) -> Iterator[str]:
-    """Changes that Hive has not: those that came since, and those of partitions that the job had to leave out."""
+    """Describe changes that Hive lacks: newer ones, and those of partitions that the job left out."""
     link = uow.baselines.link(relation.id)
     if facts.keyed is not None and link is not None:
         rows, _, commits, _ = uow.events.pending_of_writers(facts.keyed.change_id, above=link.published_through)

@@ -1,8 +1,8 @@
-"""A Hive table is published by one Firn: the first that does so marks it, and every other is refused.
+"""Only one Firn publishes to a Hive table. The first one marks the table, and every other one is refused.
 
-The mark is written before the first publish is planned and looked at again before partitions are switched, which is
-much later: of two that mark a table at the same moment one finds the other's mark then, and switches nothing. A server
-that dies between the two has marked a table that it publishes with the next try.
+The planner writes the mark before the first publish. Much later, before it repoints the metastore, the server reads the
+mark again. If two servers mark a table at the same moment, one of them finds the other's mark then, and repoints
+nothing. A server that dies in between has marked a table that it publishes with its next try.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ from server.service.hive.table_index import HiveIndex
 
 @dataclass(frozen=True)
 class Publishers:
-    """Who may publish to a Hive table."""
+    """Reads and writes the publishers of Hive tables."""
 
     database: Database
     index: HiveIndex
 
     def other(self, table: HiveTable, relation_id: RelationId | None = None) -> Publisher | None:
-        """Who publishes to the table, unless it is that relation or one that this server knows to do so no more."""
+        """Find another publisher of the table: not this relation, and none that this server knows to have ended."""
         owner = read_publisher(table.parameters)
         if owner is None or (owner.relation_id is not None and owner.relation_id == relation_id):
             return None
         return None if self._has_ended(owner, table.full_name) else owner
 
     def claim(self, relation: Relation, table: HiveTable, partitions: Sequence[str]) -> None:
-        """Mark the table as published by this relation, once, if its partitions can be locked as the settings require.
+        """Mark this relation as the table's publisher, if the settings' demands on locks are met.
 
-        Conflict when another table publishes to it. Unavailable while others have locked it, and where locks are
-        required and the metastore has none. Else errors as of `Metastore.set_table_parameters`.
+        Raises Conflict if another table publishes to it; Unavailable while others have locked it, or if the settings
+        require locks and the metastore has none; and the errors of `Metastore.set_table_parameters`.
         """
         metastore = self.index.metastore(relation.catalog)
         with metastore.lock(table.database, table.name, partitions[:1], wait=False) as lock:
             if lock.without is not None and lock.busy:
                 raise Unavailable(
-                    f"{table.full_name} is not altered: locks are required, and {lock.without}",
+                    f"{table.full_name} was not altered: the settings require locks, and {lock.without}",
                     hint="set hive.locks=auto to go on without them, or create the metastore's tables of locks",
                 )
         if (other := self.other(table, relation.id)) is not None:
@@ -60,9 +60,9 @@ class Publishers:
                 metastore.set_table_parameters(table.database, table.name, {PUBLISHER: own})
 
     def release(self, relation: Relation) -> bool:
-        """Take this relation's mark away, and say whether it was there; errors as of `Metastore.set_table_parameters`.
+        """Remove this relation's mark; return whether it was there.
 
-        NotFound when the Hive table is gone.
+        Raises NotFound if the Hive table is gone, and the errors of `Metastore.set_table_parameters`.
         """
         metastore, (database, name) = self.index.metastore(relation.catalog), split_name(relation.hive_name or "")
         owner = read_publisher(metastore.table(database, name).parameters)
@@ -73,7 +73,7 @@ class Publishers:
         return True
 
     def _has_ended(self, owner: Publisher, full_name: str) -> bool:
-        """Whether it is a table of this server that was dropped, or is over a Hive table of another name."""
+        """Whether the publisher is a dropped table of this server, or one over a Hive table of another name."""
         if owner.relation_id is None:
             return False
         with self.database.reading() as uow:
@@ -84,7 +84,7 @@ class Publishers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublisherMarksStatus:
-    """What one round over all dropped tables did."""
+    """Counts of one round over all dropped tables."""
 
     taken_away: int = 0
     unavailable: int = 0
@@ -92,17 +92,17 @@ class PublisherMarksStatus:
 
 @dataclass(frozen=True)
 class PublisherMarks:
-    """Takes away the marks of tables that were dropped here; safe to run at any time, any number of times.
+    """Removes the marks of dropped tables; safe to run at any time, any number of times.
 
-    A drop asks no metastore, so this goes by the list of what was dropped. A table that is brought back gets its mark
-    again with its next publish, also where the two have met.
+    A drop calls no metastore, so this task reads the list of dropped tables. A restored table gets its mark again with
+    its next publish, even if the task has just removed it.
     """
 
     database: Database
     owners: Publishers
 
     def activate(self) -> PublisherMarksStatus:
-        """Ask of each drop once, as soon as its metastore answers."""
+        """Handle each drop once, as soon as its metastore answers."""
         status = PublisherMarksStatus()
         with self.database.reading() as uow:
             linked = uow.dropped.list_linked()
@@ -119,7 +119,7 @@ class PublisherMarks:
 
     def _take_away(self, relation: Relation) -> bool:
         with self.database.reading() as uow:
-            if uow.relations.get_many([relation.id]):  # it was brought back meanwhile
+            if uow.relations.get_many([relation.id]):  # an undrop restored it meanwhile
                 return False
         try:
             return self.owners.release(relation)
@@ -137,13 +137,13 @@ def _is_asked(uow: UnitOfWork, entry: Dropped, relation: Relation) -> bool:
 
 
 def explain_other_publisher(table: HiveTable, other: Publisher) -> str:
-    """Why nobody else may publish there."""
+    """Explain that another table publishes there."""
     return f"{table.full_name} is published by another table: {other.words}"
 
 
 def advise_on_publisher(table: HiveTable) -> str:
-    """What its owner may do about it."""
+    """Advise the owner."""
     return (
-        "Two that publish would undo each other's work: use that one. Where it is no more, take its mark away: "
+        "Two publishers would undo each other's work: use the other table. If it no longer exists, remove its mark: "
         f"ALTER TABLE {table.full_name} UNSET TBLPROPERTIES ('{PUBLISHER}')"
     )

@@ -1,6 +1,6 @@
-"""Sync: what Hive-side writers did to linked tables becomes a new snapshot, on schedule and on request.
+"""Syncs linked tables, on schedule and on request: changes of Hive-side writers become a new snapshot.
 
-How one table is synced once is in `sync_planner`.
+`sync_planner` syncs one table once.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MAX_ROUNDS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncStatus:
-    """What one round over all linked tables did."""
+    """Counts of one round over all linked tables."""
 
     tables_checked: int = 0
     changed: int = 0
@@ -62,13 +62,13 @@ class Syncs:
 
     @property
     def planner(self) -> SyncPlanner:
-        """What syncs one table once."""
+        """The planner that syncs one table once."""
         return SyncPlanner(self.database, self.metadata, self.committer, self.index, self.files, self.repointer)
 
     def activate(self) -> SyncStatus:
-        """Sync every linked table whose interval is over or that is hinted at; one that fails holds up no other.
+        """Sync every linked table with a hint or a lapsed interval. A table that fails does not delay the others.
 
-        ExceptionGroup at the end when there were errors that nobody has thought of.
+        Raises an ExceptionGroup at the end if there were unexpected errors.
         """
         status, broken, hinted = SyncStatus(), dict[str, Exception](), self.hints.take()
         with self.database.reading() as uow:
@@ -98,7 +98,7 @@ class Syncs:
         return status
 
     def _note_failure(self, relation: Relation, error: CatalogError | CommitUnknown) -> None:
-        """Let people know; the next sync goes by what it finds, whatever has landed."""
+        """Note the failure for people. The next sync compares anew, so it does not matter how far this one came."""
         try:
             with self.database.writing() as uow:
                 note_drift(uow, relation.id, Drift(kind=DriftKind.SYNC, message=f"the last sync failed: {error}"))
@@ -108,10 +108,10 @@ class Syncs:
     def sync(
         self, catalog: CatalogName, full_name: str, *, everything: bool = False, only_schema: bool = False
     ) -> SyncResult:
-        """Compare a table with its Hive table and take over what has changed; `everything` lists every directory.
+        """Compare a table with its Hive table and take over the changes; `everything` lists every directory.
 
-        With `only_schema` the columns are all that is looked at.
-        NotFound when no table is linked to that Hive table, Unavailable when the metastore or the files do not answer.
+        With `only_schema` the sync compares only columns. Raises NotFound if no table is linked to the Hive table,
+        Unavailable if the metastore or the storage does not answer.
         """
         wanted = ".".join(split_name(full_name))
         with self.database.reading() as uow:
@@ -133,7 +133,7 @@ class Syncs:
         only_schema: bool = False,
         may_leave: bool = False,
     ) -> SyncResult:
-        """`asked` is whether a person wants it now: the schedule backs off after failures."""
+        """Sync a table. Unless a person has `requested` it, failures and blockers delay it."""
         if not requested and (reason := self._explain_held_back(relation)):
             return _build_waiting_result(relation, reason)
         everything = everything or self._has_failed(relation)
@@ -145,13 +145,13 @@ class Syncs:
         return _build_waiting_result(relation, "others change the table faster than it can be compared")
 
     def _has_failed(self, relation: Relation) -> bool:
-        """Whether the last job did: files that it needed may have gone where no signal tells of it."""
+        """Whether the last sync job failed. Files that it needed may be gone without any signal."""
         with self.database.reading() as uow:
             past = [job for job in load_past_jobs(uow, relation.id) if job.kind is JobKind.SYNC]
         return bool(past) and past[0].status is JobStatus.FAILED
 
     def _explain_held_back(self, relation: Relation) -> str | None:
-        """Why the schedule passes the table over, and lets people know: for a keyed one a sync is a job."""
+        """Explain why the schedule skips the table, and note it for people. A keyed table's sync is a job."""
         with self.database.reading() as uow:
             held = find_failure_backoff(JobKind.SYNC, load_past_jobs(uow, relation.id), uow.now())
             blocker = find_blocker(uow, relation.id, JobKind.SYNC) if relation.kind is RelationKind.KEYED else None

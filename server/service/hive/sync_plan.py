@@ -36,7 +36,7 @@ class AcceptedChanges:
     changed: Mapping[str, Changed]
     late: Sequence[LateChange] = ()
     again: Mapping[str, PartitionBaseline] = field(default_factory=dict)
-    """Partitions that a rebuild reads again though they are as they were (decision 39)."""
+    """Unchanged partitions that a rebuild reads again (decision 39)."""
 
 
 def build_sync_plan(linked: LinkedTable, state: HiveState, accepted: AcceptedChanges, base: Json) -> SyncPlan:
@@ -48,9 +48,9 @@ def build_sync_plan(linked: LinkedTable, state: HiveState, accepted: AcceptedCha
 def _task(linked: LinkedTable, state: HiveState, accepted: AcceptedChanges, base: Json) -> Json:
     """The facts of one sync.
 
-    `mode` is `upsert` when files only came: their rows are appended to the change store. It is `rebuild` when
-    partitions are no longer what the ground says: their rows are those of all files that Hive lists, then a replay of
-    the changes that Hive was never given, but for changes out of files that are no longer listed (`dead`).
+    `mode` is `upsert` if Hive only added files: the job appends their rows to the change store. It is `rebuild` if
+    partitions differ from their baselines: the job reads all files that Hive lists, and replays the changes that no
+    publish gave to Hive, except changes from files that Hive no longer lists (`dead`).
     """
     names, changes = current_names(base), accepted.changes
     is_rebuild = any(isinstance(change, Rebuild | DroppedPartition) for change in accepted.changed.values())

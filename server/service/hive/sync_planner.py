@@ -1,7 +1,7 @@
-"""Syncs one table once: detect what Hive has changed, classify each partition, and take over what nothing holds back.
+"""Syncs one table once: detects Hive's changes, classifies partitions, and takes over all that no filter holds back.
 
-A plain table is synced here, by registering and removing files. A keyed table gets a job: rows have to be read, because
-a Hive-side load may bring keys that exist. Either way the link advances in the commit's own transaction.
+For a plain table the server registers and removes files itself. A keyed table gets a job that reads rows, because a
+Hive-side load may contain existing keys. Either way the link advances in the transaction of the commit.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ _GONE = (
 
 
 class MetastoreAway(Unavailable):
-    """The metastore does not answer: no table's own trouble, so none is marked for it."""
+    """The metastore does not answer. That is no problem of a single table, so no table gets a note."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InStep:
-    """A linked table whose columns are compared with Hive's: rows can be looked at."""
+    """A linked table after the comparison of columns."""
 
     state: HiveState
     columns: SchemaSyncResult
@@ -68,20 +68,20 @@ class InStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detected:
-    """What Hive's side has changed of a table."""
+    """The changes of Hive's side to a table."""
 
     linked: LinkedTable
     state: HiveState
-    """With columns of types that hold what the table's do."""
+    """The state of Hive, with column types that can hold the table's values."""
     columns: SchemaSyncResult
     changes: ChangeSet
     base: Json
-    """The metadata of what is committed to."""
+    """The metadata of the table, or of its base store."""
 
 
 @dataclass(frozen=True)
 class SyncPlanner:
-    """Syncs a table once; Moved when others were faster, and safe to be interrupted anywhere."""
+    """Syncs a table once. A crash at any point is safe. Raises Moved if another commit came first."""
 
     database: Database
     metadata: MetadataFiles
@@ -92,11 +92,11 @@ class SyncPlanner:
 
     @property
     def columns(self) -> SchemaSync:
-        """The sync of columns."""
+        """The sync of columns, of which a table's sync is the second half."""
         return SchemaSync(self.database, self.metadata, self.committer, self.index, self.files)
 
     def sync(self, relation: Relation, *, everything: bool, only_schema: bool, may_leave: bool) -> SyncResult:
-        """Take over what Hive has changed; `everything` lists every directory, `only_schema` none."""
+        """Take over Hive's changes; `everything` lists every directory, `only_schema` none."""
         in_step = self._align_schema(relation)
         if isinstance(in_step, SyncResult):
             return in_step
@@ -108,7 +108,7 @@ class SyncPlanner:
         return replace(result, held_back=group_held(classified.decisions))
 
     def _align_schema(self, relation: Relation) -> InStep | SyncResult:
-        """Finish open publishes, ask the metastore, and bring the columns into step; or say why that has to wait."""
+        """Finish open publishes, read the metastore, and align the columns; or return why the sync waits."""
         with self.database.reading() as uow:
             linked = load_linked_table(uow, uow.relations.get(relation.id))
         if linked.busy is not None:
@@ -164,7 +164,7 @@ class SyncPlanner:
         )
 
     def _classify(self, detected: Detected) -> SyncClassification:
-        """Hold back partitions with files that cannot be taken over as they are."""
+        """Hold back partitions with files that a sync cannot take over."""
         check = FileCheckRunner(self.files, detected.linked, detected.state, detected.base)
         return check.classify(detected.changes, detected.columns.drift.checks)
 
@@ -195,15 +195,15 @@ class SyncPlanner:
         return _result(linked.relation, SyncOutcome.SYNCED, sentence, conflict=bool(held))
 
     def _list_lost_partitions(self, linked: LinkedTable, changes: ChangeSet, base: Json) -> frozenset[str]:
-        """Files of late writers that a plain table stands on, and that they have taken away again."""
+        """The files of late writers that a plain table contains and that these writers have deleted."""
         if linked.is_keyed or not changes.lost_late:
             return frozenset()
         return changes.lost_late & {file.location for file in self.files.live_files(base)}
 
     def _point_back(self, linked: LinkedTable, state: HiveState, changes: ChangeSet) -> SyncResult:
-        """A writer has overwritten a directory that it did not know to be old: Hive is to see what it wrote.
+        """Repoint the metastore to a retired directory that a writer has overwritten, so that Hive sees the new rows.
 
-        The metastore is pointed there again, and Moved tells that the next look finds the partition there, overwritten.
+        Raises Moved: the next comparison finds the partition there, overwritten.
         """
         if (other := self.repointer.owners.other(state.table, linked.relation.id)) is not None:
             return self._conflict(
@@ -245,9 +245,9 @@ class SyncPlanner:
                 raise Moved from error
 
     def _plan_job(self, detected: Detected, changes: ChangeSet, sentence: str) -> SyncResult:
-        """Rebuilds first, and alone: what is only added is newer than all changes there are, a rebuild is older.
+        """Plan a job. Rebuilds come first and alone: added files are newer than all changes, a rebuild is older.
 
-        A partition that is still being overwritten holds rebuilds up, for base's files in it may be gone already.
+        A running overwrite of a partition delays rebuilds, because base's files in it may be gone already.
         """
         linked = detected.linked
         accepted = AcceptedChanges(
@@ -268,7 +268,7 @@ class SyncPlanner:
     def _queue(
         self, linked: LinkedTable, state: HiveState, accepted: AcceptedChanges, base: Json, reason: str
     ) -> Job | None:
-        """A sync job, with what its commit will make true; None when another job or sync came first."""
+        """Queue a sync job with its plan; None if another job or sync came first."""
         if accepted.changes.rebuilds and linked.is_published:
             accepted = replace(accepted, again=self._check_differences(linked, state, base, accepted))
         plan = build_sync_plan(linked, state, accepted, base)
@@ -289,10 +289,10 @@ class SyncPlanner:
     def _check_differences(
         self, linked: LinkedTable, state: HiveState, base: Json, accepted: AcceptedChanges
     ) -> dict[str, PartitionBaseline]:
-        """Partitions whose files Hive lists and base does not stand on any more.
+        """Find partitions in which base no longer consists of the files that Hive lists.
 
-        A row of theirs may have lost its key to a row that vanishes now. Publishing base without it would take it from
-        Hive, so it is looked for where Hive has it.
+        A row there may have lost its key to a row that vanishes now. Without it, a publish would remove the row from
+        Hive. So the rebuild reads it from Hive's files.
         """
         columns = state.table.partition_columns
         baselines = {name: baseline for name, baseline in linked.baselines.items() if name in accepted.changes.units}
@@ -314,7 +314,7 @@ def _find_other_tables(uow: UnitOfWork, linked: LinkedTable, state: HiveState) -
 
 
 def _read_again(changes: ChangeSet, linked: LinkedTable) -> ChangeSet:
-    """With partitions to be built anew because a column came back that rows of theirs have lost."""
+    """Add the partitions to rebuild because a column came back that their rows have lost."""
     waiting = changes.held.keys() | changes.postponed.keys()
     again = {
         name: Rebuild(
@@ -349,7 +349,7 @@ def _result(relation: Relation, outcome: SyncOutcome, message: str, *, conflict:
 
 
 def _build_settled_result(relation: Relation, altered: Sequence[str], trouble: str | None) -> SyncResult:
-    """Once only columns were altered, or nothing; `trouble` is left for somebody to decide or to mend."""
+    """The result if the sync altered only columns or nothing; a user has to resolve `trouble`."""
     if not altered and trouble is None:
         return _result(relation, SyncOutcome.UNCHANGED, NOTHING)
     message = "; ".join([*altered, *([trouble] if trouble else [])])

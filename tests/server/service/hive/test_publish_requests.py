@@ -146,7 +146,7 @@ def test_a_merge_that_fails_ends_the_wish_and_says_why(beside: BesideHive) -> No
     assert beside.publishes.activate().planned == 0
     assert (wish(beside, table).step, wish(beside, table).message) == (
         PublishStep.FAILED,
-        "its merge job has failed: disk full",
+        "its merge job failed: disk full",
     )
 
 
@@ -155,7 +155,7 @@ def test_whoever_cancels_the_merge_cancels_the_publish(beside: BesideHive) -> No
     asks(beside, table)
     beside.services.jobs.cancel(job_of(beside, wish(beside, table).job).id)
     assert beside.publishes.activate().planned == 0
-    assert wish(beside, table).message == "its merge job was canceled: Hive has what it had before"
+    assert wish(beside, table).message == "its merge job was canceled: Hive's table is unchanged"
 
 
 def test_a_merge_that_leaves_some_is_followed_by_another(beside: BesideHive) -> None:
