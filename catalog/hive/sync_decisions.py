@@ -19,7 +19,7 @@ Changed = Additions | NewPartition | Rebuild | DroppedPartition
 
 
 class SyncKind(StrEnum):
-    """What a sync does with a partition."""
+    """The decision of a sync about a partition."""
 
     ADD = "add"
     """Take over added files: in the partition, in a new one, or in a retired directory."""

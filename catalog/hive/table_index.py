@@ -10,7 +10,7 @@ from catalog.names import CatalogName
 
 
 class HiveTableState(StrEnum):
-    """Where a Hive table stands with Firn."""
+    """The state of a Hive table in Firn."""
 
     HIVE = "hive"
     BLOCKED = "blocked"
@@ -27,21 +27,21 @@ class DatabaseCounts:
     tables: int
     upgraded: int
     blocked: int
-    """Those of the others that cannot be upgraded as they are."""
+    """Tables that are not upgraded and that an upgrade refuses."""
     out_of_sync: int
-    """Those that are upgraded and have drifted."""
+    """Upgraded tables that differ from Hive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkSummary:
-    """What people want to know of a linked table at a glance."""
+    """The summary of a linked table in lists."""
 
     drift: str | None
     drift_kind: str | None
     """A `DriftKind`."""
     drift_since: str | None
     likely_author: str | None
-    """Who may know of the drift, for people."""
+    """The probable author of the drift, for people."""
     published_at: str | None
     synced_at: datetime
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from catalog.hive.listing import TICK_NS
 
 UNFINISHED_NS = 24 * 3600 * TICK_NS
-"""How long a writer may take: what is unfinished after that was left behind, and only a sweep looks at it again."""
+"""The longest duration of a write. Older unfinished files were abandoned; only a sweep lists them again."""
 
 
 def is_unfinished_work(name: str) -> bool:

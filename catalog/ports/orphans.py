@@ -11,7 +11,7 @@ from catalog.jobs.job import JobId
 from catalog.locations.location_rule import FileRule
 from catalog.names import RelationId
 from catalog.ports.page import Page
-from catalog.removal.orphan_files import OrphanBatch, SeenFile
+from catalog.removal.orphan_removal import OrphanBatch, SeenFile
 from firn.protocol.orphans import BatchState
 
 

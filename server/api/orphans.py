@@ -12,7 +12,7 @@ from pydantic import Field
 from catalog.errors import Invalid
 from catalog.jobs.job import JobId
 from catalog.ports.page import Page
-from catalog.removal.orphan_files import KeepReason, OrphanBatch
+from catalog.removal.orphan_removal import KeepReason, OrphanBatch
 from firn.protocol.answers.orphans import OrphanBatchOut, OrphanFileOut
 from firn.protocol.base import Out
 from firn.protocol.base import Request as In

@@ -10,7 +10,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from catalog.errors import AlreadyExists, NotFound
-from catalog.removal.orphan_files import SeenFile
+from catalog.removal.orphan_removal import SeenFile
 from firn.protocol.locations import normalize_location
 from server.files.arrow import RemoteDirectories
 from server.files.locations import local_path

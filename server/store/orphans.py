@@ -13,7 +13,7 @@ from catalog.errors import NotFound
 from catalog.jobs.job import JobId
 from catalog.names import CatalogName, RelationId
 from catalog.ports.page import Page
-from catalog.removal.orphan_files import OrphanBatch
+from catalog.removal.orphan_removal import OrphanBatch
 from firn.protocol.orphans import BatchState
 from server.store import cursor as cursors
 from server.store.job_rows import OrphanBatchRow

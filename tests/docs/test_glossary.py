@@ -67,7 +67,7 @@ GUESSES = (
     ("idempotency keys", "server", "idempotency"),
     ("metrics", "catalog", "metrics"),
     ("metrics", "server", "metrics"),
-    ("orphan removal", "catalog", "orphan_files"),
+    ("orphan removal", "catalog", "orphan_removal"),
     ("orphan removal", "server", "orphan_removal"),
     ("orphan removal", "optimizer", "remove_orphans"),
     ("orphan removal", "firn/cli", "orphans"),

@@ -15,7 +15,7 @@ from server.service.hive.hive_state import Unit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubdirectoryRule:
-    """Which files of a linked table count."""
+    """The rule that says which files of a linked table count."""
 
     subdirectories: Subdirectories = Subdirectories.ASK
     """The owner's choice about files in sub-directories."""
@@ -50,24 +50,24 @@ class ChangeSet:
     forgotten: tuple[str, ...] = ()
     """Dropped partitions that need not be remembered any more."""
     asleep: frozenset[str] = frozenset()
-    """Dropped ones of which nothing is remembered but what they were given: that is less than others were."""
+    """Dropped partitions that got fewer changes from publishes than others; the link stores only how many."""
     is_sweep: bool = False
     """Whether every directory was listed, whatever the signals say."""
     late: list[LateChange] = field(default_factory=list)
     """Files that came to directories which the metastore does not point at any more."""
     lost_late: frozenset[str] = frozenset()
-    """Files that such directories have lost, by location: no matter but where a table stands on them."""
+    """The files that retired directories have lost, by location. They matter only if the table contains them."""
     unwatched: list[str] = field(default_factory=list)
     """Such directories that need not be looked at again."""
     differs: str | None = None
-    """What of the columns differs that somebody has to decide."""
+    """The difference of columns that a user has to resolve; None without one."""
     differs_in: DriftKind = DriftKind.COLUMNS
     overwritten: dict[str, str] = field(default_factory=dict)
     """Partitions of which such a directory was overwritten, each with the directory."""
 
     @property
     def news(self) -> dict[str, News]:
-        """What is there to take over, by partition."""
+        """The changes to take over, by partition."""
         news = {name: News(change=change) for name, change in self.changed.items()}
         for late in self.late:
             news_so_far = news.get(late.name, News())
@@ -119,7 +119,7 @@ class ChangeSet:
 
     @property
     def held_back(self) -> str | None:
-        """What is not taken over until somebody has mended it, in words; None when there is nothing."""
+        """The problems that a user has to solve before the sync takes these changes over; None without any."""
         if not self.held:
             return None
         name, decision = next(iter(self.held.items()))

@@ -1,7 +1,7 @@
-"""Conversion: a new table is made beside a Hive table, and a job of an optimizer fills it with that one's rows.
+"""Conversion: the server adds a new table beside a Hive table, and a job fills it with the rows of the Hive table.
 
-Table and job are added in one transaction; until the job's one commit (catalog.hive.conversion_commit) it is empty.
-What a job that failed has left is an empty table that says what it is to become: converting again fills it.
+One transaction adds table and job. The table is empty until the job's one commit (catalog.hive.conversion_commit). A
+failed job leaves an empty table that names its Hive table. A repeated conversion fills it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _FOLLOWS_NOT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversion:
-    """What a conversion would read, and what stands in its way."""
+    """The report of a conversion: its input, and the problems that prevent it."""
 
     table: HiveTable
     target: TableName
@@ -84,9 +84,9 @@ class Conversions:
     def preview(
         self, catalog: CatalogName, full_name: str, name: TableName | None = None, spec: KeySpec | None = None
     ) -> Conversion:
-        """What there is to read and to write, into a keyed table with `spec`; nothing is changed.
+        """Check a conversion, into a keyed table if `spec` is given; changes nothing.
 
-        NotFound without the Hive table, Unavailable when its metastore does not answer.
+        Raises NotFound without the Hive table, Unavailable if its metastore does not answer.
         """
         state = read_state(self.index.metastore(catalog), *split_name(full_name))
         target, checks = name or target_name(state.table), [*_checks(state, spec)]
@@ -117,10 +117,10 @@ class Conversions:
         *,
         unique: bool = True,
     ) -> Job:
-        """Add the table, empty, and the job that fills it; one that was left empty gets another job.
+        """Add the empty table and the job that fills it; a table that a failed job left empty gets another job.
 
-        With `spec` it is a keyed table, which the job fills only if every key occurs once, unless `unique` is False.
-        Invalid when something stands in the way, AlreadyExists when the name is taken, Conflict while a job is active.
+        With `spec` it is a keyed table. Then the job fills it only if every key occurs once, unless `unique` is False.
+        Raises Invalid if a check fails, AlreadyExists if another table has the name, Conflict while a job is active.
         """
         state = read_state(self.index.metastore(catalog), *split_name(full_name))
         check_eligible(_checks(state, spec))
@@ -135,7 +135,10 @@ class Conversions:
             return _queue_job(uow, existing, state.table, unique=unique)
 
     def task(self, context: JobContext) -> ConvertTask:
-        """What a job is told, as Hive has it now; Conflict when the table is not to be filled from it any more."""
+        """Build the task of a job from Hive's present state.
+
+        Raises Conflict if the table no longer waits for the rows of this Hive table.
+        """
         name, metadata = context.main_store
         metastore = self.index.metastore(context.relation.catalog)
         state = read_state(metastore, *split_name(context.job.params["hive"]))
@@ -181,7 +184,7 @@ class Conversions:
         return [load_metadata(self.metadata, store) for store in stores]
 
     def _check_target(self, existing: Relation, table: HiveTable, spec: KeySpec | None) -> list[CheckResult]:
-        """What a table that has the name means: nothing if it waits for these rows."""
+        """Check a table that has the target's name. It is no problem if it waits for these rows."""
         if existing.kind in (RelationKind.TABLE, RelationKind.KEYED):
             stores = self._stores(existing)
             properties = stores[0].get("properties", {})
@@ -250,7 +253,7 @@ def _check_columns(metadata: Json, table: HiveTable, name: TableName) -> None:
 
 
 def _type(kind: Any) -> Any:
-    """A type without the ids in it, which depend on what was added when."""
+    """A type without field ids, which depend on the order in which fields were added."""
     if isinstance(kind, dict):
         return {key: _type(value) for key, value in kind.items() if key not in _IDS}
     return [_type(part) for part in kind] if isinstance(kind, list) else kind

@@ -83,9 +83,9 @@ def _forget_ended(
 def _find_asleep(
     baselines: Mapping[str, PartitionBaseline], remembered: Mapping[str, PartitionBaseline], published_through: int
 ) -> dict[str, PartitionBaseline]:
-    """Dropped partitions of which the link keeps what they were given, because others were given more.
+    """Find dropped partitions that got fewer changes from publishes than others. The link stores how many they got.
 
-    Rows may wait in Firn for such a partition, until it is published or has nothing to be given.
+    Rows may wait in Firn for such a partition, until a publish writes it or has nothing to write.
     """
     most = find_newest_sequence(baselines.values(), published_through)
     dropped = {name: baseline for name, baseline in baselines.items() if name not in remembered}

@@ -1,9 +1,9 @@
 """Downgrade: the server publishes every change to Hive, then drops the table from the catalog.
 
-A downgrade is an operation without undo: each step looks at the table as it is now, so a crash needs no repair. It
+A downgrade is an operation without undo. Each step reads the table's present state, so a crash needs no repair. It
 syncs, merges and publishes until nothing is left to do. Then it watches the retired directories until their grace
-period ends. One transaction drops the table, and only if the table stands on exactly the files that Hive lists.
-Meanwhile the table refuses commits, and a blocker keeps away jobs that would rewrite what Hive has.
+period ends. One transaction drops the table, and only if the table consists of exactly the files that Hive lists.
+Meanwhile the table refuses commits, and a blocker keeps away jobs that would rewrite Hive's files.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ SERVING = frozenset({JobKind.SYNC, JobKind.MERGE, JobKind.PUBLISH})
 """Jobs that bring a table nearer to Hive. The downgrade's blocker keeps all other kinds away."""
 
 WATCH_EVERY = timedelta(minutes=1)
-"""How often the server looks at a table whose grace period runs: that takes a day by default."""
+"""The interval of checks during the grace period, which lasts a day by default."""
 
 _PHASES = {
     JobKind.SYNC: DowngradePhase.SYNCING,
@@ -96,12 +96,12 @@ class Downgrades:
     def start(
         self, catalog: CatalogName, full_name: str, *, wait_for_writers: bool = True, purge: bool = False
     ) -> Operation:
-        """Start a downgrade; from now on the table takes no changes but Hive's.
+        """Start a downgrade. From now on the table accepts only changes of Hive.
 
-        With `wait_for_writers` it waits for Hive jobs that started before the last publish; with `purge` the server
-        deletes Firn's own files once the retention of the dropped table ends.
-        NotFound when no table is linked to that Hive table, Protected when its owner forbids it, Conflict while another
-        operation works on it, or when Hive cannot represent some of its changes.
+        With `wait_for_writers` it waits for Hive jobs that started before the last publish. With `purge` the server
+        deletes Firn's own files once the retention of the dropped table ends. Raises NotFound if no table is linked to
+        the Hive table; Protected if its owner forbids the drop; Conflict while another operation works on it, or if
+        Hive cannot represent some of its changes.
         """
         target = ".".join(split_name(full_name))
         with self.database.reading() as uow:
@@ -299,7 +299,7 @@ class Downgrades:
             uow.operations.put(enter_phase(noted, progress.phase, now))
 
     def _end(self, operation: Operation, status: OperationStatus, error: str, hint: str | None) -> None:
-        """End without a drop: the table goes on as before, and both sides have what was published meanwhile."""
+        """End without a drop. The table stays linked, and both sides keep the changes published meanwhile."""
         with self.database.writing() as uow:
             current = uow.operations.lock(operation.id)
             if current.status.is_final:
@@ -311,7 +311,7 @@ class Downgrades:
 
 
 def _release(uow: UnitOfWork, operation: Operation) -> None:
-    """The table takes changes and jobs again, also if somebody drops it and brings it back."""
+    """Let the table accept changes and jobs again, also after a drop and an undrop."""
     relation_id = _relation_id(operation)
     if uow.baselines.given_back_by(relation_id) == operation.id:
         uow.baselines.give_back(relation_id, None)

@@ -40,7 +40,7 @@ class DowngradePreview:
     grace_until: datetime | None
     """When the grace period of the last of them ends."""
     grace_seconds: int
-    """How long a downgrade watches a retired directory (`firn.hive.retired-dir-grace`)."""
+    """The time for which a downgrade watches a retired directory (`firn.hive.retired-dir-grace`)."""
     drift: str | None
     """Changes of Hive that the user has to decide about first."""
     blocked: str | None

@@ -32,7 +32,7 @@ from server.service.hive.sync_plan import next_checkpoint
 
 
 class Moved(Exception):
-    """Somebody else has committed to the table, or written to its files, since it was looked at: look again."""
+    """Another commit or writer changed the table or its files after the comparison: compare again."""
 
 
 def apply(committer: Committer, linked: LinkedTable, change: TableCommit, also: InSameTransaction) -> None:
@@ -78,8 +78,8 @@ class FileRegistration:
     def register(self, linked: LinkedTable, state: HiveState, classified: SyncClassification, metadata: Json) -> None:
         """Commit one snapshot with all changes, and advance the link with it.
 
-        RequirementFailed when Hive has removed files that this side has removed or rewritten before, unless Hive is to
-        win: then such a partition becomes what Hive lists, without what was written to it here.
+        Raises RequirementFailed if Hive removed files that this side removed or rewrote before. With
+        `firn.hive.overwrite-wins` such a partition becomes what Hive lists, without the rows written here.
         """
         changes = classified.changes
         files = self._files(linked, state, changes, metadata)
@@ -159,5 +159,5 @@ class FileRegistration:
 
 
 def _list_late_changes(linked: LinkedTable, changes: ChangeSet) -> Sequence[LateChange]:
-    """What came where partitions were before; of a keyed table that trusts Hive these rows are changes all the same."""
+    """The late changes whose files the sync registers. A keyed table gets their rows as changes instead."""
     return () if linked.is_keyed else changes.late

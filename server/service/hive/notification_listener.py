@@ -17,14 +17,14 @@ from server.service.hive.table_index import HiveIndex
 log = logging.getLogger(__name__)
 
 RARELY = 60.0
-"""Seconds until a metastore that keeps no log, or does not let us read it, is asked again."""
+"""Seconds until the server tries again to read the log of a metastore that has none, or that denies access to it."""
 LISTED_FOR = 30.0
 """Seconds in which tables that come and go have the databases of a metastore listed once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationListenerStatus:
-    """What one look into all logs found."""
+    """Counts of one read of all logs."""
 
     metastores: Mapping[str, str] = field(default_factory=dict)
     """By address: how far its log was read, or why it is not."""
@@ -45,7 +45,7 @@ class _LogPosition:
     """Databases whose tables came or went."""
 
     def note(self, uri: str, stands: str, *, follows: bool) -> None:
-        """How it stands now; people are told when that is news."""
+        """The state of the log now; a change is logged."""
         if follows is not self.follows:
             log.info("%s: %s", uri, stands)
         self.stands, self.follows = stands, follows
@@ -78,7 +78,7 @@ class NotificationListener:
         )
 
     def _hear(self, uri: str, catalogs: Sequence[Catalog]) -> int:
-        """How many linked tables the new part of one log names."""
+        """Read the new part of one log; return the number of linked tables that it names."""
         position = self._positions.setdefault(uri, _LogPosition())
         if self.clock() < position.ask_at:
             return 0

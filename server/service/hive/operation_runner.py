@@ -18,12 +18,12 @@ log = logging.getLogger(__name__)
 KINDS = tuple(kind for kind in OperationKind if kind.can_pause)
 LOOK_SECONDS = 1.0
 AGAIN_SECONDS = 30.0
-"""Until one is tried again that another server has taken over, or that has met an error that nobody has thought of."""
+"""The pause before the next try of an operation that another server took over, or that had an unexpected error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradeStatus:
-    """What one activation of the task did."""
+    """Counts of one activation."""
 
     finished: int = 0
     failed: int = 0
@@ -31,9 +31,9 @@ class UpgradeStatus:
 
 @dataclass
 class OperationRunner:
-    """One activation: it takes what there is and what is started meanwhile, until nothing is left.
+    """One activation: it runs all open operations, also those that start meanwhile.
 
-    `carry_out` says whether an operation has succeeded; None when it goes on later or elsewhere.
+    `carry_out` returns whether an operation succeeded; None if it continues later or elsewhere.
     """
 
     database: Database

@@ -1,4 +1,4 @@
-"""Upgrades and checks are asked for here, one or many, paused, resumed and canceled; `upgrade` carries them out."""
+"""Requests for upgrades and checks: start one or many, pause, resume and cancel. `upgrade` carries them out."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """What one request has started; `skipped` are tables that need nothing, and why."""
+    """The operations that one request started, and the skipped tables with the reasons."""
 
     batch: BatchId
     count: int
@@ -57,7 +57,7 @@ class Started:
 
 @dataclass(frozen=True)
 class Operations:
-    """What is asked for is noted, and done by a background task."""
+    """Stores requests; a background task carries them out."""
 
     database: Database
     checks: Checks
@@ -123,7 +123,7 @@ class Operations:
         return self._move(operation_id, to_cancel)
 
     def tally(self, catalog: CatalogName, batch: BatchId) -> Tally:
-        """Where the operations of a batch stand; NotFound when the catalog has none of that id."""
+        """Load the state of a batch. Raises NotFound if the catalog has no batch of this id."""
         with self.database.reading() as uow:
             return _tally(uow, catalog, batch)
 
@@ -166,7 +166,7 @@ def _tally(uow: UnitOfWork, catalog: CatalogName, batch: BatchId) -> Tally:
 
 
 def _choose_tables(uow: UnitOfWork, catalog: CatalogName, patterns: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """Names as they are, patterns as what they match in Firn's index; of these, what is upgraded is passed over."""
+    """Expand patterns to matching Hive tables of the index that are not upgraded. Names stay as they are."""
     chosen: dict[str, None] = {}
     skipped: dict[str, str] = {}
     linked = {relation.hive_name: relation.name for relation in uow.relations.linked_to_hive(catalog)}

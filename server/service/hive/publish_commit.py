@@ -43,7 +43,7 @@ from server.service.hive.table_index import HiveIndex
 from server.service.tables.metadata_files import MetadataFiles
 
 TRIES = 5
-"""How often the server tries again while others change other partitions of a plain table."""
+"""The number of tries while others change other partitions of a plain table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

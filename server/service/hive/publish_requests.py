@@ -26,7 +26,7 @@ from server.service.hive.results import PublishOutcome, PublishResult
 from server.service.planning.planner import create_requested_job, load_facts
 
 LASTS = timedelta(days=1)
-"""How long the server retries a request: the metastore may be away, or other jobs may work on the table all day."""
+"""The time for which the server retries: the metastore may be away, or other jobs may work all day."""
 
 
 def build_waiting_result(relation: Relation, message: str) -> PublishResult:

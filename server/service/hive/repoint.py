@@ -1,11 +1,11 @@
-"""Points the metastore at published files: the end of every publish, and the start of every sync.
+"""Points the metastore to published files: the end of every publish, and the start of every sync.
 
-Base stands on the new files already, and the baseline says so. If the server dies here, the next one learns from both
-how far it was (docs/protocols.md, rule 3.4). A partition that Hive has changed meanwhile stays where it is: the server
-gives its publish up, and a sync takes over Hive's change.
+Base contains the new files already, and the baseline says so. If the server dies here, both show the next one how far
+it came (docs/protocols.md, rule 3.4). A partition that Hive has changed meanwhile stays where it is: the server gives
+its publish up, and a sync takes over Hive's change.
 
-Where the metastore has locks, the last look and the repointing happen under one: writers that ask for locks come before
-both or after both. A partition that a writer has locked waits, and delays no other.
+If the metastore has locks, the server checks and repoints under one: writers that use locks come before both or after
+both. A partition that a writer has locked waits, and delays no other.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ TOGETHER = 200
 AT_ONCE = 20
 """Partitions that one call moves. The server reads each right before, in case a tool takes no locks."""
 LONGEST_LOCKED_NS = 600 * 10**9
-"""How long a publish waits for a lock; after that a sync gives it up and looks at the holder's changes."""
+"""The time for which a publish waits for a lock. After that a sync gives it up and reads the holder's changes."""
 UNCOUNTED = ("rawDataSize", "COLUMN_STATS_ACCURATE")
 """Statistics that are out of date after a publish: engines must not answer from them."""
 
@@ -63,7 +63,7 @@ class Switched:
     locked: int = 0
     """The part of `remaining` that others have locked."""
     who: str = ""
-    """Who holds one of the locks."""
+    """The holder of one of the locks."""
 
     @property
     def has_any(self) -> bool:
@@ -177,9 +177,9 @@ class Repointer:
         lock: TableLock,
         subdirectories: Subdirectories,
     ) -> tuple[HiveTable | None, InHive, dict[str, PartitionBaseline]]:
-        """The table, what Hive has of it, and what is open now: another server may have ended some while we waited.
+        """Read the table, Hive's state of its partitions, and the publishes that are still open.
 
-        Without a table where all is locked that is open.
+        Another server may have ended some of them meanwhile. If all are locked, there is no table in the answer.
         """
         baselines = self._open(relation.id, partitions)
         free = {name: baseline for name, baseline in baselines.items() if name not in lock.busy}

@@ -1,4 +1,4 @@
-"""What a sync or a publish of one table came to: an outcome for programs, and a message for people."""
+"""Results of a sync or publish of one table: an outcome for programs, and a message for people."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from catalog.jobs.job import Job
 
 
 class SyncOutcome(StrEnum):
-    """How a sync ended."""
+    """The outcome of a sync."""
 
     UNCHANGED = "unchanged"
     """The table has everything that Hive has."""
@@ -21,12 +21,12 @@ class SyncOutcome(StrEnum):
     WAITING = "waiting"
     """Something else has to end first, or time to pass."""
     CONFLICT = "conflict"
-    """Nothing was taken over: somebody has to decide or to mend something."""
+    """The sync took over nothing: a user has to solve a problem first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncResult:
-    """What one sync of one table did; a `conflict` may concern a part of the table that was left out."""
+    """The result of one sync of one table. A `conflict` may concern only the skipped partitions."""
 
     table: str
     outcome: SyncOutcome
@@ -48,7 +48,7 @@ class SyncResult:
 
 
 class PublishOutcome(StrEnum):
-    """How a request to publish ended."""
+    """The outcome of a publish request."""
 
     UP_TO_DATE = "up-to-date"
     """Hive has everything."""
@@ -64,7 +64,7 @@ class PublishOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishResult:
-    """What one publish of one table did, or began."""
+    """The result of one publish of one table, or of its start."""
 
     table: str
     outcome: PublishOutcome
@@ -77,7 +77,7 @@ class PublishResult:
 
     @property
     def partitions_waiting(self) -> int:
-        """How many partitions are held back."""
+        """The number of partitions that filters hold back."""
         return sum(held.partitions for held in self.held_back)
 
     @property

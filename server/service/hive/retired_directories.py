@@ -36,7 +36,7 @@ class RetiredDirectory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetiredDirectories:
-    """What lies in directories that were left; `kept` ones are Hive's own, and not watched any more."""
+    """The retired directories of a table. The `kept` ones belong to Hive, and Firn no longer watches them."""
 
     directories: int
     bytes: int

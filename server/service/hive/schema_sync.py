@@ -80,9 +80,9 @@ class SchemaSync:
     def follow(self, linked: LinkedTable, table: HiveTable, *, publishing: bool = False) -> SchemaSyncResult:
         """Take over Hive's changes of the columns, and alter Hive's columns as far as the policy allows.
 
-        A table that was never published alters nothing, unless it is `publishing` now or the policy is `all`.
-        LinkBroken when the Hive table is another one than the table was upgraded from, Moved when another server has
-        changed the table or its link since `linked` was loaded.
+        For a table that was never published, the server alters nothing, unless it is `publishing` now or the policy is
+        `all`. Raises LinkBroken if Hive's users have recreated the Hive table; Moved if another server has changed the
+        table or its link since `linked` was loaded.
         """
         if unfit := explain_unfit(linked.link, table):
             raise LinkBroken(unfit)
@@ -198,9 +198,10 @@ class SchemaSync:
 
 
 def explain_unfit(link: HiveLink, table: HiveTable) -> str | None:
-    """Why the Hive table cannot be followed at all as it is now; None when it can.
+    """Explain why a sync cannot follow the Hive table as it is now; None if it can.
 
-    What was asked before the upgrade may have become true since, and the table may have been made anew.
+    A problem that the check before the upgrade did not find may have appeared since, or Hive's users may have recreated
+    the table.
     """
     before = [(column.name.lower(), column.type) for column in link.partition_columns]
     now = [(column.name.lower(), column.type) for column in table.partition_columns]
@@ -244,7 +245,7 @@ def note_schema(
     *,
     read_again: Sequence[str] = (),
 ) -> None:
-    """What both sides have in step now, and what they do not; RequirementFailed when others have noted it since."""
+    """Store the common columns and the differences. Raises RequirementFailed if another sync has stored some since."""
     link = uow.baselines.link(relation_id)
     if link is None or link.columns != before:
         raise RequirementFailed("another sync has compared the columns", hint="sync again")

@@ -22,7 +22,7 @@ from server.service.hive.upgrade_check import Checks
 
 @dataclass(slots=True, kw_only=True)
 class HiveServices:
-    """What the routes may call; `poke` and those like it let what was started begin at once."""
+    """The services for routes. `poke` and similar functions start pending work at once."""
 
     index: HiveIndex
     checks: Checks

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from catalog.names import RelationId
 
 TRIES = 5
-"""How often a hinted table is looked at until nothing is left to take over: files may have to age, jobs to end."""
+"""The number of syncs after a hint, until nothing is left: files may have to age, and jobs to end."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Hints:
             self._tries.update({table: max(tries, self._tries.get(table, 0)) for table in tables if tries > 0})
 
     def take(self) -> dict[RelationId, int]:
-        """Those that are due, with the tries that each has left; they are due no more."""
+        """Take the due tables, each with its remaining tries."""
         with self._lock:
             hints = dict(self._tries)
             self._tries.clear()

@@ -85,10 +85,10 @@ def _task(linked: LinkedTable, state: HiveState, accepted: AcceptedChanges, base
 
 
 def _describe_given(linked: LinkedTable, accepted: AcceptedChanges, table: HiveTable, least: int | None) -> Json:
-    """What is replayed: changes after `since`, and of those not what Hive's side knew, told apart by partition.
+    """Describe the changes to replay: those after `since` that Hive's side did not know, by partition.
 
-    By a sequence field older changes lose by themselves: only what all partitions have been given is left out there.
-    Files hold the changes up to `least` or later ones.
+    With a sequence field older changes lose anyway, so the task leaves out only the changes that all partitions have.
+    Files contain the changes up to `least`, or later ones.
     """
     baselines, most = linked.baselines, find_newest_sequence(linked.baselines.values(), linked.published_through)
     has_sequence = linked.spec is None or linked.spec.sequence_field is not None
@@ -110,7 +110,7 @@ def _describe_given(linked: LinkedTable, accepted: AcceptedChanges, table: HiveT
 
 
 def _find_known_sequence(linked: LinkedTable, changes: ChangeSet, name: str) -> int:
-    """The changes that whoever wrote what Hive lists in a partition could know; in a new one, what all others had."""
+    """The change sequence that a partition's writer could know; for a new partition, that of all others."""
     baseline = linked.baselines.get(name)
     return linked.published_through if baseline is None or name in changes.asleep else baseline.published_through
 
@@ -180,10 +180,10 @@ def next_checkpoint(
     *,
     as_changes: bool = True,
 ) -> Checkpoint:
-    """The state of the link once the sync has taken over the changes `taken` and `late`.
+    """The state of the link once the sync has taken over the changes `accepted` and `late`.
 
-    When something is left for later, the table does not count as synced. Rows of files that were added become changes,
-    unless base takes the files themselves: these have no changes that a rebuild would have to leave out.
+    If some changes remain for later, the table does not count as synced. Rows of added files become changes, unless
+    base registers the files themselves: then a rebuild has no changes to leave out.
     """
     link, baselines = linked.link, _next_baselines(linked, changes, accepted, late)
     kept = None
@@ -231,13 +231,13 @@ def _next_baselines(
 def _filter_listed(
     linked: LinkedTable, changes: ChangeSet, accepted: Mapping[str, Changed], late: Sequence[LateChange]
 ) -> ChangeSources:
-    """Without sources in directories that nobody lists any more."""
+    """The sources without those in directories that syncs no longer list."""
     sources = next_sources(linked, changes, accepted, late)
     return sources.without_directories(changes.unwatched, [unit.location for unit in changes.units.values()])
 
 
 def _drift(state: HiveState, changes: ChangeSet) -> Drift | None:
-    """What is not taken over, and who may know of it: of the partition that is named, or of the table."""
+    """The remaining drift, with its probable author: of the named partition, or of the table."""
     if changes.trouble is None:
         return None
     held = next(iter(changes.held), None) if changes.differs is None else None
@@ -269,7 +269,7 @@ def _events(accepted: Mapping[str, Changed], late: Sequence[LateChange]) -> Iter
 def next_sources(
     linked: LinkedTable, changes: ChangeSet, accepted: Mapping[str, Changed], late: Sequence[LateChange] = ()
 ) -> ChangeSources:
-    """What is known of sources once this is taken over."""
+    """The sources after the sync."""
     sources = linked.link.sources
     for name, change in accepted.items():
         if isinstance(change, Additions | NewPartition):

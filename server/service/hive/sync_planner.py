@@ -303,9 +303,9 @@ class SyncPlanner:
 
 
 def _find_other_tables(uow: UnitOfWork, linked: LinkedTable, state: HiveState) -> tuple[str, ...]:
-    """Directories that Hive has named since the last sync and that belong to other tables of Firn.
+    """Find directories that Hive names since the last sync and that belong to other tables of Firn.
 
-    Otherwise anybody who may set a location in Hive could read another table's files with this server's rights.
+    Otherwise a user who may set a location in Hive could read another table's files with the server's rights.
     """
     baselines = linked.baselines
     new = [unit for unit in state.units if unit.name not in baselines or baselines[unit.name].location != unit.location]

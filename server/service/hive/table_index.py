@@ -20,7 +20,7 @@ from server.service.hive.hive_state import split_name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexStatus:
-    """What one listing of all metastores found."""
+    """Counts of one listing of all metastores."""
 
     databases: int = 0
     tables: int = 0
@@ -67,7 +67,7 @@ class HiveIndex:
         return self.metastore(relation.catalog).table(*split_name(relation.hive_name or ""))
 
     def refresh(self, catalog: Catalog) -> IndexStatus:
-        """List one catalog's metastore, one transaction per database; why it could not be is kept for whoever looks."""
+        """List one catalog's metastore, one transaction per database. If that fails, the catalog shows the reason."""
         try:
             return self._list_tables(catalog)
         except CatalogError as error:
@@ -127,7 +127,7 @@ def _to_index_row(catalog: CatalogName, table: HiveTable, now: datetime) -> Inde
 
 
 def _blockers(table: HiveTable) -> Sequence[IndexedBlocker]:
-    """What the table alone tells; partitions are looked at when somebody checks it."""
+    """The blockers that the table itself shows. A check also reads the partitions."""
     blockers = find_blockers(table, ())
     return [
         IndexedBlocker(code=str(blocker.code), message=blocker.message, advice=blocker.advice) for blocker in blockers

@@ -38,5 +38,5 @@ def as_hive_calls(base: Json, columns: Sequence[HiveColumn]) -> Json:
 
 
 def describe_column(column: HiveColumn, names: Mapping[str, str]) -> Json:
-    """As an optimizer is told of it; `name` is None for a column that the table has no more."""
+    """Describe a column for the optimizer; `name` is None if the table has dropped the column."""
     return {"hive": column.name, "type": column.type, "name": names.get(column.name.lower())}

@@ -1,9 +1,9 @@
-"""Upgrade: a Hive table becomes an Iceberg table over the files that it has, where they are.
+"""Upgrade: a Hive table becomes an Iceberg table over its existing files, in place.
 
-An operation with a journal. Before anything is written, the journal names the directory that will be written to; the
-last step is one database transaction that adds the table, its ground and the operation's end together. A crash
-anywhere before it leaves the Hive table as it was and a directory that nobody refers to: the next try clears it and
-begins anew. The Hive table itself is never changed.
+An operation with a journal. Before the server writes anything, the journal names the directory for new files. The last
+step is one database transaction that adds the table, its baselines and the operation's end together. A crash before it
+leaves the Hive table unchanged, and a directory that nothing refers to: the next try deletes it and starts again. An
+upgrade never changes the Hive table itself.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Ineligible(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class _Tally:
-    """What all files add up to; they are too many to be kept."""
+    """The sums over all files, which are too many to keep."""
 
     nulls: KeyNulls
     files: int = 0
@@ -100,9 +100,9 @@ class Upgrades:
     halted: threading.Event
 
     def activate(self, leads: Callable[[], bool] = lambda: True) -> UpgradeStatus:
-        """Carry out what has been started, also by a server that died; one that cannot end holds up no other.
+        """Run all started upgrades, also those of a server that died. One that fails does not delay the others.
 
-        ExceptionGroup at the end when there were errors that leave an upgrade to the next activation.
+        Raises an ExceptionGroup at the end if an unexpected error leaves an upgrade to the next activation.
         """
         return OperationRunner(self.database, self.at_once, leads, self.halted, self._carry_out_unless_overtaken).all()
 
@@ -170,7 +170,7 @@ class Upgrades:
         self._add(attempt, state, spec, metadata, tally, {unit.name: baseline for unit, baseline in settled})
 
     def _refuse_blocked(self, attempt: UpgradeAttempt, state: HiveState, spec: KeySpec | None) -> None:
-        """What the metastore says against it; the listings and footers to come may say more."""
+        """Check by the metastore alone; listings and footers may show more problems later."""
         operation = attempt.operation
         key = spec.primary_key if spec else ()
         checks = self.checks.check_state(operation.catalog, state, key, operation.params["properties"])
@@ -213,7 +213,7 @@ class Upgrades:
         settled: Sequence[tuple[Unit, PartitionBaseline]],
         tally: _Tally,
     ) -> Iterator[DataFileEntry]:
-        """Every file with what it says of itself and its partition, as they are asked for, in the partitions' order."""
+        """Yield every file with its statistics and its partition, in the order of the partitions."""
         columns = state.table.partition_columns
         parts = [(to_partition_record(columns, unit.values), unit, baseline) for unit, baseline in settled]
         parts.sort(key=lambda part: order_partition(part[0]))
@@ -307,7 +307,7 @@ class Upgrades:
 
 
 def report_listing(attempt: UpgradeAttempt, listings: Iterable[T], total: int) -> Iterator[T]:
-    """The same; people are told how far it is, and may stop it."""
+    """Pass the listings on, report the progress to people, and stop if they ask for it."""
     attempt.step(LISTING, 0, total)
     reported_at = time.monotonic()
     for done, listing in enumerate(listings, start=1):

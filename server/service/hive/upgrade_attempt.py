@@ -19,15 +19,15 @@ from firn.protocol.operations import OperationStatus
 
 LISTING = "listing directories"
 _UNITS = {LISTING: "directories"}
-"""What is counted in a phase, where that is not files."""
+"""The counted unit of each phase that does not count files."""
 
 
 class Canceled(Exception):
-    """Somebody has asked for the operation to stop."""
+    """A user has canceled the operation."""
 
 
 class Paused(Exception):
-    """Somebody wants it to go on later."""
+    """A user has paused the operation."""
 
 
 class Halted(Exception):
@@ -64,7 +64,7 @@ class UpgradeAttempt:
         self._remove(left)
 
     def step(self, phase: str, done: int, total: int, result: Mapping[str, Any] | None = None) -> None:
-        """Tell people where it stands and what was `found`, and learn whether to stop."""
+        """Store the progress and the `found` facts for people; return whether to stop."""
         if self.halted.is_set():
             raise Halted
         with self.database.writing() as uow:

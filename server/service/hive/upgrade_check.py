@@ -1,4 +1,4 @@
-"""The pre-flight report of an upgrade: what was found, and what stands in the way."""
+"""The report of the check before an upgrade: facts and problems."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What an upgrade would find."""
+    """The facts and problems that an upgrade would meet."""
 
     table: HiveTable
     target: TableName
@@ -89,9 +89,9 @@ class Checks:
         primary_key: Sequence[str],
         properties: Mapping[str, str] = MappingProxyType({}),
     ) -> Report:
-        """What an upgrade with this key and these properties would find.
+        """Check an upgrade with this key and these properties.
 
-        NotFound when there is no such Hive table, Unavailable when its metastore does not answer.
+        Raises NotFound without the Hive table, Unavailable if its metastore does not answer.
         """
         state = read_state(self.index.metastore(catalog), *split_name(full_name))
         subdirectories = self.subdirectories(catalog, state, properties)
@@ -125,7 +125,7 @@ class Checks:
         primary_key: Sequence[str],
         properties: Mapping[str, str] = MappingProxyType({}),
     ) -> list[CheckResult]:
-        """What the metastore tells against an upgrade, or of it; no directory is listed for it."""
+        """Check by the metastore alone, without listing directories."""
         subdirectories = self.subdirectories(catalog, state, properties)
         checks = [blocked(blocker) for blocker in _blockers(state, primary_key, subdirectories)]
         checks += self._place_checks(catalog, state, subdirectories)
@@ -193,7 +193,7 @@ class Checks:
 
 
 def of_subdirectories(nested: Sequence[str], subdirectories: Subdirectories) -> CheckResult:
-    """What is said of partitions in whose directories others lie."""
+    """The check of partitions whose directories contain those of other partitions."""
     many = f"{len(nested):,} directories hold sub-directories, for example {nested[0]}"
     problem = many if len(nested) > 1 else f"directory {nested[0]} holds sub-directories"
     if subdirectories is Subdirectories.ASK:
@@ -245,7 +245,7 @@ def blocked(blocker: UpgradeBlocker) -> CheckResult:
 
 
 def _list_passed(state: HiveState, blockers: Sequence[UpgradeBlocker], primary_key: Sequence[str]) -> list[CheckResult]:
-    """What was looked at and is fine, in words."""
+    """Describe the checks that passed."""
     if blockers:
         return []
     formats = ", ".join(sorted({unit.format.lower() for unit in state.units})) or "there are none"
@@ -258,6 +258,8 @@ def _list_passed(state: HiveState, blockers: Sequence[UpgradeBlocker], primary_k
     ]
     if primary_key:
         message = f"({', '.join(primary_key)}) exists and can be compared; nulls are looked for in every file's footer"
-        advice = "Whether a key comes twice is told by `firn table check-keys` once it is upgraded: it reads all rows."
+        advice = (
+            "Uniqueness is not checked, because that reads every row. Run `firn table check-keys` after the upgrade."
+        )
         passed.append(CheckResult(code="key", status="warn", message=message, advice=advice))
     return passed

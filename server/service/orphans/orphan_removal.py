@@ -24,7 +24,7 @@ from catalog.jobs.leases import Lease
 from catalog.names import RelationId
 from catalog.ports.orphans import NamedFiles, QuarantineFiles
 from catalog.ports.store import Database, UnitOfWork
-from catalog.removal.orphan_files import (
+from catalog.removal.orphan_removal import (
     KeepReason,
     OrphanBatch,
     ReportedFile,

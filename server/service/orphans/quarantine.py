@@ -23,7 +23,7 @@ from catalog.names import RelationId
 from catalog.ports.files import Files
 from catalog.ports.orphans import QuarantineFiles
 from catalog.ports.store import Database, UnitOfWork
-from catalog.removal.orphan_files import OrphanBatch, ReportedFile, SeenFile
+from catalog.removal.orphan_removal import OrphanBatch, ReportedFile, SeenFile
 from catalog.tables.relation import Relation
 from firn.protocol.locations import normalize_location
 from firn.protocol.orphans import BatchState

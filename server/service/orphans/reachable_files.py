@@ -14,7 +14,7 @@ from catalog.iceberg.reading import unlisted_manifests
 from catalog.locations.location_rule import FileRule
 from catalog.ports.orphans import NamedFiles, QuarantineFiles
 from catalog.ports.store import Database
-from catalog.removal.orphan_files import is_metadata, list_names
+from catalog.removal.orphan_removal import is_metadata, list_names
 from catalog.tables.relation import Relation
 from server.service.locations.location_rule import load_file_rule
 from server.service.tables.metadata_files import MetadataFiles

@@ -13,7 +13,7 @@ from catalog.errors import NotFound
 from catalog.jobs.job import REMEMBERED_JOBS, CommitRecord, Job, JobId, JobKind, JobStatus, LeaseToken, withdraw_job
 from catalog.names import RelationId
 from catalog.ports.store import Database, UnitOfWork
-from catalog.removal.orphan_files import OrphanBatch
+from catalog.removal.orphan_removal import OrphanBatch
 from firn.protocol.orphans import BatchState
 from server.background import cleanup
 from server.background.cleanup import Cleanup

@@ -21,7 +21,7 @@ from catalog.jobs.job import JobKind
 from catalog.jobs.leases import Lease
 from catalog.keyed.spec import BASE
 from catalog.names import RelationId, TableName
-from catalog.removal.orphan_files import KeepReason
+from catalog.removal.orphan_removal import KeepReason
 from firn.protocol.leases import PROTOCOL
 from firn.protocol.orphans import BatchState
 from server.files.locations import local_path

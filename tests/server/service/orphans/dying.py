@@ -11,7 +11,7 @@ from typing import cast
 
 from catalog.ports.files import Files
 from catalog.ports.store import Database
-from catalog.removal.orphan_files import SeenFile
+from catalog.removal.orphan_removal import SeenFile
 from server.files.locations import local_path
 from server.files.quarantine import QuarantineFiles
 from server.files.reachable import Reachable

@@ -15,7 +15,7 @@ from catalog.history.commit import TableCommit
 from catalog.jobs.job import Job, JobKind
 from catalog.jobs.leases import Lease
 from catalog.names import TableName
-from catalog.removal.orphan_files import OrphanBatch, is_metadata
+from catalog.removal.orphan_removal import OrphanBatch, is_metadata
 from firn.protocol.orphans import BatchState
 from server.files.snapshots import write_snapshot
 from server.files.storage import Storage

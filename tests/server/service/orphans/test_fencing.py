@@ -37,7 +37,7 @@ def test_a_paused_optimizer_that_wakes_after_its_lease_has_gone_moves_nothing_mo
 def test_a_lease_that_ends_between_two_batches_stops_the_second(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     fill_with_old_files(lake)
     orphans = [stray(lake, f"data/{number}.parquet") for number in range(5)]
-    monkeypatch.setattr("catalog.removal.orphan_files.BATCH", 2)
+    monkeypatch.setattr("catalog.removal.orphan_removal.BATCH", 2)
     lease = begun(lake)
     real = Quarantine.take
     calls: list[int] = []

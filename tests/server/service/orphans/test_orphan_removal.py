@@ -12,7 +12,7 @@ import pytest
 
 from catalog.errors import Conflict
 from catalog.names import TableName
-from catalog.removal.orphan_files import KeepReason, SeenFile
+from catalog.removal.orphan_removal import KeepReason, SeenFile
 from firn.protocol.orphans import BatchState
 from server.service.locations.ownership import SHARED
 from tests.server.lake import PLAIN, Lake, altered, set_property

@@ -9,7 +9,14 @@ import pytest
 from catalog.commits.commit_rules import OLDEST_LEASE
 from catalog.errors import Invalid
 from catalog.policy.settings import SETTINGS
-from catalog.removal.orphan_files import KeepReason, SeenFile, compute_cutoff, find_keep_reason, is_metadata, list_names
+from catalog.removal.orphan_removal import (
+    KeepReason,
+    SeenFile,
+    compute_cutoff,
+    find_keep_reason,
+    is_metadata,
+    list_names,
+)
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 MIN_AGE = SETTINGS["firn.orphans.min-age"]
