@@ -3463,7 +3463,7 @@ export interface components {
         };
         /**
          * HiveTableState
-         * @description Where a Hive table stands with Firn.
+         * @description The state of a Hive table in Firn.
          * @enum {string}
          */
         HiveTableState: "hive" | "blocked" | "upgrading" | "upgraded" | "downgrading";
@@ -4926,7 +4926,7 @@ export interface components {
         };
         /**
          * PublishOutcome
-         * @description How a request to publish ended.
+         * @description The outcome of a publish request.
          * @enum {string}
          */
         PublishOutcome: "up-to-date" | "merging" | "publishing" | "held-back" | "waiting";
@@ -5860,7 +5860,7 @@ export interface components {
         };
         /**
          * SyncOutcome
-         * @description How a sync ended.
+         * @description The outcome of a sync.
          * @enum {string}
          */
         SyncOutcome: "unchanged" | "synced" | "planned" | "waiting" | "conflict";
