@@ -30,7 +30,7 @@ from optimizer.job_run import Attempt
 from optimizer.stores import NeedsSpark, open_store
 
 COMMIT_SECONDS = 120.0
-"""How long the server may take to write manifests and commit."""
+"""The time that the server has to write manifests and commit."""
 
 
 @dataclass(frozen=True)

@@ -33,9 +33,10 @@ TIMEOUT = httpx.Timeout(30.0, read=WAIT_SECONDS + 20.0)
 
 @dataclass(frozen=True)
 class ServerApi:
-    """One server. Methods raise httpx.HTTPError when it does not answer, or not now; asking again is then safe.
+    """A client of one server.
 
-    NotWelcome when it does not know the token any more, Refused when what is asked for may not be.
+    Methods raise httpx.HTTPError if the server does not answer, or not now; a repeated request is then safe. They raise
+    NotWelcome if the server no longer knows the token, Refused if it denies the request.
     """
 
     http: httpx.Client
@@ -47,7 +48,7 @@ class ServerApi:
 
     @property
     def token(self) -> str | None:
-        """The access token it is asked with."""
+        """The access token of the requests."""
         scheme, _, token = self.http.headers.get("Authorization", "").partition(" ")
         return token if scheme == "Bearer" else None
 
@@ -157,7 +158,7 @@ class ServerApi:
         _check_lease(answer)
 
     def own_places(self, lease: Lease) -> list[TableLocation]:
-        """Where the job's tables have their files now, and whether these are theirs alone; LeaseLost when it ended."""
+        """Ask for the directories of the job's tables, and whether no other table shares them. Raises LeaseLost."""
         answer = self.http.get(f"{self._lease(lease)}/table-locations")
         _check_lease(answer)
         return [TableLocation.model_validate(location) for location in answer.json()]
@@ -172,11 +173,12 @@ class ServerApi:
         return loaded
 
     def commit_table(self, lease: Lease, parts: Sequence[str], change: Mapping[str, Any]) -> dict[str, Any]:
-        """Commit under the lease; gives the table as it is after it.
+        """Commit under the lease; return the table after the commit.
 
-        LeaseLost and Refused when it was certainly not applied, Unknown when nobody here can tell, httpx.HTTPError when
-        the commit has certainly not been looked at. What was certainly not applied is asked for again, as Java's client
-        does: others may have come first, or the database may have been away for a moment.
+        Raises LeaseLost or Refused if the server certainly did not apply it, Unknown if the outcome is unknown,
+        httpx.HTTPError if the server certainly did not read it. The client repeats commits that were certainly not
+        applied, as Java's client does: another commit may have come first, or the database may have been away for a
+        moment.
         """
         answer = self._send_commit(lease, parts, change)
         for pause in COMMIT_PAUSES:
@@ -236,7 +238,7 @@ def _check(answer: httpx.Response) -> None:
 
 
 def _says_lease_lost(answer: httpx.Response) -> bool:
-    """A 403 may also be a privilege that is missing: that is no other optimizer's doing, and has to be told."""
+    """Whether a 403 says that the lease is lost; it may also say that a privilege is missing."""
     try:
         error = answer.json()["error"]
         return bool(error.get("code") == "lease_lost" or error.get("type") == "LeaseLostException")

@@ -1,8 +1,8 @@
-"""Deleting what a table has stopped to need.
+"""Deletes files that a table no longer needs.
 
-Only the difference between two states of the table is ever deleted: all files of the earlier that the later does not
-name, by whatever spelling. Of these only what lies below the table's own location, and nothing at all where another
-table has files in or around it. Whether it is so, and whether the lease still stands, is asked before each batch.
+A job deletes only the difference between two states of the table: the files that the earlier state names and the later
+does not, in any spelling. Of these it deletes only files below the table's own location, and none if another table has
+files in or around it. Before each batch the job asks the server about both, and about the lease.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Freed:
     files: int = 0
     bytes: int = 0
     outside: int = 0
-    """Files that nobody needs and that lie outside of the table's own directory: others may have put them there."""
+    """Unneeded files outside of the table's own directory, which other programs may have put there."""
     keep_reason: str | None = None
 
 
 def delete_unneeded(work: JobRun, parts: Sequence[str], before: dict[str, Any], after: dict[str, Any]) -> Freed:
-    """Delete what the state `before` needed and `after` does not; both as the server told them."""
+    """Delete the files that the state `before` needs and `after` does not; both come from the server."""
     place = _place(work, parts)
     if place.keep_reason is not None:
         return Freed(keep_reason=place.keep_reason)
@@ -75,7 +75,7 @@ def _delete(work: JobRun, parts: Sequence[str], io: Any, files_and_sizes: Iterat
 
 
 def _place(work: JobRun, parts: Sequence[str]) -> TableLocation:
-    """What the server says of the table's place now; LeaseLost when the lease has ended."""
+    """Ask the server about the table's directory. Raises LeaseLost if the lease has ended."""
     work.keeper.check()
     for place in work.api.own_places(work.lease):
         if place.parts == list(parts):

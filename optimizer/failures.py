@@ -1,7 +1,7 @@
-"""What failed, in words for people: the file, the cause, and what happens next.
+"""Explains failures to people: the file, the cause, and what happens next.
 
-Spark and Iceberg fail with Java exceptions whose text names Java's own calls. Those that people can do something about
-are known here by the words of their causes; of others the innermost cause is told. Stack traces are for the job's log.
+Spark and Iceberg fail with Java exceptions whose texts name Java's own calls. This module recognizes those that a user
+can fix by the words of their causes. For others it shows the innermost cause. Stack traces go to the job's log.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _Failure:
 
 
 def explain_failure(error: BaseException, lease: Lease) -> str:
-    """One message for whoever asked for the job: what happened, to which file, and what comes next."""
+    """Build one message for the user: what happened, to which file, and what comes next."""
     causes = java_causes(error)
     if not causes and not isinstance(error, Py4JJavaError | PySparkException):
         return str(error) or type(error).__name__
@@ -107,7 +107,7 @@ def _explain_lost_file(failure: _Failure) -> str | None:
 
 
 def _partitions_of(file: str) -> Iterator[str]:
-    """`a=1`, `b=2` out of Hive's directories, as people know them."""
+    """The partition values in Hive's directory names, such as `a=1`, `b=2`."""
     return (unquote(directory) for directory in _PARTITION.findall(file))
 
 

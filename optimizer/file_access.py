@@ -1,9 +1,9 @@
-"""Which files a job may open: those in the directories of its own table, and others that the server allows.
+"""Decides which files a job may open: those in its own table's directories, and others that the server allows.
 
-Whoever writes to a table chooses the paths that its metadata names. The job compares every manifest list, manifest,
-data and delete file with the table's own directories before it opens the file. About directories elsewhere it asks the
-server, which knows the rule (catalog/locations/location_rule.py). A path that two programs may read in two ways is
-elsewhere, and so is one that a link on this machine's disks leads out.
+A writer of a table chooses the paths in its metadata. So the job compares every manifest list, manifest, data and
+delete file with the table's own directories before it opens the file. It asks the server about other directories; the
+server knows the rule (catalog/locations/location_rule.py). A path that two programs may read in two ways counts as
+elsewhere, and so does one that a link on this machine's disks leads out.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class FileAccess:
         self.check_places({*map(_place, locations), *(path for path in local if Path(path).is_symlink())})
 
     def check_named(self, files: Iterable[str], directories: Iterable[str] = ()) -> None:
-        """The same for what the server has named, and judged so: where links on this machine lead is left to ask."""
+        """Check locations that the server named and allowed: only links on this machine are left to check."""
         listed = list(files)
         places = {*map(_directory, listed), *(f"{directory.rstrip('/')}/" for directory in directories)}
         links = {link for place in places for link in _links_in(place)}
@@ -76,7 +76,7 @@ class FileAccess:
         self.check_places(targets)
 
     def check_frame(self, files: DataFrame, column: str) -> None:
-        """The same for the paths in a column: one pass over the frame, which gives directories alone."""
+        """Check the paths in a column: one pass over the frame, which returns only directories."""
         path = F.col(column)
         place = F.when(path.rlike(_ODD), path).otherwise(F.regexp_replace(path, "[^/]+$", ""))
         places = files.select(place.alias("place")).where(self._is_to_be_looked_at(F.col("place"))).distinct()
@@ -110,7 +110,7 @@ class FileAccess:
         )
 
     def _is_to_be_looked_at(self, place: Column) -> Column:
-        """Links are followed on this machine alone: elsewhere nobody has to look at the table's own directories."""
+        """Whether a directory needs a check: on this machine it may hold links; elsewhere only foreign ones need one."""
         own = reduce(
             Column.__or__,
             [
@@ -142,7 +142,7 @@ def _directory(file: str) -> str:
 
 
 def _links_in(place: str) -> Iterator[str]:
-    """Links among what lies in a directory of this machine, as canonical paths."""
+    """The links in a directory of this machine, as canonical paths."""
     if _IS_LOCAL.match(place) and place.endswith("/"):
         directory = normalize_location(place)
         with suppress(OSError), os.scandir(directory) as entries:

@@ -103,7 +103,7 @@ class HiveRows:
         return iter(sorted(files, key=lambda pair: (pair[0].mtime_ns, pair[0].location)))
 
     def _build_file_frame(self, files: Sequence[tuple[HiveFile, HiveUnit]]) -> DataFrame:
-        """What is known of each file, by the path that Spark will name it by."""
+        """The facts of each file, by the path that Spark uses for it."""
         rows = [
             (self._path(file.location), file.source, file.added, unit.knew, order, *unit.values)
             for order, (file, unit) in enumerate(files)

@@ -31,7 +31,7 @@ _FELL = "_firn_fell"
 
 @dataclass(frozen=True)
 class HivePartitions:
-    """What each partition was given: all changes up to `through`, but for those that are behind."""
+    """The published changes of each partition: those up to `through`, except for the partitions that are behind."""
 
     through: int
     behind: list[Behind]

@@ -33,15 +33,15 @@ class Attempt:
 
     @cached_property
     def file_access(self) -> FileAccess:
-        """Which files the job may open."""
+        """The rule that says which files the job may open."""
         return FileAccess(self.api, self.lease)
 
     def commit(self, write: Callable[[], T], *, unless_asked: Callable[[], None] = lambda: None) -> T:
-        """Run something that ends in a commit, having told the server before.
+        """Announce a commit to the server, and run the function that ends in it.
 
-        `unless_asked` cleans up where the server does not hear of it: then the write does not even begin. Raises
-        Refused when nothing was committed for certain, Unknown when nobody here can tell, LeaseLost when the lease
-        ended first or the process stops; httpx.HTTPError when the server is away and nothing was asked of it.
+        If the server does not hear of it, `unless_asked` cleans up, and the write does not begin. Raises Refused if
+        certainly nothing was committed, Unknown if the outcome is unknown, LeaseLost if the lease ended first or the
+        process stops, httpx.HTTPError if the server is away and got no commit.
         """
         with ExitStack() as undone:
             undone.callback(unless_asked)

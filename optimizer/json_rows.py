@@ -77,7 +77,7 @@ def parse_lines(lines: DataFrame, line: str, number: str, columns: Sequence[Stru
 
 
 def row_reader(columns: Sequence[StructField]) -> Callable[[str | None], dict[str, Any]]:
-    """What makes a row of a line; Unfit, with the column's name, when that is not to be had."""
+    """Build the function that converts a line to a row. Raises Unfit with the column's name if it cannot."""
     parts = [(field.name, field.name.lower(), converter(field.dataType)) for field in columns]
 
     def read(text: str | None) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def row_reader(columns: Sequence[StructField]) -> Callable[[str | None], dict[st
 
 
 def converter(kind: DataType) -> Convert:
-    """What makes a value of this type of what JSON holds."""
+    """Build the function that converts JSON to a value of this type."""
     convert = _converter(kind)
     return lambda value: None if value is None else convert(value)
 

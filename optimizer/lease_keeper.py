@@ -1,4 +1,4 @@
-"""Holding a lease: beats from a thread of their own while the job runs, and what the job must ask before it acts."""
+"""Keeps a lease: heartbeats from their own thread during the job, and checks that a job makes before it acts."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class LeaseKeeper:
         return self._lost is not None
 
     def stage(self, name: str) -> None:
-        """What the job does from now on, for people."""
+        """Show the job's next step to people."""
         self._stage = name
 
     def say(self, line: str) -> None:

@@ -1,4 +1,4 @@
-"""How much memory an optimizer takes, for people: nothing is decided by it in here."""
+"""The memory of an optimizer, for people. Nothing in this process depends on it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FRESH_SECONDS = 5.0
 
 @dataclass
 class Memory:
-    """The JVM's heap, if there is one, and what the machine has given to its process and to this one."""
+    """Reads the JVM's heap, if there is a JVM, and the memory of its process and of this one."""
 
     spark: SparkProcess
     _read_at: float = float("-inf")

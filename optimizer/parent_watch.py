@@ -1,6 +1,6 @@
-"""Ending with whoever has started this process: they hold the other end of its standard input, and never write.
+"""Ends this process with its parent, which holds the other end of standard input and never writes.
 
-However they end, the kernel closes that end, and reading here meets the end of the file.
+However the parent ends, the kernel closes that end, and this process reads the end of the file.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import threading
 
 GRACE_SECONDS = 30.0
 ORPHANED = 3
-"""Exit code of one that had to be cut off."""
+"""Exit code of a process that did not stop within the grace."""
 
 log = logging.getLogger(__name__)
 

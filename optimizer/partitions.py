@@ -58,7 +58,7 @@ def exclude_partitions(
 
 
 class _Terms:
-    """What one partition field's values mean for its column."""
+    """The condition on a column that the values of one partition field stand for."""
 
     def __init__(self, field: PartitionField, kind: str, alias: str) -> None:
         self.column = (f"{alias}." if alias else "") + quote_name(field.column)

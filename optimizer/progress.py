@@ -1,6 +1,6 @@
-"""Spark's own account of how far a job is, from its status tracker.
+"""The progress of a job by Spark's status tracker.
 
-A job is known to Spark by a tag: Iceberg's actions give what they run groups of their own, but leave tags alone.
+Spark knows a job by a tag: Iceberg's actions set groups of their own, but keep tags.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""All files that a table's metadata refers to, as a data frame: what may be deleted is what is left without them."""
+"""All files that a table's metadata refers to, as a data frame. A job may delete only other files."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def refresh_checked(work: JobRun, table: Any, parts: Sequence[str]) -> None:
 
 
 def check_listed(work: JobRun, metadata: Mapping[str, Any]) -> None:
-    """The same for the manifest lists of all snapshots in a table's metadata."""
+    """Check the manifest lists of all snapshots in a table's metadata."""
     for snapshot in metadata.get("snapshots") or ():
         lists = [snapshot["manifest-list"]] if "manifest-list" in snapshot else []
         work.file_access.check_files([*lists, *snapshot.get("manifests", ())])

@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 class Slots:
-    """A number of threads. Leaving the block waits until what was given to them is done."""
+    """A number of threads. The end of the block waits for their work."""
 
     def __init__(self, count: int) -> None:
         self._free = threading.Semaphore(count)

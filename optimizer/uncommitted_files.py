@@ -61,7 +61,7 @@ class UncommittedRows:
         append.commit()
 
     def discard(self) -> None:
-        """Delete the files. Nobody may have asked for them to be committed."""
+        """Delete the files. The caller must not have sent a commit with them."""
         places = self.session.jvm.java.util.ArrayList()
         for file in iterate(self._files()):
             places.add(file.location())

@@ -32,12 +32,12 @@ REPORT_PAUSES = (1.0, 5.0)
 IDLE_SECONDS = 0.3
 """Between two questions that were answered with nothing: a server with too many waiters answers at once."""
 FREE_SECONDS = 1.0
-"""How long it may take to notice a stop while all slots are busy."""
+"""The longest time until a stop is noticed while all slots are busy."""
 
 
 @dataclass(frozen=True)
 class Worker:
-    """One optimizer: registers, works until told to stop, and leaves."""
+    """One optimizer: it registers, works until a stop, and unregisters."""
 
     api: ServerApi
     spark: SparkProcess
@@ -47,15 +47,13 @@ class Worker:
     slots: int = 1
     memory: Callable[[], dict[str, int]] = dict
     check: Callable[[JobRun, JobReads], None] = check_reads
-    """Called before each job: Refused if it may not open what it would."""
+    """The check before each job. Raises Refused if the job may not open its files."""
 
     def run(self) -> None:
-        """Work until `stopping` is set or the server wants us to leave.
+        """Work until `stopping` is set or the server dismisses this optimizer.
 
-        NotWelcome when it will not have us at all, or not any more; SparkStopped when there is no Spark to work with.
-
-        One thread asks for jobs, however many slots there are, and only while one of them is free. A server that does
-        not answer is asked again and again.
+        Raises NotWelcome if the server refuses this optimizer, SparkStopped if Spark has stopped. One thread leases
+        jobs for all slots, and only while a slot is free. It repeats requests that the server does not answer.
         """
         optimizer_id: str | None = None
         with Slots(self.slots) as slots:
@@ -118,7 +116,7 @@ class Worker:
             self._report(lease, result, keeper)
 
     def _attempt(self, lease: Lease, keeper: LeaseKeeper) -> Result | None:
-        """How the attempt ended; None when the job is not ours any more, or goes back unfinished."""
+        """Run the job; return its result. None if the job belongs to another optimizer now, or goes back unfinished."""
         keeper.memory = self.memory
         try:
             return self._run(lease, keeper)

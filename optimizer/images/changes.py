@@ -59,9 +59,9 @@ class Changes:
 
     files: tuple[LineageFile, ...]
     pending: pa.Table
-    """Those above the watermark."""
+    """Rows above the watermark."""
     merged: pa.Table
-    """Those at or below it, which compacted files still hold. None without a sequence field, which alone needs them."""
+    """Merged deletes that compacted files still hold; empty without a sequence field, which alone needs them."""
     rows: tuple[pa.Table, ...] = ()
     """All rows of each file in base's schema, where they were read together with the keys."""
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from optimizer.images.newest import select_keys
 
 PROCESS_BYTES = 190 * 2**20
-"""What Python and its libraries take before a build, and what Arrow keeps besides the rows."""
+"""The memory of Python and its libraries before a build, and what Arrow keeps besides the rows."""
 _SAMPLED_FILES = 8
 _SAMPLED_ROWS = 20_000
 
@@ -71,7 +71,7 @@ def sample_keys(tables: Iterator[pa.Table]) -> pa.Table:
 
 
 def choose_sampled(count: int) -> list[int]:
-    """Which of so many files to take a sample from."""
+    """Choose the files of a sample."""
     return sorted({int(number) for number in np.linspace(0, count - 1, min(count, _SAMPLED_FILES))})
 
 

@@ -37,7 +37,7 @@ from optimizer.images.reading import number_rows
 LEAST_BYTES = 32 * 2**20
 """For the rows of a build, however little memory is allowed."""
 _COPIES = 7
-"""How often the pending rows of a range are in memory at most: read, filtered, sorted, hashed and picked."""
+"""The largest number of copies of a range's pending rows in memory: read, filtered, sorted, hashed and picked."""
 _BATCH_SHARE = 12
 _PLACE_BYTES = 20
 _FIRST_WITH_VECTORS = 3
@@ -45,10 +45,11 @@ _FIRST_WITH_VECTORS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerPlan:
-    """What a layer is built from. `base` and `change` are read at their current snapshots.
+    """The input of a layer.
 
-    `files` are the change store's: those with pending rows and, on a table with a sequence field, also those with
-    merged deletes. `directory` and `name` say where the layer's files go; no file there has such a name yet.
+    The builder reads `base` and `change` at their current snapshots. `files` are those of the change store with pending
+    rows and, on a table with a sequence field, also those with merged deletes. The layer's files go to `directory`;
+    their names begin with `name`, which no other file there does.
     """
 
     base: Table
@@ -64,12 +65,12 @@ class LayerPlan:
     """The last change that counts; None for all."""
     batch_rows: int = BATCH_ROWS
     memory_bytes: int | None = None
-    """What the process may take; None for as much as it needs. Less memory takes more passes over the keys."""
+    """The memory of the process; None for as much as it needs. With less memory it reads the keys more often."""
 
 
 @dataclass(slots=True)
 class _Found:
-    """What the ranges of keys have found so far: positions that base loses, and those of changes that are shown."""
+    """The results of the ranges of keys so far: hidden positions of base, and positions of shown changes."""
 
     hidden: dict[str, BitMap64] = field(default_factory=lambda: defaultdict(BitMap64))
     shown: dict[int, BitMap64] = field(default_factory=lambda: defaultdict(BitMap64))

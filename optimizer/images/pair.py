@@ -1,7 +1,7 @@
-"""The files of a pair of snapshots, opened only after somebody who knows the location rule has agreed.
+"""Opens the files of a pair of snapshots, each only after the server has allowed it.
 
-Whoever writes to a table chooses the paths that its metadata names. So the builder asks before it opens a manifest
-list, the manifests, and the files that these name.
+A writer of a table chooses the paths in its metadata. So the builder asks before it opens a manifest list, the
+manifests, and the files that these name.
 """
 
 from __future__ import annotations

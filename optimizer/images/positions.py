@@ -1,6 +1,6 @@
-"""Where base holds the keys of pending changes: file by file, the positions of their rows.
+"""Finds the keys of pending changes in base: the positions of their rows, file by file.
 
-Only the key columns of base are read, a bounded number of rows at a time. The pending keys are hashed once a batch.
+It reads only the key columns of base, a bounded number of rows at a time. It hashes the pending keys once a batch.
 """
 
 from __future__ import annotations

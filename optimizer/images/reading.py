@@ -137,7 +137,7 @@ def number_rows(count: int) -> pa.Array:
 
 
 def map_files(read: Callable[[_T], _R], files: Sequence[_T]) -> list[_R]:
-    """What `read` makes of each file, in order, a few files at a time."""
+    """Apply `read` to each file, a few files at a time; yield the results in order."""
     with ThreadPoolExecutor(THREADS) as threads:
         return list(threads.map(read, files))
 

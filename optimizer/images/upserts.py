@@ -70,7 +70,7 @@ def _drop(rows: pa.Table, positions: BitMap64 | None) -> pa.Table:
 
 
 def _build_mask(positions: BitMap64, first: int, count: int) -> pa.Array:
-    """Which of `count` rows from position `first` on are not at these positions."""
+    """Select the rows among `count` from position `first` on that are not at these positions."""
     mask = np.ones(count, bool)
     mask[np.array((positions & BitMap64(range(first, first + count))).to_array(), np.int64) - first] = False
     return pa.array(mask)

@@ -1,7 +1,7 @@
-"""Keys: those that occur more than once in base are counted, all of them, by one query over its key columns.
+"""Counts the keys that occur more than once in base, by one query over its key columns.
 
-If the job is told to, one row of each stays, and one commit of position deletes takes the others away. Which rows those
-are was read from one snapshot, and the commit says which: a base that has moved meanwhile refuses it.
+On request the job keeps one row of each, and deletes the others by one commit of position deletes. It chooses the rows
+by one snapshot, which the commit names: if base has moved meanwhile, the server refuses the commit.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ REPEATED, SAMPLE, WRITTEN, SURPLUS = "firn_repeated", "firn_sample", "firn_writt
 MOST_KEYS = 20
 """Keys that a result lists, those with the most rows first."""
 MOST_FILES = 5
-"""That it tells of each."""
+"""The number of files in the report of each key."""
 
 
 def run(work: JobRun) -> Result:

@@ -18,7 +18,7 @@ from optimizer.read_checks import reads_change_store
 
 
 def run(work: JobRun) -> Result:
-    """Clean alone, for what a merge had to leave behind."""
+    """A clean without a merge, for files that a merge had to leave behind."""
     cleaned = clean(work, CleanTask.model_validate(work.lease.task))
     return Result(outcome=Outcome.COMMITTED if cleaned else Outcome.NOTHING, result={"cleaned_files": cleaned})
 

@@ -1,6 +1,6 @@
-"""Expire: snapshots that nobody needs leave the table's metadata, and files that only they needed leave the disk.
+"""Expire: removes unneeded snapshots from the table's metadata, and then the files that only they needed.
 
-What may be deleted is the difference between the metadata before and the metadata that the commit returned, never what
+The job deletes only the difference between the metadata before and the metadata that the commit returned, never what
 the plan said (docs/protocols.md, rule 2.8).
 """
 

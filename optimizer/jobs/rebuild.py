@@ -60,7 +60,7 @@ def _overwrite(work: JobRun, task: SyncTask, where: str) -> None:
 
 @contextmanager
 def _prepare_views(work: JobRun, task: SyncTask) -> Iterator[_Rebuild]:
-    """The views that the replay's SQL reads; what was kept for them is let go at the end."""
+    """Create the views that the replay's SQL reads; release them at the end."""
     rebuild = _Rebuild(work, task)
     contested = rebuild.contested().persist()
     try:
@@ -77,7 +77,7 @@ class _Rebuild:
 
     @property
     def hive(self) -> DataFrame:
-        """What Hive lists in the rebuilt partitions, one row per key."""
+        """The rows that Hive lists in the rebuilt partitions, one per key."""
         return self._hive_rows.newest()
 
     @property
@@ -142,7 +142,7 @@ class _Rebuild:
 
     @property
     def _counts(self) -> Column:
-        """What Hive was never given; by a sequence field, a delete goes on beating late changes once it was given."""
+        """Selects changes that Hive never got. With a sequence field, published deletes count too: they beat late changes."""
         is_new = F.col("_last_updated_sequence_number") > self.task.since
         return is_new | (F.col("_op") == "D") if self.task.merge.sequence_field else is_new
 

@@ -35,7 +35,7 @@ _METADATA = r"(?i)\.metadata\.json(\.gz)?$"
 
 @dataclass
 class OrphanTally:
-    """What has been done so far."""
+    """The results so far."""
 
     files: int = 0
     bytes: int = 0
@@ -51,10 +51,10 @@ class OrphanTally:
 
 
 def run(work: JobRun) -> Result:
-    """Delete what has been in quarantine long enough; then list, compare, propose.
+    """Delete files whose quarantine is over; then list, compare and propose.
 
-    A place that is not proved to be the table's own fails a job that somebody has asked for. One by schedule is over
-    with it: tried again every hour, it would list everything to be refused again.
+    If nothing proves that a directory is the table's own, a requested job fails. A scheduled one ends: if it failed,
+    the planner would try again every hour, and list everything to be refused again.
     """
     task = OrphansTask.model_validate(work.lease.task)
     try:

@@ -30,7 +30,7 @@ from optimizer.jobs.rewrite_deletes import drop_dangling
 from optimizer.read_checks import reads_main_store, refresh_checked
 
 ROUNDS = 3
-"""How often what a conflict has left undone is planned again by the same job."""
+"""The number of times that a job plans again after a conflict."""
 MAX_COMMITS = 20
 """Each group of a job of up to this many is committed alone; of a longer one several together, or the table's history
 would be of nothing but rewrites."""
@@ -40,7 +40,7 @@ LEAST_DELETE_RATIO = 1e-9
 
 @dataclass(frozen=True)
 class Plan:
-    """What Iceberg's planner found in the head, and how much of it one job takes."""
+    """The result of Iceberg's planner for the head, and the part of it that one job takes."""
 
     head: int | None
     groups: int = 0
@@ -53,7 +53,7 @@ class Plan:
 
 @dataclass
 class _Tried:
-    """What became of the groups of all rounds; `refused` says, where it is known, why one of the last was not done."""
+    """The results of the groups of all rounds; `refused` is the reason of a group that failed last, if known."""
 
     done: int = 0
     failed: int = 0
@@ -107,7 +107,7 @@ def _rounds(work: JobRun, rewrite: _Rewrite) -> _Tried:
 
 
 def _attempted(work: JobRun, rewrite: _Rewrite, plan: Plan, tried: _Tried) -> int:
-    """How many groups were committed; a refusal is kept."""
+    """Commit the groups; return their number. A refusal is kept."""
     had_committed = work.keeper.has_committed
     done = 0
     try:
@@ -170,10 +170,7 @@ class _Rewrite:
     table: Any
 
     def plan(self, *, most: int | None = None) -> Plan:
-        """What there is to do now, of up to so many groups.
-
-        Refused for a filter, an order or columns that the table does not know.
-        """
+        """Plan the next groups, up to a number. Raises Refused for an unknown filter, order or column."""
         refresh_checked(self.work, self.table, self.task.parts)
         if self.table.currentSnapshot() is None:
             return Plan(None)
@@ -259,7 +256,7 @@ class _Rewrite:
             raise Refused(f"firn.rewrite.filter {self.task.filter!r}: {_first_line(error)}") from error
 
     def _options(self) -> dict[str, str]:
-        """Those that planner and action share."""
+        """The options that planner and action share."""
         task = self.task
         options = {
             "target-file-size-bytes": task.target_file_size,
@@ -286,7 +283,7 @@ class _Rewrite:
 
 
 def _within(sizes: list[tuple[int, int]], most: int | None) -> int:
-    """How many groups, from the first, make a job of this many bytes: one at least."""
+    """The number of first groups that fit into a job of this size; at least one."""
     total = 0
     for count, (_, size) in enumerate(sizes):
         total += size

@@ -35,7 +35,7 @@ def run(work: JobRun) -> Result:
 
 
 def _rewrite(work: JobRun, table: Any) -> int:
-    """How many manifests were replaced; none when all that there are belong to older partition specs."""
+    """Return the number of replaced manifests; zero if all manifests belong to older partition specs."""
     action = work.session.jvm.org.apache.iceberg.spark.actions.SparkActions.get(work.session.java)
     rewrite = action.rewriteManifests(table).option("use-caching", "false")
     rewrite.snapshotProperty("firn.job-id", work.lease.job_id)

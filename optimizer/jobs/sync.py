@@ -23,7 +23,7 @@ TARGET_ROWS_PER_TASK = 500_000
 
 
 def run(work: JobRun) -> Result:
-    """Take over what the lease says Hive has changed."""
+    """Take over the changes of Hive that the task names."""
     task = SyncTask.model_validate(work.lease.task)
     work.keeper.say(f"{task.mode}: {len(task.units)} partitions, {task.files} files to read")
     if task.mode == "upsert":

@@ -30,7 +30,7 @@ def run(work: JobRun) -> Result:
 
 
 def _requirements(task: TagsTask) -> list[dict[str, Any]]:
-    """Somebody else's tag of that name is not taken over, and one that was moved is not dropped."""
+    """The job neither replaces another user's tag of that name nor drops one that was moved."""
     new = [{"type": "assert-ref-snapshot-id", "ref": tag.name, "snapshot-id": None} for tag in task.make]
     old = [{"type": "assert-ref-snapshot-id", "ref": name, "snapshot-id": at} for name, at in task.drop.items()]
     return [{"type": "assert-table-uuid", "uuid": task.table_uuid}, *new, *old]

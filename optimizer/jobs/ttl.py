@@ -23,13 +23,13 @@ from optimizer.read_checks import reads_both_stores
 
 _SOURCE = "firn_leaving"
 _SOME_ROWS = "org.apache.iceberg.exceptions.ValidationException"
-"""What Iceberg throws when a filter matches some rows of a file, and not all."""
+"""The message of Iceberg's exception for a filter that matches some rows of a file, but not all."""
 _TOTALS = {"files": "total-data-files", "bytes": "total-files-size", "deletes": "total-delete-files"}
 _ROWS = {"deleted-records": 1, "added-records": -1, "added-position-deletes": 1, "removed-position-deletes": -1}
 
 
 def run(work: JobRun) -> Result:
-    """Delete what is too old, if anything is."""
+    """Delete expired rows, if there are any."""
     task = TtlTask.model_validate(work.lease.task)
     work.keeper.say(f"rows are too old where {task.condition}")
     work.keeper.stage("looking for old rows")
