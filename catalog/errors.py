@@ -44,7 +44,7 @@ class CatalogError(Exception):
 
 
 class NotFound(CatalogError):
-    """What was named does not exist."""
+    """The named object does not exist."""
 
 
 class NoSuchCatalog(NotFound):

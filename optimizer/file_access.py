@@ -110,7 +110,7 @@ class FileAccess:
         )
 
     def _is_to_be_looked_at(self, place: Column) -> Column:
-        """Whether a directory needs a check: on this machine it may hold links; elsewhere only foreign ones need one."""
+        """Whether a directory needs a check: it is local, where links may lead out, or not surely the table's own."""
         own = reduce(
             Column.__or__,
             [

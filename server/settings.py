@@ -1,6 +1,6 @@
-"""What an operator can set: by a TOML file, the environment (FIRN_…) or flags; the later wins.
+"""The settings of an operator, by a TOML file, the environment (FIRN_…) or flags; the later wins.
 
-Every field is described in docs/settings.md; a test compares.
+docs/settings.md describes every field; a test compares both.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class OptimizerSettings(Group):
 
 
 class BackgroundSettings(Group):
-    """How often the server looks after things by itself."""
+    """Intervals of the background tasks."""
 
     plan_seconds: PositiveFloat = Field(default=5, description="Interval of the planner.")
     reap_seconds: PositiveFloat = Field(default=5, description="Interval of checks for expired leases.")
@@ -94,7 +94,7 @@ class BackgroundSettings(Group):
 
 
 class HiveSettings(Group):
-    """How Firn talks to Hive Metastores."""
+    """Settings of the connection to Hive Metastores."""
 
     connect_timeout_seconds: PositiveFloat = Field(default=5, description="Time-out for a connection to a metastore.")
     read_timeout_seconds: PositiveFloat = Field(default=60, description="Time-out for an answer of a metastore.")
@@ -147,7 +147,7 @@ class ScanSettings(Group):
 
 
 class ImageSettings(Group):
-    """Keyed tables as the server serves them to engines: merged while somebody reads."""
+    """Settings of images, in which engines read keyed tables."""
 
     pending_bytes: PositiveInt = Field(
         default=256 * 1024 * 1024, description="Pending changes that are merged for readers; beyond, readers wait."
@@ -164,7 +164,7 @@ class ImageSettings(Group):
 
 
 class ReadingSettings(Group):
-    """How much the server reads of a file that metadata names, and how long it waits for it."""
+    """Limits on files that metadata names: size and time."""
 
     metadata_bytes: PositiveInt = Field(
         default=128 * 1024 * 1024, description="Largest metadata file that the server reads or writes, uncompressed."
@@ -196,7 +196,7 @@ class StorageSettings(Group):
 
 
 class AccessSettings(Group):
-    """Who may do what; see docs/security.md."""
+    """Settings of access control; see docs/security.md."""
 
     enabled: bool = Field(default=False, description="Whether callers must authenticate.")
     cache_seconds: PositiveFloat = Field(
@@ -348,13 +348,13 @@ class Settings(BaseSettings):
 
     @property
     def own_address(self) -> str:
-        """Where optimizers that are started here find the server."""
+        """The server's address for optimizers that it starts."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return self.optimizers.server or f"http://{host}:{self.port}"
 
     @property
     def resolved_warehouse(self) -> str:
-        """Where the default catalog's tables go."""
+        """The warehouse of the default catalog."""
         return self.warehouse or (self.data_dir.absolute() / "warehouse").as_uri()
 
 

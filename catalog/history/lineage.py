@@ -45,7 +45,7 @@ class Lineage:
 
 
 class MainMove(StrEnum):
-    """How a commit moved main, other than by a new snapshot on top of it."""
+    """The kind of a move of main that is no new snapshot on top of it."""
 
     NONE = "none"
     ROLLBACK = "rollback"  # to an ancestor

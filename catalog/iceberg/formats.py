@@ -1,4 +1,4 @@
-"""What the format versions write differently: old v1 files completed on the way in, the right fields on the way out."""
+"""Differences of the format versions: completes old v1 files on reading, and writes the right fields."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def complete_metadata(metadata: Json) -> Json:
 
 
 def checked(metadata: Json) -> Json:
-    """Metadata that somebody else has written, completed; Invalid when it lacks what readers take for granted."""
+    """Complete metadata of another program. Raises Invalid if it lacks fields that readers need."""
     where = "table metadata"
     if not 1 <= integer(metadata, "format-version", where) <= HIGHEST_VERSION:
         raise Invalid(f"format version {metadata['format-version']} is not supported")

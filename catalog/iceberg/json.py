@@ -19,13 +19,13 @@ HIGHEST_LONG = 2**63 - 1
 
 
 _VERBATIM = frozenset({"summary", "properties", "initial-default", "write-default"})
-"""Maps in which a null is a mistake, and values that mean what they say."""
+"""Maps in which a null is an error, and values in which null has a meaning."""
 
 
 def drop_nulls(value: Any) -> Any:
-    """The value without the entries of objects that are null: clients write so what they leave out.
+    """Remove the null entries of objects: clients write omitted fields so.
 
-    Stored, such a null would keep other readers from the table: Java's take it for missing only in some places.
+    A stored null would make the table unreadable for others: Java's readers accept it only in some places.
     """
     if isinstance(value, dict):
         named = ((key, entry) for key, entry in value.items() if entry is not None)

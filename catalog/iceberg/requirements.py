@@ -1,4 +1,4 @@
-"""What a commit may require of the table or view it changes, checked with the wording that clients know."""
+"""The requirements of a commit on its table or view, checked with the messages that clients know."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def check_requirements(metadata: Json | None, requirements: Sequence[Json]) -> N
 
 
 def check_view_requirements(metadata: Json | None, requirements: Sequence[Json]) -> None:
-    """The same for a view; the one requirement that views know is their UUID."""
+    """Check the requirements of a view; the only one is its UUID."""
     for requirement in requirements:
         kind = text(read_object(requirement, "requirement"), "type", "requirement")
         if kind != "assert-view-uuid":

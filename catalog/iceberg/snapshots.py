@@ -1,4 +1,4 @@
-"""Updates that change what a table holds: snapshots, refs, statistics, encryption keys; and the logs that follow."""
+"""Updates of the content of a table: snapshots, refs, statistics, encryption keys, and the logs that follow."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def set_snapshot_ref(draft: TableDraft, update: Json) -> None:
 
 
 def parse_ref(update: Json) -> Json:
-    """What set-snapshot-ref asks for, as metadata holds it; Invalid when it makes no branch or tag."""
+    """Parse set-snapshot-ref to the form of metadata. Raises Invalid if it is no branch or tag."""
     where = "set-snapshot-ref"
     ref = {key: value for key, value in update.items() if key not in {"action", "ref-name"} and value is not None}
     ref["type"] = text(update, "type", where).lower()

@@ -1,4 +1,4 @@
-"""Updates that change what a table is: identity, format version, schemas, partition specs, sort orders."""
+"""Updates of the structure of a table: identity, format version, schemas, partition specs, sort orders."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ TOTALS: Mapping[str, tuple[str, str]] = {
     "total-position-deletes": ("added-position-deletes", "removed-position-deletes"),
     "total-equality-deletes": ("added-equality-deletes", "removed-equality-deletes"),
 }
-"""What a summary says of the whole table, each with what adds to it and what takes from it."""
+"""The totals of a summary, each with the counts that add to it and subtract from it."""
 
 
 def read_number(summary: Mapping[str, Any], key: str) -> int:

@@ -15,7 +15,7 @@ from catalog.iceberg.snapshots import parse_ref, parse_snapshot
 _STORED = frozenset(
     {"schema", "spec", "sort-order", "snapshot", "statistics", "partition-statistics", "encryption-key", "view-version"}
 )
-"""What of an update becomes part of the metadata as it is."""
+"""The part of an update that goes into the metadata unchanged."""
 
 
 def parse_updates(updates: Sequence[Json]) -> list[Json]:

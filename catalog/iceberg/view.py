@@ -83,7 +83,7 @@ def apply_view_updates(metadata: Json, updates: Sequence[Json], *, now_ms: int) 
 
 
 def check_view(metadata: Json) -> Json:
-    """View metadata that somebody else has written; Invalid when it lacks what readers take for granted."""
+    """Check view metadata of another program. Raises Invalid if it lacks fields that readers need."""
     where = "view metadata"
     if not 1 <= integer(metadata, "format-version", where) <= FORMAT_VERSION:
         raise Invalid(f"view format version {metadata['format-version']} is not supported")

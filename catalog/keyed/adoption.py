@@ -1,4 +1,4 @@
-"""Which merges may be done by adoption, without Spark (docs/protocols.md, rule 5.6)."""
+"""Decides which merges may run by adoption, without Spark (docs/protocols.md, rule 5.6)."""
 
 from __future__ import annotations
 

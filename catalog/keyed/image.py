@@ -24,7 +24,7 @@ BUILDER_VERSION = 2
 """Goes into every digest: a builder that writes other files gives them other names."""
 FIRST_WITH_VECTORS = 3
 LISTED_IMAGES = 10
-"""How many images a table's metadata lists as snapshots."""
+"""The number of images that a table's metadata lists as snapshots."""
 _DEFAULTS = ("initial-default", "write-default")
 _ONLY_V3 = ("timestamp_ns", "timestamptz_ns", "variant", "unknown", "geometry", "geography")
 _OF_ROW_IDS = ("next-row-id",)

@@ -28,7 +28,7 @@ def count_allowed_layers(pending_commits: int) -> int:
 
 
 class BuildState(StrEnum):
-    """Where a build stands."""
+    """The state of a build."""
 
     BUILDING = "building"
     COMPLETE = "complete"  # its metadata is written: the image can be served

@@ -31,7 +31,7 @@ MERGED = "merged"
 
 
 class KeyScope(StrEnum):
-    """Where a key is unique."""
+    """The scope in which a key is unique."""
 
     GLOBAL = "global"  # in the whole table: a key may move to another partition
     PARTITION = "partition"  # in its partition: a key never changes its partition

@@ -47,11 +47,11 @@ class FleetMember:
     """When it last held a job, or registered."""
     jobs: int = 0
     silent_for: timedelta = timedelta()
-    """How long the server has not heard of it, without times when the server did not listen."""
+    """The silence of the optimizer, without times when the server did not listen."""
     resident: int | None = None
     """Memory of its processes in bytes; None if it cannot be measured."""
     asked_at: datetime | None = None
-    """When the server asked it to end."""
+    """The time at which the server asked it to end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

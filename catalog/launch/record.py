@@ -46,7 +46,7 @@ class LaunchRecord:
     asked_at: datetime | None = None
     ended_at: datetime | None = None
     reason: str | None = None
-    """Why the server asked it to end, or how it failed."""
+    """The reason for its end, or its failure."""
 
 
 def summarize_launches(newest_first: Sequence[LaunchRecord], since: datetime) -> LaunchHistory:

@@ -42,7 +42,7 @@ def find_due_times(kind: JobKind, setting: str, facts: TableFacts, past: Sequenc
 
 
 def _compute_delay(facts: TableFacts) -> timedelta:
-    """A table's delay against the default schedule; always the same for the same table."""
+    """The delay of a table's schedule; always the same for the same table."""
     digest = sha256(facts.stats.relation_id.bytes).digest()
     return timedelta(minutes=int.from_bytes(digest[:8]) % (SPREAD // timedelta(minutes=1)))
 

@@ -24,7 +24,7 @@ OWN = "firn."
 FIXED = (PRIMARY_KEY, SEQUENCE_FIELD, KEY_SCOPE, CONVERTED_FROM)
 """Properties that define a table and are no policy."""
 DEFAULT = "default"
-"""The source of settings that nobody has set."""
+"""The source of settings without a value of their own."""
 RETENTION = "firn.drop.retention"
 """For a catalog: how long it keeps dropped tables and views."""
 PROTECTED = "firn.protected"

@@ -119,7 +119,7 @@ class ImageBuilds(Protocol):
         """All builds of a table, the newest first."""
 
     def kept(self, relation_id: RelationId, snapshot_ids: Collection[int], now: datetime) -> Collection[int]:
-        """Those of these snapshots whose image is complete and still kept."""
+        """Return the snapshots whose image is complete and still kept."""
 
     def complete(self, build_id: UUID, keep_until: datetime) -> bool:
         """Mark a build as complete; False when it is being removed meanwhile."""
@@ -128,10 +128,10 @@ class ImageBuilds(Protocol):
         """Keep a complete build so long; False when it is being removed."""
 
     def expired(self, now: datetime, *, limit: int) -> Sequence[ImageBuild]:
-        """Builds that nobody needs any more, and those whose removal has begun."""
+        """List expired builds, and those whose removal has begun."""
 
     def begin_removal(self, build_id: UUID, now: datetime) -> bool:
-        """Mark an expired build as being removed; False when somebody keeps it again."""
+        """Mark an expired build for removal; False if a reader keeps it again."""
 
     def give_up(self, build_id: UUID) -> None:
         """Mark a build as being removed, whatever its time: its files are gone or were never whole."""

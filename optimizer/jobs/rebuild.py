@@ -142,7 +142,7 @@ class _Rebuild:
 
     @property
     def _counts(self) -> Column:
-        """Selects changes that Hive never got. With a sequence field, published deletes count too: they beat late changes."""
+        """Selects changes that Hive never got; with a sequence field, published deletes too: they beat late changes."""
         is_new = F.col("_last_updated_sequence_number") > self.task.since
         return is_new | (F.col("_op") == "D") if self.task.merge.sequence_field else is_new
 

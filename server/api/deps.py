@@ -55,7 +55,7 @@ def get_caller(request: Request) -> Caller | None:
 
 
 def get_visibility(request: Request) -> Visibility:
-    """Get the filter that passes what the caller may see."""
+    """Get the filter for objects that the caller may see."""
     return Visibility.to(get_caller(request))
 
 

@@ -11,7 +11,7 @@ IDEMPOTENCY_KEYS_KEPT = timedelta(minutes=60)
 """Twice the lifetime that /v1/config promises for idempotency keys."""
 OPTIMIZERS_KEPT = timedelta(minutes=10)
 IMPORTS_KEPT = timedelta(days=30)
-"""How long the entries of an import are kept once it has ended; its counts stay with its operation."""
+"""The time for which an ended import keeps its entries; its counts stay with the operation."""
 CHECKS_KEPT = timedelta(days=7)
 JOBS_AT_ONCE, MOST_BATCHES = 500, 20
 """The number of jobs that one transaction removes, and of transactions in one run."""

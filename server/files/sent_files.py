@@ -19,7 +19,7 @@ from server.files.snapshots import write_snapshot
 from server.files.storage import Storage
 
 FORMAT = "PARQUET"
-"""What the builder of images reads fastest, and all engines write."""
+"""The format that the builder of images reads fastest, and that all engines write."""
 
 
 class SentFileReader:

@@ -80,7 +80,7 @@ def caller_of(request: Request) -> Caller | None:
 
 
 async def visible_to(request: Request) -> Visibility:
-    """Get the filter that passes what the caller may see."""
+    """Get the filter for objects that the caller may see."""
     return Visibility.to(caller_of(request))
 
 

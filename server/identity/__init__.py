@@ -1,1 +1,1 @@
-"""Where people come from: an OpenID Connect issuer, asked over HTTP for its keys."""
+"""The identity of people: an OpenID Connect issuer, whose keys the server reads over HTTP."""

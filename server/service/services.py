@@ -74,7 +74,7 @@ class TableServices:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanningServices:
-    """Decisions about maintenance: what a table needs, and how well it is."""
+    """Decisions about maintenance: due jobs and health."""
 
     planner: Planner
     planner_loop: PlannerLoop

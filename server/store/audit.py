@@ -47,7 +47,7 @@ class SqlAudit:
         return Page([_entry(row) for row in rows[:limit]], more)
 
     def remove_before(self, moment: datetime) -> int:
-        """Forget what is older; how many they were."""
+        """Delete older entries; return their number."""
         gone = self.session.execute(delete(AuditRow).where(AuditRow.at < moment).returning(AuditRow.id))
         return len(gone.all())
 

@@ -111,7 +111,7 @@ class SqlEvents:
     def between(
         self, relation_id: RelationId, after: int, until: int, topics: Collection[Topic], *, limit: int
     ) -> Sequence[CommitEvent]:
-        """Those numbered above `after` and up to `until`, oldest first."""
+        """List the events numbered above `after` and up to `until`, oldest first."""
         query = select(CommitEventRow).where(
             CommitEventRow.relation_id == relation_id,
             CommitEventRow.id > after,

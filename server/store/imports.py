@@ -1,4 +1,4 @@
-"""What imports have found, and the secrets of running ones, in the database."""
+"""Entries of imports, and the secrets of running ones, in the database."""
 
 from __future__ import annotations
 

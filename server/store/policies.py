@@ -21,12 +21,12 @@ class SqlPolicies:
     session: ReadSession
 
     def get(self, catalog: CatalogName, namespace: Namespace) -> dict[str, str]:
-        """Those of one scope."""
+        """The settings of one scope."""
         row = self.session.get(PolicyRow, (catalog, encode_namespace(namespace)))
         return {} if row is None else dict(row.properties)
 
     def get_many(self, scopes: Collection[Scope]) -> Mapping[Scope, dict[str, str]]:
-        """Those of all scopes that have some."""
+        """The settings of all scopes that have some."""
         keys = [(catalog, encode_namespace(namespace)) for catalog, namespace in scopes]
         query = select(PolicyRow).where(tuple_(PolicyRow.catalog, PolicyRow.namespace).in_(keys))
         return {

@@ -270,7 +270,7 @@ class SqlKeyedTables:
         return keyed
 
     def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, KeyedTable]:
-        """Those that exist, in one query."""
+        """The relations that exist, in one query."""
         rows = self.session.scalars(select(KeyedTableRow).where(KeyedTableRow.relation_id.in_(relation_ids)))
         return {RelationId(row.relation_id): _keyed(row) for row in rows}
 

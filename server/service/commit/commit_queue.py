@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 MOST_OVERTAKEN = 16
-"""How many users may overtake the commit of a waiting job."""
+"""The number of users' commits that may overtake a waiting job's commit."""
 
 
 @dataclass
@@ -27,7 +27,7 @@ class _Queue:
     users: deque[threading.Event] = field(default_factory=deque)
     jobs: deque[threading.Event] = field(default_factory=deque)
     overtaken: int = 0
-    """How many users have overtaken the first job."""
+    """The number of users' commits that have overtaken the first job's commit."""
 
     def __len__(self) -> int:
         return len(self.users) + len(self.jobs)

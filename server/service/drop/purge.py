@@ -186,7 +186,7 @@ class Purges:
                     yield at, confined.files, deletable
 
     def _build_rule(self, table: Relation, relations: Sequence[Relation]) -> FileRule:
-        """Which files of a dropped table the purge may delete; `relations` that were dropped together may overlap."""
+        """The rule for the files that a purge may delete; `relations` that were dropped together may overlap."""
 
         def list_other_tables(locations: Collection[str]) -> list[str]:
             with self.database.reading() as uow:

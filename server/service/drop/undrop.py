@@ -201,7 +201,7 @@ class Undrops:
         )
 
     def _build_rule(self, relation: Relation, metadata: Json) -> FileRule:
-        """Which files a dropped table may name. Undrop reveals nothing about other files to the user."""
+        """The rule for the files that a dropped table may name. Undrop reveals nothing about other files."""
         own = [] if relation.owner_id is None else [relation.owner_id]
 
         def list_other_tables(locations: Collection[str]) -> list[str]:

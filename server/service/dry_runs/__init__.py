@@ -1,1 +1,1 @@
-"""Dry runs: what a job would do now, told from metadata and manifests by the facts that it would be given."""
+"""Dry runs: reports of a job's effect, from metadata and manifests, with the facts that the job would get."""

@@ -138,7 +138,7 @@ class ImageBuilder:
         return build
 
     def _find_other(self, pair: Pair, build: ImageBuild) -> ImageBuild:
-        """The build that has written the same image: of another server, or of one that died before it could say so."""
+        """Find the build of the same image by another server, or by one that died before it completed the row."""
         self._discard(build)
         written = self.metadata.read(build.metadata_location)
         lists = [snapshot["manifest-list"] for snapshot in written["snapshots"][-1:]]
@@ -153,7 +153,7 @@ class ImageBuilder:
         raise Unavailable(f"the image of {pair.relation.name} is being removed", hint="Read the table again.")
 
     def _discard(self, build: ImageBuild) -> None:
-        """Delete what a build has left; retention does it when this fails."""
+        """Delete the files of a failed build; if this fails, retention deletes them."""
         with suppress(CatalogError, CommitUnknown):
             with self.database.writing() as uow:
                 uow.images.give_up(build.id)

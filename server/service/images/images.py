@@ -36,7 +36,7 @@ from server.service.tables.tables import Loaded, TableDefinition
 
 THREADS = 2
 MAX_TRIES = 4
-"""How often a reader looks for its image again, after waiting for a build that others have begun."""
+"""The interval at which a reader checks a build of another server."""
 LAG = "firn.image.lag-ms"
 """A property of an older image: for how long at most there have been newer commits."""
 
@@ -59,7 +59,7 @@ class Images:
 
     @property
     def retention(self) -> ImageRetention:
-        """Deletes the files of images that nobody reads any more."""
+        """Deletes the files of images whose time is over."""
         return ImageRetention(self.builder.database, self.builder.metadata, self.builder.files)
 
     def create(
@@ -156,7 +156,7 @@ class Images:
         return Loaded(metadata_location=build.metadata_location, text=text, config=config, state=state)
 
     def _keep(self, pair: Pair, build: ImageBuild, now: datetime) -> None:
-        """Keep the image from now on; written down only once in a while, for it is asked for often."""
+        """Keep the image from now on. The server stores this only from time to time, because readers load it often."""
         keep = pair.policy["firn.read.keep"]
         if build.keep_until < now + keep * 0.9:
             with self.builder.database.writing() as uow:

@@ -37,7 +37,7 @@ class Pair:
 
     @property
     def directory(self) -> str:
-        """Where the image's files go, except for its metadata."""
+        """The directory of the image's files, except its metadata."""
         return list_image_directories(self.relation)[0]
 
     @property

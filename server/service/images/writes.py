@@ -37,7 +37,7 @@ from server.service.images.sent_rows import SentRowReader, check_operations
 from server.service.tables.keyed_tables import KeyedTables
 
 MAX_TRIES = 20
-"""How often the server appends again when the change store has moved on meanwhile."""
+"""The number of tries if the change store moves meanwhile."""
 _HEAD = "assert-ref-snapshot-id"
 
 

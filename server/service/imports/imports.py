@@ -29,7 +29,7 @@ AGAIN = "start the same import again later: registered tables stay and are not r
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportStatus:
-    """What one activation of the task did."""
+    """Counts of one activation."""
 
     finished: int = 0
     failed: int = 0

@@ -26,7 +26,7 @@ JOBS_PER_TRANSACTION = 50
 ROUNDS = 10
 """Number of such transactions for one request."""
 PAUSES = 5
-"""How often the pause of a postponed job doubles."""
+"""The number of times that the pause of a postponed job doubles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,1 +1,1 @@
-"""Where tables may have files: the location rule, allowed locations, ownership and misplaced tables."""
+"""The locations of tables: the location rule, allowed locations, ownership and misplaced tables."""

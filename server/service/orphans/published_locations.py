@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PublishedLocation:
-    """Where a table publishes its partitions."""
+    """The publish directories of a table."""
 
     location: str
     shared: str | None

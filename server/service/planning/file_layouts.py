@@ -43,7 +43,7 @@ UNREADABLE_FOR = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountedStatus:
-    """How many tables and stores one run has counted, and how many it could not read."""
+    """The number of tables and stores that one run counted, and of those that it could not read."""
 
     counted: int = 0
     unreadable: int = 0

@@ -208,7 +208,7 @@ class KeyedTables:
             return self.pin_relation(uow, find_keyed(uow, catalog, name))
 
     def pin_relation(self, uow: UnitOfWork, relation: Relation) -> Pin:
-        """The same for a keyed table that was found in this transaction."""
+        """Pin a keyed table that the caller has loaded in this transaction."""
         keyed = uow.keyed.get(relation.id)
         base, change = uow.relations.get(keyed.base_id), uow.relations.get(keyed.change_id)
         return Pin(

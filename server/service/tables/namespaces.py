@@ -138,10 +138,10 @@ class Namespaces:
             return _properties(uow, catalog, namespace)
 
     def engine_properties(self, catalog: CatalogName, namespace: Namespace) -> dict[str, str]:
-        """Its properties as engines need them: with `location`, the directory of its tables, unless it has one set.
+        """The properties for engines: with `location`, the directory of its tables, unless it has one.
 
-        Trino stages a table only where it knows this. Without, it has the table created, takes the metadata file in its
-        directory for somebody else's, and fails. NoSuchNamespace when there is none.
+        Trino stages a table only if it knows this location. Without it, Trino has the table created, takes the metadata
+        file in its directory for another program's, and fails. Raises NoSuchNamespace.
         """
         with self.database.reading() as uow:
             warehouse = uow.catalogs.get(catalog).warehouse

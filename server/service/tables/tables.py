@@ -75,7 +75,7 @@ class Loaded:
     config: Mapping[str, str] = field(default_factory=dict)
     """Settings that the server sends to clients with the metadata."""
     state: str = ""
-    """What else the text depends on, besides the location: part of the entity tag."""
+    """The further state on which the text depends, besides the location; a part of the entity tag."""
 
 
 AlsoOnAdd = Callable[[UnitOfWork], None]

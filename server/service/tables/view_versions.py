@@ -36,7 +36,7 @@ class ViewRollback:
 
 @dataclass(frozen=True)
 class ViewVersions:
-    """What a view was and can be again."""
+    """The versions of a view."""
 
     views: Views
 

@@ -3699,7 +3699,7 @@ export interface components {
         };
         /**
          * KeyScope
-         * @description Where a key is unique.
+         * @description The scope in which a key is unique.
          * @enum {string}
          */
         KeyScope: "global" | "partition";
