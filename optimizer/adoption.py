@@ -25,6 +25,7 @@ from optimizer.images.layer import LayerPlan, build_layer
 from optimizer.images.lineage import LineageFile, list_lineage_files
 from optimizer.images.newest import OP
 from optimizer.images.pair import check_metadata, make_directory
+from optimizer.images.positions import measure_key_bytes
 from optimizer.images.reading import ColumnReader
 from optimizer.job_run import Attempt
 from optimizer.stores import NeedsSpark, open_store
@@ -118,13 +119,8 @@ def _list_files(attempt: Attempt, task: MergeTask, *, own_credentials: bool) -> 
 
 
 def _check_key_size(stores: _Stores, task: MergeTask, adoption: AdoptionTask) -> None:
-    """NeedsSpark if base's key columns are larger than the job may read. A file without sizes counts as a whole."""
-    ids = [stores.base.schema().find_field(key).field_id for key in task.primary_key]
-    size = 0
-    for file in (part.file for part in stores.base_files):
-        sizes = file.column_sizes or {}
-        key_sizes = [sizes[field_id] for field_id in ids if field_id in sizes]
-        size += sum(key_sizes) if len(key_sizes) == len(ids) else file.file_size_in_bytes
+    """NeedsSpark if base's key columns are larger than the job may read."""
+    size = measure_key_bytes(stores.base, [part.file for part in stores.base_files], task.primary_key)
     if size > adoption.most_key_bytes:
         raise NeedsSpark(f"the key columns of base are {size:,} bytes, and {adoption.most_key_bytes:,} may be read")
 

@@ -13,6 +13,7 @@ import httpx
 from firn.protocol.answers.optimizers import RegisteredOut
 from firn.protocol.jobs import JobKind
 from firn.protocol.leases import PROTOCOL, Heartbeat, Lease, LeaseRequest, Report, Result, TableLocation
+from firn.protocol.tasks.image import BegunImage, CompleteRequest
 from firn.protocol.tasks.merge import AdoptRequest, StoreSummary
 from firn.transport import is_loopback
 from optimizer.errors import Dismissed, LeaseLost, NotWelcome, Refused, Unknown, Unregistered
@@ -26,6 +27,7 @@ _NOT_WELCOME = (
     httpx.codes.CONFLICT,
     httpx.codes.UNPROCESSABLE_ENTITY,
 )
+BEGIN_SECONDS = 30.0
 COMMIT_PAUSES = (0.2, 1.0, 3.0)
 """Seconds before a commit is sent again after a refusal that may be temporary."""
 TIMEOUT = httpx.Timeout(30.0, read=WAIT_SECONDS + 20.0)
@@ -135,6 +137,14 @@ class ServerApi:
         """Have the server take merged files out of the change store; outcomes as of `commit_table`."""
         answer = self._ask_to_commit(lease, "cleaned", {"files": list(files)}, seconds=seconds)
         return StoreSummary.model_validate(answer)
+
+    def begin_image(self, lease: Lease) -> BegunImage:
+        """Have the server note down the build of an image; LeaseLost when the lease has ended."""
+        return BegunImage.model_validate(self.ask(lease, "image", {}, seconds=BEGIN_SECONDS))
+
+    def complete_image(self, lease: Lease, request: CompleteRequest, *, seconds: float) -> None:
+        """Have the server write the image's manifests and metadata. It may be asked again."""
+        self.ask(lease, "image/complete", request.model_dump(mode="json"), seconds=seconds)
 
     def _ask_to_commit(self, lease: Lease, part: str, body: Mapping[str, Any], *, seconds: float) -> dict[str, Any]:
         try:

@@ -31,6 +31,7 @@ from server.api import groups as api_groups
 from server.api import health as api_health
 from server.api import history as api_history
 from server.api import hive as api_hive
+from server.api import images as api_images
 from server.api import imports as api_imports
 from server.api import jobs as api_jobs
 from server.api import launches as api_launches
@@ -98,6 +99,7 @@ _API = (
     api_jobs,
     api_optimizers,
     api_leases,
+    api_images,
     api_merges,
     api_orphans,
     api_groups,

@@ -108,6 +108,8 @@ _OF_WORK: Limits = {
     ("POST", f"{_LEASE}/published"): METADATA,
     ("POST", f"{_LEASE}/adopted"): METADATA,
     ("POST", f"{_LEASE}/cleaned"): METADATA,
+    ("POST", f"{_LEASE}/image"): FORM,
+    ("POST", f"{_LEASE}/image/complete"): METADATA,
     ("POST", f"{_LEASE}/orphans"): METADATA,
     ("POST", f"{_LEASE}/orphans/overdue"): FORM,
 }

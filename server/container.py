@@ -219,6 +219,7 @@ def _build_images(adapters: _Adapters, keyed: KeyedTables) -> Images:
         LayerBuilderProcess(timeout_seconds=settings.seconds),
         ImageFiles(adapters.storage, QuarantineFiles(adapters.storage, file_io)),
         most_pending_bytes=settings.pending_bytes,
+        most_key_bytes=settings.key_bytes,
         memory_bytes=settings.memory_bytes,
         file_io=file_io,
     )

@@ -150,7 +150,11 @@ class ImageSettings(Group):
     """Settings of images, in which engines read keyed tables."""
 
     pending_bytes: PositiveInt = Field(
-        default=256 * 1024 * 1024, description="Pending changes that are merged for readers; beyond, readers wait."
+        default=64 * 1024 * 1024, description="Pending changes that the server merges for readers; beyond, a job does."
+    )
+    key_bytes: PositiveInt = Field(
+        default=1024 * 1024 * 1024,
+        description="Key columns of base that it reads for them; beyond, a job does.",
     )
     memory_bytes: PositiveInt = Field(
         default=500 * 1024 * 1024, description="Memory of a process that merges them; with less it takes longer."

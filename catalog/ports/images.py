@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
+from catalog.errors import Unavailable
 from catalog.files.data_file import AddSnapshot, DataFileEntry, PartitionValue
 from catalog.iceberg.json import Json
 from catalog.keyed.image import ImageKey
@@ -27,6 +28,10 @@ from firn.protocol.tasks.image import (
 )
 
 
+class BuildTooLarge(Unavailable):
+    """The image is too large for the server: an optimizer's job builds it."""
+
+
 class LayerBuilder(Protocol):
     """Builds the data files of an image's layer."""
 
@@ -34,8 +39,9 @@ class LayerBuilder(Protocol):
         """Write the layer's files.
 
         The builder calls `check` with the files of the pair before it opens them; what `check` raises ends the build
-        and is raised here. Raises NotFound for a file that is gone, and Unavailable when the builder fails, dies or
-        takes too long. Files of a failed build may be left, and nothing names them.
+        and is raised here. Raises NotFound for a file that is gone, BuildTooLarge above the task's limits or when it
+        takes too long, and Unavailable when the builder fails or dies. Files of a failed build may be left, and nothing
+        names them.
         """
 
     def stop(self) -> None:

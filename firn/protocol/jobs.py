@@ -23,6 +23,7 @@ class JobKind(StrEnum):
     STATISTICS = "statistics"  # count distinct values for query planning
     TAGS = "tags"  # tag the head, and drop scheduled tags when they expire
     KEYS = "keys"  # count duplicate keys and, on request, keep one row of each
+    IMAGE = "image"  # merge a keyed table for its readers, if that is too much for the server
     SYNC = "sync"  # apply the changes of Hive-side writers to a keyed table
     PUBLISH = "publish"  # write merged rows for Hive
     CONVERT = "convert"  # fill a new table with the rows of a Hive table, which Spark reads and rewrites

@@ -13,7 +13,7 @@ from typing import TextIO
 from firn.protocol.tasks.image import BuilderMessage, BuilderTask
 from optimizer.images.deletes import write_deletes
 from optimizer.images.keys import check_keys
-from optimizer.images.pair import Check, build_from_task
+from optimizer.images.pair import Check, TooLarge, build_from_task
 from optimizer.images.upserts import read_upserts
 
 
@@ -39,6 +39,8 @@ def serve(lines: TextIO, out: TextIO) -> None:
             say(_run(BuilderTask.model_validate_json(line), check))
         except FileNotFoundError as error:
             say(BuilderMessage(error=str(error), gone=str(error.filename or error)))
+        except TooLarge as error:
+            say(BuilderMessage(too_large=str(error)))
         except Refused:
             say(BuilderMessage(error="refused"))
         except Exception as error:  # noqa: BLE001 -- whatever a file holds, the next task is another's

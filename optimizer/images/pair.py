@@ -15,13 +15,19 @@ from firn.protocol.tasks.image import Layer, LayerTask
 from optimizer.images.changes import KeyColumns
 from optimizer.images.layer import LayerPlan, build_layer
 from optimizer.images.lineage import LineageFile, list_lineage_files
+from optimizer.images.positions import measure_key_bytes
+
+
+class TooLarge(Exception):
+    """A build that is above the limits of its task; says which."""
+
 
 Check = Callable[[Sequence[str]], None]
 """Raises when one of the files may not be opened."""
 
 
 def build_from_task(task: LayerTask, check: Check) -> Layer:
-    """Build the layer. See `build_layer` for failures; what `check` raises ends the build."""
+    """Build the layer. See `build_layer` for failures; what `check` raises ends the build. TooLarge above limits."""
     base = StaticTable.from_metadata(task.base_metadata, task.file_io)
     change = StaticTable.from_metadata(task.change_metadata, task.file_io)
     check_metadata(base, check)
@@ -29,6 +35,9 @@ def build_from_task(task: LayerTask, check: Check) -> Layer:
     files = find_change_files(change, task)
     check([file.file.file_path for file in files])
     tasks = list(base.scan().plan_files()) if base.current_snapshot() else []
+    size = measure_key_bytes(base, [part.file for part in tasks], task.primary_key)
+    if task.most_key_bytes is not None and size > task.most_key_bytes:
+        raise TooLarge(f"the key columns of base are {size:,} bytes, and the server reads {task.most_key_bytes:,}")
     check([part.file.file_path for part in tasks] + [d.file_path for part in tasks for d in part.delete_files])
     make_directory(task.directory)
     return build_layer(

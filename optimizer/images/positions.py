@@ -5,7 +5,7 @@ It reads only the key columns of base, a bounded number of rows at a time. It ha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,6 +41,17 @@ def find_keys(
     search = KeySearch(keys, columns.primary_key)
     for read in read_rows(reader, files, batch_rows):
         yield from _hits_of(read, files, search)
+
+
+def measure_key_bytes(base: Table, files: Iterable[DataFile], primary_key: Sequence[str]) -> int:
+    """The bytes of base's key columns, as its files store them. A file that does not say them counts as a whole."""
+    ids = [base.schema().find_field(key).field_id for key in primary_key]
+    size = 0
+    for file in files:
+        sizes = file.column_sizes or {}
+        key_sizes = [sizes[field_id] for field_id in ids if field_id in sizes]
+        size += sum(key_sizes) if len(key_sizes) == len(ids) else file.file_size_in_bytes
+    return size
 
 
 def find_live(hits: Hits, deleted: Mapping[str, BitMap64]) -> pa.Table:

@@ -191,6 +191,8 @@ _WORK: Rules = {
     ("POST", "/leases/{lease}/published"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/adopted"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/cleaned"): changes(on.server(MAINTAIN)),
+    ("POST", "/leases/{lease}/image"): changes(on.server(MAINTAIN)),
+    ("POST", "/leases/{lease}/image/complete"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/orphans"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/orphans/overdue"): changes(on.server(MAINTAIN)),
 }

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pydantic import ValidationError
 
 from catalog.errors import NotFound, Unavailable
+from catalog.ports.images import BuildTooLarge
 from firn.protocol.tasks.image import (
     BuilderMessage,
     BuilderTask,
@@ -77,6 +78,9 @@ class LayerBuilderProcess:
         with self._lock:
             try:
                 message = self._converse(task, check)
+            except TimeoutError as error:
+                self._end()
+                raise BuildTooLarge(f"the builder of images took longer than {self.timeout_seconds:g} s") from error
             except (OSError, ValidationError) as error:
                 self._end()
                 raise Unavailable(
@@ -86,6 +90,8 @@ class LayerBuilderProcess:
             except BaseException:  # a builder that still works would give its result to the next task
                 self._end()
                 raise
+        if message.too_large is not None:
+            raise BuildTooLarge(message.too_large)
         if message.gone is not None:
             raise NotFound(f"a file of the table is gone: {message.gone}", hint="Read the table again.")
         return message

@@ -36,6 +36,8 @@ NAMED_ELSEWHERE = {
     "server/service/jobs/leased_files.py": {"CONVERT"},
     # The server commits a merge that the optimizer has built without Spark.
     "server/service/images/adoption.py": {"MERGE"},
+    # A reader plans the build of an image that is too large for the server.
+    "server/service/images/image_jobs.py": {"IMAGE"},
     "server/service/hive/conversion.py": {"CONVERT"},
     "server/service/hive/downgrade.py": {"SYNC", "MERGE", "PUBLISH"},
     "server/service/hive/publish.py": {"MERGE", "PUBLISH", "KEYS"},

@@ -50,7 +50,7 @@ def test_a_constant_that_is_another_kind_is_refused(monkeypatch: pytest.MonkeyPa
 
 def test_every_kind_can_be_requested_but_for_what_begins_with_a_scan_of_hive() -> None:
     assert set(JobKind) - AFTER_A_LOOK == REQUESTED
-    assert {JobKind.KEYS} == REQUESTED - PLANNED
+    assert {JobKind.KEYS, JobKind.IMAGE} == REQUESTED - PLANNED
 
 
 def test_every_kind_says_what_it_opens() -> None:
@@ -65,7 +65,7 @@ def test_a_keyed_table_takes_every_kind_that_can_be_requested_and_a_plain_one_th
         for table in (RelationKind.KEYED, RelationKind.TABLE)
     }
     assert takes[RelationKind.KEYED] == REQUESTED
-    of_changes = {JobKind.MERGE, JobKind.CLEAN, JobKind.COMPACT, JobKind.KEYS}
+    of_changes = {JobKind.MERGE, JobKind.CLEAN, JobKind.COMPACT, JobKind.KEYS, JobKind.IMAGE}
     assert takes[RelationKind.TABLE] == REQUESTED - of_changes
 
 

@@ -10,6 +10,7 @@ KINDS = (
     "batch",
     "build",
     "read",
+    "older",
     "write",
     "direct",
     "merge",
@@ -67,6 +68,9 @@ SCOPES = {
         BATCHES[:2], budget=budget(batch=2, build=1, merge=2, clean=1, remove=1, expire=1, orphans=1)
     ),
     "adoption and rollback": Scope(BATCHES[:2], budget=budget(batch=2, merge=2, clean=1, rollback=1)),
+    "large images": Scope(
+        BATCHES[:1], direct=ROW, budget=budget(batch=1, direct=1, build=2, older=1, merge=1, expire=1, crash=1)
+    ),
     "statements": Scope(BATCHES[:2], (UPSERT, DELETE), budget=budget(batch=2, build=3, read=1, write=2, crash=1)),
     "streams": Scope(
         BATCHES[:2], budget=budget(batch=2, build=1, read=1, merge=1, crash=2, combine=1), checkpoints=CHECKPOINTS
@@ -74,7 +78,7 @@ SCOPES = {
     "streams and expiry": Scope(BATCHES[:1], budget=budget(batch=1, crash=2, forget=1), checkpoints=CHECKPOINTS),
 }
 LONG = budget(
-    batch=3, build=9, read=6, write=6, direct=1, merge=4, clean=2, compact=2, late_compact=1, remove=4, expire=3,
-    orphans=2, crash=3, rollback=1, forget=1,
+    batch=3, build=9, read=6, older=2, write=6, direct=1, merge=4, clean=2, compact=2, late_compact=1, remove=4,
+    expire=3, orphans=2, crash=3, rollback=1, forget=1,
 )  # fmt: skip
 EVERYTHING = Scope(BATCHES, (UPSERT, DELETE), ROW, LONG, CHECKPOINTS)

@@ -26,6 +26,7 @@ from tests.models.images import (
     World,
     Write,
     find_pending,
+    merge_rows,
     read_image,
     replay_log,
 )
@@ -161,6 +162,13 @@ class ImageModel:
                     "a reader loads the image",
                     spend(world, "read")._replace(reader=Reader(image, replay_log(world))),
                 )
+            for older in world.images:
+                if left["older"] and image is None:
+                    expected = merge_rows(world, (older.b, older.c))
+                    yield (
+                        "a reader loads an older image",
+                        spend(world, "older")._replace(reader=Reader(older, expected)),
+                    )
             return
         rows = read_image(world, reader.image)
         if rows is None:
@@ -200,11 +208,7 @@ class ImageModel:
                 if image != held and image != self._served(world):
                     yield f"image of (B{image.b}, C{image.c}) is removed", self._remove(world, image)
         if left["expire"]:
-            for number in world.kept_bases - {world.b}:
-                if number in {image.b for image in world.images} and self.rules.keeps_served_images:
-                    continue
-                if world.merge and world.merge.b == number:
-                    continue
+            for number in world.kept_bases - {world.b} - self._list_held(world):
                 yield f"expire B{number}", self._expire(world, number)
         if left["orphans"]:
             named = list_named_by_base(world) | {n for image in world.images for n in _files_of(world, image)}
@@ -213,6 +217,13 @@ class ImageModel:
             orphans = world.disk - named - running - merging
             if orphans:
                 yield "orphan removal", spend(world, "orphans")._replace(disk=world.disk - orphans)
+
+    def _list_held(self, world: World) -> set[int]:
+        """The snapshots of base that images, a running build and a running merge need."""
+        held = {image.b for image in world.images} if self.rules.keeps_served_images else set[int]()
+        if world.build and self.rules.keeps_pair_of_build:
+            held.add(world.build.image.b)
+        return held | ({world.merge.b} if world.merge else set())
 
     def _remove(self, world: World, image: Image) -> World:
         images = tuple(other for other in world.images if other != image)

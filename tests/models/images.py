@@ -24,6 +24,8 @@ class Rules(NamedTuple):
     """5.4: a layer hides its keys in the packs of earlier layers, too."""
     keeps_served_images: bool = True
     """5.5: an image and the snapshots of its pair stay for as long as a reader may hold it."""
+    keeps_pair_of_build: bool = True
+    """5.10: the snapshots of a running build's pair stay, however long it takes."""
     keeps_named_files: bool = True
     """5.5: the removal of an image leaves the files that another image or a snapshot of base names."""
     adopts_on_head: bool = True
@@ -231,9 +233,9 @@ def read_image(world: World, image: Image) -> list[Row] | None:
     return [row for file in files for i, row in enumerate(file.rows) if (file.number, i) not in hidden]
 
 
-def merge_rows(world: World) -> frozenset[Row]:
-    """The merged rows of the pair, computed from base and from all pending changes."""
-    base, change = world.pair
+def merge_rows(world: World, pair: tuple[int, int] | None = None) -> frozenset[Row]:
+    """The merged rows of a pair, or of the newest one, computed from base and from all pending changes."""
+    base, change = world.pair if pair is None else (world.bases[pair[0]], world.changes[pair[1]])
     newest = choose_newest(base, change.files, Rules())
     live = {r for f in base.files for i, r in enumerate(f.rows) if (f.number, i) not in base.hidden}
     shown = {Row(r.key, r.part, r.value) for r in newest.values() if r.op != "D"}

@@ -19,6 +19,7 @@ NEEDED = [
     ("grows_on_unchanged_files", "growing", "the image differs from the replay"),
     ("hides_in_packs", "growing", "the image differs from the replay"),
     ("keeps_served_images", "removal", "a reader's file is gone"),
+    ("keeps_pair_of_build", "large images", "a reader's file is gone"),
     ("keeps_named_files", "layers and removal", "a reader's file is gone"),
     ("adopts_on_head", "adoption", "base has two live rows of one key"),
     ("adopts_own_files", "adoption and removal", LOST),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from firn.protocol.base import Message, Task
+from uuid import UUID
+
+from firn.protocol.base import Message, Request, Task
 
 
 class LayerTask(Task):
@@ -11,7 +13,8 @@ class LayerTask(Task):
     `base_metadata` and `change_metadata` are locations of metadata files, read at their current snapshots. Change files
     count whose sequence number is above `watermark` and, on an image that has the older ones, above `since`. The
     layer's files get names that begin with `name`, in `directory`. `file_io` are PyIceberg's properties.
-    `memory_bytes` is what the builder's process may take; with less memory it reads the keys several times.
+    `memory_bytes` is what the builder's process may take; with less memory it reads the keys several times. If the
+    key columns of base are larger than `most_key_bytes`, nothing is built.
     """
 
     base_metadata: str
@@ -24,7 +27,22 @@ class LayerTask(Task):
     name: str
     format_version: int
     memory_bytes: int | None = None
+    most_key_bytes: int | None = None
     file_io: dict[str, str] = {}
+
+
+class ImageTask(Task):
+    """A job that builds an image too large for the server. Its pair is that of the moment when the job begins."""
+
+    base: list[str]
+    """The parts of the base store's name."""
+
+
+class BegunImage(Message):
+    """What the server has noted down for a job's build; no layer where readers have the image already."""
+
+    build: UUID | None = None
+    layer: LayerTask | None = None
 
 
 class HiddenPositions(Message):
@@ -61,6 +79,14 @@ class Layer(Message):
     replaced_vectors: list[str]
     keys: int
     hidden_rows: int
+
+
+class CompleteRequest(Request):
+    """The layer that a job has built. `watermark` is that of its task."""
+
+    build: UUID
+    watermark: int
+    layer: Layer
 
 
 class KeysTask(Task):
@@ -164,7 +190,8 @@ class BuilderTask(Task):
 class BuilderMessage(Message):
     """One line that the builder writes: files that it asks to open, the result, or why there is none.
 
-    The server answers a question with a line `true`, or ends the builder. `gone` names a file that no longer exists.
+    The server answers a question with a line `true`, or ends the builder. `gone` names a file that no longer exists,
+    `too_large` says that base's keys are above the limit.
     """
 
     open: list[str] | None = None
@@ -174,3 +201,4 @@ class BuilderMessage(Message):
     upserts: UpsertedRows | None = None
     error: str | None = None
     gone: str | None = None
+    too_large: str | None = None

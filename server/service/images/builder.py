@@ -15,20 +15,24 @@ from catalog.errors import AlreadyExists, CatalogError, CommitUnknown, NotFound,
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot
 from catalog.keyed.image_build import BuildState, ImageBuild
-from catalog.ports.images import ImageFiles, ImageParts, LayerBuilder
+from catalog.names import RelationId
+from catalog.ports.images import BuildTooLarge, ImageFiles, ImageParts, LayerBuilder
 from catalog.ports.store import Database, UnitOfWork
-from firn.protocol.tasks.image import Layer
-from server.service.images.pair import Pair, build_image_rule, find_image_below, make_layer_task, name_build
+from firn.protocol.tasks.image import Layer, LayerTask
+from server.service.images.pair import (
+    Pair,
+    build_image_rule,
+    count_new_bytes,
+    find_image_below,
+    make_layer_task,
+    name_build,
+)
 from server.service.images.retention import remove_build
 from server.service.tables.metadata_files import MetadataFiles
 
 LONGEST_BUILD = timedelta(hours=1)
 """A build that takes longer counts as dead: its files are deleted, and it cannot complete any more."""
 _EMPTY = Layer(packs=[], hidden=[], replaced_vectors=[], keys=0, hidden_rows=0)
-
-
-class TooMuchPending(Unavailable):
-    """More changes are pending than the server merges for readers."""
 
 
 @dataclass(frozen=True)
@@ -40,26 +44,43 @@ class ImageBuilder:
     builder: LayerBuilder
     files: ImageFiles
     most_pending_bytes: int
+    most_key_bytes: int
     memory_bytes: int
     file_io: dict[str, str] = field(default_factory=dict)
+    _large_bases: dict[RelationId, str] = field(default_factory=dict)
+    """The metadata of bases whose keys are too large, so that readers do not list their files again and again."""
 
     def build(self, pair: Pair) -> ImageBuild:
         """Build the image of the pair; returns its build, or that of another server that was faster.
 
-        Raises NotFound when a file of the stores is gone, Unavailable when the builder or the storage fails, or when
-        more is pending than the server may build.
+        Raises NotFound when a file of the stores is gone, Unavailable when the builder or the storage fails, and
+        BuildTooLarge when more is to be read than the server may.
         """
-        self._check_size(pair)
+        with self.database.reading() as uow:
+            below = find_image_below(pair, uow.images.of_table(pair.relation.id))
+        self._check_size(pair, below)
+        build = self.begin(pair, below)
+        try:
+            layer = self._build_layer(pair, build, below)
+        except CatalogError:
+            self._discard(build)
+            raise
+        return self.finish(pair, build, layer, below)
+
+    def begin(self, pair: Pair, below: ImageBuild | None) -> ImageBuild:
+        """Note down a build before its first file is written; returns it."""
         with self.database.writing() as uow:
-            builds = uow.images.of_table(pair.relation.id)
-            below = find_image_below(pair, builds)
             build = self._describe(uow, pair, below)
             uow.images.add(build)
             # Its row is locked until this commits: retention sees the new build then, or this sees the removal.
             if below is not None and not uow.images.keep(below.id, below.keep_until):
                 raise Unavailable("an image is being removed", hint="Read the table again.")
+        return build
+
+    def finish(self, pair: Pair, build: ImageBuild, layer: Layer, below: ImageBuild | None) -> ImageBuild:
+        """Write the image's manifests and metadata, whose data files the layer lists; failures as of `build`."""
         try:
-            self._write(pair, build, below, builds)
+            self._write(pair, build, below, layer)
         except AlreadyExists:
             return self._find_other(pair, build)
         except CatalogError:
@@ -67,14 +88,23 @@ class ImageBuilder:
             raise
         return self._complete(pair, build)
 
-    def _check_size(self, pair: Pair) -> None:
-        pending = pair.pin.keyed.pending_bytes
+    def limit_task(self, task: LayerTask) -> LayerTask:
+        """The task with the server's limit of memory."""
+        return task.model_copy(update={"memory_bytes": self.memory_bytes})
+
+    def _check_size(self, pair: Pair, below: ImageBuild | None) -> None:
+        """BuildTooLarge for more changes than the server may read. Those of the image below are not read again."""
+        pending = pair.pin.keyed.pending_bytes if below is None else count_new_bytes(pair.pin.change, below)
+        name = pair.relation.name
         if pending > self.most_pending_bytes:
-            name = pair.relation.name
-            raise TooMuchPending(
+            raise BuildTooLarge(
                 f"{pending:,} bytes of changes are pending in {name}, more than the server merges while somebody reads",
-                hint=f"Merge it with `firn table merge {name}`, read {name}.merged in Spark, or raise "
-                "images.pending_bytes.",
+                hint=f"An optimizer does it. Or merge with `firn table merge {name}`, or raise images.pending_bytes.",
+            )
+        if self._large_bases.get(pair.relation.id) == pair.key.base_metadata:
+            raise BuildTooLarge(
+                f"base of {name} has more keys than the server reads while somebody waits",
+                hint="An optimizer reads them. Or raise images.key_bytes.",
             )
 
     def _describe(self, uow: UnitOfWork, pair: Pair, below: ImageBuild | None) -> ImageBuild:
@@ -97,14 +127,23 @@ class ImageBuilder:
             keep_until=now + LONGEST_BUILD,
         )
 
-    def _write(self, pair: Pair, build: ImageBuild, below: ImageBuild | None, builds: Sequence[ImageBuild]) -> None:
+    def _build_layer(self, pair: Pair, build: ImageBuild, below: ImageBuild | None) -> Layer:
+        if not pair.needs_builder:
+            return _EMPTY
         with self.database.reading() as uow:
             rule = build_image_rule(uow, self.database, self.metadata.files, pair.pin)
-        layer = _EMPTY
-        if pair.needs_builder:
-            task = make_layer_task(pair, build.name, below)
-            limits = {"file_io": self.file_io, "memory_bytes": self.memory_bytes}
-            layer = self.builder.build(task.model_copy(update=limits), rule.check)
+        limits = {"file_io": self.file_io, "most_key_bytes": self.most_key_bytes}
+        task = self.limit_task(make_layer_task(pair, build.name, below)).model_copy(update=limits)
+        try:
+            return self.builder.build(task, rule.check)
+        except BuildTooLarge:
+            self._large_bases[pair.relation.id] = pair.key.base_metadata
+            raise
+
+    def _write(self, pair: Pair, build: ImageBuild, below: ImageBuild | None, layer: Layer) -> None:
+        with self.database.reading() as uow:
+            rule = build_image_rule(uow, self.database, self.metadata.files, pair.pin)
+            builds = uow.images.of_table(pair.relation.id)
         base = pair.pin.base if below is None else self.metadata.load(below.metadata_location).parsed
         parts = ImageParts(
             key=pair.key,
@@ -138,10 +177,15 @@ class ImageBuilder:
         return build
 
     def _find_other(self, pair: Pair, build: ImageBuild) -> ImageBuild:
-        """Find the build of the same image by another server, or by one that died before it completed the row."""
-        self._discard(build)
+        """Find the build of the same image by another server, or by one that died before it completed the row.
+
+        It is this build itself if a request to complete it comes twice.
+        """
         written = self.metadata.read(build.metadata_location)
         lists = [snapshot["manifest-list"] for snapshot in written["snapshots"][-1:]]
+        if lists and build.name in lists[0]:
+            return self._complete(pair, build)
+        self._discard(build)
         with self.database.writing() as uow:
             others = [other for other in uow.images.of_table(pair.relation.id) if other.digest == build.digest]
             for other in others:

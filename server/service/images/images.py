@@ -23,12 +23,14 @@ from catalog.keyed.image_build import BuildState, ImageBuild
 from catalog.keyed.spec import KeySpec
 from catalog.keyed.streams import list_last_commits
 from catalog.names import CatalogName, RelationId, TableName
+from catalog.ports.images import BuildTooLarge
 from catalog.ports.store import UnitOfWork
 from catalog.scan.mode import build_planning_config
 from catalog.tables.relation import RelationKind
 from server.prometheus import IMAGE_FAILURES, IMAGE_SECONDS, OLDER_IMAGES
 from server.service.commit.idempotency import Idempotency, remember
-from server.service.images.builder import ImageBuilder, TooMuchPending
+from server.service.images.builder import ImageBuilder
+from server.service.images.image_jobs import ImageJobs
 from server.service.images.pair import Pair, read_pair
 from server.service.images.retention import ImageRetention
 from server.service.tables.keyed_tables import KeyedTables, parse_pinned_image
@@ -56,6 +58,11 @@ class Images:
     def __post_init__(self) -> None:
         """Bound the readers that wait: the threads of requests are few."""
         object.__setattr__(self, "_waiting", threading.Semaphore(self.most_waiting))
+
+    @property
+    def jobs(self) -> ImageJobs:
+        """Builds by optimizers, where an image is too large for the server."""
+        return ImageJobs(self.tables, self.builder)
 
     @property
     def retention(self) -> ImageRetention:
@@ -95,6 +102,8 @@ class Images:
             if build is not None and (loaded := self._serve(pair, build)) is not None:
                 return loaded
             failure, may_help = self._wait_for_build(pair, deadline)
+            if isinstance(failure, BuildTooLarge):
+                self.jobs.request(pair, f"readers wait: {failure.message}")
             if not may_help:
                 break
             pair, build = self._find(catalog, name)
@@ -202,9 +211,9 @@ class Images:
     def _serve_older(self, pair: Pair, failure: CatalogError | None) -> Loaded:
         """The newest image that is complete, where the table's policy allows it.
 
-        Only slow builds and many changes are a reason to serve it. A failure would go unnoticed.
+        Only slow and large builds are a reason to serve it. A failure would go unnoticed.
         """
-        may_serve = failure is None or isinstance(failure, TooMuchPending)
+        may_serve = failure is None or isinstance(failure, BuildTooLarge)
         if may_serve and pair.policy["firn.read.on-timeout"] == "older":
             with self.builder.database.reading() as uow:
                 older, now = _find_newest(uow, pair.relation.id), uow.now()

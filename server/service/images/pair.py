@@ -107,6 +107,16 @@ def _only_appended(change: Json, build: ImageBuild) -> bool:
     return snapshot is not None
 
 
+def count_new_bytes(change: Json, build: ImageBuild) -> int:
+    """The bytes of the change files that a layer on this image reads: those of the appends since."""
+    by_id = {snapshot["snapshot-id"]: snapshot for snapshot in change["snapshots"]}
+    snapshot, size = current_snapshot(change), 0
+    while snapshot is not None and snapshot["snapshot-id"] != build.change_snapshot_id:
+        size += int(snapshot["summary"].get("added-files-size", 0))
+        snapshot = by_id.get(snapshot.get("parent-snapshot-id"))
+    return size
+
+
 def make_layer_task(pair: Pair, name: str, below: ImageBuild | None) -> LayerTask:
     """The task of the builder: a layer on the image below, or on base."""
     keyed = pair.pin.keyed

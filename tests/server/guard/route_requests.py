@@ -79,6 +79,11 @@ BODIES: Mapping[str, Any] = {
         "through": 0,
     },
     "POST /leases/{lease}/cleaned": {"files": []},
+    "POST /leases/{lease}/image/complete": {
+        "build": "00000000-0000-4000-8000-000000000000",
+        "watermark": 0,
+        "layer": {"packs": [], "hidden": [], "replaced_vectors": [], "keys": 0, "hidden_rows": 0},
+    },
     "POST /leases/{lease}/orphans": {"files": []},
     "POST /catalogs/{catalog}/tables/{table}/quarantine/restore": {},
     "POST /tokens": {"name": "mine"},

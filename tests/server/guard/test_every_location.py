@@ -294,12 +294,13 @@ OF_ADMINISTRATORS = {
 }
 OF_OPTIMIZERS = {
     # What they send is compared with the job's own directories, whose rule is the table's: server.service.orphans,
-    # server.service.hive.publish_commit, server.service.images.adoption.
+    # server.service.hive.publish_commit, server.service.images.adoption, server.service.images.image_jobs.
     "POST /leases/{lease}/orphans",
     "POST /leases/{lease}/orphans/overdue",
     "POST /leases/{lease}/published",
     "POST /leases/{lease}/adopted",
     "POST /leases/{lease}/cleaned",
+    "POST /leases/{lease}/image/complete",
     "POST /leases/{lease}/report",
 }
 WITHOUT = {
@@ -336,6 +337,7 @@ WITHOUT = {
             "rollback",
         )
     ),
+    "POST /leases/{lease}/image",
     *(f"POST /jobs/{{job_id}}/{verb}" for verb in ("cancel", "retry")),
     *(f"POST /operations/{{operation_id}}/{verb}" for verb in ("pause", "resume", "cancel")),
     "POST /groups",

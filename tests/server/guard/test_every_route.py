@@ -80,6 +80,8 @@ OF_THE_SERVER = {
     "POST /leases/{lease}/published",
     "POST /leases/{lease}/adopted",
     "POST /leases/{lease}/cleaned",
+    "POST /leases/{lease}/image",
+    "POST /leases/{lease}/image/complete",
     "POST /leases/{lease}/orphans",
     "POST /leases/{lease}/orphans/overdue",
     "POST /roles",

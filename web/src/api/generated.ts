@@ -1647,6 +1647,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/leases/{lease}/image": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Begin to build an image
+         * @description Note down a build of the table's newest image. Without a layer in the answer, readers have it already.
+         */
+        post: operations["begin_image_leases__lease__image_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/leases/{lease}/image/complete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Complete an image
+         * @description Write the manifests and the metadata of a build, so that readers get it. The request can be repeated.
+         */
+        post: operations["complete_image_leases__lease__image_complete_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/leases/{lease}/locations": {
         parameters: {
             query?: never;
@@ -2495,6 +2535,15 @@ export interface components {
          */
         BatchState: "moving" | "aside" | "noted" | "deleting" | "deleted" | "lost";
         /**
+         * BegunImage
+         * @description What the server has noted down for a job's build; no layer where readers have the image already.
+         */
+        BegunImage: {
+            /** Build */
+            build?: string | null;
+            layer?: components["schemas"]["LayerTask"] | null;
+        };
+        /**
          * BlockerIn
          * @description A blocker to be created, for jobs of these kinds, or of all kinds if the list is empty.
          */
@@ -2746,6 +2795,20 @@ export interface components {
             second: components["schemas"]["SideOut"];
             /** Unknown */
             unknown: string[];
+        };
+        /**
+         * CompleteRequest
+         * @description The layer that a job has built. `watermark` is that of its task.
+         */
+        CompleteRequest: {
+            /**
+             * Build
+             * Format: uuid
+             */
+            build: string;
+            layer: components["schemas"]["Layer"];
+            /** Watermark */
+            watermark: number;
         };
         /**
          * ConversionOut
@@ -3499,6 +3562,24 @@ export interface components {
             value: string;
         };
         /**
+         * ImageJobIn
+         * @description A job of the kind `image`.
+         */
+        ImageJobIn: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "image";
+            /** @default {} */
+            options?: components["schemas"]["ImageOptionsIn"];
+        };
+        /**
+         * ImageOptionsIn
+         * @description This kind has no options.
+         */
+        ImageOptionsIn: Record<string, never>;
+        /**
          * ImportRequest
          * @description The source of an import, and its options.
          */
@@ -3596,7 +3677,7 @@ export interface components {
          * @description The kinds of maintenance jobs, the most urgent first: the planner takes the first kind that is due.
          * @enum {string}
          */
-        JobKind: "merge" | "clean" | "rewrite" | "compact" | "rewrite-deletes" | "rewrite-manifests" | "expire" | "ttl" | "remove-orphans" | "statistics" | "tags" | "keys" | "sync" | "publish" | "convert";
+        JobKind: "merge" | "clean" | "rewrite" | "compact" | "rewrite-deletes" | "rewrite-manifests" | "expire" | "ttl" | "remove-orphans" | "statistics" | "tags" | "keys" | "image" | "sync" | "publish" | "convert";
         /**
          * JobOut
          * @description One job. `allowed_actions` names the actions that are allowed now.
@@ -4019,6 +4100,50 @@ export interface components {
             packs: components["schemas"]["Pack"][];
             /** Replaced Vectors */
             replaced_vectors: string[];
+        };
+        /**
+         * LayerTask
+         * @description One layer to build: on base, or on an image that stands for it.
+         *
+         *     `base_metadata` and `change_metadata` are locations of metadata files, read at their current snapshots. Change files
+         *     count whose sequence number is above `watermark` and, on an image that has the older ones, above `since`. The
+         *     layer's files get names that begin with `name`, in `directory`. `file_io` are PyIceberg's properties.
+         *     `memory_bytes` is what the builder's process may take; with less memory it reads the keys several times. If the
+         *     key columns of base are larger than `most_key_bytes`, nothing is built.
+         */
+        LayerTask: {
+            /** Base Metadata */
+            base_metadata: string;
+            /** Change Metadata */
+            change_metadata: string;
+            /** Directory */
+            directory: string;
+            /**
+             * File Io
+             * @default {}
+             */
+            file_io?: {
+                [key: string]: string;
+            };
+            /** Format Version */
+            format_version: number;
+            /** Memory Bytes */
+            memory_bytes?: number | null;
+            /** Most Key Bytes */
+            most_key_bytes?: number | null;
+            /** Name */
+            name: string;
+            /** Primary Key */
+            primary_key: string[];
+            /** Sequence Field */
+            sequence_field?: string | null;
+            /**
+             * Since
+             * @default 0
+             */
+            since?: number;
+            /** Watermark */
+            watermark: number;
         };
         /**
          * Lease
@@ -5739,7 +5864,7 @@ export interface components {
          * StartJobIn
          * @description The kind of the job, and the options of this kind.
          */
-        StartJobIn: components["schemas"]["MergeJobIn"] | components["schemas"]["CleanJobIn"] | components["schemas"]["RewriteJobIn"] | components["schemas"]["CompactJobIn"] | components["schemas"]["RewriteDeletesJobIn"] | components["schemas"]["RewriteManifestsJobIn"] | components["schemas"]["ExpireJobIn"] | components["schemas"]["TtlJobIn"] | components["schemas"]["RemoveOrphansJobIn"] | components["schemas"]["StatisticsJobIn"] | components["schemas"]["TagsJobIn"] | components["schemas"]["KeysJobIn"];
+        StartJobIn: components["schemas"]["MergeJobIn"] | components["schemas"]["CleanJobIn"] | components["schemas"]["RewriteJobIn"] | components["schemas"]["CompactJobIn"] | components["schemas"]["RewriteDeletesJobIn"] | components["schemas"]["RewriteManifestsJobIn"] | components["schemas"]["ExpireJobIn"] | components["schemas"]["TtlJobIn"] | components["schemas"]["RemoveOrphansJobIn"] | components["schemas"]["StatisticsJobIn"] | components["schemas"]["TagsJobIn"] | components["schemas"]["KeysJobIn"] | components["schemas"]["ImageJobIn"];
         /**
          * StartedOut
          * @description The started batch, or null if there is nothing to do. `skipped` names the skipped tables with the reasons.
@@ -11696,6 +11821,157 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    begin_image_leases__lease__image_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description JOB.ATTEMPT.TOKEN */
+                lease: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BegunImage"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    complete_image_leases__lease__image_complete_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description JOB.ATTEMPT.TOKEN */
+                lease: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CompleteRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: boolean;
+                    };
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
         };

@@ -58,6 +58,10 @@ export const KINDS: Record<JobKind, Kind> = {
     label: 'Check keys',
     says: 'An optimizer reads the key columns of all rows in base and counts the keys that occur more than once. Nothing is changed.',
   },
+  image: {
+    label: 'Merge for readers',
+    says: 'An optimizer merges the pending changes for readers, where that is too much for the server. No store changes.',
+  },
   sync: {
     label: 'Sync',
     says: 'Firn brings changes of Hive jobs into the table.',

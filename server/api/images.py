@@ -1,0 +1,24 @@
+"""Images that optimizers build, because they are too large for the server."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from firn.protocol.tasks.image import BegunImage, CompleteRequest
+from server.api.deps import LeaseDep, ServicesDep
+from server.api.errors import refusals
+
+router = APIRouter(tags=["optimizers"])
+
+
+@router.post("/leases/{lease}/image", summary="Begin to build an image", responses=refusals(400, 403, 404, 503))
+def begin_image(services: ServicesDep, lease: LeaseDep) -> BegunImage:
+    """Note down a build of the table's newest image. Without a layer in the answer, readers have it already."""
+    return services.images.jobs.begin(lease)
+
+
+@router.post("/leases/{lease}/image/complete", summary="Complete an image", responses=refusals(400, 403, 404, 409, 503))
+def complete_image(services: ServicesDep, lease: LeaseDep, body: CompleteRequest) -> dict[str, bool]:
+    """Write the manifests and the metadata of a build, so that readers get it. The request can be repeated."""
+    services.images.jobs.complete(lease, body)
+    return {"complete": True}
