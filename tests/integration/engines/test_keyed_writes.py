@@ -16,7 +16,7 @@ from pyiceberg.exceptions import RESTError
 
 import firn
 from tests.integration.engines.duck import duckdb
-from tests.integration.engines.flink import BATCH, STREAMING, Flink, Session
+from tests.integration.engines.flink import BATCH, STREAMING, Flink, Job, Session
 from tests.integration.engines.flink import Refused as RefusedByFlink
 from tests.integration.engines.lake import Lake
 from tests.integration.engines.python_engines import run_python
@@ -244,6 +244,17 @@ COUNT = (
 """How many groups have n numbers. In the end all ten have 400, and Flink has deleted the rows of 1 to 399."""
 
 
+def stop_when_running(job: Job, savepoints: Path) -> str:
+    """Stop the job with a savepoint, which Flink refuses while the job restarts."""
+    while True:
+        try:
+            return job.stop(savepoints)
+        except RefusedByFlink as error:
+            if "is not being executed at the moment" not in str(error):
+                raise
+        time.sleep(0.5)
+
+
 def test_flink_upserts_and_goes_on_after_a_lost_answer_and_from_a_savepoint(
     orders: Orders, flink: Flink, tmp_path: Path
 ) -> None:
@@ -266,7 +277,7 @@ def test_flink_upserts_and_goes_on_after_a_lost_answer_and_from_a_savepoint(
             )
             return session
 
-        first = open_session(40, {})
+        first = open_session(20, {})
         first.sql(
             "CREATE TABLE counts (id BIGINT, numbers BIGINT, word STRING, PRIMARY KEY (id) NOT ENFORCED) "
             "WITH ('firn.primary-key' = 'id', 'write.upsert.enabled' = 'true')"
@@ -275,7 +286,7 @@ def test_flink_upserts_and_goes_on_after_a_lost_answer_and_from_a_savepoint(
         change = open_catalog(orders.server).load_table((orders.namespace, "counts", "change"))
         while len(change.refresh().metadata.snapshots) < 2:
             time.sleep(0.1)
-        savepoint = job.stop(tmp_path)
+        savepoint = stop_when_running(job, tmp_path)
         open_session(50_000, {"execution.state-recovery.path": savepoint}).start(COUNT).wait()
     with firn.connect(orders.server.url) as client:
         rows = client.scan(f"{orders.namespace}.counts").to_arrow().to_pylist()
