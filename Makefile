@@ -147,7 +147,7 @@ test: setup ## the first tier, in minutes: console, then Python (ARGS="tests/cat
 
 .PHONY: test-rest
 test-rest: setup parts ## the second tier: what `make test` leaves out; downloads 2 GB
-	@$(PYTEST) --tier=second $(ARGS)
+	@$(PYTEST) -n $$(($(TEST_PROCESSES) + 1)) --light-process --tier=second $(ARGS)
 
 .PHONY: test-all
 test-all: test test-rest ## both tiers

@@ -14,6 +14,9 @@ import httpx
 import httpx._transports.default
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
+
+from tests.scheduling import LightFilesApart
 
 pytest_plugins = ["tests.databases"]
 
@@ -41,6 +44,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="first: without tests/integration, where that is not named, and on SQLite and fakes alone;"
         " second: tests/integration, and on PostgreSQL and real metastores what the first runs without them",
     )
+    parser.addoption(
+        "--light-process",
+        action="store_true",
+        help="the last process of -n runs only files that need no JVM and no browser (tests/scheduling.py)",
+    )
+
+
+@pytest.hookimpl(optionalhook=True)  # xdist can be switched off
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LightFilesApart | None:
+    return LightFilesApart(config, log) if config.getoption("light_process") else None
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -187,7 +187,7 @@ def issuer_process() -> Iterator[Issuer]:
         try:
             assert process.stdout is not None
             url = process.stdout.readline().strip()
-            with httpx.Client(base_url=url, trust_env=False) as http:
+            with httpx.Client(base_url=url, trust_env=False, timeout=60) as http:
                 yield Issuer(url, http)
         finally:
             process.terminate()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from datetime import datetime
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -146,6 +147,7 @@ def _match_any_host(column: InstrumentedAttribute[Any], location: str) -> Iterat
         yield column.endswith(f"{parent}/", autoescape=True)
 
 
+@cache
 def _is_odd(column: InstrumentedAttribute[Any]) -> ColumnElement[bool]:
     """Build the condition for unusual spellings, which programs interpret differently; Python compares these."""
     doubled = (column.like(pattern) for pattern in ("%//%//%", "/%//%", "file:/_%//%"))

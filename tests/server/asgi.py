@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import atexit
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import httpx
-from anyio.from_thread import start_blocking_portal
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 from starlette.types import ASGIApp
 
 from server.app import create_app
 from server.background.registry import build_background
 from server.service.services import Services
 from server.settings import Settings
+
+
+@cache
+def _loop() -> BlockingPortal:
+    """The loop of this process, as a server has one.
+
+    It runs in a thread of its own: Playwright, once started, keeps a loop running in the main thread of its process.
+    """
+    portals = ExitStack()
+    atexit.register(portals.close)
+    return portals.enter_context(start_blocking_portal())
 
 
 @dataclass(frozen=True)
@@ -22,14 +36,18 @@ class Client:
     app: ASGIApp
 
     def request(self, method: str, path: str, **how: Any) -> httpx.Response:
-        async def send() -> httpx.Response:
+        async def send() -> httpx.Response | BaseException:
             transport = httpx.ASGITransport(self.app)
             async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", trust_env=False) as client:
-                return await client.request(method, path, **how)
+                try:
+                    return await client.request(method, path, **how)
+                except BaseException as error:  # noqa: BLE001 -- one that kills a server would end the loop, too
+                    return error
 
-        # A loop in a thread of its own: Playwright, once started, keeps one running in the main thread of its process.
-        with start_blocking_portal() as portal:
-            return portal.call(send)
+        answer = _loop().call(send)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
 
     def get(self, path: str, **how: Any) -> httpx.Response:
         return self.request("GET", path, **how)

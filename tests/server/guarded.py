@@ -108,4 +108,4 @@ def bearer(token: Secret | str) -> Mapping[str, str]:
 
 
 def client_of(url: str, token: Secret | str | None = None) -> httpx.Client:
-    return httpx.Client(base_url=url, headers={} if token is None else bearer(token), trust_env=False)
+    return httpx.Client(base_url=url, headers={} if token is None else bearer(token), trust_env=False, timeout=60)

@@ -29,7 +29,7 @@ QUICK = {
     "FIRN_BACKGROUND__LEADER_SECONDS": "1",
 }
 DEATH_SECONDS = 240
-"""How long a mortal optimizer may take to its death on an idle machine: a JVM's start and one job."""
+"""How long a mortal process may take to its death: on a busy machine an optimizer starts a JVM and runs one job."""
 LINGER_SECONDS = 60
 """How long it may live after its job has ended: it still reports the job."""
 
@@ -91,7 +91,7 @@ class Supervisor:
     def wait_for_death(self) -> None:
         assert self.process is not None
         with self.process:
-            assert self.process.wait(90) == -9
+            assert self.process.wait(DEATH_SECONDS) == -9
         self.deaths += 1
 
     def stop(self) -> None:

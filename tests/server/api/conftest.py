@@ -28,7 +28,10 @@ def administered(database: Database, tmp_path: Path) -> Iterator[Api]:
     admin = services.access.principals.create_first_admin()
     assert admin is not None
     app = create_app(configured, services, build_background(configured, services))
-    with listening(app) as url, httpx.Client(base_url=url, headers=bearer(admin), trust_env=False) as client:
+    with (
+        listening(app) as url,
+        httpx.Client(base_url=url, headers=bearer(admin), trust_env=False, timeout=60) as client,
+    ):
         yield Api(client, lake)
 
 

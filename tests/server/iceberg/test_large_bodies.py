@@ -29,7 +29,7 @@ def lake(opened_sqlite: OpenDatabase, tmp_path: Path) -> Lake:
 
 def a_client(url: str) -> httpx.Client:
     headers = {"content-type": "application/json"}
-    return httpx.Client(base_url=f"{url}/iceberg/v1/lake/namespaces", headers=headers, trust_env=False)
+    return httpx.Client(base_url=f"{url}/iceberg/v1/lake/namespaces", headers=headers, trust_env=False, timeout=60)
 
 
 @pytest.fixture

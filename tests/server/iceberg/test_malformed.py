@@ -68,7 +68,7 @@ def wire(opened_sqlite: OpenDatabase, tmp_path: Path) -> Iterator[Wire]:
     lake = a_lake(opened_sqlite.database, tmp_path)
     configured = Settings(data_dir=tmp_path / "data")
     app = create_app(configured, lake.services, build_background(configured, lake.services))
-    with listening(app) as url, httpx.Client(base_url=url, trust_env=False) as client:
+    with listening(app) as url, httpx.Client(base_url=url, trust_env=False, timeout=60) as client:
         yield Wire(client, lake)
 
 

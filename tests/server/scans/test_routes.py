@@ -53,7 +53,7 @@ def lake(opened_sqlite: Any, tmp_path: Path) -> Lake:
 def client(lake: Lake) -> Iterator[httpx.Client]:
     settings = Settings(data_dir=lake.warehouse.parent / "data")
     app = create_app(settings, lake.services, build_background(settings, lake.services))
-    with listening(app) as url, httpx.Client(base_url=url, trust_env=False) as found:
+    with listening(app) as url, httpx.Client(base_url=url, trust_env=False, timeout=60) as found:
         yield found
 
 

@@ -1,0 +1,38 @@
+"""Which process runs which file, when several run the second tier: one of them runs those that need little memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xdist.scheduler import LoadFileScheduling
+
+if TYPE_CHECKING:
+    import pytest
+    from xdist.remote import Producer
+    from xdist.workermanage import WorkerController
+
+LIGHT = ("tests/server/", "tests/integration/histories/", "tests/integration/random_requests/")
+"""Folders whose tests start no JVM and no browser.
+
+A process that runs them alone stays below 1 GB, so there is room for one more. It uses the time in which others wait
+for processes to start and to end.
+"""
+
+
+class LightFilesApart(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
+    """Gives whole files to processes: the last process gets light files alone, the others get those last."""
+
+    def __init__(self, config: pytest.Config, log: Producer) -> None:
+        super().__init__(config, log)
+        self._light_id = f"gw{self.numnodes - 1}"
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        """Give a process the first file that suits it; the light one ends when there is none."""
+        is_light = node.gateway.id == self._light_id
+        suited = next((file for file in self.workqueue if file.startswith(LIGHT) == is_light), None)
+        if suited is not None:
+            self.workqueue.move_to_end(suited, last=False)
+        elif is_light:
+            node.shutdown()
+            return
+        super()._assign_work_unit(node)
