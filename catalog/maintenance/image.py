@@ -1,4 +1,4 @@
-"""Image: merge a keyed table for its readers where that is too much for the server (docs/protocols.md, rule 5.10).
+"""Image: merge a keyed table for its readers where that is too much for the server (docs/protocols.md, rule 5.12).
 
 A reader makes it due (server.service.images.image_jobs). The table does not change.
 """

@@ -1,4 +1,4 @@
-"""Image: builds the files of an image that is too large for the server, with PyArrow (docs/protocols.md, rule 5.10).
+"""Image: builds the files of an image that is too large for the server, with PyArrow (docs/protocols.md, rule 5.12).
 
 The server names the files before the first one is written, and writes manifests and metadata at the end.
 """

@@ -25,7 +25,7 @@ class Rules(NamedTuple):
     keeps_served_images: bool = True
     """5.5: an image and the snapshots of its pair stay for as long as a reader may hold it."""
     keeps_pair_of_build: bool = True
-    """5.10: the snapshots of a running build's pair stay, however long it takes."""
+    """5.12: the snapshots of a running build's pair stay, however long it takes."""
     keeps_named_files: bool = True
     """5.5: the removal of an image leaves the files that another image or a snapshot of base names."""
     adopts_on_head: bool = True

@@ -1,4 +1,4 @@
-"""Jobs that build images too large for the server (docs/protocols.md, rule 5.10).
+"""Jobs that build images too large for the server (docs/protocols.md, rule 5.12).
 
 The optimizer writes the layer's data files. The server notes the build down before the first one, and writes manifests
 and metadata after the last one, as for its own builds. So a job that dies leaves what a dead builder leaves.

@@ -1,4 +1,4 @@
-"""Images that are too large for the server: a job of an optimizer builds them (docs/protocols.md, rule 5.10)."""
+"""Images that are too large for the server: a job of an optimizer builds them (docs/protocols.md, rule 5.12)."""
 
 from __future__ import annotations
 
