@@ -98,7 +98,7 @@ def test_upserts_of_flink_into_base_are_refused_and_told_where_to_go(
         assert answer.status_code == 409, summary
         message = answer.json()["error"]["message"]
         assert "equality deletes are not allowed on the base store" in message
-        assert "write.upsert.enabled" in message
+        assert "Flink may upsert into the keyed table's own name" in message
     assert lake.metadata(BASE) == before
 
 

@@ -132,7 +132,7 @@ def test_where_locks_are_required_nothing_is_planned_without(beside: BesideHive)
     assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     merged(beside, table, "x", 1, 13)
     beside.metastore.locks.are_had = False
-    with pytest.raises(Unavailable, match="locks are required, and the metastore has no locks"):
+    with pytest.raises(Unavailable, match="the settings require locks, and the metastore has no locks"):
         beside.publish_requests.publish(LAKE, table.name)
 
 

@@ -204,7 +204,7 @@ def test_structs_are_not_published_in_another_order_than_hives(beside: BesideHiv
     struct = next(one for one in fields if one["name"] == "s")["type"]
     alter_here(beside, table, changed("s", type={**struct, "fields": struct["fields"][::-1]}))
     merged(beside, table, "x", 1, 7)
-    with pytest.raises(Conflict, match="take one for another"):
+    with pytest.raises(Conflict, match="would lose or confuse fields"):
         beside.publish_requests.publish(LAKE, table.name)
 
 
