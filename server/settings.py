@@ -163,7 +163,8 @@ class ImageSettings(Group):
     seconds: PositiveFloat = Field(default=120, description="Time-out of such a merge, and of a check of keys.")
     write_rows: PositiveInt = Field(
         default=5_000_000,
-        description="Largest INSERT whose keys the server checks, in rows; a row takes about 100 bytes.",
+        description="Most rows that one statement inserts, changes or deletes; the server reads their keys, about 100 "
+        "bytes a row.",
     )
 
 

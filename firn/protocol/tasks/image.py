@@ -118,7 +118,7 @@ class DeletesTask(Task):
     They also hold the positions of `replaced_deletes`, which are the image's own. `removed_files` are data files of
     the image that the statement deletes as a whole. `inserted` are data files of the same statement: rows with the same
     values of `replacing` need no delete. The files with the deleted rows get names that begin with `name`, in
-    `directory`.
+    `directory`. More than `most_rows` rows are not read.
     """
 
     image_metadata: str
@@ -128,6 +128,7 @@ class DeletesTask(Task):
     removed_files: list[str]
     inserted: list[str] = []
     replacing: list[str] = []
+    most_rows: int
     directory: str
     name: str
     file_io: dict[str, str] = {}
@@ -136,11 +137,13 @@ class DeletesTask(Task):
 class DeletedRows(Message):
     """Files with the keys of deleted rows. Each has the partition of the image's file `like`.
 
-    `stale` says which row the image does not have any more; then no file was written.
+    `stale` says which row the image does not have any more, `too_many` how many rows are more than the task allows;
+    then no file was written.
     """
 
     files: list[Pack] = []
     stale: str | None = None
+    too_many: int | None = None
 
 
 class UpsertsTask(Task):

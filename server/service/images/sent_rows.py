@@ -86,6 +86,7 @@ class SentRowReader:
             removed_files=removed,
             inserted=[file.location for file in files if not file.content and not file.is_removed],
             replacing=_list_replacing(pair),
+            most_rows=self.most_rows,
             directory=f"{pair.pin.change['location'].rstrip('/')}/data",
             name=f"deletes-{uuid4()}",
             file_io=self.file_io,
@@ -95,6 +96,11 @@ class SentRowReader:
             raise Invalid(
                 f"{name} has changed while the statement ran: {deleted.stale}",
                 hint="run the statement again; DuckDB needs firn.read.format-version=2 for it",
+            )
+        if deleted.too_many is not None:
+            raise Invalid(
+                f"the statement on {name} changes or deletes {deleted.too_many:,} rows, more than the server reads",
+                hint="run it in parts, delete keys with firn.spark.delete, or raise images.write_rows",
             )
         if deleted.files and pair.pin.keyed.spec.sequence_field is not None:
             self.files.discard([file.location for file in deleted.files])

@@ -5,7 +5,9 @@ See docs/protocols.md, rule 5.8.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +110,22 @@ def test_places_that_the_table_does_not_have_are_refused(filled: KeyedLake) -> N
     with pytest.raises(Invalid, match="/etc/passwd is not a file of the table"):
         filled.send(plan_statement(filled, places=[("file:///etc/passwd", 0)]))
     assert len(filled.lake.metadata(CHANGE)["snapshots"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("plan", "rows"), [(partial(plan_statement, deleted=[1, 4]), 2), (partial(plan_removal, holding=[1]), 2)]
+)
+def test_more_rows_than_the_server_reads_are_refused_before_they_are_read(
+    filled: KeyedLake, plan: Callable[[KeyedLake], CommitRequest], rows: int
+) -> None:
+    real = filled.lake.services.image_writes
+    few = replace(real, rows=replace(real.rows, most_rows=rows - 1))
+    with pytest.raises(Invalid, match=rf"deletes {rows} rows, more than the server reads") as error:
+        few.commit(plan(filled))
+    assert "run it in parts" in str(error.value.hint)
+    before = filled.lake.metadata(CHANGE)
+    assert replace(few, rows=replace(few.rows, most_rows=rows)).commit(plan(filled))
+    assert filled.lake.metadata(CHANGE) != before
 
 
 def test_copies_on_write_are_refused(filled: KeyedLake) -> None:
