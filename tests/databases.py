@@ -93,8 +93,9 @@ def opened_sqlite(migrated_sqlite: Path, tmp_path: Path) -> Iterator[OpenDatabas
 @pytest.fixture
 def opened_postgres(migrated_postgres: OpenDatabase) -> Iterator[OpenDatabase]:
     """The one database with the schema, emptied afterwards: making one for each test takes longer than most tests."""
-    yield migrated_postgres
-    with migrated_postgres.engine.begin() as connection:
+    engine = migrated_postgres.engine
+    yield OpenDatabase(migrated_postgres.url, engine, SqlDatabase(Sessions(engine)))
+    with engine.begin() as connection:
         connection.execute(text("CALL empty_all_tables()"))
 
 

@@ -63,7 +63,7 @@ class History:
         for step in range(steps):
             missing = [name for name in self.weights if name not in self.done]
             free = sum(at not in deadly for at in range(step, steps))
-            name = self.random.choice(missing if free <= len(missing) else choices)
+            name = self.random.choice(missing if missing and free <= len(missing) else choices)
             name = deadly.get(step, name)
             self.step(name)
             if step % SPARK_EVERY == SPARK_EVERY - 1:
