@@ -47,7 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--light-process",
         action="store_true",
-        help="the last process of -n runs only files that need no JVM and no browser (tests/scheduling.py)",
+        help="the last process of -n begins with files that need no JVM and no browser (tests/scheduling.py)",
     )
 
 

@@ -14,25 +14,30 @@ if TYPE_CHECKING:
 LIGHT = ("tests/server/", "tests/integration/histories/", "tests/integration/random_requests/")
 """Folders whose tests start no JVM and no browser.
 
-A process that runs them alone stays below 1 GB, so there is room for one more. It uses the time in which others wait
-for processes to start and to end.
+A process that runs them stays below 1 GB, so there is room for one more. It uses the time in which others wait for
+processes to start and to end.
 """
+HEAVY = ("tests/integration/hive/",)
+"""Folders whose tests add a second Spark to the one that tests of a process share. The light process never gets them."""
 
 
 class LightFilesApart(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
-    """Gives whole files to processes: the last process gets light files alone, the others get those last."""
+    """Gives whole files to processes: the last process gets light files first, the others get those last."""
 
     def __init__(self, config: pytest.Config, log: Producer) -> None:
         super().__init__(config, log)
         self._light_id = f"gw{self.numnodes - 1}"
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        """Give a process the first file that suits it; the light one ends when there is none."""
-        is_light = node.gateway.id == self._light_id
-        suited = next((file for file in self.workqueue if file.startswith(LIGHT) == is_light), None)
-        if suited is not None:
-            self.workqueue.move_to_end(suited, last=False)
-        elif is_light:
+        """Give a process the first file that suits it; the light one ends when only heavy ones are left."""
+        files = list(self.workqueue)
+        if node.gateway.id == self._light_id:
+            files = [file for file in files if not file.startswith(HEAVY)]
+            files.sort(key=lambda file: not file.startswith(LIGHT))
+        else:
+            files.sort(key=lambda file: file.startswith(LIGHT))
+        if not files:
             node.shutdown()
             return
+        self.workqueue.move_to_end(files[0], last=False)
         super()._assign_work_unit(node)

@@ -91,5 +91,5 @@ def test_merge(tmp_path: Path) -> None:
     lines = results(tmp_path, "merge", *FEW, "--rounds", "1", "--skews", "recent", "--warm-rows", "0")
     ways = {line["way"]: line for line in lines if line["event"] == "way"}
     assert sorted(ways) == ["adopt", "auto", "merge into", "vectors"]
-    assert (ways["auto"]["chosen"], ways["vectors"]["chosen"]) == (["rewrite"], ["vectors"])
+    assert (ways["auto"]["chosen"], ways["vectors"]["chosen"]) == (["adopt"], ["vectors"])
     assert ways["merge into"]["times_by_hand"] == {"wall": 1.0, "cpu": 1.0}
