@@ -18,7 +18,7 @@ A process that runs them stays below 1 GB, so there is room for one more. It use
 processes to start and to end.
 """
 HEAVY = ("tests/integration/hive/",)
-"""Folders whose tests add a second Spark to the one that tests of a process share. The light process never gets them."""
+"""Folders whose tests add a second Spark to the one that a process has. The light process never gets them."""
 
 
 class LightFilesApart(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
