@@ -14,7 +14,7 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot
 
 LISTED_STREAMS = 100
-"""The streams whose last commits are listed, those that have committed last."""
+"""A served image lists the last commits of at most so many streams: of those that have committed most recently."""
 _JOB, _OPERATOR, _CHECKPOINT = "flink.job-id", "flink.operator-id", "flink.max-committed-checkpoint-id"
 _OF_HEAD = ("sequence-number", "timestamp-ms", "manifest-list", "schema-id", "first-row-id", "added-rows")
 

@@ -15,7 +15,6 @@ from catalog.commits.image_write import SentSnapshot, align_spec, find_sent_snap
 from catalog.errors import (
     CatalogError,
     CommitRefused,
-    CommitUnknown,
     DuplicateBatch,
     Invalid,
     NotFound,
@@ -63,8 +62,6 @@ class ImageWrites:
         as_sent = TableCommit(name=store, requirements=[], updates=_select_head(sent, sent_change.updates))
         try:
             self._commit(request, sent, as_sent)
-        except CommitUnknown:
-            raise
         except CatalogError as error:
             # After a refusal the engine deletes its files, which another try of the same request may have committed.
             if self.committer.has_applied(request.catalog, [as_sent]):
@@ -100,7 +97,7 @@ class ImageWrites:
                 raise RequirementFailed(
                     f"other commits change {as_sent.name} too fast; the server tried {MAX_TRIES} times"
                 )
-        except CatalogError:
+        except CatalogError:  # which an unknown outcome is not: its files stay
             self._discard(rows.written if rows else ())
             raise
         self._discard(rows.written if rows else ())
@@ -154,8 +151,6 @@ class ImageWrites:
             self._discard(own)
             if self._has_moved(request.catalog, target.pair):
                 return False
-            raise
-        except CommitUnknown:
             raise
         except DuplicateBatch:  # another try of the stream's commit, under another snapshot id, was faster
             self._discard([*own, *rows.written])

@@ -5,13 +5,14 @@ See docs/protocols.md, rules 5.10 and 5.11.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
-from catalog.errors import Invalid
+from catalog.errors import CommitUnknown, Invalid
 from catalog.iceberg.json import Json
+from server.service.commit.commit_path import CommitRequest, Committed, Committer
 from tests.server.lake import BASE, CHANGE, ORDERS, Lake, altered
 from tests.server.service.images.keyed_lake import KeyedLake
 from tests.server.service.images.statements import Checkpoint, find_places, plan_checkpoint, send_again
@@ -122,6 +123,17 @@ def test_too_many_rows_are_refused_before_they_are_read(orders: KeyedLake) -> No
         few.commit(plan_checkpoint(orders, Checkpoint(rows=[(1, "a")], deleted=[1, 2])))
 
 
+def test_after_an_unknown_outcome_the_rows_are_there_and_the_checkpoint_is_applied_once(orders: KeyedLake) -> None:
+    sent = plan_checkpoint(orders, Checkpoint(rows=[(1, "a"), (1, "b")], hidden=[0], deleted=[1, 2]))
+    real = orders.lake.services.image_writes
+    with pytest.raises(CommitUnknown):
+        replace(real, committer=_Unanswered(real.committer)).commit(sent)  # type: ignore[arg-type]
+    assert orders.read() == {1: "b"}
+    pending = orders.lake.keyed().pending_rows
+    assert orders.send(sent)
+    assert (orders.read(), orders.lake.keyed().pending_rows) == ({1: "b"}, pending)
+
+
 def test_a_table_that_is_partitioned_outside_of_its_key_takes_no_equality_deletes(orders: KeyedLake) -> None:
     orders.insert((1, "a"))
     spec = {"fields": [{"name": "note", "transform": "identity", "source-id": 2, "field-id": 1000}]}
@@ -157,6 +169,20 @@ def test_with_a_sequence_field_rows_carry_its_value_and_deletes_do_not(lake: Lak
     assert not list(Path(lake.warehouse).rglob("upserts-*"))
     lake.services.images.stop()
     lake.services.image_writes.stop()
+
+
+@dataclass(frozen=True)
+class _Unanswered:
+    """A committer whose commits are applied, and which cannot say so."""
+
+    real: Committer
+
+    def commit(self, request: CommitRequest) -> list[Committed]:
+        self.real.commit(request)
+        raise CommitUnknown("the answer of the database was lost")
+
+    def has_applied(self, *args: object) -> bool:
+        return self.real.has_applied(*args)  # type: ignore[arg-type]
 
 
 def find_checkpoints(metadata: Json) -> dict[str, int]:
