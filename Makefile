@@ -21,6 +21,12 @@ RCK_KIT ?= ../shared/tools/rck
 free_gib := $(shell awk '/^MemAvailable/ { print int($$2 / 1048576) }' /proc/meminfo 2>/dev/null)
 TEST_PROCESSES ?= $(shell [ "$(or $(free_gib),0)" -ge 20 ] && echo 3 || echo 2)
 
+# Modules are compiled when they are first imported, not all at installation: that takes a third of `make setup`, and most
+# are never imported.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+UNCOMPRESSED := --config-settings=--build-option=--compression=stored
+export PYTHONDONTWRITEBYTECODE :=
+
 # Runs a long command and shows for how long; the command's output only if it fails.
 STEP := $(PYTHON) build_step.py
 
@@ -50,13 +56,19 @@ $(STAMPS)/tools:
 	  echo "$(PYTHON) cannot make virtual environments; on Debian: apt-get install python3-venv" >&2; exit 1; }
 	@mkdir -p $(STAMPS) && touch $@
 
-$(STAMPS)/locked: requirements.lock | $(STAMPS)/tools
+# The pip that comes with Python may be years old: reading the registry's pages takes it a minute longer.
+$(STAMPS)/pip: requirements-pip.lock | $(STAMPS)/tools
+	@$(PIP) --require-hashes -r $<
+	@touch $@
+
+# PySpark comes as a source package, which pip makes into a wheel and unpacks at once: compressing it would only cost time.
+$(STAMPS)/locked: requirements.lock | $(STAMPS)/pip
 	@$(STEP) "installing the locked Python packages (about 500 MB, PySpark most of it)" \
-	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	  $(PIP) --require-hashes $(UNCOMPRESSED) -r requirements.lock
 	@touch $@
 
 $(STAMPS)/firn: pyproject.toml firn/pyproject.toml $(STAMPS)/locked
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e ./firn -e .
+	@$(PIP) --no-deps --no-build-isolation -e ./firn -e .
 	@touch $@
 
 $(STAMPS)/jars: firn/spark/jars.py firn/spark/ivysettings.xml $(STAMPS)/locked
@@ -91,22 +103,22 @@ engines: $(addprefix $(STAMPS)/,spark-3.5 duckdb python-engines flink trino-serv
 # Each in a directory of its own, by its own lock: none of it may be seen by Firn.
 $(addprefix $(STAMPS)/,spark-3.5 duckdb flink-build trino): $(STAMPS)/%: tests/integration/engines/%.lock | $(STAMPS)/locked
 	@rm -rf $(VENV)/$*
-	@$(STEP) "installing $*" $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --target $(VENV)/$* -r $<
+	@$(STEP) "installing $*" $(PIP) --require-hashes $(UNCOMPRESSED) --target $(VENV)/$* -r $<
 	@touch $@
 
 # They use the PyIceberg, PyArrow, NumPy and pandas that Firn's environment has.
 $(STAMPS)/python-engines: tests/integration/engines/python-engines.lock | $(STAMPS)/locked
 	@echo "installing Polars, Daft, dlt and ClickHouse (chdb) for the tests (300 MB) …"
 	@rm -rf $(VENV)/python-engines
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --target $(VENV)/python-engines -r $<
+	@$(PIP) --require-hashes --no-deps --target $(VENV)/python-engines -r $<
 	@touch $@
 
 # Flink's jars come as a source package, which is built by the locked setuptools; packing them again would take most of
 # the time.
 $(STAMPS)/flink: tests/integration/engines/flink.lock | $(STAMPS)/flink-build
 	@rm -rf $(VENV)/flink
-	@PYTHONPATH=$(CURDIR)/$(VENV)/flink-build $(STEP) "installing Flink for the tests (310 MB)" $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes \
-	  --no-build-isolation --config-settings=--build-option=--compression=stored --target $(VENV)/flink -r $<
+	@PYTHONPATH=$(CURDIR)/$(VENV)/flink-build $(STEP) "installing Flink for the tests (310 MB)" $(PIP) --require-hashes \
+	  --no-build-isolation $(UNCOMPRESSED) --target $(VENV)/flink -r $<
 	@touch $@
 
 # The lock of `trino` holds the Java that it needs; the server itself comes from where the jars come from.
