@@ -4,12 +4,15 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import dedent
 
+import pytest
 from pydantic import BaseModel
 
 from server.settings import Group, Settings, load_settings
 
-PAGE = (Path(__file__).parents[2] / "docs" / "settings.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "settings.md").read_text(encoding="utf-8")
 
 
 def described(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str, str, str]]:
@@ -40,3 +43,14 @@ def test_the_example_file_is_one(tmp_path: Path) -> None:
         wanted["warehouse"],
         wanted["lease"]["seconds"],
     )
+
+
+@pytest.mark.parametrize("page", ["settings.md", "security.md"])
+def test_examples_of_settings_can_be_loaded(page: str, tmp_path: Path) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    examples = re.findall(r"^ *```toml\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL)
+    assert examples
+    for example in examples:
+        file = tmp_path / "firn.toml"
+        file.write_text(dedent(example), encoding="utf-8")
+        assert load_settings(file).model_fields_set
