@@ -261,7 +261,7 @@ def _show_remaining_steps(ctx: CliContext, names: list[str]) -> None:
             preview["partitions"],
             preview["pending_rows"],
             preview["differing"],
-            preview["grace_until"],
+            moment(preview["grace_until"]),
             preview["blocked"] or preview["drift"],
         )
         for preview in previews
