@@ -52,9 +52,9 @@ class Hive:
         """What syncs and publishes did to each partition, newest first, page by page."""
         return self.client.transport.items(self._path(table, "/history"), {"partition": partition})
 
-    def retired_directories(self, table: str) -> Json:
+    def superseded_directories(self, table: str) -> Json:
         """What publishes of an upgraded table have left behind: directories, and their bytes."""
-        return self.client.transport.get(self._path(table, "/retired-directories"))
+        return self.client.transport.get(self._path(table, "/superseded-directories"))
 
     def check(
         self, table: str, *, primary_key: Sequence[str] = (), properties: Mapping[str, str] | None = None

@@ -155,13 +155,13 @@ class PartitionBaseline:
         """The baseline once the metastore points at the published directory, with the metastore's new signals."""
         if self.publishing is None:
             return self
-        retired = () if self.is_dropped else (self.to_watched(now_ns),)
+        superseded = () if self.is_dropped else (self.to_watched(now_ns),)
         return PartitionBaseline(
             signals=signals,
             files=self.publishing.files,
             published_through=self.publishing.published_through,
             settled=False,
-            watched=(*self.watched_except(self.publishing.location), *retired),
+            watched=(*self.watched_except(self.publishing.location), *superseded),
         )
 
     def give_up_publish(self, now_ns: int) -> PartitionBaseline:
@@ -191,7 +191,7 @@ class PartitionBaseline:
     def return_to(self, location: str, now_ns: int) -> PartitionBaseline:
         """The baseline once the metastore points at a watched directory again; unchanged for any other directory.
 
-        A writer restored the partition as it knew it, or overwrote a directory that it did not know to be retired.
+        A writer restored the partition as it knew it, or overwrote a directory that it did not know to be superseded.
         """
         path = normalize_location(location)
         target = next((directory for directory in self.watched if normalize_location(directory.location) == path), None)

@@ -15,7 +15,7 @@ from catalog.hive.baseline import PartitionBaseline
 from catalog.hive.change_sources import ChangeSources
 from catalog.hive.events import HiveEvent, HiveEventKind
 from catalog.hive.link import Drift, DriftKind, HiveLink
-from catalog.hive.retired_directories import RetiredTotals
+from catalog.hive.superseded_directories import SupersededTotals
 from catalog.iceberg.json import Json
 
 
@@ -23,7 +23,7 @@ from catalog.iceberg.json import Json
 class Checkpoint:
     """The changes of a sync to the link and the baselines of a table, computed from one generation of the link.
 
-    `retired` and `sources` are None if the sync does not change them.
+    `superseded` and `sources` are None if the sync does not change them.
     """
 
     since: int
@@ -38,7 +38,7 @@ class Checkpoint:
     ddl_time: int | None = None
     held_partitions: tuple[str, ...] = ()
     read_again: tuple[str, ...] = ()
-    retired: RetiredTotals | None = None
+    superseded: SupersededTotals | None = None
     sources: ChangeSources | None = None
     is_to_compare: bool = False
     """Whether a publish has to compare the table with Hive again."""
@@ -56,7 +56,7 @@ class Checkpoint:
             generation=self.generation,
             held_partitions=self.held_partitions,
             read_again=self.read_again,
-            retired=link.retired if self.retired is None else self.retired,
+            superseded=link.superseded if self.superseded is None else self.superseded,
             sources=link.sources if self.sources is None else self.sources,
             published_snapshot_id=None if self.is_to_compare else link.published_snapshot_id,
             synced_at=now if self.is_complete else link.synced_at,
@@ -72,7 +72,7 @@ class Checkpoint:
 
     def to_json(self) -> Json:
         """The JSON that the database stores with a job."""
-        drift, retired, sources = self.drift, self.retired, self.sources
+        drift, superseded, sources = self.drift, self.superseded, self.sources
         return {
             "since": self.since,
             "generation": self.generation,
@@ -83,7 +83,7 @@ class Checkpoint:
             "ddl_time": self.ddl_time,
             "held_partitions": list(self.held_partitions),
             "read_again": list(self.read_again),
-            "retired": None if retired is None else [retired.directories, retired.bytes],
+            "superseded": None if superseded is None else [superseded.directories, superseded.bytes],
             "sources": None if sources is None else [sorted(sources.live), sorted(sources.dead)],
             "is_to_compare": self.is_to_compare,
             "is_complete": self.is_complete,
@@ -104,7 +104,7 @@ class Checkpoint:
             ddl_time=kept["ddl_time"],
             held_partitions=tuple(kept["held_partitions"]),
             read_again=tuple(kept["read_again"]),
-            retired=_retired(kept["retired"]),
+            superseded=_superseded(kept["superseded"]),
             sources=_sources(kept["sources"]),
             is_to_compare=kept["is_to_compare"],
             is_complete=kept["is_complete"],
@@ -184,8 +184,8 @@ def _drift(kept: list[str] | None) -> Drift | None:
     return Drift(kind=DriftKind(kind), message=message, likely_author=likely_author)
 
 
-def _retired(kept: list[int] | None) -> RetiredTotals | None:
-    return None if kept is None else RetiredTotals(directories=kept[0], bytes=kept[1])
+def _superseded(kept: list[int] | None) -> SupersededTotals | None:
+    return None if kept is None else SupersededTotals(directories=kept[0], bytes=kept[1])
 
 
 def _sources(kept: list[list[str]] | None) -> ChangeSources | None:

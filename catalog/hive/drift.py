@@ -160,13 +160,13 @@ class LateChanges:
     come: tuple[ListedFile, ...]
     gone: tuple[ListedFile, ...]
     is_overwritten: bool
-    """Whether it also lost files: a writer did not know that the directory is retired."""
+    """Whether it also lost files: a writer did not know that the directory is superseded."""
     directory: WatchedDirectory
     """Its state once the sync has taken the changes over."""
 
 
 def detect_late_changes(directory: WatchedDirectory, listing: Listing) -> LateChanges:
-    """Compare a retired directory with its listing. Files that are too young to be trusted wait for a later sync.
+    """Compare a superseded directory with its listing. Files that are too young to be trusted wait for a later sync.
 
     Lost files alone are no change of rows: a clean-up of an unread directory means none. The first half of an overwrite
     looks the same, so the baseline remembers the lost files until others come.

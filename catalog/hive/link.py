@@ -16,7 +16,7 @@ from catalog.hive.change_sources import ChangeSources
 from catalog.hive.columns import SchemaDifference, SchemaDrift, columns_from_json, columns_to_json
 from catalog.hive.model import HiveColumn, HiveTable
 from catalog.hive.publish_request import PublishRequest
-from catalog.hive.retired_directories import RetiredTotals
+from catalog.hive.superseded_directories import SupersededTotals
 from catalog.iceberg.json import Json
 
 MAX_UNREPRESENTABLE = 1000
@@ -116,7 +116,7 @@ class HiveLink:
     drift_since: datetime | None = None
     """Since when the sides differ. The message may change meanwhile."""
     sources: ChangeSources = field(default_factory=ChangeSources)
-    retired: RetiredTotals = field(default_factory=RetiredTotals)
+    superseded: SupersededTotals = field(default_factory=SupersededTotals)
     unrepresentable: Mapping[str, UnrepresentableNote] = field(default_factory=dict)
     """Partitions whose format in Hive could not hold their values in a job's last try."""
     released_after_drop: datetime | None = None
@@ -210,7 +210,7 @@ class HiveLink:
             "likely_author": None if drift is None else drift.likely_author,
             "sources": sorted(self.sources.live),
             "dead_sources": sorted(self.sources.dead),
-            "retired": [self.retired.directories, self.retired.bytes],
+            "superseded": [self.superseded.directories, self.superseded.bytes],
             "unrepresentable": {name: [note.tried, note.reason] for name, note in self.unrepresentable.items()},
             "released_after_drop": _text(self.released_after_drop),
         }
@@ -218,7 +218,7 @@ class HiveLink:
     @classmethod
     def from_json(cls, kept: Mapping[str, Any], synced_at: datetime) -> Self:
         """As it was kept."""
-        request, (directories, size) = kept["publish_request"], kept["retired"]
+        request, (directories, size) = kept["publish_request"], kept["superseded"]
         return cls(
             columns=columns_from_json(kept["columns"]),
             partition_columns=columns_from_json(kept["partition_columns"]),
@@ -239,7 +239,7 @@ class HiveLink:
             drift=_drift(kept),
             drift_since=_moment(kept["drift_since"]),
             sources=ChangeSources(live=frozenset(kept["sources"]), dead=frozenset(kept["dead_sources"])),
-            retired=RetiredTotals(directories=directories, bytes=size),
+            superseded=SupersededTotals(directories=directories, bytes=size),
             unrepresentable={name: UnrepresentableNote(*note) for name, note in kept["unrepresentable"].items()},
             released_after_drop=_moment(kept["released_after_drop"]),
         )

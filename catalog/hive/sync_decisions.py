@@ -22,12 +22,12 @@ class SyncKind(StrEnum):
     """The decision of a sync about a partition."""
 
     ADD = "add"
-    """Take over added files: in the partition, in a new one, or in a retired directory."""
+    """Take over added files: in the partition, in a new one, or in a superseded directory."""
     REBUILD = "rebuild"
     """The partition becomes the rows that Hive lists, and on them the changes that were never published."""
     DROP = "drop"
     POINT_BACK = "point-back"
-    """A writer has overwritten a retired directory: point the metastore there again."""
+    """A writer has overwritten a superseded directory: point the metastore there again."""
     WAIT = "wait"
     """A later sync tries again, after some time."""
     HOLD = "hold"
@@ -36,7 +36,7 @@ class SyncKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateChange:
-    """Files that were added to a retired directory of a partition."""
+    """Files that were added to a superseded directory of a partition."""
 
     name: str
     files: tuple[ListedFile, ...]

@@ -26,7 +26,7 @@ FOR_WRITERS = frozenset(
         *("firn.hive.overwrite-wins", "firn.hive.overwrite-window", "firn.hive.keyed-sync", "firn.hive.subdirectories"),
         *("firn.hive.schema-conflict", "firn.hive.schema-push"),
         # These delete directories that a publish has replaced, and choose the location of published files.
-        *("firn.hive.retired-dir-grace", "firn.hive.publish.location"),
+        *("firn.hive.superseded-dir-grace", "firn.hive.publish.location"),
         # For a catalog: how long undrop is possible.
         RETENTION,
     }

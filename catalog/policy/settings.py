@@ -251,7 +251,7 @@ _HIVE = (
         "pause between two publishes, from the first requested one; never: only on request",
     ),
     Setting(
-        "firn.hive.retired-dir-grace",
+        "firn.hive.superseded-dir-grace",
         "1 d",
         parse_duration,
         "how long syncs still list a directory that a publish replaced, for Hive jobs that began before",

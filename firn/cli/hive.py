@@ -14,7 +14,7 @@ from firn.cli.hive_status import (
     describe_drift,
     describe_publish_gap,
     describe_publish_request,
-    describe_retired_directories,
+    describe_superseded_directories,
     load_publish_gap,
 )
 from firn.cli.show import moment
@@ -32,7 +32,7 @@ _CHANGES = {
     "new": "Hive created the partition",
     "rebuilt": "Hive replaced files",
     "dropped": "Hive dropped the partition",
-    "late": "a late writer added files to the former directory",
+    "late": "a late writer added files to a superseded directory",
     "published": "published to Hive",
 }
 
@@ -88,7 +88,7 @@ def list_hive(
 def show_hive(ctx: CliContext, table: Annotated[str, typer.Argument(help="DATABASE.TABLE")]) -> None:
     """Show the state of a table, and the columns that differ between Firn and Hive."""
     show, status = ctx.show, ctx.client.hive.show(table)
-    retired = ctx.client.hive.retired_directories(table) if status["published_at"] else None
+    superseded = ctx.client.hive.superseded_directories(table) if status["published_at"] else None
     is_plain = status["upgraded_to"] is not None and status["unpublished"] is None
     gap = load_publish_gap(ctx, table) if is_plain else None
 
@@ -105,12 +105,12 @@ def show_hive(ctx: CliContext, table: Annotated[str, typer.Argument(help="DATABA
                 **describe_publish_gap(status, gap),
                 **describe_publish_request(status),
                 **lock_warning,
-                **describe_retired_directories(retired),
+                **describe_superseded_directories(superseded),
             }
         )
         show_column_differences(ctx, status["column_differences"])
 
-    show.emit({**status, "retired_directories": retired, "behind": gap}, people)
+    show.emit({**status, "superseded_directories": superseded, "behind": gap}, people)
 
 
 @command(app, "history")

@@ -1,4 +1,4 @@
-"""Facts about an upgraded table and Hive: drift, unpublished changes, the last publish request, retired directories."""
+"""Facts about an upgraded table and Hive: drift, unpublished changes, the publish request, superseded directories."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ def describe_publish_request(status: Json) -> Json:
     return {"publish requested": f"{moment(request['at'])}, {request['step']}: {request['message']}"}
 
 
-def describe_retired_directories(retired: Json | None) -> Json:
+def describe_superseded_directories(superseded: Json | None) -> Json:
     """Describe the directories that publishes replaced; nothing without any."""
     facts: Json = {}
-    if retired and retired["directories"]:
-        watched = f"{_count_directories(retired['directories'])} ({size(retired['bytes'])})"
-        facts["retired directories"] = f"{watched}, watched until {moment(retired['grace_until'])}"
-    if retired and retired["kept_directories"]:
-        kept = f"{_count_directories(retired['kept_directories'])} ({size(retired['kept_bytes'])})"
+    if superseded and superseded["directories"]:
+        watched = f"{_count_directories(superseded['directories'])} ({size(superseded['bytes'])})"
+        facts["superseded directories"] = f"{watched}, watched until {moment(superseded['grace_until'])}"
+    if superseded and superseded["kept_directories"]:
+        kept = f"{_count_directories(superseded['kept_directories'])} ({size(superseded['kept_bytes'])})"
         facts["replaced originals"] = f"{kept}, which Hive no longer reads and Firn never deletes"
     return facts
 

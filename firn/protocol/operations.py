@@ -47,5 +47,5 @@ class DowngradePhase(StrEnum):
     PUBLISHING = "publishing"
     """A job writes the partitions that differ."""
     GRACE_PERIOD = "grace-period"
-    """Hive is up to date; Firn watches retired directories for writers that still know them."""
+    """Hive is up to date; Firn watches superseded directories for writers that still know them."""
     DONE = "done"

@@ -29,7 +29,7 @@ class DowngradeIn(In):
 
 
 class DowngradePreviewOut(Out):
-    """The work of a downgrade, and what blocks it. `grace_seconds` is how long it watches a retired directory."""
+    """The work of a downgrade, and what blocks it. `grace_seconds` is how long it watches a superseded directory."""
 
     table: str
     partitions: int

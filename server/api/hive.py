@@ -26,7 +26,7 @@ from server.api.hive_views import (
     HiveEventOut,
     HiveTableDetailOut,
     HiveTableOut,
-    RetiredDirectoriesOut,
+    SupersededDirectoriesOut,
     build_hive_tables,
     load_column_differences,
     load_lock_warning,
@@ -37,7 +37,7 @@ from server.api.jobs import build_job_out
 from server.api.operations import build_operation_out
 from server.service.hive.hive_state import split_name
 from server.service.hive.results import SyncOutcome
-from server.service.hive.retired_directories import list_retired_directories
+from server.service.hive.superseded_directories import list_superseded_directories
 from server.service.hive.upgrade_check import Report
 
 router = APIRouter(prefix="/catalogs/{catalog}/hive", tags=["hive"])
@@ -247,12 +247,14 @@ def list_hive_events(
     return PageOut(items=[HiveEventOut.of(event) for event in events.items], next_cursor=events.next_cursor)
 
 
-@router.get("/{full_name}/retired-directories", summary="Show retired directories", responses=refusals(404))
-def show_retired_directories(services: ServicesDep, catalog: CatalogDep, full_name: FullName) -> RetiredDirectoriesOut:
+@router.get("/{full_name}/superseded-directories", summary="Show superseded directories", responses=refusals(404))
+def show_superseded_directories(
+    services: ServicesDep, catalog: CatalogDep, full_name: FullName
+) -> SupersededDirectoriesOut:
     """Show the directories that publishing replaced, with their bytes, without listing any directory."""
     with services.database.reading() as uow:
-        return RetiredDirectoriesOut.model_validate(
-            list_retired_directories(uow, catalog, ".".join(split_name(full_name)))
+        return SupersededDirectoriesOut.model_validate(
+            list_superseded_directories(uow, catalog, ".".join(split_name(full_name)))
         )
 
 

@@ -146,7 +146,7 @@ class HiveEventOut(Out):
         return cls(**values | {"snapshot_id": snapshot_id})
 
 
-class RetiredDirectoryOut(Out):
+class SupersededDirectoryOut(Out):
     """A directory that a publish replaced; `partition` is `""` for an unpartitioned table.
 
     Firn never deletes a directory that is `owned_by_hive`. Orphan removal deletes others once nothing reads them.
@@ -156,13 +156,13 @@ class RetiredDirectoryOut(Out):
     location: str
     files: int
     bytes: int
-    retired_at: datetime
+    superseded_at: datetime
     grace_until: datetime
     owned_by_hive: bool
 
 
-class RetiredDirectoriesOut(Out):
-    """The retired directories of a table as recorded, and the largest of them.
+class SupersededDirectoriesOut(Out):
+    """The superseded directories of a table as recorded, and the largest of them.
 
     `kept_directories` belong to Hive and are no longer watched; `kept_bytes` is their size when watching ended.
     """
@@ -172,7 +172,7 @@ class RetiredDirectoriesOut(Out):
     grace_until: datetime | None
     kept_directories: int
     kept_bytes: int
-    largest: list[RetiredDirectoryOut]
+    largest: list[SupersededDirectoryOut]
 
 
 class DatabaseOut(Out):

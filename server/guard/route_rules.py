@@ -139,7 +139,7 @@ _HIVE_TABLES: Rules = {
     **{("POST", f"{_CATALOG}/hive/upgrades/{{batch}}/{verb}"): changes(on.batch(MAINTAIN)) for verb in _TURNS},
     ("GET", _HIVE): reads(on.hive_table(READ)),
     ("GET", f"{_HIVE}/history"): reads(on.hive_table(READ)),
-    ("GET", f"{_HIVE}/retired-directories"): reads(on.hive_table(READ)),
+    ("GET", f"{_HIVE}/superseded-directories"): reads(on.hive_table(READ)),
     ("POST", f"{_HIVE}/check"): reads(on.hive_table(READ)),
     ("POST", f"{_HIVE}/upgrade"): changes(body_targets.new_hive_table),
     ("POST", f"{_HIVE}/sync"): changes(on.hive_table(MAINTAIN)),

@@ -3,7 +3,7 @@
 Hive-side writers add, overwrite, drop and relocate at any moment. The oracle: a Hive-side add adds rows; a Hive-side
 overwrite, removal or drop takes away the rows that Hive showed at that moment; changes that Hive never saw stay.
 
-In one point Firn does something else than this model: it answers a late overwrite of a retired directory by pointing
+In one point Firn does something else than this model: it answers a late overwrite of a superseded directory by pointing
 the metastore back (rule 3.5). The model of several partitions does that: tests/catalog/hive/rebuild_model.py.
 """
 
@@ -30,12 +30,12 @@ class Rules(NamedTuple):
     """3.3: changes that a sync appends carry the identity of the Hive file that they came from."""
     finishes_publish_first: bool = True
     """3.4: a sync finishes or abandons an unfinished publish before it does anything else."""
-    watches_retired: bool = True
-    """3.5: every sync lists retired directories until no writer that knew them can be alive."""
+    watches_superseded: bool = True
+    """3.5: every sync lists superseded directories until no writer that knew them can be alive."""
     locks: bool = True
     """3.8: the last check and the repointing are one step for Hive."""
     repairs_location: bool = True
-    """3.6: a metastore location that is a retired directory is a late switch, not a relocation."""
+    """3.6: a metastore location that is a superseded directory is a late switch, not a relocation."""
 
 
 class File(NamedTuple):
@@ -71,7 +71,7 @@ class Baseline(NamedTuple):
     published: int  # changes up to here are in these files
 
 
-class Retired(NamedTuple):
+class Superseded(NamedTuple):
     baseline: Baseline
     replaced_by: File
     through: int
@@ -99,7 +99,7 @@ class World(NamedTuple):
     merged: int = 0
     baseline: Baseline = Baseline("hive", frozenset({A, B}), 0)
     publish: Publish | None = None
-    retired: tuple[Retired, ...] = ()
+    superseded: tuple[Superseded, ...] = ()
     late_writer: tuple[str, str] | None = None  # a Hive-side writer that has resolved its directory: kind, directory
     listed: tuple[str | None, Files, int] | None = None  # a sync between listing and commit: location, files, when
     left_by_firn: frozenset[str] = frozenset()  # directories that Firn left since Hive last dropped or relocated
@@ -202,7 +202,7 @@ class HiveSync:
     def sync(self, world: World, location: str | None, files: Files, tick: int) -> World:
         """The commit of a sync that saw this location, and these files in it."""
         old = world.baseline
-        if self.rules.repairs_location and location in {r.baseline.dir for r in world.retired}:
+        if self.rules.repairs_location and location in {r.baseline.dir for r in world.superseded}:
             return world._replace(location=old.dir) if world.location == location else world
         believed = self._settled(old, location, files, tick)
         if believed is None:
@@ -240,23 +240,23 @@ class HiveSync:
             return True
         return change.source in alive or change.source[0] == "late"
 
-    def check_retired(self, world: World) -> World:
-        """Late effects in a retired directory become changes: Hive shows it no more, the publish did not see them."""
-        if not self.rules.watches_retired:
+    def check_superseded(self, world: World) -> World:
+        """Late effects in a superseded directory become changes: neither Hive nor the publish has seen them."""
+        if not self.rules.watches_superseded:
             return world
-        for number, retired in enumerate(world.retired):
+        for number, superseded in enumerate(world.superseded):
             view = read_view(world)
             if view is None:  # a file of the head is gone: a sync has to rebuild base first
                 break
-            old = retired.baseline
+            old = superseded.baseline
             files = self._settled(old, old.dir, list_directory(world, old.dir), world.now)
             if files is None:
                 continue
-            for row in sorted(_rows_gone(world, retired, files) & view):  # only where the key still has that row
+            for row in sorted(_rows_gone(world, superseded, files) & view):  # only where the key still has that row
                 world = append_change(world, "D", row)
             world = _upsert_files(world, [f for f in files if not has_same(f, old.listing)], late_source)
-            known = retired._replace(baseline=old._replace(listing=files))
-            world = world._replace(retired=(*world.retired[:number], known, *world.retired[number + 1 :]))
+            known = superseded._replace(baseline=old._replace(listing=files))
+            world = world._replace(superseded=(*world.superseded[:number], known, *world.superseded[number + 1 :]))
         return world
 
     def start_publish(self, world: World) -> World | None:
@@ -278,22 +278,22 @@ class HiveSync:
         old = world.baseline
         if self.rules.finishes_publish_first and publish.stage != "checked" and is_overtaken(world):
             return world._replace(publish=None)
-        retired = world.retired
-        if self.rules.watches_retired and old.dir:
-            retired = (*retired, Retired(old, publish.new, publish.through))
+        superseded = world.superseded
+        if self.rules.watches_superseded and old.dir:
+            superseded = (*superseded, Superseded(old, publish.new, publish.through))
         return world._replace(
             location=publish.new.dir,
             left_by_firn=world.left_by_firn | ({world.location} if world.location else set()),
             publish=None,
             baseline=Baseline(publish.new.dir, frozenset({publish.new}), publish.through),
-            retired=retired,
+            superseded=superseded,
         )
 
     def removable_through(self, world: World) -> int:
         """Change rows up to here may leave the change store (rule 3.2)."""
         if not self.rules.keeps_baseline:
             return world.merged
-        baselines = [world.baseline, *(retired.baseline for retired in world.retired)]
+        baselines = [world.baseline, *(superseded.baseline for superseded in world.superseded)]
         return min(world.merged, *(baseline.published for baseline in baselines))
 
 
@@ -303,14 +303,16 @@ def is_overtaken(world: World) -> bool:
     return world.location != old.dir or bool(signatures(old.listing) - signatures(list_directory(world, old.dir)))
 
 
-def _rows_gone(world: World, retired: Retired, files: Files) -> Rows:
+def _rows_gone(world: World, superseded: Superseded, files: Files) -> Rows:
     """Rows that the publish would not have written, had it seen the directory as it is now."""
-    old = retired.baseline
+    old = superseded.baseline
     vanished = {file for file in old.listing if not has_same(file, files)}
     late = {late_source(file) for file in vanished}
     gone = {change.row for change in world.changes if change.source in late}
-    if vanished and retired.replaced_by in world.storage:
+    if vanished and superseded.replaced_by in world.storage:
         sources: set[Source] = {file.id for file in vanished}
-        published = [c for c in world.changes if old.published < c.seq <= retired.through and c.source not in sources]
-        gone |= retired.replaced_by.rows - replay(rows_of(old.listing & files), published)
+        published = [
+            c for c in world.changes if old.published < c.seq <= superseded.through and c.source not in sources
+        ]
+        gone |= superseded.replaced_by.rows - replay(rows_of(old.listing & files), published)
     return frozenset(gone)

@@ -126,7 +126,7 @@ class _FirnSteps:
             yield "a second passes", spend(world, "tick")._replace(now=world.now + 1)
         if world.listed:
             after = self.firn.sync(world, *world.listed)._replace(listed=None)
-            yield "sync commits", self.firn.check_retired(after)
+            yield "sync commits", self.firn.check_superseded(after)
         elif world.publish and world.publish.stage == "written":
             yield "publish commits base", self.firn.commit_publish(world, world.publish)
             yield "publish crashes before its commit", world._replace(publish=None)
@@ -165,17 +165,17 @@ class _FirnSteps:
             yield f"change rows up to {through} are cleaned", spend(world, "clean")._replace(changes=kept)
         if world.publish:
             return
-        in_use = {world.location, *(retired.baseline.dir for retired in world.retired)}
+        in_use = {world.location, *(superseded.baseline.dir for superseded in world.superseded)}
         if self.rules.repairs_location:
             in_use.add(world.baseline.dir)
         published = {file.dir for file in world.storage if file.dir.startswith("_firn/p")}
         for directory in sorted(published - in_use):
-            yield f"retired directory {directory} is cleaned", spend(_clean(world, directory), "clean")
-        for retired in world.retired[:1]:
-            if _is_quiet(world, retired.baseline.dir, retired.baseline.listing):
+            yield f"superseded directory {directory} is cleaned", spend(_clean(world, directory), "clean")
+        for superseded in world.superseded[:1]:
+            if _is_quiet(world, superseded.baseline.dir, superseded.baseline.listing):
                 yield (
-                    f"the watch of {retired.baseline.dir} ends",
-                    spend(world, "clean")._replace(retired=world.retired[1:]),
+                    f"the watch of {superseded.baseline.dir} ends",
+                    spend(world, "clean")._replace(superseded=world.superseded[1:]),
                 )
 
 
@@ -191,7 +191,7 @@ def _changes(world: World) -> Iterator[tuple[str, World]]:
 
 
 def _is_quiet(world: World, directory: str | None, known: frozenset[File]) -> bool:
-    """Whether nothing new lies in a retired directory, and neither HMS nor a late writer names it."""
+    """Whether nothing new lies in a superseded directory, and neither HMS nor a late writer names it."""
     if world.location == directory or (world.late_writer and world.late_writer[1] == directory):
         return False
     return signatures(list_directory(world, directory)) == signatures(known)
@@ -219,7 +219,7 @@ def settle(world: World, rules: Rules) -> World:
             world = firn.repoint(world, world.publish)
         for _ in range(2):
             synced = firn.sync(world, world.location, list_directory(world, world.location), world.now)
-            world = firn.check_retired(synced)
+            world = firn.check_superseded(synced)
         after = firn.start_publish(world)
         if after is None or after.publish is None:
             return world

@@ -13,7 +13,7 @@ NEEDED = [
     ("keeps_baseline", "fresh", "removed rows come back"),
     ("records_sources", "fresh", "removed rows come back"),
     ("finishes_publish_first", "fresh", "rows are lost"),
-    ("watches_retired", "published while an add is open", "rows are lost"),
+    ("watches_superseded", "published while an add is open", "rows are lost"),
     ("repairs_location", "published twice", "rows are lost"),
 ]
 

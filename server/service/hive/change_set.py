@@ -56,7 +56,7 @@ class ChangeSet:
     late: list[LateChange] = field(default_factory=list)
     """Files that came to directories which the metastore does not point at any more."""
     lost_late: frozenset[str] = frozenset()
-    """The files that retired directories have lost, by location. They matter only if the table contains them."""
+    """The files that superseded directories have lost, by location. They matter only if the table contains them."""
     unwatched: list[str] = field(default_factory=list)
     """Such directories that need not be looked at again."""
     differs: str | None = None

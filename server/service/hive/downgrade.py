@@ -1,7 +1,7 @@
 """Downgrade: the server publishes every change to Hive, then drops the table from the catalog.
 
 A downgrade is an operation without undo. Each step reads the table's present state, so a crash needs no repair. It
-syncs, merges and publishes until nothing is left to do. Then it watches the retired directories until their grace
+syncs, merges and publishes until nothing is left to do. Then it watches the superseded directories until their grace
 period ends. One transaction drops the table, and only if the table consists of exactly the files that Hive lists.
 Meanwhile the table refuses commits, and a blocker keeps away jobs that would rewrite Hive's files.
 """
@@ -266,7 +266,7 @@ class Downgrades:
         until = comparison.grace_until
         if until is not None and operation.params["wait_for_writers"]:
             count = len(comparison.watched)
-            directories = "1 retired directory" if count == 1 else f"{count:,} retired directories"
+            directories = "1 superseded directory" if count == 1 else f"{count:,} superseded directories"
             message = f"Hive is up to date; Firn watches {directories} until {until:%Y-%m-%d %H:%M} UTC"
             raise _NotYet(DowngradePhase.GRACE_PERIOD, message, until=until)
         return linked

@@ -36,11 +36,11 @@ class DowngradePreview:
     differing: int
     """Partitions whose files in base are not the files that Hive lists."""
     directories_in_grace: int
-    """Retired directories that a Hive job may still write to."""
+    """Superseded directories that a Hive job may still write to."""
     grace_until: datetime | None
     """When the grace period of the last of them ends."""
     grace_seconds: int
-    """The time for which a downgrade watches a retired directory (`firn.hive.retired-dir-grace`)."""
+    """The time for which a downgrade watches a superseded directory (`firn.hive.superseded-dir-grace`)."""
     drift: str | None
     """Changes of Hive that the user has to decide about first."""
     blocked: str | None
@@ -58,16 +58,16 @@ class DowngradeComparison:
 
     @property
     def watched(self) -> Sequence[WatchedDirectory]:
-        """Retired directories that a Hive job may still write to."""
+        """Superseded directories that a Hive job may still write to."""
         return [directory for baseline in self.linked.baselines.values() for directory in baseline.watched]
 
     @property
     def grace_until(self) -> datetime | None:
         """When the grace period of the last watched directory ends; None without any."""
-        retired_ns = max((directory.since_ns for directory in self.watched), default=None)
-        if retired_ns is None:
+        superseded_ns = max((directory.since_ns for directory in self.watched), default=None)
+        if superseded_ns is None:
             return None
-        return datetime.fromtimestamp((retired_ns + self.linked.when.watch_ns) / 1e9, UTC)
+        return datetime.fromtimestamp((superseded_ns + self.linked.when.watch_ns) / 1e9, UTC)
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class DowngradeCheck:
             facts = load_facts(uow, relation)
         comparison = self.compare(relation)
         linked = comparison.linked
-        grace: timedelta = facts.policy["firn.hive.retired-dir-grace"]
+        grace: timedelta = facts.policy["firn.hive.superseded-dir-grace"]
         return DowngradePreview(
             table=str(relation.name),
             partitions=sum(not baseline.is_dropped for baseline in linked.baselines.values()),

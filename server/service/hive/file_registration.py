@@ -146,7 +146,7 @@ class FileRegistration:
         return files
 
     def _add_late(self, files: _Files, late: LateChange, state: HiveState, unit: Unit | None) -> None:
-        """Add rows of a retired directory: readers see them at once, and Hive with the next publish."""
+        """Add rows of a superseded directory: readers see them at once, and Hive with the next publish."""
         columns = state.table.partition_columns
         record = to_partition_record(columns, unit.values if unit else parse_partition_name(columns, late.name))
         arrived = [join(late.directory.location, file.path) for file in late.files]

@@ -1,4 +1,4 @@
-"""Detects changes in retired directories, by writers that knew a partition's directory before a publish replaced it.
+"""Detects changes in superseded directories, by writers that knew a partition's directory before a publish replaced it.
 
 See docs/protocols.md, rule 3.5.
 """
@@ -24,7 +24,7 @@ from server.service.hive.link_state import GracePeriods
 
 @dataclass(frozen=True)
 class LateChangeDetection:
-    """Looks at the retired directories of one table, and adds to its change set."""
+    """Looks at the superseded directories of one table, and adds to its change set."""
 
     changes: ChangeSet
     baselines: Mapping[str, PartitionBaseline]
@@ -36,7 +36,7 @@ class LateChangeDetection:
     _lost: set[str] = field(default_factory=set)
 
     def detect(self) -> frozenset[str]:
-        """Return the files, by location, that retired directories have lost.
+        """Return the files, by location, that superseded directories have lost.
 
         After its grace period no writer knows a directory any more: one last listing shows whether anything came.
         """
@@ -77,7 +77,7 @@ class LateChangeDetection:
             return True
         if reason := self._explain_moved(directory, late, listing):
             reason = f"{reason}: move it to {changes.units[name].location}, where Hive reads"
-            changes.held.setdefault(name, held("moved-to-retired-directory", reason))
+            changes.held.setdefault(name, held("moved-to-superseded-directory", reason))
             return True
         return False
 
@@ -94,7 +94,7 @@ class LateChangeDetection:
             changes.refreshed[name] = baseline.with_watched(late.directory)
 
     def _explain_moved(self, directory: WatchedDirectory, late: LateChanges, listing: Listing) -> str | None:
-        """Explain that files were moved to a retired directory: Hive does not show their rows, and they may be old."""
+        """Explain that files moved to a superseded directory: Hive does not show their rows, and they may be old."""
         moved = self.moves.moved_to(directory.location, late.come, is_copy=not listing.keeps_times)
         if not moved:
             return None
@@ -106,7 +106,7 @@ class LateChangeDetection:
     def _list(
         self, to_list: Sequence[tuple[str, WatchedDirectory]]
     ) -> Iterator[tuple[str, WatchedDirectory, Listing | Denied]]:
-        """List retired directories; sub-directories count if they counted when the directory was retired.
+        """List superseded directories; sub-directories count if they counted when the directory was superseded.
 
         Files in the present directory of a partition belong to that partition.
         """

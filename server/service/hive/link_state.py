@@ -41,7 +41,7 @@ class GracePeriods:
     """The longest time for which a writer may use a directory that a publish has replaced."""
 
     def is_over(self, directory: WatchedDirectory, now_ns: int) -> bool:
-        """Whether no writer can use a retired directory any more."""
+        """Whether no writer can use a superseded directory any more."""
         return now_ns - directory.since_ns > self.watch_ns
 
 
@@ -114,7 +114,7 @@ def load_linked_table(uow: UnitOfWork, relation: Relation) -> LinkedTable:
 
 def _times(facts: TableFacts) -> GracePeriods:
     lasts: timedelta = facts.policy["firn.hive.overwrite-window"]
-    watch: timedelta = facts.policy["firn.hive.retired-dir-grace"]
+    watch: timedelta = facts.policy["firn.hive.superseded-dir-grace"]
     tick = timedelta(microseconds=1)
     return GracePeriods(overwrite_ns=lasts // tick * 1000, watch_ns=watch // tick * 1000)
 

@@ -17,7 +17,7 @@ from catalog.hive.listing import ListedFile
 from catalog.hive.model import HiveTable, describe_owner
 from catalog.hive.partition_names import format_partition_name
 from catalog.hive.publishing import find_newest_sequence
-from catalog.hive.retired_directories import add_kept_directories
+from catalog.hive.superseded_directories import add_kept_directories
 from catalog.hive.sync_decisions import Changed, LateChange
 from catalog.iceberg.json import Json
 from server.service.hive.change_set import ChangeSet
@@ -188,7 +188,7 @@ def next_checkpoint(
     link, baselines = linked.link, _next_baselines(linked, changes, accepted, late)
     kept = None
     if changes.unwatched:
-        kept = add_kept_directories(linked.relation.id, link.retired, linked.baselines.values(), changes.unwatched)
+        kept = add_kept_directories(linked.relation.id, link.superseded, linked.baselines.values(), changes.unwatched)
     return Checkpoint(
         since=link.generation,
         generation=link.generation + bool(accepted or late or changes.lost_late),
@@ -202,7 +202,7 @@ def next_checkpoint(
         ddl_time=state.table.ddl_time,
         held_partitions=tuple(sorted(changes.held)),
         read_again=tuple(name for name in link.read_again if name in linked.baselines and name not in accepted),
-        retired=kept,
+        superseded=kept,
         sources=_filter_listed(linked, changes, accepted if as_changes else {}, late) if linked.is_keyed else None,
         is_to_compare=bool(baselines or changes.lost_late),
         is_complete=len(accepted) == len(changes.changed)

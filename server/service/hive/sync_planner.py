@@ -201,7 +201,7 @@ class SyncPlanner:
         return changes.lost_late & {file.location for file in self.files.live_files(base)}
 
     def _point_back(self, linked: LinkedTable, state: HiveState, changes: ChangeSet) -> SyncResult:
-        """Repoint the metastore to a retired directory that a writer has overwritten, so that Hive sees the new rows.
+        """Repoint the metastore to a superseded directory that a writer has overwritten: Hive then sees the new rows.
 
         Raises Moved: the next comparison finds the partition there, overwritten.
         """
@@ -332,7 +332,7 @@ def _read_again(changes: ChangeSet, linked: LinkedTable) -> ChangeSet:
 
 
 def _follow_hive_locations(linked: LinkedTable, state: HiveState) -> LinkedTable:
-    """The link, with each partition that the metastore points at a retired directory back there (docs/protocols.md,
+    """The link, with each partition that the metastore points at a superseded directory back there (docs/protocols.md,
     rule 3.6).
     """
     now = time.time_ns()

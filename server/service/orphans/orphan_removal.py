@@ -18,7 +18,7 @@ from typing import cast
 from cachetools import LRUCache
 
 from catalog.errors import Conflict, NotFound
-from catalog.hive.retired_directories import FilesInUse
+from catalog.hive.superseded_directories import FilesInUse
 from catalog.jobs.job import Job, JobId
 from catalog.jobs.leases import Lease
 from catalog.names import RelationId

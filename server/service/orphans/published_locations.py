@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from catalog.errors import CatalogError
 from catalog.hive.baseline import PartitionBaseline
-from catalog.hive.retired_directories import FilesInUse, list_known_directories
+from catalog.hive.superseded_directories import FilesInUse, list_known_directories
 from catalog.ports.store import Database, UnitOfWork
 from catalog.tables.relation import Relation
 from server.service.hive.hive_state import HiveState, read_state, split_name

@@ -23,7 +23,7 @@ from catalog.hive.link import (
 )
 from catalog.hive.listing import ListedFile
 from catalog.hive.publish_request import PublishRequest, PublishStep
-from catalog.hive.retired_directories import RetiredTotals
+from catalog.hive.superseded_directories import SupersededTotals
 from catalog.jobs.job import JobId
 from tests.hive_tables import a_hive_table, columns
 
@@ -63,7 +63,7 @@ FULL = HiveLink(
     drift=DRIFT,
     drift_since=NOW,
     sources=ChangeSources(live=frozenset({"a"}), dead=frozenset({"b"})),
-    retired=RetiredTotals(directories=9, bytes=10),
+    superseded=SupersededTotals(directories=9, bytes=10),
     unrepresentable={"p=a": UnrepresentableNote("digest", "microseconds")},
     released_after_drop=NOW,
 )
@@ -80,7 +80,7 @@ CHECKPOINT = Checkpoint(
     ddl_time=11,
     held_partitions=("p=q",),
     read_again=("p=r",),
-    retired=RetiredTotals(directories=1, bytes=2),
+    superseded=SupersededTotals(directories=1, bytes=2),
     sources=ChangeSources(live=frozenset({"c"})),
     is_to_compare=True,
     is_complete=False,
@@ -109,11 +109,17 @@ def test_a_plan_comes_back_as_it_was(plan: SyncPlan | PublishPlan) -> None:
 def test_a_checkpoint_of_everything_counts_as_a_sync_and_one_that_left_something_does_not() -> None:
     part = CHECKPOINT.apply_to(FULL, LATER)
     assert (part.generation, part.synced_at, part.swept_at) == (4, NOW, LATER)
-    assert (part.published_snapshot_id, part.sources, part.retired) == (None, CHECKPOINT.sources, CHECKPOINT.retired)
+    assert (part.published_snapshot_id, part.sources, part.superseded) == (
+        None,
+        CHECKPOINT.sources,
+        CHECKPOINT.superseded,
+    )
     last = LATER + timedelta(hours=1)
-    whole = replace(CHECKPOINT, is_complete=True, sources=None, retired=None, is_to_compare=False).apply_to(FULL, last)
+    whole = replace(CHECKPOINT, is_complete=True, sources=None, superseded=None, is_to_compare=False).apply_to(
+        FULL, last
+    )
     assert (whole.synced_at, whole.swept_at) == (last, last)
-    assert (whole.published_snapshot_id, whole.sources, whole.retired) == (5, FULL.sources, FULL.retired)
+    assert (whole.published_snapshot_id, whole.sources, whole.superseded) == (5, FULL.sources, FULL.superseded)
     assert whole.publish_request == FULL.publish_request, "what others have noted meanwhile stays"
 
 

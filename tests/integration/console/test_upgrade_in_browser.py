@@ -204,8 +204,8 @@ def publish_by_one_click(page: Page, server: ServerProcess) -> None:
 def what_was_left_behind(page: Page, metastore: EmbeddedMetastore) -> None:
     """Where Hive had the days that were published, and how much of the disk that still takes."""
     size = sum(size for size, _ in hive_files(metastore.warehouse).values())
-    expect(page.get_by_text(f"Retired directories: {size / 1024:.1f} KiB")).to_be_visible()
-    left = page.get_by_role("table", name="retired directories")
+    expect(page.get_by_text(f"Superseded directories: {size / 1024:.1f} KiB")).to_be_visible()
+    left = page.get_by_role("table", name="superseded directories")
     for day in DAYS:
         row = left.get_by_role("row").filter(has_text=f"day={day}").first
         expect(row).to_contain_text(f"{DATABASE}.db/orders/day={day}")

@@ -437,7 +437,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/catalogs/{catalog}/hive/{full_name}/retired-directories": {
+    "/catalogs/{catalog}/hive/{full_name}/superseded-directories": {
         parameters: {
             query?: never;
             header?: never;
@@ -445,10 +445,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Show retired directories
+         * Show superseded directories
          * @description Show the directories that publishing replaced, with their bytes, without listing any directory.
          */
-        get: operations["show_retired_directories_catalogs__catalog__hive__full_name__retired_directories_get"];
+        get: operations["show_superseded_directories_catalogs__catalog__hive__full_name__superseded_directories_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2918,7 +2918,7 @@ export interface components {
         };
         /**
          * DowngradePreviewOut
-         * @description The work of a downgrade, and what blocks it. `grace_seconds` is how long it watches a retired directory.
+         * @description The work of a downgrade, and what blocks it. `grace_seconds` is how long it watches a superseded directory.
          */
         DowngradePreviewOut: {
             /** Blocked */
@@ -5411,54 +5411,6 @@ export interface components {
             name: string;
         };
         /**
-         * RetiredDirectoriesOut
-         * @description The retired directories of a table as recorded, and the largest of them.
-         *
-         *     `kept_directories` belong to Hive and are no longer watched; `kept_bytes` is their size when watching ended.
-         */
-        RetiredDirectoriesOut: {
-            /** Bytes */
-            bytes: number;
-            /** Directories */
-            directories: number;
-            /** Grace Until */
-            grace_until: string | null;
-            /** Kept Bytes */
-            kept_bytes: number;
-            /** Kept Directories */
-            kept_directories: number;
-            /** Largest */
-            largest: components["schemas"]["RetiredDirectoryOut"][];
-        };
-        /**
-         * RetiredDirectoryOut
-         * @description A directory that a publish replaced; `partition` is `""` for an unpartitioned table.
-         *
-         *     Firn never deletes a directory that is `owned_by_hive`. Orphan removal deletes others once nothing reads them.
-         */
-        RetiredDirectoryOut: {
-            /** Bytes */
-            bytes: number;
-            /** Files */
-            files: number;
-            /**
-             * Grace Until
-             * Format: date-time
-             */
-            grace_until: string;
-            /** Location */
-            location: string;
-            /** Owned By Hive */
-            owned_by_hive: boolean;
-            /** Partition */
-            partition: string;
-            /**
-             * Retired At
-             * Format: date-time
-             */
-            retired_at: string;
-        };
-        /**
          * RewriteDeletesJobIn
          * @description A job of the kind `rewrite-deletes`.
          */
@@ -5960,6 +5912,54 @@ export interface components {
             summary: {
                 [key: string]: string;
             };
+        };
+        /**
+         * SupersededDirectoriesOut
+         * @description The superseded directories of a table as recorded, and the largest of them.
+         *
+         *     `kept_directories` belong to Hive and are no longer watched; `kept_bytes` is their size when watching ended.
+         */
+        SupersededDirectoriesOut: {
+            /** Bytes */
+            bytes: number;
+            /** Directories */
+            directories: number;
+            /** Grace Until */
+            grace_until: string | null;
+            /** Kept Bytes */
+            kept_bytes: number;
+            /** Kept Directories */
+            kept_directories: number;
+            /** Largest */
+            largest: components["schemas"]["SupersededDirectoryOut"][];
+        };
+        /**
+         * SupersededDirectoryOut
+         * @description A directory that a publish replaced; `partition` is `""` for an unpartitioned table.
+         *
+         *     Firn never deletes a directory that is `owned_by_hive`. Orphan removal deletes others once nothing reads them.
+         */
+        SupersededDirectoryOut: {
+            /** Bytes */
+            bytes: number;
+            /** Files */
+            files: number;
+            /**
+             * Grace Until
+             * Format: date-time
+             */
+            grace_until: string;
+            /** Location */
+            location: string;
+            /** Owned By Hive */
+            owned_by_hive: boolean;
+            /** Partition */
+            partition: string;
+            /**
+             * Superseded At
+             * Format: date-time
+             */
+            superseded_at: string;
         };
         /**
          * SyncOut
@@ -8073,7 +8073,7 @@ export interface operations {
             };
         };
     };
-    show_retired_directories_catalogs__catalog__hive__full_name__retired_directories_get: {
+    show_superseded_directories_catalogs__catalog__hive__full_name__superseded_directories_get: {
         parameters: {
             query?: never;
             header?: never;
@@ -8093,7 +8093,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RetiredDirectoriesOut"];
+                    "application/json": components["schemas"]["SupersededDirectoriesOut"];
                 };
             };
             /** @description Not Found */

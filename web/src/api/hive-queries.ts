@@ -61,12 +61,12 @@ export const publishPreview = (catalog: string, name: string, published: string 
   });
 
 /** What publishes have left behind. */
-export const retiredDirectories = (catalog: string, name: string) =>
+export const supersededDirectories = (catalog: string, name: string) =>
   queryOptions({
     ...costly,
     queryKey: ['hive', catalog, name, 'former'],
     queryFn: () =>
-      answered(api.GET('/catalogs/{catalog}/hive/{full_name}/retired-directories', { params: { path: { catalog, full_name: name } } })),
+      answered(api.GET('/catalogs/{catalog}/hive/{full_name}/superseded-directories', { params: { path: { catalog, full_name: name } } })),
     refetchInterval: SLOW_MS,
   });
 

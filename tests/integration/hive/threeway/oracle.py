@@ -251,7 +251,7 @@ class Oracle:
                 return now
 
     def _points_back(self, hive: Hive) -> None:
-        """A metastore that is pointed at a former directory is followed there (decision 39, point 4)."""
+        """A metastore that is pointed at a superseded directory is followed there (decision 39, point 4)."""
         for part, place in hive.items():
             ground = self.grounds.get(part)
             back = [one for one in ground.watched if one.location == place.location] if ground else []
@@ -409,7 +409,7 @@ class Oracle:
         return found
 
     def _overwritten(self, hive: Hive, listed: Listed) -> dict[Part, str]:
-        """Partitions whose former directory has lost files and been given others: by a writer that knew no better."""
+        """Partitions whose superseded directory lost files and got others: its writer did not know of the publish."""
         found: dict[Part, str] = {}
         for part in self.grounds.keys() & hive.keys():
             for one in self.grounds[part].watched:

@@ -93,7 +93,7 @@ def test_directories_that_were_left_are_watched_to_the_end(beside: BesideHive) -
     waiting = ended(beside, operation)
     assert waiting.status is OperationStatus.RUNNING
     assert waiting.phase == DowngradePhase.GRACE_PERIOD
-    assert waiting.message.startswith("Hive is up to date; Firn watches 1 retired directory until 20")
+    assert waiting.message.startswith("Hive is up to date; Firn watches 1 superseded directory until 20")
     table.add("x", 9)
     looked_again(beside, operation)
     assert active(beside, relation_of(beside, table)).kind is JobKind.SYNC

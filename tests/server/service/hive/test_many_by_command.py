@@ -90,8 +90,8 @@ def test_what_was_done_and_what_is_left_behind_is_told(site: Site) -> None:
     assert "published to Hive" in site.run("hive", "history", site.orders.name, "--partition", "p=x").out
     size = sum(one.stat().st_size for one in (site.orders.path / "p=x").iterdir())
     shown = json.loads(site.run("hive", "show", site.orders.name, "--json").out)
-    assert (shown["retired_directories"]["directories"], shown["retired_directories"]["bytes"]) == (1, size)
-    assert "retired directories" in site.run("hive", "show", site.orders.name).out
+    assert (shown["superseded_directories"]["directories"], shown["superseded_directories"]["bytes"]) == (1, size)
+    assert "superseded directories" in site.run("hive", "show", site.orders.name).out
 
 
 def test_a_table_without_a_key_is_shown_while_nobody_knows_how_far_hive_is_behind_it(site: Site) -> None:

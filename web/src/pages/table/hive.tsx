@@ -13,7 +13,7 @@ import { Facts } from '../../components/panel';
 import { count, many } from '../../lib/format';
 import { paths } from '../../lib/paths';
 import { useUrlState } from '../../lib/url-state';
-import { RetiredDirectories } from './retired-directories';
+import { SupersededDirectories } from './superseded-directories';
 
 /** How the table and its Hive table stand to each other, and what syncs and publishes did to each partition. */
 export function HiveTab({ catalog, hive, table }: { catalog: string; hive: string; table: string }) {
@@ -22,7 +22,7 @@ export function HiveTab({ catalog, hive, table }: { catalog: string; hive: strin
     <div className="stack" style={{ padding: 14 }}>
       {data && <Standing catalog={catalog} data={data} />}
       <Events catalog={catalog} hive={hive} table={table} />
-      {data?.published_at && <RetiredDirectories catalog={catalog} hive={hive} />}
+      {data?.published_at && <SupersededDirectories catalog={catalog} hive={hive} />}
     </div>
   );
 }
@@ -145,7 +145,7 @@ const SAYS: Record<HiveEvent['kind'], string> = {
   new: 'Hive created it',
   rebuilt: 'Hive replaced files',
   dropped: 'Hive dropped it',
-  late: 'late write to a retired directory',
+  late: 'late write to a superseded directory',
   published: 'published to Hive',
 };
 

@@ -1,4 +1,4 @@
-"""Lists a linked table's retired directories: those that publishes replaced, with their bytes.
+"""Lists a linked table's superseded directories: those that publishes replaced, with their bytes.
 
 During its grace period a sync watches such a directory, and the link has its files. After that the link keeps the total
 of the directories that Hive's side made: only their owner deletes these.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from catalog.errors import NotFound
-from catalog.hive.retired_directories import is_made_by_hive
+from catalog.hive.superseded_directories import is_made_by_hive
 from catalog.names import CatalogName
 from catalog.ports.store import UnitOfWork
 from server.service.hive.link_state import LinkedTable, load_linked_table
@@ -21,33 +21,33 @@ MOST = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RetiredDirectory:
+class SupersededDirectory:
     """A directory that a partition was at; its name is `""` in a table without partitions."""
 
     partition: str
     location: str
     files: int
     bytes: int
-    retired_at: datetime
+    superseded_at: datetime
     grace_until: datetime
     owned_by_hive: bool
     """Whether Hive's side made it: Firn never deletes it. Firn deletes published ones once nobody needs them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RetiredDirectories:
-    """The retired directories of a table. The `kept` ones belong to Hive, and Firn no longer watches them."""
+class SupersededDirectories:
+    """The superseded directories of a table. The `kept` ones belong to Hive, and Firn no longer watches them."""
 
     directories: int
     bytes: int
     grace_until: datetime | None
     kept_directories: int
     kept_bytes: int
-    largest: tuple[RetiredDirectory, ...]
+    largest: tuple[SupersededDirectory, ...]
 
 
-def list_retired_directories(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> RetiredDirectories:
-    """Return the retired directories that the link knows; it lists none. NotFound without a linked table."""
+def list_superseded_directories(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> SupersededDirectories:
+    """Return the superseded directories that the link knows; it lists none. NotFound without a linked table."""
     relation = uow.relations.of_hive(catalog, full_name)
     if relation is None:
         raise NotFound(
@@ -55,8 +55,8 @@ def list_retired_directories(uow: UnitOfWork, catalog: CatalogName, full_name: s
         )
     linked = load_linked_table(uow, relation)
     watched = list(_list_watched(linked))
-    kept = linked.link.retired
-    return RetiredDirectories(
+    kept = linked.link.superseded
+    return SupersededDirectories(
         directories=len(watched),
         bytes=sum(directory.bytes for directory in watched),
         grace_until=max((directory.grace_until for directory in watched), default=None),
@@ -68,15 +68,15 @@ def list_retired_directories(uow: UnitOfWork, catalog: CatalogName, full_name: s
     )
 
 
-def _list_watched(linked: LinkedTable) -> Iterator[RetiredDirectory]:
+def _list_watched(linked: LinkedTable) -> Iterator[SupersededDirectory]:
     for name, baseline in linked.baselines.items():
         for directory in baseline.watched:
-            yield RetiredDirectory(
+            yield SupersededDirectory(
                 partition=name,
                 location=directory.location,
                 files=len(directory.files),
                 bytes=directory.bytes,
-                retired_at=_moment(directory.since_ns),
+                superseded_at=_moment(directory.since_ns),
                 grace_until=_moment(directory.since_ns + linked.when.watch_ns),
                 owned_by_hive=is_made_by_hive(linked.relation.id, directory.location),
             )

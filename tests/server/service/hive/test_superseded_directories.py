@@ -9,7 +9,7 @@ import pytest
 
 from catalog.errors import NotFound
 from catalog.hive.baseline import PartitionBaseline
-from server.service.hive.retired_directories import RetiredDirectories, list_retired_directories
+from server.service.hive.superseded_directories import SupersededDirectories, list_superseded_directories
 from tests.factories import LAKE
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
 from tests.server.service.hive.published_tables import leased, merged
@@ -34,9 +34,9 @@ def publish(beside: BesideHive, table: HiveFiles) -> None:
     beside.sync(table)
 
 
-def left_behind(beside: BesideHive, table: HiveFiles) -> RetiredDirectories:
+def left_behind(beside: BesideHive, table: HiveFiles) -> SupersededDirectories:
     with beside.database.reading() as uow:
-        return list_retired_directories(uow, LAKE, table.name)
+        return list_superseded_directories(uow, LAKE, table.name)
 
 
 def a_day_passes(beside: BesideHive, table: HiveFiles) -> None:
@@ -58,7 +58,7 @@ def test_what_hive_has_left_is_told_with_its_bytes(beside: BesideHive, table: Hi
     [one] = found.largest
     assert (one.partition, one.owned_by_hive, one.files) == ("p=x", True, len(list((table.path / "p=x").iterdir())))
     assert one.bytes == size_of(table.path / "p=x") == found.bytes
-    assert found.grace_until == one.grace_until > one.retired_at
+    assert found.grace_until == one.grace_until > one.superseded_at
 
 
 def test_hive_s_own_files_are_told_of_when_nobody_watches_them_any_more(beside: BesideHive, table: HiveFiles) -> None:
@@ -72,7 +72,7 @@ def test_what_was_published_before_is_not_hive_s(beside: BesideHive, table: Hive
     merged(beside, table, "x", 1, 7)
     publish(beside, table)
     assert [
-        one.owned_by_hive for one in sorted(left_behind(beside, table).largest, key=lambda one: one.retired_at)
+        one.owned_by_hive for one in sorted(left_behind(beside, table).largest, key=lambda one: one.superseded_at)
     ] == [
         True,
         False,
@@ -83,4 +83,4 @@ def test_what_was_published_before_is_not_hive_s(beside: BesideHive, table: Hive
 
 def test_a_table_that_is_only_hive_s_has_left_nothing(beside: BesideHive) -> None:
     with beside.database.reading() as uow, pytest.raises(NotFound):
-        list_retired_directories(uow, LAKE, "db.nothing")
+        list_superseded_directories(uow, LAKE, "db.nothing")

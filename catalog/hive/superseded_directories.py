@@ -41,7 +41,7 @@ def list_known_directories(baselines: Iterable[PartitionBaseline]) -> Iterator[s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RetiredTotals:
+class SupersededTotals:
     """The size of Hive's own directories that publishes replaced and that Firn no longer watches."""
 
     directories: int = 0
@@ -54,8 +54,11 @@ def is_made_by_hive(relation_id: RelationId, location: str) -> bool:
 
 
 def add_kept_directories(
-    relation_id: RelationId, before: RetiredTotals, baselines: Iterable[PartitionBaseline], unwatched: Collection[str]
-) -> RetiredTotals:
+    relation_id: RelationId,
+    before: SupersededTotals,
+    baselines: Iterable[PartitionBaseline],
+    unwatched: Collection[str],
+) -> SupersededTotals:
     """The totals after Firn has stopped watching these directories."""
     ended = set(unwatched)
     watched = [directory for baseline in baselines for directory in baseline.watched] if ended else []
@@ -64,7 +67,7 @@ def add_kept_directories(
         for directory in watched
         if directory.location in ended and is_made_by_hive(relation_id, directory.location)
     ]
-    return RetiredTotals(
+    return SupersededTotals(
         directories=before.directories + len(mine), bytes=before.bytes + sum(directory.bytes for directory in mine)
     )
 
