@@ -7,38 +7,24 @@ pandas.  The import happens at the first remote location, so a server with only 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from firn.protocol.locations import normalize_location
 from server.files.deadlines import Deadlines, find_store
+from server.files.directories import RemoteEntry
 from server.files.read_limits import LISTING_SECONDS, READ_SECONDS
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
     from pyiceberg.io.pyarrow import PyArrowFileIO
 
-
-_TIMED = frozenset({"hdfs", "viewfs"})
-
-
-def has_times(location: str) -> bool:
-    """Whether the store has real directories with modification times, unlike an object store."""
-    return location.partition("://")[0] in _TIMED
+_RENAMING = ("hdfs://", "viewfs://")
+"""Schemes whose stores rename a file atomically. Object stores copy it, which a crash can interrupt."""
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteEntry:
-    """One entry of a listing; its path is relative to the listed directory."""
-
-    path: str
-    is_directory: bool
-    size: int | None
-    mtime_ns: int | None
-
-
-class RemoteDirectories:
-    """Lists and deletes remote directories.  Safe to share between threads; each file system is created once."""
+class ArrowDirectories:
+    """Implements `server.files.directories.Directories`; each file system is created once."""
 
     def __init__(self, properties: Mapping[str, str], deadlines: Deadlines | None = None) -> None:
         """`properties` are PyIceberg's FileIO properties."""
@@ -46,7 +32,6 @@ class RemoteDirectories:
         self.deadlines = Deadlines(READ_SECONDS) if deadlines is None else deadlines
 
     def entries(self, location: str, *, recursive: bool) -> list[RemoteEntry]:
-        """List a directory, or all below it; FileNotFoundError if it does not exist, TimeoutError without an answer."""
         return self.deadlines.run(
             find_store(location), lambda: self._entries(location, recursive=recursive), seconds=LISTING_SECONDS
         )
@@ -67,29 +52,38 @@ class RemoteDirectories:
             for info in store.get_file_info(selector)
         ]
 
-    def modified_ns(self, location: str) -> int | None:
-        """Get when a directory last changed; None on storages whose directories have no times.
+    def find(self, location: str) -> RemoteEntry:
+        return self.deadlines.run(find_store(location), lambda: self._find(location))
 
-        FileNotFoundError if it does not exist.
-        """
-        if not has_times(location):
-            return None
-        return self.deadlines.run(find_store(location), lambda: self._modified_ns(location))
-
-    def _modified_ns(self, location: str) -> int | None:
+    def _find(self, location: str) -> RemoteEntry:
         from pyarrow import fs  # noqa: PLC0415 - see the top
 
         store, path = self.file_system(location)
         info = store.get_file_info(path.rstrip("/"))
         if info.type is fs.FileType.NotFound:
             raise FileNotFoundError(location)
-        mtime_ns: int | None = info.mtime_ns
-        return mtime_ns
+        return RemoteEntry(path="", is_directory=not info.is_file, size=info.size, mtime_ns=info.mtime_ns)
 
     def delete(self, location: str) -> None:
-        """Delete a directory with its content; FileNotFoundError if it does not exist."""
         store, path = self.file_system(location)
         store.delete_dir(path)
+
+    def can_move(self, location: str, directory: str) -> bool:
+        source, target = normalize_location(location), normalize_location(directory)
+        return source.startswith(_RENAMING) and source.split("/")[:3] == target.split("/")[:3]
+
+    def move(self, location: str, to: str) -> None:
+        from pyarrow import fs  # noqa: PLC0415 - see the top
+
+        store, inside = self.file_system(location)
+        _, target = self.file_system(to)
+        source, existing = store.get_file_info([inside, target])
+        if source.type is fs.FileType.NotFound:
+            raise FileNotFoundError(location)
+        if existing.type is not fs.FileType.NotFound:
+            raise FileExistsError(to)
+        store.create_dir(target.rpartition("/")[0], recursive=True)
+        store.move(inside, target)
 
     def file_system(self, location: str) -> tuple[FileSystem, str]:
         """Get the file system of a location, and the path in it."""

@@ -14,8 +14,9 @@ from dataclasses import replace
 from catalog.errors import Denied, NotFound, Unavailable
 from catalog.hive.listing import NO_DIRECTORY_NS, ListedFile, Listing, Subdirectory, is_hidden
 from catalog.hive.unfinished_writes import is_unfinished_work, may_be_unfinished
-from server.files.arrow import RemoteDirectories, RemoteEntry, has_times
+from server.files.arrow import ArrowDirectories
 from server.files.deadlines import Deadlines
+from server.files.directories import Directories, RemoteEntry, has_times
 from server.files.locations import local_path
 from server.files.storage import translate_errors
 from server.prefetch import run_in_threads
@@ -33,7 +34,7 @@ class Listings:
         self, properties: dict[str, str] | None = None, *, threads: int = 8, deadlines: Deadlines | None = None
     ) -> None:
         """`properties` are PyIceberg's FileIO properties."""
-        self._remote = RemoteDirectories(properties or {}, deadlines)
+        self._remote: Directories = ArrowDirectories(properties or {}, deadlines)
         self._threads = threads
 
     def list_all(self, locations: Sequence[str], *, recursive: bool = False) -> Iterator[Listing]:
@@ -99,7 +100,7 @@ class Listings:
         try:
             with translate_errors("list", location):
                 if path is None:
-                    return self._remote.modified_ns(location)
+                    return self._remote.find(location).mtime_ns if has_times(location) else None
                 return os.stat(path).st_mtime_ns  # noqa: PTH116 - called once per partition and sync
         except NotFound:
             return NO_DIRECTORY_NS

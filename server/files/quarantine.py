@@ -11,14 +11,12 @@ from uuid import uuid4
 
 from catalog.errors import AlreadyExists, NotFound
 from catalog.removal.orphan_removal import SeenFile
-from firn.protocol.locations import normalize_location
-from server.files.arrow import RemoteDirectories
+from server.files.arrow import ArrowDirectories
+from server.files.directories import Directories
 from server.files.locations import local_path
 from server.files.storage import Storage, translate_errors
 
 _THREADS = 16
-_RENAMING = ("hdfs://", "viewfs://")
-"""Schemes whose stores rename a file atomically. Object stores copy it, which a crash can interrupt."""
 
 
 class QuarantineFiles:
@@ -27,7 +25,7 @@ class QuarantineFiles:
     def __init__(self, storage: Storage, properties: dict[str, str] | None = None) -> None:
         """`properties` are PyIceberg's FileIO properties."""
         self._storage = storage
-        self._remote = RemoteDirectories(properties or {}, storage.deadlines)
+        self._remote: Directories = ArrowDirectories(properties or {}, storage.deadlines)
 
     def inspect(self, locations: Sequence[str]) -> list[SeenFile | None]:
         if all(local_path(location) is not None for location in locations):
@@ -57,12 +55,11 @@ class QuarantineFiles:
                 if not Path(path).is_dir():
                     return []
                 return [f"{directory.rstrip('/')}/{name}" for name in os.listdir(path)]  # noqa: PTH208 - names only
-            from pyarrow import fs  # noqa: PLC0415 - see server.files.arrow
-
-            store, inside = self._remote.file_system(directory)
-            entries = store.get_file_info(fs.FileSelector(inside.rstrip("/"), allow_not_found=True))
-            paths = (entry.path for entry in entries if entry.type is fs.FileType.File)
-            return [f"{directory.rstrip('/')}/{path.rpartition('/')[2]}" for path in paths]
+            try:
+                entries = self._remote.entries(directory, recursive=False)
+            except FileNotFoundError:
+                return []
+            return [f"{directory.rstrip('/')}/{entry.path}" for entry in entries if not entry.is_directory]
 
     def can_move(self, location: str, directory: str) -> bool:
         here, there = local_path(location), local_path(directory)
@@ -73,29 +70,21 @@ class QuarantineFiles:
                     return Path(here).stat().st_dev == Path(there).stat().st_dev
                 except FileNotFoundError:  # deleted in the meantime: nothing to move
                     return True
-        source, target = normalize_location(location), normalize_location(directory)
-        return source.startswith(_RENAMING) and source.split("/")[:3] == target.split("/")[:3]
+        return self._remote.can_move(location, directory)
 
     def move(self, location: str, to: str) -> None:
         """Move a file; a local one by a hard link, which unlike a rename never replaces a file."""
         here, there = local_path(location), local_path(to)
         with translate_errors("move", location):
-            if here is not None and there is not None:
-                Path(there).parent.mkdir(parents=True, exist_ok=True)
-                os.link(here, there)
-                Path(here).unlink()
-                return
-            from pyarrow import fs  # noqa: PLC0415 - see server.files.arrow
-
-            store, inside = self._remote.file_system(location)
-            _, target = self._remote.file_system(to)
-            source, existing = store.get_file_info([inside, target])
-            if source.type is fs.FileType.NotFound:
-                raise NotFound(f"{location} does not exist")
-            if existing.type is not fs.FileType.NotFound:
-                raise AlreadyExists(f"{to} exists already")
-            store.create_dir(target.rpartition("/")[0], recursive=True)
-            store.move(inside, target)
+            try:
+                if here is None or there is None:
+                    self._remote.move(location, to)
+                else:
+                    Path(there).parent.mkdir(parents=True, exist_ok=True)
+                    os.link(here, there)
+                    Path(here).unlink()
+            except FileExistsError as error:
+                raise AlreadyExists(f"{to} exists already") from error
 
     def is_moved(self, location: str, to: str) -> bool:
         here, there = local_path(location), local_path(to)
@@ -116,11 +105,8 @@ class QuarantineFiles:
                 path = local_path(location)
                 if path is not None:
                     return _describe_local(location, path)
-                store, inside = self._remote.file_system(location)
-                info = store.get_file_info(inside)
-                if not info.is_file:
-                    return None
-                return SeenFile(location, info.size, _parse_time(info.mtime_ns))
+                entry = self._remote.find(location)
+                return None if entry.is_directory else SeenFile(location, entry.size or 0, _parse_time(entry.mtime_ns))
         except NotFound:
             return None
 

@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 
 from pyiceberg.io import FileIO
 
-from server.files.arrow import RemoteDirectories
+from server.files.arrow import ArrowDirectories
 from server.files.deadlines import Deadlines, find_store
 from server.files.read_limits import PIECE_BYTES, TooLarge
 
@@ -38,7 +38,7 @@ class RemoteFiles:
         self._io.delete(location)
 
     def delete_directory(self, location: str) -> None:
-        RemoteDirectories(self._io.properties).delete(location)
+        ArrowDirectories(self._io.properties).delete(location)
 
     def size(self, location: str) -> int:
         return self._deadlines.run(find_store(location), lambda: len(self._io.new_input(location)))

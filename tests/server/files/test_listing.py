@@ -13,7 +13,7 @@ from pyarrow import fs
 from catalog.errors import Unavailable
 from catalog.hive.listing import Listing, Subdirectory
 from server.files import listing as module
-from server.files.arrow import RemoteDirectories
+from server.files.arrow import ArrowDirectories
 from server.files.listing import Listings
 
 
@@ -77,11 +77,11 @@ def test_directories_below_tell_that_a_file_came_where_they_have_times(
     assert list(Listings().list(f"file:{tmp_path}", recursive=True).below) == times
     asked = list[str]()
 
-    def here(_: RemoteDirectories, location: str) -> tuple[fs.FileSystem, str]:
+    def here(_: ArrowDirectories, location: str) -> tuple[fs.FileSystem, str]:
         asked.append(location)
         return fs.LocalFileSystem(), f"{tmp_path}{location.partition('/table')[2]}"
 
-    monkeypatch.setattr(RemoteDirectories, "file_system", here)
+    monkeypatch.setattr(ArrowDirectories, "file_system", here)
     named = Listings().list("hdfs://name/table", recursive=True)
     assert (paths(named), list(named.below)) == (["x/y/a"], times)
     assert not [one for one in asked if "staging" in one], "others make and remove those while we look"
@@ -160,7 +160,7 @@ def test_files_of_other_machines_are_believed_later_for_their_clocks_may_be_behi
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file of this second by a clock 5 s behind: what replaces it within its second would look the same."""
-    monkeypatch.setattr(RemoteDirectories, "file_system", lambda *_: (fs.LocalFileSystem(), str(tmp_path)))
+    monkeypatch.setattr(ArrowDirectories, "file_system", lambda *_: (fs.LocalFileSystem(), str(tmp_path)))
     write(tmp_path, "behind", "old")
     now = time.time_ns()
     os.utime(tmp_path / "behind", ns=(now - 5 * 10**9, now - 5 * 10**9))
@@ -184,7 +184,7 @@ def test_a_directory_tells_that_a_file_came(tmp_path: Path) -> None:
 @pytest.mark.parametrize("scheme", ["file:", "hdfs://name"])
 def test_a_directory_tells_that_it_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str) -> None:
     there = tmp_path / "there"
-    monkeypatch.setattr(RemoteDirectories, "file_system", lambda *_: (fs.LocalFileSystem(), str(there)))
+    monkeypatch.setattr(ArrowDirectories, "file_system", lambda *_: (fs.LocalFileSystem(), str(there)))
     there.mkdir()
     listings, location = Listings(), f"{scheme}{there}"
     before = listings.modified_ns(location)

@@ -9,7 +9,7 @@ import pytest
 from pyarrow import fs
 
 from catalog.errors import AlreadyExists, NotFound
-from server.files.arrow import RemoteDirectories
+from server.files.arrow import ArrowDirectories
 from server.files.quarantine import QuarantineFiles
 from server.files.storage import Storage
 
@@ -20,7 +20,7 @@ def files(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Qu
     made = QuarantineFiles(Storage())
     if request.param == "remote":
         monkeypatch.setattr("server.files.quarantine.local_path", lambda _location: None)
-        monkeypatch.setattr(RemoteDirectories, "file_system", lambda _self, location: (fs.LocalFileSystem(), location))
+        monkeypatch.setattr(ArrowDirectories, "file_system", lambda _self, location: (fs.LocalFileSystem(), location))
     return made
 
 
