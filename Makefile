@@ -131,6 +131,13 @@ $(STAMPS)/hive-metastores: $(addprefix tests/integration/metastore/,hive-3.1.xml
 	@$(STEP) "fetching later Hives for the tests (135 MB)" $(BIN)/python -m tests.integration.metastore.later
 	@touch $@
 
+.PHONY: clusters
+clusters: $(STAMPS)/hdfs ## the HDFS that the second tier of tests uses
+
+$(STAMPS)/hdfs: $(addprefix tests/integration/hdfs/,mini-cluster.xml mini_cluster.py) $(STAMPS)/locked
+	@$(STEP) "fetching HDFS for the tests (40 MB)" $(BIN)/python -m tests.integration.hdfs.mini_cluster
+	@touch $@
+
 # Most JVMs of the tests live for seconds: what the optimizing compiler makes of them is thrown away before it pays,
 # and on two CPUs it takes a third of the time. With one compiler alone Java makes room for 48 MB of compiled code, of
 # which Spark has more: it would throw code away and compile it again, a quarter of the time of Spark's tests.
@@ -150,7 +157,7 @@ PYTEST = JAVA_TOOL_OPTIONS="$(SHORT_LIVED_JVMS) $$(test ! -f $(STAMPS)/classes.j
   PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 
 .PHONY: parts
-parts: engines $(STAMPS)/classes.jsa # what the second tier needs besides `setup`
+parts: engines clusters $(STAMPS)/classes.jsa # what the second tier needs besides `setup`
 
 .PHONY: test
 test: setup ## the first tier, in minutes: console, then Python (ARGS="tests/catalog -x" narrows those)

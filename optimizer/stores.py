@@ -9,9 +9,11 @@ from pyiceberg.io import load_file_io
 from pyiceberg.table import StaticTable, Table
 from pyiceberg.table.metadata import TableMetadataUtil
 
+from firn.hdfs.registration import register_file_io
 from optimizer.credentials import build_lease_headers, use_own_credentials
 from optimizer.job_run import Attempt
 
+register_file_io()
 _SIGNED = ("s3.remote-signing-enabled", "s3.signer")
 
 

@@ -25,6 +25,7 @@ from server import logs, port
 from server.app import VERSION, create_app
 from server.background.registry import build_background
 from server.container import build_access, build_services, ensure_default_catalog, open_database
+from server.hadoop import apply_settings
 from server.read_timeouts import TimedProtocol
 from server.settings import Settings, load_settings
 from server.workers import serve_with_workers
@@ -46,6 +47,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"firn: {error}", file=sys.stderr)
         return WRONG_USAGE
     logs.configure(settings.log_level)
+    apply_settings(settings.hadoop.conf_dir, settings.hadoop.user)
     try:
         return _print_token(settings, arguments) if _needs_token(arguments) else _serve(settings)
     except CannotStart as error:

@@ -27,6 +27,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from catalog.errors import Invalid
 from catalog.locations.paths import check_warehouse, parse_metastore_uris
+from server.hadoop import check_conf_dir
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 T = TypeVar("T")
@@ -131,6 +132,25 @@ class HiveSettings(Group):
         if self.authentication == "kerberos" and find_spec("kerberos") is None:
             raise ValueError("hive.authentication=kerberos needs the Python package kerberos: pip install kerberos")
         return self
+
+
+class HadoopSettings(Group):
+    """The cluster whose HDFS holds tables."""
+
+    conf_dir: Path | None = Field(
+        default=None,
+        description="Directory of `core-site.xml` and `hdfs-site.xml`; by default what `HADOOP_CONF_DIR` names.",
+    )
+    user: str | None = Field(
+        default=None,
+        min_length=1,
+        description="User on a cluster without Kerberos; by default `HADOOP_USER_NAME`, or that of the process.",
+    )
+
+    @field_validator("conf_dir")
+    @classmethod
+    def _is_configuration(cls, directory: Path | None) -> Path | None:
+        return None if directory is None else check_conf_dir(directory)
 
 
 class ScanSettings(Group):
@@ -301,6 +321,7 @@ class Settings(BaseSettings):
     optimizers: OptimizerSettings = Field(default=OptimizerSettings(), description="Optimizers that are started.")
     background: BackgroundSettings = Field(default=BackgroundSettings(), description="The server's own work.")
     hive: HiveSettings = Field(default=HiveSettings(), description="Hive Metastores.")
+    hadoop: HadoopSettings = Field(default=HadoopSettings(), description="HDFS.")
     scan: ScanSettings = Field(default=ScanSettings(), description="Scans planned by the server.")
     images: ImageSettings = Field(default=ImageSettings(), description="Keyed tables as engines read them.")
     reading: ReadingSettings = Field(default=ReadingSettings(), description="Files that metadata names.")

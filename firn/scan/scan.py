@@ -21,6 +21,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import DataScan, FileScanTask, Table
 
 from firn.errors import Invalid, Refused, Unavailable
+from firn.hdfs.registration import register_file_io
 from firn.image_lag import IMAGE_LAG, warn_about_lag
 from firn.protocol.names import join_name
 from firn.scan import filters
@@ -35,6 +36,7 @@ _PYICEBERG = logging.getLogger("pyiceberg.io.pyarrow")
 if _PYICEBERG.level == logging.NOTSET:
     _PYICEBERG.setLevel(logging.ERROR)
 correct_projection()
+register_file_io()
 
 
 class Source(Protocol):

@@ -17,6 +17,7 @@ from pyiceberg.manifest import DataFile, FileFormat
 from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask, Table
 
+from firn.hdfs.registration import register_file_io
 from firn.scan.avro import read_avro_rows
 from firn.scan.projection import correct_projection
 
@@ -32,6 +33,7 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 correct_projection()
+register_file_io()
 
 
 @dataclass(frozen=True)

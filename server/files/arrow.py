@@ -1,4 +1,4 @@
-"""Remote directories, through PyArrow's file systems.
+"""Directories of object stores, through PyArrow's file systems.
 
 Importing PyArrow's file systems takes a second of CPU, more than most of the server, and also imports an installed
 pandas.  The import happens at the first remote location, so a server with only local files never pays for it.
@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from firn.protocol.locations import normalize_location
 from server.files.deadlines import Deadlines, find_store
 from server.files.directories import RemoteEntry
 from server.files.read_limits import LISTING_SECONDS, READ_SECONDS
@@ -18,9 +17,6 @@ from server.files.read_limits import LISTING_SECONDS, READ_SECONDS
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
     from pyiceberg.io.pyarrow import PyArrowFileIO
-
-_RENAMING = ("hdfs://", "viewfs://")
-"""Schemes whose stores rename a file atomically. Object stores copy it, which a crash can interrupt."""
 
 
 class ArrowDirectories:
@@ -69,21 +65,12 @@ class ArrowDirectories:
         store.delete_dir(path)
 
     def can_move(self, location: str, directory: str) -> bool:
-        source, target = normalize_location(location), normalize_location(directory)
-        return source.startswith(_RENAMING) and source.split("/")[:3] == target.split("/")[:3]
+        """Object stores copy a file instead, which a crash can interrupt."""
+        del location, directory
+        return False
 
     def move(self, location: str, to: str) -> None:
-        from pyarrow import fs  # noqa: PLC0415 - see the top
-
-        store, inside = self.file_system(location)
-        _, target = self.file_system(to)
-        source, existing = store.get_file_info([inside, target])
-        if source.type is fs.FileType.NotFound:
-            raise FileNotFoundError(location)
-        if existing.type is not fs.FileType.NotFound:
-            raise FileExistsError(to)
-        store.create_dir(target.rpartition("/")[0], recursive=True)
-        store.move(inside, target)
+        raise OSError(None, f"the store of {location} cannot rename it to {to}")
 
     def file_system(self, location: str) -> tuple[FileSystem, str]:
         """Get the file system of a location, and the path in it."""

@@ -21,6 +21,8 @@ class RemoteEntry:
     is_directory: bool
     size: int | None
     mtime_ns: int | None
+    may_be_open: bool = False
+    """Whether somebody may still be writing the file, as far as the store tells."""
 
 
 class Directories(Protocol):

@@ -14,10 +14,10 @@ from dataclasses import replace
 from catalog.errors import Denied, NotFound, Unavailable
 from catalog.hive.listing import NO_DIRECTORY_NS, ListedFile, Listing, Subdirectory, is_hidden
 from catalog.hive.unfinished_writes import is_unfinished_work, may_be_unfinished
-from server.files.arrow import ArrowDirectories
 from server.files.deadlines import Deadlines
 from server.files.directories import Directories, RemoteEntry, has_times
 from server.files.locations import local_path
+from server.files.remote_directories import RemoteDirectories
 from server.files.storage import translate_errors
 from server.prefetch import run_in_threads
 
@@ -28,13 +28,13 @@ _SKEW_NS = 10 * 10**9
 
 
 class Listings:
-    """Lists directories, local ones by the operating system, others by PyArrow.  Safe to share between threads."""
+    """Lists directories, local ones by the operating system.  Safe to share between threads."""
 
     def __init__(
         self, properties: dict[str, str] | None = None, *, threads: int = 8, deadlines: Deadlines | None = None
     ) -> None:
         """`properties` are PyIceberg's FileIO properties."""
-        self._remote: Directories = ArrowDirectories(properties or {}, deadlines)
+        self._remote: Directories = RemoteDirectories(properties or {}, deadlines)
         self._threads = threads
 
     def list_all(self, locations: Sequence[str], *, recursive: bool = False) -> Iterator[Listing]:
@@ -148,7 +148,7 @@ class Listings:
                 unfinished += [entry.mtime_ns] if any(map(is_unfinished_work, names)) else []
             elif entry.is_directory:
                 below.append(Subdirectory(entry.path, entry.mtime_ns if has_times(location) else None))
-            elif entry.size:
+            elif entry.size and not (entry.may_be_open and may_be_unfinished(entry.mtime_ns, began_ns)):
                 files.append(ListedFile(path=entry.path, size=entry.size, mtime_ns=entry.mtime_ns or began_ns))
             else:
                 unfinished.append(entry.mtime_ns)

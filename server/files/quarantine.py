@@ -11,9 +11,9 @@ from uuid import uuid4
 
 from catalog.errors import AlreadyExists, NotFound
 from catalog.removal.orphan_removal import SeenFile
-from server.files.arrow import ArrowDirectories
 from server.files.directories import Directories
 from server.files.locations import local_path
+from server.files.remote_directories import RemoteDirectories
 from server.files.storage import Storage, translate_errors
 
 _THREADS = 16
@@ -25,7 +25,7 @@ class QuarantineFiles:
     def __init__(self, storage: Storage, properties: dict[str, str] | None = None) -> None:
         """`properties` are PyIceberg's FileIO properties."""
         self._storage = storage
-        self._remote: Directories = ArrowDirectories(properties or {}, storage.deadlines)
+        self._remote: Directories = RemoteDirectories(properties or {}, storage.deadlines)
 
     def inspect(self, locations: Sequence[str]) -> list[SeenFile | None]:
         if all(local_path(location) is not None for location in locations):

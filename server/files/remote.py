@@ -1,4 +1,4 @@
-"""Files of object stores and HDFS, through PyIceberg's FileIO, with a time-out for each read."""
+"""Files of object stores, through PyIceberg's FileIO, with a time-out for each read."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ class RemoteFiles:
         """Open a file for reads in large pieces; seeks within one piece need no further request."""
         store = find_store(location)
         stream = self._deadlines.run(store, lambda: self._io.new_input(location).open())
-        return io.BufferedReader(_Timed(stream, self._deadlines, store), PIECE_BYTES)
+        return io.BufferedReader(TimedStream(stream, self._deadlines, store), PIECE_BYTES)
 
 
-class _Timed(io.RawIOBase):
-    """A remote stream whose every request has a time-out."""
+class TimedStream(io.RawIOBase):
+    """A remote stream whose every read has a time-out."""
 
     def __init__(self, stream: Any, deadlines: Deadlines, store: str) -> None:
         self._stream = stream

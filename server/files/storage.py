@@ -24,6 +24,8 @@ from pyiceberg.io import SCHEMA_TO_FILE_IO, load_file_io
 from catalog.errors import AlreadyExists, CatalogError, Denied, Invalid, NotFound, Unavailable
 from catalog.locations.location_rule import FileRule
 from server.files.deadlines import Deadlines
+from server.files.directories import has_times
+from server.files.hdfs import HdfsFiles
 from server.files.local import LocalFiles
 from server.files.locations import local_path
 from server.files.read_limits import ReadLimits
@@ -80,12 +82,13 @@ class Storage:
         limits: ReadLimits = DEFAULT_LIMITS,
         deadlines: Deadlines | None = None,
     ) -> None:
-        """`properties` are PyIceberg's FileIO properties (`s3.endpoint`, `hdfs.host`, …); local files need none."""
+        """`properties` are PyIceberg's FileIO properties (`s3.endpoint`, …); local files and HDFS need none."""
         self.limits = limits
         self.deadlines = Deadlines(limits.seconds) if deadlines is None else deadlines
         self._properties = dict(properties or {})
         self.local = LocalFiles(self.deadlines)
         self.rule: FileRule | None = None
+        self._hdfs = HdfsFiles(self.deadlines)
         self._remote: dict[str, RemoteFiles] = {}
         self._seen: TTLCache[str, bool] = TTLCache(SEEN_FILES, SEEN_SECONDS)
         self._lock = threading.Lock()
@@ -190,6 +193,8 @@ class Storage:
     def _files(self, location: str) -> Files:
         if local_path(location) is not None:
             return self.local
+        if has_times(location):
+            return self._hdfs
         scheme = location.split("://", 1)[0]
         if not _SCHEME.fullmatch(scheme):
             raise Invalid(

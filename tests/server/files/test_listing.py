@@ -12,9 +12,11 @@ from pyarrow import fs
 
 from catalog.errors import Unavailable
 from catalog.hive.listing import Listing, Subdirectory
+from firn.hdfs import calls
 from server.files import listing as module
 from server.files.arrow import ArrowDirectories
 from server.files.listing import Listings
+from tests.fake_hdfs import BLOCK_BYTES, FakeHdfs
 
 
 @pytest.fixture(params=["local", "remote"])
@@ -22,6 +24,14 @@ def everywhere(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     """The remote kind lists local files through PyArrow's file systems."""
     if request.param == "remote":
         monkeypatch.setattr(module, "local_path", lambda _: None)
+
+
+def serve_hdfs(top: Path, monkeypatch: pytest.MonkeyPatch) -> FakeHdfs:
+    """Let every HDFS be this directory."""
+    made = FakeHdfs(top)
+    monkeypatch.setattr(calls, "make_client", lambda _root, _conf_dir: made)
+    monkeypatch.setattr(calls, "_clients", {})
+    return made
 
 
 def write(directory: Path, *names: str) -> None:
@@ -75,16 +85,15 @@ def test_directories_below_tell_that_a_file_came_where_they_have_times(
     os.utime(tmp_path / "x", ns=(10**18, 10**18))
     times = [Subdirectory("x", 10**18), Subdirectory("x/y", 10**18)]
     assert list(Listings().list(f"file:{tmp_path}", recursive=True).below) == times
-    asked = list[str]()
+    hdfs = serve_hdfs(tmp_path, monkeypatch)
+    named = Listings().list("hdfs://name/", recursive=True)
+    assert (paths(named), list(named.below)) == (["x/y/a"], times)
+    assert not [path for path in hdfs.listed if "staging" in path], "others make and remove those while we look"
 
     def here(_: ArrowDirectories, location: str) -> tuple[fs.FileSystem, str]:
-        asked.append(location)
         return fs.LocalFileSystem(), f"{tmp_path}{location.partition('/table')[2]}"
 
     monkeypatch.setattr(ArrowDirectories, "file_system", here)
-    named = Listings().list("hdfs://name/table", recursive=True)
-    assert (paths(named), list(named.below)) == (["x/y/a"], times)
-    assert not [one for one in asked if "staging" in one], "others make and remove those while we look"
     stored = Listings().list("s3://bucket/table", recursive=True)
     assert (paths(stored), list(stored.below)) == (["x/y/a"], [Subdirectory("x", None), Subdirectory("x/y", None)])
 
@@ -168,7 +177,8 @@ def test_files_of_other_machines_are_believed_later_for_their_clocks_may_be_behi
     remote = Listings().list("s3://bucket/table")
     assert {file.path: remote.is_settled(file) for file in remote.files} == {"behind": False, "old": True}
     assert Listings().modified_ns("s3://bucket/table") is None
-    assert Listings().modified_ns("hdfs://name/table") == tmp_path.stat().st_mtime_ns
+    serve_hdfs(tmp_path, monkeypatch)
+    assert Listings().modified_ns("hdfs://name/") == tmp_path.stat().st_mtime_ns // 10**6 * 10**6
 
 
 def test_a_directory_tells_that_a_file_came(tmp_path: Path) -> None:
@@ -184,7 +194,7 @@ def test_a_directory_tells_that_a_file_came(tmp_path: Path) -> None:
 @pytest.mark.parametrize("scheme", ["file:", "hdfs://name"])
 def test_a_directory_tells_that_it_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str) -> None:
     there = tmp_path / "there"
-    monkeypatch.setattr(ArrowDirectories, "file_system", lambda *_: (fs.LocalFileSystem(), str(there)))
+    serve_hdfs(Path("/"), monkeypatch)
     there.mkdir()
     listings, location = Listings(), f"{scheme}{there}"
     before = listings.modified_ns(location)
@@ -223,3 +233,16 @@ def test_a_file_without_bytes_below_is_told_where_those_count(tmp_path: Path) ->
     (tmp_path / "x" / "empty").touch()
     assert not tells_of_a_writer(tmp_path)
     assert Listings().list(f"file:{tmp_path}", recursive=True).is_being_written
+
+
+def test_a_file_of_full_blocks_on_hdfs_is_left_out_for_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """HDFS shows the full blocks of a file that somebody still writes, and no close moves the directory's time."""
+    serve_hdfs(tmp_path, monkeypatch)
+    (tmp_path / "full").write_bytes(bytes(BLOCK_BYTES))
+    (tmp_path / "part").write_bytes(bytes(BLOCK_BYTES - 1))
+    listing = Listings().list("hdfs://name/")
+    assert (paths(listing), listing.is_being_written) == (["part"], True)
+    long_ago = time.time() - 1.1 * 86_400
+    os.utime(tmp_path / "full", (long_ago, long_ago))
+    listing = Listings().list("hdfs://name/")
+    assert (paths(listing), listing.is_being_written) == (["full", "part"], False)

@@ -6,61 +6,65 @@ import os
 from pathlib import Path
 
 import pytest
-from pyarrow import fs
 
 from catalog.errors import AlreadyExists, NotFound
-from server.files.arrow import ArrowDirectories
+from firn.hdfs import calls
 from server.files.quarantine import QuarantineFiles
 from server.files.storage import Storage
+from tests.fake_hdfs import FakeHdfs
 
 
-@pytest.fixture(params=["local", "remote"])
-def files(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> QuarantineFiles:
-    """The same on this machine's own files, and through PyArrow as HDFS is reached."""
-    made = QuarantineFiles(Storage())
-    if request.param == "remote":
-        monkeypatch.setattr("server.files.quarantine.local_path", lambda _location: None)
-        monkeypatch.setattr(ArrowDirectories, "file_system", lambda _self, location: (fs.LocalFileSystem(), location))
-    return made
+@pytest.fixture(params=["local", "hdfs"])
+def top(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What comes before a path: nothing for this machine's own files, or an HDFS that is this machine's root."""
+    if request.param == "local":
+        return ""
+    monkeypatch.setattr(calls, "make_client", lambda _root, _conf_dir: FakeHdfs(Path("/")))
+    monkeypatch.setattr(calls, "_clients", {})
+    return "hdfs://name:8020"
 
 
-def test_a_file_is_moved_and_nothing_of_it_changes(files: QuarantineFiles, tmp_path: Path) -> None:
+def test_a_file_is_moved_and_nothing_of_it_changes(top: str, tmp_path: Path) -> None:
+    files = QuarantineFiles(Storage())
     here, there = tmp_path / "x", tmp_path / "far" / "away" / "x"
     here.write_bytes(b"rows")
     os.utime(here, (1_000_000, 1_000_000))
-    (before,) = files.inspect([str(here)])
-    files.move(str(here), str(there))
-    (after,) = files.inspect([str(there)])
+    (before,) = files.inspect([f"{top}{here}"])
+    files.move(f"{top}{here}", f"{top}{there}")
+    (after,) = files.inspect([f"{top}{there}"])
     assert before is not None
     assert after is not None
     assert after.same_as(before)
     assert (here.exists(), there.read_bytes()) == (False, b"rows")
-    assert files.is_moved(str(here), str(there))
+    assert files.is_moved(f"{top}{here}", f"{top}{there}")
 
 
-def test_a_move_never_replaces_a_file(files: QuarantineFiles, tmp_path: Path) -> None:
+def test_a_move_never_replaces_a_file(top: str, tmp_path: Path) -> None:
+    files = QuarantineFiles(Storage())
     here, there = tmp_path / "x", tmp_path / "y"
     here.write_bytes(b"one")
     there.write_bytes(b"other")
     with pytest.raises(AlreadyExists):
-        files.move(str(here), str(there))
+        files.move(f"{top}{here}", f"{top}{there}")
     assert (here.read_bytes(), there.read_bytes()) == (b"one", b"other")
-    assert not files.is_moved(str(here), str(there))
+    assert not files.is_moved(f"{top}{here}", f"{top}{there}")
     assert (here.read_bytes(), there.read_bytes()) == (b"one", b"other")
 
 
-def test_what_is_not_there_is_not_moved(files: QuarantineFiles, tmp_path: Path) -> None:
+def test_what_is_not_there_is_not_moved(top: str, tmp_path: Path) -> None:
+    files = QuarantineFiles(Storage())
     with pytest.raises(NotFound):
-        files.move(str(tmp_path / "x"), str(tmp_path / "y"))
-    assert files.inspect([str(tmp_path / "x"), str(tmp_path)]) == [None, None]
-    assert files.names(str(tmp_path / "nowhere")) == []
-    assert not files.is_moved(str(tmp_path / "x"), str(tmp_path / "y"))
+        files.move(f"{top}{tmp_path}/x", f"{top}{tmp_path}/y")
+    assert files.inspect([f"{top}{tmp_path}/x", f"{top}{tmp_path}"]) == [None, None]
+    assert files.names(f"{top}{tmp_path}/nowhere") == []
+    assert not files.is_moved(f"{top}{tmp_path}/x", f"{top}{tmp_path}/y")
 
 
-def test_only_files_directly_in_a_directory_are_named(files: QuarantineFiles, tmp_path: Path) -> None:
+def test_only_files_directly_in_a_directory_are_named(top: str, tmp_path: Path) -> None:
+    files = QuarantineFiles(Storage())
     (tmp_path / "metadata").mkdir()
     (tmp_path / "a").touch()
-    assert str(tmp_path / "a") in files.names(str(tmp_path))
+    assert f"{top}{tmp_path}/a" in files.names(f"{top}{tmp_path}")
 
 
 def test_a_move_that_was_cut_short_leaves_the_file_in_place(tmp_path: Path) -> None:
@@ -90,7 +94,8 @@ def test_a_link_is_no_file_and_leads_out_of_its_place(tmp_path: Path) -> None:
         ("s3://bucket/t/x", "s3://bucket/q", False),
         ("abfss://c@a/t/x", "abfss://c@a/q", False),
         ("hdfs://nn:8020/t/x", "hdfs://nn:8020/q", True),
-        ("viewfs://c/t/x", "hdfs://c/q", True),
+        ("viewfs://c/t/x", "viewfs://c/q", True),
+        ("viewfs://c/t/x", "hdfs://c/q", False),
         ("hdfs://nn:8020/t/x", "hdfs://other:8020/q", False),
         ("hdfs://nn:8020/t/x", "s3://bucket/q", False),
     ],

@@ -1,0 +1,224 @@
+"""Files and directories of HDFS by location (`hdfs:`, `viewfs:`). Raises OSError as the operating system would.
+
+A file appears under its name whole or not at all: it is written under a hidden name beside it and then renamed, which
+the name node does in one step and refuses if the name is taken.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from firn.hdfs.calls import call, connect, iterate
+from firn.hdfs.configuration import find_conf_dir, find_mount, read_configuration
+
+if TYPE_CHECKING:
+    from hdfs_native import FileReader, FileStatus, FileWriter
+    from typing_extensions import Buffer
+
+SCHEMES = frozenset({"hdfs", "viewfs"})
+_NANOSECONDS = 1_000_000
+_NAME_LENGTH = 100
+
+
+def is_on_hdfs(location: str) -> bool:
+    """Whether this package reads and writes the location."""
+    return location.partition("://")[0] in SCHEMES and "://" in location
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A file or directory; `path` is relative to the listed directory, and empty for itself."""
+
+    path: str
+    is_directory: bool
+    size: int
+    mtime_ns: int
+    block_bytes: int
+
+    @property
+    def may_be_open(self) -> bool:
+        """Whether somebody may still be writing the file: HDFS shows only the blocks of it that are full.
+
+        It does not tell whether a file is closed, so a closed file that fills its blocks exactly looks the same.
+        """
+        return not self.is_directory and (not self.block_bytes or self.size % self.block_bytes == 0)
+
+
+def get_status(location: str) -> Status:
+    """Look at a file or directory; FileNotFoundError if it does not exist."""
+    client, path = connect(location)
+    return _describe(call(lambda: client.get_file_info(_without_slash(path))), "")
+
+
+def list_directory(location: str, *, recursive: bool = False) -> list[Status]:
+    """List a directory, or all below it; FileNotFoundError if it does not exist, NotADirectoryError for a file."""
+    client, path = connect(location)
+    base = _without_slash(path)
+    below = "/" if base == "/" else f"{base}/"
+    listed = iterate(lambda: client.list_status(base, recursive))
+    if any(status.path == base and not status.isdir for status in listed):
+        raise NotADirectoryError(location)
+    return [_describe(status, status.path.removeprefix(below)) for status in listed if status.path != base]
+
+
+def make_directories(location: str) -> None:
+    """Create a directory and its parents where they are missing."""
+    client, path = connect(location)
+    call(lambda: client.mkdirs(path, create_parent=True))
+
+
+def rename(location: str, to: str) -> None:
+    """Rename a file in one step; FileExistsError if the name is taken, FileNotFoundError without the file."""
+    client, path = connect(location)
+    _, target = connect(to)
+    call(lambda: client.rename(path, target, overwrite=False))
+
+
+def can_rename(location: str, to: str) -> bool:
+    """Whether both lie in one file system and, with ViewFS, below one mount point."""
+    properties = read_configuration(find_conf_dir()) if location.startswith("viewfs:") else {}
+    return find_mount(properties, location) == find_mount(properties, to)
+
+
+def delete(location: str, *, recursive: bool = False) -> None:
+    """Delete a file, or with `recursive` a directory with its content; FileNotFoundError if it does not exist."""
+    client, path = connect(location)
+    if not call(lambda: client.delete(path, recursive)):
+        raise FileNotFoundError(location)
+
+
+def write_new(location: str, data: bytes) -> None:
+    """Create a file with all of `data` or not at all; FileExistsError if the name is taken."""
+    client, path = connect(location)
+    with contextlib.suppress(FileNotFoundError):  # the rename refuses as well, after all of the data was sent
+        call(lambda: client.get_file_info(path))
+        raise FileExistsError(location)
+    with HdfsWriter(location) as file:
+        file.write(data)
+
+
+class HdfsReader(io.RawIOBase):
+    """An open file. It asks the name node once, and reads its blocks from the data nodes."""
+
+    def __init__(self, location: str) -> None:
+        """Open it; FileNotFoundError if it does not exist, IsADirectoryError for a directory."""
+        super().__init__()
+        client, path = connect(location)
+        self._file: FileReader = call(lambda: client.read(path))
+        self.size = len(self._file)
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size}[whence]
+        self._position = max(0, start + offset)
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def read_range(self, offset: int, length: int) -> bytes:
+        """Read bytes from a position, fewer at the end of the file; the client panics beyond it."""
+        length = min(length, self.size - offset)
+        return call(lambda: self._file.read_range(offset, length)) if length > 0 else b""
+
+    def read(self, size: int | None = -1) -> bytes:
+        data = self.read_range(self._position, self.size if size is None or size < 0 else size)
+        self._position += len(data)
+        return data
+
+    def readall(self) -> bytes:
+        return self.read()
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+class HdfsWriter(io.RawIOBase):
+    """A new file, which `close` puts under its name. Without a close, or with an error inside `with`, none appears."""
+
+    def __init__(self, location: str) -> None:
+        super().__init__()
+        self._location = location
+        self._client, self._path = connect(location)
+        directory, _, name = self._path.rpartition("/")
+        # The name is hidden, so Hive and Iceberg do not read a leftover as data if the process dies.
+        self._hidden = f"{directory}/.{name[:_NAME_LENGTH]}.{secrets.token_hex(8)}.tmp"
+        try:
+            self._file: FileWriter | None = call(lambda: self._client.create(self._hidden))
+        except ValueError as error:  # a name that HDFS refuses, such as one with a colon
+            raise ValueError(str(error).replace(self._hidden, self._path)) from None
+        self._length = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._length
+
+    def write(self, data: Buffer) -> int:
+        file = self._file
+        if file is None:
+            raise ValueError("write to a closed file")
+        view = memoryview(data).cast("B")
+        call(lambda: file.write(view))
+        self._length += len(view)
+        return len(view)
+
+    def close(self) -> None:
+        """Finish the file and give it its name; FileExistsError, without a trace, if the name is taken."""
+        file, self._file = self._file, None
+        if file is not None:
+            try:
+                call(file.close)
+                call(lambda: self._client.rename(self._hidden, self._path, overwrite=False))
+            except BaseException:
+                self._remove()
+                raise
+            finally:
+                super().close()
+
+    def discard(self) -> None:
+        """End without a file."""
+        if self._file is not None:
+            self._file = None
+            self._remove()
+        super().close()
+
+    def _remove(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            call(lambda: self._client.delete(self._hidden), seconds=0)
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.discard()
+
+    def __del__(self) -> None:
+        """Unlike other files, do not finish what nobody closed."""
+
+
+def _describe(status: FileStatus, path: str) -> Status:
+    return Status(
+        path=path,
+        is_directory=status.isdir,
+        size=status.length,
+        mtime_ns=status.modification_time * _NANOSECONDS,
+        block_bytes=status.blocksize or 0,
+    )
+
+
+def _without_slash(path: str) -> str:
+    return path.rstrip("/") or "/"

@@ -1,0 +1,101 @@
+"""HDFS through `firn.hdfs`: files and directories as server/files needs them, with a time-out for each read."""
+
+from __future__ import annotations
+
+import io
+from typing import BinaryIO
+
+from firn.hdfs import files
+from firn.hdfs.files import HdfsReader, Status
+from server.files.deadlines import Deadlines, find_store
+from server.files.directories import RemoteEntry
+from server.files.read_limits import LISTING_SECONDS, PIECE_BYTES, NotRegular, TooLarge
+from server.files.remote import TimedStream
+
+
+class HdfsFiles:
+    """Implements `server.files.storage.Files`.  Safe to share between threads."""
+
+    def __init__(self, deadlines: Deadlines) -> None:
+        self._deadlines = deadlines
+
+    def read(self, location: str, at_most: int) -> bytes:
+        def read() -> bytes:
+            with _open(location) as file:
+                if file.size > at_most:
+                    raise TooLarge(location, at_most)
+                return file.read()
+
+        return self._deadlines.run(find_store(location), read)
+
+    def write_new(self, location: str, data: bytes) -> None:
+        files.write_new(location, data)
+
+    def delete(self, location: str) -> None:
+        # Without a time-out: an abandoned deletion could still run after the server has lost the right to delete.
+        files.delete(location)
+
+    def delete_directory(self, location: str) -> None:
+        files.delete(location, recursive=True)
+
+    def size(self, location: str) -> int:
+        status = self._deadlines.run(find_store(location), lambda: files.get_status(location))
+        if status.is_directory:
+            raise FileNotFoundError(location)
+        return status.size
+
+    def tail(self, location: str, length: int) -> tuple[bytes, int]:
+        def read() -> tuple[bytes, int]:
+            with _open(location) as file:
+                start = max(0, file.size - length)
+                return file.read_range(start, file.size - start), file.size
+
+        return self._deadlines.run(find_store(location), read)
+
+    def opened(self, location: str) -> BinaryIO:
+        store = find_store(location)
+        stream = self._deadlines.run(store, lambda: _open(location))
+        return io.BufferedReader(TimedStream(stream, self._deadlines, store), PIECE_BYTES)
+
+
+class HdfsDirectories:
+    """Implements `server.files.directories.Directories`."""
+
+    def __init__(self, deadlines: Deadlines) -> None:
+        self._deadlines = deadlines
+
+    def entries(self, location: str, *, recursive: bool) -> list[RemoteEntry]:
+        listed = self._deadlines.run(
+            find_store(location), lambda: files.list_directory(location, recursive=recursive), seconds=LISTING_SECONDS
+        )
+        return [_describe(status) for status in listed]
+
+    def find(self, location: str) -> RemoteEntry:
+        return _describe(self._deadlines.run(find_store(location), lambda: files.get_status(location)))
+
+    def delete(self, location: str) -> None:
+        files.delete(location, recursive=True)
+
+    def can_move(self, location: str, directory: str) -> bool:
+        return files.is_on_hdfs(location) and files.can_rename(location, directory)
+
+    def move(self, location: str, to: str) -> None:
+        files.make_directories(to.rpartition("/")[0])
+        files.rename(location, to)
+
+
+def _open(location: str) -> HdfsReader:
+    try:
+        return HdfsReader(location)
+    except IsADirectoryError as error:
+        raise NotRegular(location) from error
+
+
+def _describe(status: Status) -> RemoteEntry:
+    return RemoteEntry(
+        path=status.path,
+        is_directory=status.is_directory,
+        size=status.size,
+        mtime_ns=status.mtime_ns,
+        may_be_open=status.may_be_open,
+    )

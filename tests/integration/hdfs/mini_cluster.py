@@ -1,0 +1,157 @@
+"""An HDFS of our own in one process: Hadoop's mini cluster with PySpark's Hadoop, a name node and two data nodes.
+
+`python -m tests.integration.hdfs.mini_cluster` fetches the jars and prints where they are.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from functools import cache
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from firn.embedded.errors import EmbeddedError, JarsUnavailable
+from firn.embedded.process import GuardedProcess, read_last_lines, require_java
+from firn.embedded.pyspark_jars import pyspark_jar
+from firn.hdfs import files
+from firn.spark.jars import cache_dir, run_ivy
+
+_HERE = Path(__file__).parent
+_JARS = _HERE / "mini-cluster.xml"
+_SETTINGS = _HERE.parent / "engines" / "trino-settings.xml"
+_OF_PYSPARK = (
+    *("hadoop-client-api-*", "hadoop-client-runtime-*", "jcl-over-slf4j-*", "jul-to-slf4j-*"),
+    *("slf4j-api-*", "log4j-slf4j2-impl-*", "log4j-api-*", "log4j-core-*", "log4j-1.2-api-*"),
+)
+_MANAGER = "org.apache.hadoop.mapreduce.MiniHadoopClusterManager"
+_ADMIN = "org.apache.hadoop.hdfs.tools.DFSAdmin"
+_START_SECONDS = 180
+_SETTINGS_OF_NODES = {
+    # With two data nodes, a closed file need not wait for the reports of both, which takes half a second.
+    "dfs.namenode.file.close.num-committed-allowed": "1",
+    "dfs.namenode.fs-limits.min-block-size": "1024",
+}
+_LOG = """rootLogger.level = warn
+rootLogger.appenderRef.stderr.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
+"""
+
+
+def wanted() -> list[str]:
+    """Names of the jars that PySpark does not bring."""
+    return [f"{jar.get('name')}-{jar.get('rev')}.jar" for jar in ET.parse(_JARS).findall(".//dependency")]
+
+
+def home() -> Path:
+    """Where these jars are once they were fetched, whole: they are moved there."""
+    return cache_dir() / f"hdfs-{zlib.crc32(' '.join(wanted()).encode()):08x}"
+
+
+def fetch() -> Path:
+    """The jars, fetched if they are not there yet; Ivy compares checksums.  JarsUnavailable with its own words."""
+    if home().is_dir():
+        return home()
+    cache_dir().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache_dir()) as scratch:
+        output = run_ivy(
+            *("-settings", str(_SETTINGS)),
+            *("-cache", str(Path(scratch, "ivy"))),
+            *("-ivy", str(_JARS)),
+            *("-retrieve", f"{scratch}/home/[artifact]-[revision].[ext]"),
+        )
+        missing = [name for name in wanted() if not Path(scratch, "home", name).is_file()]
+        if missing:
+            raise JarsUnavailable(f"Ivy did not fetch {', '.join(missing)}. Its last words:\n{output}")
+        Path(scratch, "home").rename(home())
+    return home()
+
+
+class MiniCluster:
+    """A running HDFS on loopback, on ports that the system chose, in a directory of its own."""
+
+    def __init__(self, directory: Path) -> None:
+        """Start it; EmbeddedError without its jars.  `wait` before the first use."""
+        if not home().is_dir():
+            raise JarsUnavailable("HDFS for the tests is not installed: make clusters")
+        self._directory, self._log = directory, directory / "hdfs.log"
+        (directory / "log4j2.properties").write_text(_LOG, encoding="utf-8")
+        settings = [word for name, value in _SETTINGS_OF_NODES.items() for word in ("-D", f"{name}={value}")]
+        self._process = GuardedProcess(
+            [
+                *_java(directory, f"-Dtest.build.data={directory}/data", f"-Dhadoop.log.dir={directory}/logs"),
+                *(_MANAGER, "-format", "-nomr", "-datanodes", "2", "-nnport", "0", "-nnhttpport", "0"),
+                *("-writeConfig", str(directory / "core-site.xml"), "-writeDetails", str(directory / "details.json")),
+                *settings,
+            ],
+            log=self._log,
+            cwd=directory,
+        )
+        self.uri = ""
+
+    @property
+    def conf_dir(self) -> Path:
+        """A directory with the cluster's `core-site.xml`, as operators have it in /etc/hadoop/conf."""
+        return self._directory
+
+    def wait(self) -> MiniCluster:
+        """Wait until it stores a block: the name node answers seconds before the data nodes do."""
+        until, details = time.monotonic() + _START_SECONDS, self._directory / "details.json"
+        while True:
+            assert self._process.exit_status is None, read_last_lines(self._log)
+            assert time.monotonic() < until, read_last_lines(self._log)
+            time.sleep(0.2)
+            try:
+                self.uri = f"hdfs://127.0.0.1:{json.loads(details.read_text(encoding='utf-8'))['namenode_port']}"
+                files.write_new(f"{self.uri}/ready", b"x")
+            except (OSError, ValueError):
+                continue
+            return self
+
+    def administer(self, *arguments: str) -> str:
+        """Run a command of `hdfs dfsadmin`; returns what it prints."""
+        command = [*_java(self._directory), _ADMIN, "-fs", self.uri, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def stop(self) -> None:
+        self._process.stop()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def _java(directory: Path, *options: str) -> list[str]:
+    jars = [str(directory), f"{home()}/*", *(str(pyspark_jar(f"{name}.jar")) for name in _OF_PYSPARK)]
+    return [str(require_java().path), "-Xmx512m", *options, "-cp", os.pathsep.join(jars)]
+
+
+@cache
+def shared_cluster() -> MiniCluster:
+    """The cluster that all tests of this process share."""
+    cluster = MiniCluster(Path(tempfile.mkdtemp(prefix="firn-hdfs-")))
+    atexit.register(cluster.stop)
+    return cluster.wait()
+
+
+def main() -> int:
+    try:
+        sys.stdout.write(f"{fetch()}\n")
+    except EmbeddedError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
