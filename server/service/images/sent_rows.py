@@ -78,19 +78,7 @@ class SentRowReader:
         if sent.read_id != pair.key.snapshot_id:
             raise RequirementFailed(f"Requirement failed: {name} has changed since the statement read it")
         rule = self._build_rule(pair, is_of_image=True)
-        task = DeletesTask(
-            image_metadata=pair.key.metadata_location(pair.relation.location.rstrip("/")),
-            primary_key=list(pair.pin.keyed.spec.primary_key),
-            deletes=deletes,
-            replaced_deletes=[file.location for file in files if file.content and file.is_removed] if deletes else [],
-            removed_files=removed,
-            inserted=[file.location for file in files if not file.content and not file.is_removed],
-            replacing=_list_replacing(pair),
-            most_rows=self.most_rows,
-            directory=f"{pair.pin.change['location'].rstrip('/')}/data",
-            name=f"deletes-{uuid4()}",
-            file_io=self.file_io,
-        )
+        task = self._make_deletes_task(pair, files, deletes=deletes, removed=removed)
         deleted = self.checker.find_deleted(task, rule.check)
         if deleted.stale is not None:
             raise Invalid(
@@ -110,6 +98,23 @@ class SentRowReader:
             )
         image = self.tables.metadata.load(task.image_metadata).parsed
         return self.files.describe_deletes(image, pair.pin.change, deleted.files, rule)
+
+    def _make_deletes_task(
+        self, pair: Pair, files: Sequence[SentFile], *, deletes: list[str], removed: list[str]
+    ) -> DeletesTask:
+        return DeletesTask(
+            image_metadata=pair.key.metadata_location(pair.relation.location.rstrip("/")),
+            primary_key=list(pair.pin.keyed.spec.primary_key),
+            deletes=deletes,
+            replaced_deletes=[file.location for file in files if file.content and file.is_removed] if deletes else [],
+            removed_files=removed,
+            inserted=[file.location for file in files if not file.content and not file.is_removed],
+            replacing=_list_replacing(pair),
+            most_rows=self.most_rows,
+            directory=f"{pair.pin.change['location'].rstrip('/')}/data",
+            name=f"deletes-{uuid4()}",
+            file_io=self.file_io,
+        )
 
     def _build_rule(self, pair: Pair, *, is_of_image: bool) -> FileRule:
         database, links, pin = self.tables.database, self.tables.metadata.files, pair.pin
