@@ -1,4 +1,4 @@
-"""Answers of the management API as JSON, for tests that make a server's answers up."""
+"""Answers of the management API as JSON, for tests that replace the server by canned answers."""
 
 from __future__ import annotations
 
@@ -82,6 +82,7 @@ TABLE: dict[str, Any] = {
     "unavailable_actions": {},
 }
 """A keyed table without rows: a `TableOut`."""
+
 REGISTERED: dict[str, Any] = {
     "id": "o",
     "group": "default",

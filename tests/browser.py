@@ -1,4 +1,4 @@
-"""A real Chromium, what it complains of, and what axe finds."""
+"""A real Chromium: tests open pages in it, and check its errors and the violations that axe reports."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ def running_chromium() -> Iterator[Browser]:
 
 @contextmanager
 def pages_of(browser: Browser) -> Iterator[OpenPage]:
-    """Opens an address in a browser of its own; at the end nothing may have been written to its console."""
+    """Give a function that opens an address in a new browser context.
+
+    At the end it fails if a page raised an error that no code caught.
+    """
     complaints: list[str] = []
     contexts: list[BrowserContext] = []
 
@@ -55,14 +58,17 @@ def pages_of(browser: Browser) -> Iterator[OpenPage]:
 
 
 def settled(page: Page) -> None:
-    """Wait until the page has its heading and nothing of it is still a placeholder."""
+    """Wait until the page shows its heading and no placeholders."""
     expect(page.get_by_role("heading", level=1)).to_be_visible()
     expect(page.locator(".mantine-Skeleton-root")).to_have_count(0)
     page.wait_for_load_state("networkidle")
 
 
 def violations(page: Page) -> list[str]:
-    """What axe finds wrong with the page as it is, and in dark, in which nothing but the colours is another."""
+    """The violations that axe reports: all of the light page, and those of contrast in the dark one.
+
+    The dark page differs from the light one only in its colours.
+    """
     light = violations_in_light(page)
     page.emulate_media(color_scheme="dark")
     expect(page.locator("html")).to_have_attribute("data-mantine-color-scheme", "dark")
@@ -72,13 +78,13 @@ def violations(page: Page) -> list[str]:
 
 
 def violations_in_light(page: Page) -> list[str]:
-    """What axe finds wrong with the page as it is."""
+    """The violations that axe reports on the page in its present colours."""
     page.evaluate(AXE.read_text(encoding="utf-8"))
     return _found(page, "{}")
 
 
 def _found(page: Page, rules: str) -> list[str]:
-    # Animations that are still running have colours of their own.
+    # A running animation has other colours than its end.
     page.wait_for_timeout(400)
     run = f"axe.run(document, {{resultTypes: ['violations'], ...{rules}}})"
     found = page.evaluate(f"{run}.then(result => result.violations)")

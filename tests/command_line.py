@@ -1,4 +1,4 @@
-"""The command line, run against a server, and `firn serve` in a process of its own."""
+"""Runs commands of `firn` against a server, and `firn serve` in its own process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from firn.cli import app
 
 @dataclass(frozen=True)
 class Said:
-    """What one command printed, and how it ended."""
+    """The exit code and the output of one command."""
 
     code: int
     out: str
@@ -34,13 +34,13 @@ class Said:
 
 @dataclass(frozen=True)
 class Command:
-    """The command line, told of a server, and who asks it."""
+    """Runs commands against one server, with one user's token."""
 
     url: str
     token: str | None = None
 
     def __call__(self, *arguments: str) -> Said:
-        """Run a command here; commands that become or keep processes are run by `apart`."""
+        """Run a command in this process. `apart` runs commands that start or replace processes."""
         out, err = io.StringIO(), io.StringIO()
         told = {"FIRN_SERVER": self.url, **({} if self.token is None else {"FIRN_TOKEN": self.token})}
         with patch.dict(os.environ, told), redirect_stdout(out), redirect_stderr(err):
@@ -48,7 +48,7 @@ class Command:
         return Said(code, out.getvalue(), err.getvalue())
 
     def apart(self, *arguments: str, env: Mapping[str, str] | None = None) -> Said:
-        """Run a command in a process of its own."""
+        """Run a command in its own process; fail if it prints a traceback or takes longer than 120 s."""
         done = subprocess.run(
             [sys.executable, "-m", "firn.cli", *arguments],
             stdin=subprocess.DEVNULL,
@@ -64,7 +64,7 @@ class Command:
 
 @contextmanager
 def serving(data_dir: Path, *flags: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """`firn serve` in a process of its own: its address, once it has said that it answers."""
+    """Run `firn serve` in its own process; give its address and the process once the server answers."""
     command = [sys.executable, "-m", "firn.cli", "serve", "--data-dir", str(data_dir), "--port", "0", *flags]
     env = {**os.environ, "FIRN_BACKGROUND__PLAN_SECONDS": "3600"}
     with (

@@ -1,4 +1,4 @@
-"""What holds for every test: its tier, no settings leak in, and random cases are the same in every run.
+"""Rules for every test: its tier, no settings of this machine, and the same random cases in every run.
 
 docs/testing.md describes the two tiers.
 """
@@ -23,14 +23,14 @@ pytest_plugins = ["tests.databases"]
 TESTS = Path(__file__).parent
 SECOND_TIER = TESTS / "integration"
 ON_BOTH_DATABASES = TESTS / "server"
-"""The only folder whose tests the second tier repeats on PostgreSQL: it does not import those of others."""
+"""The only folder whose tests the second tier repeats on PostgreSQL. It does not import the tests of other folders."""
 REAL_PARTS = [TESTS / "smoke", TESTS / "server" / "store"]
-"""Folders of the first tier whose tests take real parts: the slice, and the suite of the database adapter."""
+"""Folders of the first tier whose tests use real parts: the smoke test, and the suite of the database adapter."""
 MARKS_OF_REAL_PARTS = frozenset({"spark", "hive", "postgres", "browser", "model"})
 
-# The cases follow from the code of the test, so anybody can repeat a red run. Soak runs alone draw them afresh, and a
-# failure prints the line that repeats it. pytest-timeout limits the time: a single case that talks to Spark may take
-# seconds.
+# Hypothesis derives the cases from the code of the test, so anybody can repeat a failed run. Only soak runs draw new
+# cases, and a failure prints the line that repeats it. pytest-timeout limits the time, because a single case that uses
+# Spark may take seconds.
 settings.register_profile("same", database=None, deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("fresh", deadline=None, print_blob=True)
 settings.load_profile("fresh" if "SOAK_SECONDS" in os.environ else "same")
@@ -57,7 +57,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LightFi
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Each tier leaves out folders that have no test of it, unless a path below one is named."""
+    """Skip folders without tests of the tier, unless the command line names a path below them."""
     if not collection_path.is_dir() or collection_path.parent != TESTS:
         return None
     ignored = {
@@ -74,7 +74,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if len(kept) < len(items):
         those = set(kept)
         config.hook.pytest_deselected(items=[item for item in items if item not in those])
-    # The long histories first: with several processes, what begins last decides how long all of it takes.
+    # The long histories begin first: with several processes, a long test that begins last would delay the end.
     items[:] = sorted(kept, key=lambda item: item.get_closest_marker("model") is None)
 
 
@@ -95,7 +95,7 @@ def _tier(item: pytest.Item) -> str:
 
 
 def _marks_of_the_function(item: pytest.Item) -> set[str]:
-    """Those of all its cases, unlike those that one parameter brings."""
+    """The marks of all cases of the test's function, without the marks of single parameters."""
     marks = {mark.name for node in item.listchain()[:-1] for mark in node.own_markers}
     function = getattr(item, "function", None)
     return marks | {mark.name for mark in getattr(function, "pytestmark", [])}
@@ -107,7 +107,10 @@ def _is_below(path: Path, folder: Path) -> bool:
 
 @pytest.fixture(scope="session", autouse=True)
 def _nothing_waits_for_disks_and_certificates() -> Iterator[None]:
-    """No test pulls the plug; no server of the tests has a certificate, and each client would read all of the world."""
+    """Skip `fsync` and build one TLS context for all clients.
+
+    No test cuts the power, and no server of the tests has a certificate. A client would load all root certificates.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _descriptor: None)
         patch.setattr(httpx._transports.default, "create_ssl_context", cache(httpx.create_ssl_context))
@@ -116,6 +119,6 @@ def _nothing_waits_for_disks_and_certificates() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _no_settings_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A developer's FIRN_… variables would configure every server that a test starts."""
+    """Remove FIRN_… variables, which would configure every server that a test starts."""
     for name in [name for name in os.environ if name.startswith("FIRN_")]:
         monkeypatch.delenv(name)

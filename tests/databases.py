@@ -1,4 +1,4 @@
-"""Both databases that Firn runs on; a test that takes `database` runs on each."""
+"""Fixtures for SQLite and PostgreSQL; a test with the fixture `database` runs on both."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.postgres_fixtures import PostgresServer, postgres_server
 
 @dataclass(frozen=True)
 class OpenDatabase:
-    """An empty Firn database with its schema, and what tests of the adapter itself need of it."""
+    """An empty Firn database with its schema, and its URL and engine for tests of the adapter."""
 
     url: str
     engine: Engine
@@ -41,7 +41,7 @@ def postgres() -> Iterator[PostgresServer]:
 
 @pytest.fixture
 def postgres_url(postgres: PostgresServer) -> Iterator[str]:
-    """A database without a schema."""
+    """The URL of a new database without a schema."""
     name = postgres.new_database()
     yield postgres.url(name)
     postgres.drop_database(name)
@@ -49,7 +49,7 @@ def postgres_url(postgres: PostgresServer) -> Iterator[str]:
 
 @pytest.fixture
 def sqlite_url(tmp_path: Path) -> str:
-    """A file that is not there yet."""
+    """The URL of a SQLite file that does not exist yet."""
     return f"sqlite:///{tmp_path / 'firn.db'}"
 
 
@@ -73,7 +73,7 @@ def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def migrated_postgres(postgres: PostgresServer) -> Iterator[OpenDatabase]:
-    """The one database with the schema, and its engine: a new connection costs PostgreSQL as much as a short test."""
+    """The one database with the schema, and its engine: a new connection takes PostgreSQL as long as a short test."""
     url = postgres.url(postgres.new_database())
     with open_database(url) as opened:
         upgrade_schema(opened.engine)
@@ -92,7 +92,7 @@ def opened_sqlite(migrated_sqlite: Path, tmp_path: Path) -> Iterator[OpenDatabas
 
 @pytest.fixture
 def opened_postgres(migrated_postgres: OpenDatabase) -> Iterator[OpenDatabase]:
-    """The one database with the schema, emptied afterwards: making one for each test takes longer than most tests."""
+    """The one database with the schema, emptied after each test: a new database takes longer than most tests."""
     engine = migrated_postgres.engine
     yield OpenDatabase(migrated_postgres.url, engine, SqlDatabase(Sessions(engine)))
     with engine.begin() as connection:
@@ -100,15 +100,16 @@ def opened_postgres(migrated_postgres: OpenDatabase) -> Iterator[OpenDatabase]:
 
 
 def _define_emptying() -> str:
-    """All rows go and ids begin again, as TRUNCATE has it, which makes each table and index anew: 30 times the CPU.
+    """The SQL of a procedure that deletes all rows and restarts all ids.
 
-    A procedure needs one request for all tables, and PostgreSQL keeps its plans.
+    TRUNCATE would create each table and index anew, at 30 times the CPU. The procedure takes one request for all
+    tables, and PostgreSQL keeps its plans.
     """
     tables = [f'"{table.name}"' for table in Row.metadata.sorted_tables]
     deletes = "".join(f"DELETE FROM {table}; " for table in reversed(tables))
     return (
         "CREATE PROCEDURE empty_all_tables() LANGUAGE plpgsql AS $$ BEGIN "
-        f"LOCK TABLE {', '.join(tables)}; "  # waits for whoever still writes
+        f"LOCK TABLE {', '.join(tables)}; "  # waits until all writers have ended
         f"{deletes}"
         "PERFORM setval(format('%I', sequencename)::regclass, 1, false) FROM pg_sequences; END $$"
     )
@@ -135,14 +136,14 @@ def _do_not_wait_for_the_disk(connection: Any, _record: object) -> None:
 
 
 _COMPILED: dict[str, Engine] = {}
-"""The first engine of this process for each kind of database: what it has compiled is used by all later ones."""
+"""The first engine of this process for each kind of database. Later engines use its compiled statements."""
 
 
 def _share_compiled_statements(engine: Engine) -> None:
-    """To compile the same statements for each test's engine takes a third of the time of tests.
+    """Let all engines of one kind share compiled statements; compiling them again takes a third of the tests' time.
 
-    Compiled statements are found by dialect and statement. Dialects of one kind differ in nothing once they have seen a
-    connection: all tests of a process have the same SQLite, or the same PostgreSQL.
+    SQLAlchemy finds a compiled statement by dialect and statement. After their first connection two dialects of one
+    kind are equal, because all tests of a process use the same SQLite, or the same PostgreSQL.
     """
     first = _COMPILED.get(engine.dialect.name)
     if first is None:

@@ -1,4 +1,4 @@
-"""Domain values for tests: valid unless a test says otherwise."""
+"""Domain values for tests. They are valid, unless a test passes other fields."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def a_keyed_table(**changes: Any) -> KeyedTable:
 
 
 def a_job(status: JobStatus = JobStatus.PENDING, **changes: Any) -> Job:
-    """Leased ones have attempt 1, the token `t1` and five minutes left."""
+    """A job. If the status has a lease, the job has attempt 1, the token `t1` and five minutes left."""
     made = Job(
         id=JobId(uuid4()),
         catalog=LAKE,

@@ -1,4 +1,4 @@
-"""Whether files stayed as they were."""
+"""Fingerprints of files, by which tests check that nothing has changed them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs of tests, each forked from a process that has imported the server.
+"""Programs that tests start by a fork of a process that has imported the server.
 
 The import takes 2 of the 2.5 CPU seconds of a server's start. A forked program is a process like any other: it has
 arguments, an environment and an id of its own, and tests kill and freeze it.
@@ -48,31 +48,31 @@ class ForkedProgram:
 
     @property
     def returncode(self) -> int | None:
-        """Its exit code, or the negative number of the signal that ended it; None while it runs."""
+        """The exit code, or the negative number of the signal that ended the program; None while it runs."""
         return self._process.exitcode
 
     def poll(self) -> int | None:
-        """Its `returncode`."""
+        """Return the `returncode`."""
         return self._process.exitcode
 
     def wait(self, seconds: float) -> int:
-        """Its `returncode` once it has ended; TimeoutExpired when it runs longer."""
+        """Wait for the end and return the `returncode`; raises TimeoutExpired after `seconds`."""
         self._process.join(seconds)
         if self._process.exitcode is None:
             raise subprocess.TimeoutExpired(self._process.name, seconds)
         return self._process.exitcode
 
     def send_signal(self, number: signal.Signals) -> None:
-        """Send a signal, unless it has ended."""
+        """Send a signal, unless the program has ended."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
     def terminate(self) -> None:
-        """Ask it to end."""
+        """Ask the program to end."""
         self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it at once."""
+        """End the program at once."""
         self.send_signal(signal.SIGKILL)
 
 

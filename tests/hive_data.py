@@ -1,4 +1,4 @@
-"""A Hive table as Hive users leave them: Parquet files in partition directories, known to the metastore."""
+"""Hive tables as Hive's users make them: Parquet files in partition directories, and entries of the metastore."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CUT_OFF = f"{SUBDIRECTORIES}.cut_off"
 
 
 def make_orders(uri: str, warehouse: Path) -> None:
-    """1,000 orders of two days, and beside them a table that cannot be upgraded."""
+    """Make a table of 1,000 orders of two days, and a text table, which Firn cannot upgrade."""
     root = warehouse / f"{DATABASE}.db" / NAME
     hive = HiveSide(uri, warehouse)
     try:
@@ -46,7 +46,7 @@ def make_orders(uri: str, warehouse: Path) -> None:
 
 
 def make_nested(uri: str, warehouse: Path) -> None:
-    """Two tables with files in sub-directories, and one whose file ends too early."""
+    """Make two tables with files in sub-directories, and one with a truncated file."""
     hive = HiveSide(uri, warehouse)
     try:
         hive.add_database(SUBDIRECTORIES)
@@ -65,7 +65,7 @@ def make_nested(uri: str, warehouse: Path) -> None:
 
 
 def hive_files(warehouse: Path) -> dict[str, tuple[int, int]]:
-    """Every file of the table with what would change if anybody touched it."""
+    """The size and modification time of every file of the table."""
     root = warehouse / f"{DATABASE}.db" / NAME
     return {
         str(file.relative_to(root)): (file.stat().st_size, file.stat().st_mtime_ns)

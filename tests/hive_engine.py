@@ -1,6 +1,6 @@
-"""Spark as Hive's users run it, in a process of its own: its session has the Hive catalog, which Firn's never has.
+"""Spark as Hive's users run it, in its own process: its session has the Hive catalog, which Firn's sessions never have.
 
-The same process reads Firn's tables, so that both sides of a comparison come from one reader, and runs optimizer jobs.
+The same process reads Firn's tables, so one reader reads both sides of a comparison. It also runs optimizer jobs.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class HiveEngine:
         other.close()
 
     def sql(self, *statements: str) -> Rows:
-        """Run statements; the rows of the last one, in an order of their own."""
+        """Run statements and return the sorted rows of the last one."""
         rows: Rows = self._ask("sql", list(statements))
         return rows
 
@@ -56,19 +56,19 @@ class HiveEngine:
         self._ask("attach", url, name)
 
     def write(self, op: str, table: str, ddl: str, rows: Rows, batch: str) -> bool:
-        """`upsert` or `delete` rows through Firn's client; whether the batch had been there."""
+        """`upsert` or `delete` rows through Firn's client; return whether the table had the batch already."""
         return bool(self._ask("write", op, table, ddl, rows, batch))
 
     def work(self, url: str) -> bool:
-        """Take one job of a server and run it; False when there is none."""
+        """Take one job of a server and run it; return False if no job waits."""
         return bool(self._ask("work", url))
 
     def work_beside(self, url: str, stage: str, path: Path, text: str) -> None:
-        """Take one job, and write a file as soon as it says that it is at this stage."""
+        """Take one job, and write a file when the job reports this stage; fail if no job does."""
         assert self._ask("work_beside", url, stage, str(path), text), "no job got there"
 
     def beside_jobs(self, url: str, call: str, *arguments: Any, **named: Any) -> Any:
-        """Call a function of `firn.spark`, and run what jobs it waits for; a data frame is answered as its rows."""
+        """Call a function of `firn.spark`, and run the jobs that it waits for; return a data frame as its rows."""
         return self._ask("beside_jobs", url, call, arguments, named)
 
     def close(self) -> None:
@@ -95,7 +95,7 @@ def _serve(pipe: Connection, metastore_uri: str, directory: str) -> None:
             break
         try:
             pipe.send((False, getattr(engine, command)(*arguments)))
-        except Exception as error:  # noqa: BLE001 -- the test that asked is in another process
+        except Exception as error:  # noqa: BLE001 -- the test that sent the command is in another process
             pipe.send((True, f"{command} {arguments}: {error}"))
     engine.spark.stop()
 
@@ -109,7 +109,7 @@ class _Engine:
             "spark.hadoop.hive.exec.dynamic.partition.mode": "nonstrict",
             "spark.sql.sources.partitionOverwriteMode": "dynamic",
         }
-        os.environ["PYSPARK_PYTHON"] = sys.executable  # as an optimizer has it
+        os.environ["PYSPARK_PYTHON"] = sys.executable  # as an optimizer sets it
         builder = SparkSession.builder.master("local[2]").appName("hive's users")
         self.spark = builder.config(map={**spark_conf(), **ICEBERG, **hive}).getOrCreate()
         self.spark.sparkContext.setLogLevel("ERROR")

@@ -1,4 +1,4 @@
-"""Hive tables of tests, and what is done to them from both sides."""
+"""Hive tables of tests, with statements on Hive's side and requests to Firn."""
 
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ LONGEST_JOB_SECONDS = 240
 
 
 def wait_until_settled() -> None:
-    """Until a file written now is older than the second in which the next listing begins."""
+    """Wait until a file written now is older than the second in which the next listing begins."""
     time.sleep(1.02 - time.time() % 1)
 
 
 @dataclass(frozen=True)
 class Side:
-    """Everything that a test of one server and one metastore needs."""
+    """One server, one metastore and their Spark."""
 
     server: ServerProcess
     hive: HiveEngine
     directory: Path
-    """Where Hive's tables lie."""
+    """The parent directory of Hive's tables."""
     lake: str = "lake"
-    """What Spark knows the server's catalog as."""
+    """The name of the server's catalog in Spark."""
 
     def worked_on(self, job: Mapping[str, Any]) -> dict[str, Any]:
-        """Work until this job has ended, however that is; jobs that the planner has made meanwhile are done with it.
+        """Run jobs until this job has ended, with success or without; return the job.
 
-        A job may be put off where its task cannot be made just now: that is no reason to give up, but is told.
+        Other jobs that the planner has planned meanwhile run too. The server may postpone a job whose task it cannot
+        build yet, so the method goes on until LONGEST_JOB_SECONDS have passed.
         """
         give_up = time.monotonic() + LONGEST_JOB_SECONDS
         while (found := self.server.get(f"jobs/{job['id']}"))["status"] in ("pending", "running", "committing"):
@@ -45,7 +46,7 @@ class Side:
         return found
 
     def table(self, columns: str, partitioned_by: str = "", *rows: str, kind: str = "STORED AS PARQUET") -> HiveTable:
-        """A Hive table with these rows, written by Spark as its defaults have it."""
+        """Make a Hive table with these rows, which Spark writes with its default settings."""
         made = HiveTable(self, f"t{next(NUMBERS)}")
         by = f"PARTITIONED BY ({partitioned_by})" if partitioned_by else ""
         self.hive.sql(f"CREATE TABLE {made.name} ({columns}) {kind} {by} LOCATION '{made.path.as_uri()}'")
@@ -94,7 +95,7 @@ class HiveTable:
         return self
 
     def ended(self, operation: Mapping[str, Any]) -> dict[str, Any]:
-        """An operation once it has ended."""
+        """Wait for the end of an operation and return it."""
         give_up = time.monotonic() + PATIENCE_SECONDS
         while (found := self.side.server.get(f"operations/{operation['id']}"))["status"] == "running":
             assert time.monotonic() < give_up, f"still running: {found}"
@@ -102,7 +103,7 @@ class HiveTable:
         return found
 
     def change(self, values: str, op: str = "U", columns: str = "*") -> None:
-        """A change by a writer on Firn's side; `values` has the table's columns in order."""
+        """Append a change through Firn; `values` has the table's columns in order."""
         self.side.hive.sql(
             f"INSERT INTO {self.side.lake}.{self.name}.change"
             f" SELECT {columns}, '{op}', CAST(NULL AS STRING) FROM ({values})"
@@ -113,7 +114,7 @@ class HiveTable:
         return self.side.server.post(f"catalogs/lake/hive/{self.name}/sync?everything={str(everything).lower()}")
 
     def sync(self, *, everything: bool = False) -> dict[str, Any]:
-        """Sync until nothing is left to do, running its jobs; what the first round said."""
+        """Sync and run the jobs of syncs until nothing is left to do; return the answer of the first sync."""
         first = outcome = self.ask_sync(everything=everything)
         while outcome["job"] is not None:
             self.worked(outcome["job"])
@@ -124,7 +125,7 @@ class HiveTable:
         return self.side.server.post(f"catalogs/lake/hive/{self.name}/publish?merge={str(merge).lower()}")
 
     def publish(self) -> dict[str, Any]:
-        """Ask once, and work until the server has published what was asked for; the publish job."""
+        """Request a publish, run jobs until the server has done it, and return the publish job."""
         self.ask_publish()
         give_up = time.monotonic() + LONGEST_JOB_SECONDS
         while (asked := self.shown()["publish_request"])["step"] not in ("done", "failed"):
@@ -144,6 +145,6 @@ class HiveTable:
         return ended
 
     def job(self, kind: str, **options: Any) -> dict[str, Any]:
-        """Ask for a job, run it, and see how it ended."""
+        """Request a job, run it, and return it; fail if the job failed."""
         wanted = {"kind": kind, "options": options}
         return self.worked(self.side.server.post(f"catalogs/lake/tables/{self.name}/jobs", wanted))

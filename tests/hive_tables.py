@@ -1,4 +1,4 @@
-"""Hive tables for tests: valid unless overridden."""
+"""Hive tables for tests. They are valid, unless a test passes other fields."""
 
 from __future__ import annotations
 

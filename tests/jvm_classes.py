@@ -1,7 +1,7 @@
-"""`python -m tests.jvm_classes FILE`: archive the classes that a Spark of the tests loads, for those that start later.
+"""`python -m tests.jvm_classes FILE`: archive the classes that Spark loads in the tests, for JVMs that start later.
 
-Loading and verifying twenty thousand classes is half of what a short-lived Spark does. A JVM that is given the archive
-(`-XX:SharedArchiveFile`) maps them instead; one with another class path, or of another version, goes without.
+A Spark that runs for a short time spends half of it on loading and verifying twenty thousand classes. A JVM with the
+archive (`-XX:SharedArchiveFile`) maps them instead. A JVM with another class path or version ignores the archive.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main() -> int:
 
 
 def _work(scratch: Path) -> None:
-    """What most tests do: write, read and merge, alter and query."""
+    """Use Spark as most tests do: write, read, merge, alter and query."""
     with running_server(scratch / "data") as server:
         keyed = {"firn.primary-key": "id"}
         table = KeyedTable(server, a_worker(server.url), "id BIGINT, part STRING, v STRING", "part", **keyed)
@@ -46,7 +46,7 @@ def _work(scratch: Path) -> None:
         server.spark.sql("MERGE INTO lake.db.plain t USING (SELECT 1 id) s ON t.id = s.id WHEN MATCHED THEN DELETE")
         counted = "SELECT v, count(*) FROM lake.db.plain GROUP BY v ORDER BY v"
         server.rows(counted)
-        for setting, value in COMPILED.items():  # as processes of their own do it
+        for setting, value in COMPILED.items():  # as optimizers in their own processes do
             server.spark.conf.set(setting, value)
         server.rows(counted)
         table.run("rewrite")
@@ -54,12 +54,12 @@ def _work(scratch: Path) -> None:
 
 
 def _end_jvm() -> None:
-    """The archive is written as the JVM ends, and PySpark would not wait for that."""
+    """End the JVM, which writes the archive as it ends. PySpark would not wait for that."""
     session = shared_spark()
     gateway = session.sparkContext._gateway
     assert gateway is not None
     session.stop()
-    atexit.unregister(session.stop)  # there will be nobody to stop
+    atexit.unregister(session.stop)  # the session has stopped already
     gateway.proc.stdin.close()
     assert gateway.proc.wait(DUMP_SECONDS) == 0
 

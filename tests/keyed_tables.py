@@ -19,7 +19,7 @@ NUMBERS = count()
 
 
 class KeyedTable:
-    """A keyed table of a test, written and merged as users and optimizers do.
+    """A keyed table of a test. It is written and merged as users and optimizers do it.
 
     Merges run in Spark, by rewriting, unless the test names another mode: `auto` would adopt on tables of this size.
     """
@@ -35,7 +35,7 @@ class KeyedTable:
         server.spark.sql(f"CREATE TABLE {self.name} ({columns}) USING iceberg {by} TBLPROPERTIES ({listed})")
 
     def upsert(self, *rows: tuple[Any, ...], **options: Any) -> bool:
-        """Whether the batch was there before."""
+        """Upsert rows; return whether the table had the batch already."""
         return upsert(self.server.spark.createDataFrame(rows, self.columns), self.name, **options).was_there
 
     def delete(self, *rows: tuple[Any, ...], columns: str) -> None:
@@ -45,11 +45,11 @@ class KeyedTable:
         return self.server.rows(f"SELECT * FROM {self.name}{part}")
 
     def ask(self, kind: str, **params: Any) -> str:
-        """Ask for a job; its id."""
+        """Request a job and return its id."""
         return str(self.server.post(f"catalogs/lake/tables/{self.short}/jobs", {"kind": kind, "options": params})["id"])
 
     def run(self, kind: str, **params: Any) -> dict[str, Any]:
-        """Ask for a job, run it if there is anything to do, and see how it ended."""
+        """Request a job, run it if it has anything to do, and return it."""
         job_id = self.ask(kind, **params)
         if (job := self.server.get(f"jobs/{job_id}"))["outcome"] == "nothing to do":
             return job
@@ -59,7 +59,7 @@ class KeyedTable:
 
 
 def change_row(table: KeyedTable, **columns: str) -> None:
-    """Change what the server knows of a table behind its back, as tables are that are older than its rules."""
+    """Change columns of a table's row in the database, to get a table that is older than the server's rules."""
     namespace, name = table.short.split(".")
     given = ", ".join(f"{column} = :{column}" for column in columns)
     with closing(sqlite3.connect(table.server.data_dir / "firn.db", timeout=30)) as database, database:

@@ -1,4 +1,4 @@
-"""Proxies that lose, delay, repeat or make up answers: what was asked is done, and nobody hears of it."""
+"""Proxies that lose, delay, repeat or invent answers, so that a client does not learn the outcome of its request."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import httpx
 
 Loses = Callable[[str, str], bool]
 Forward = Callable[[], httpx.Response]
-"""Have the target answer the request; each call delivers it once more."""
+"""Sends the request to the target and returns its answer; each call sends it once more."""
 Meddle = Callable[[str, str, Forward], httpx.Response | None]
-"""What becomes of a request, by method and path: the answer to give, or None to close the connection without one."""
+"""Chooses the answer to a request by method and path; None closes the connection without an answer."""
 _HOP = {"connection", "content-length", "transfer-encoding", "keep-alive", "host", "content-encoding"}
 _MADE_UP = {"error": {"message": "made up by the proxy", "type": "CommitFailedException", "code": 409}}
 
 
 @dataclass
 class Proxy:
-    """Where it listens, and which answers (by method and path) it lost."""
+    """The proxy's address, and the requests (method and path) whose answers it lost."""
 
     url: str
     lost: list[str] = field(default_factory=list)
@@ -29,9 +29,9 @@ class Proxy:
 
 @contextmanager
 def lossy_proxy(target: str, loses: Loses, answers: Mapping[str, int] | None = None) -> Iterator[Proxy]:
-    """Forward everything to the target, but close the connection instead of answering what `loses` picks.
+    """Forward all requests to the target, but close the connection without an answer if `loses` says so.
 
-    `answers` gives commits on paths with these ends a status without asking the target.
+    `answers` maps the end of a path to a status: the proxy answers a POST there without the target.
     """
 
     def meddle(method: str, path: str, forward: Forward) -> httpx.Response | None:

@@ -1,8 +1,7 @@
-"""A real OpenID Connect issuer in a process of its own, as far as a server that checks tokens and a browser that signs
-its user in need one.
+"""An OpenID Connect issuer in its own process, with the routes that a server and a signing-in browser need.
 
-Beside what the specification asks for it takes orders: mint this token, take a new key, fail, let this person sign in;
-and it says how often it was asked.
+Tests control it by more routes: they mint tokens, rotate keys, make it fail, and choose the person who signs in. It
+counts the requests for its keys.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 
 class State:
-    """Keys, the newest last, and whether the issuer answers."""
+    """The issuer's keys, the newest last, and the settings that tests have sent."""
 
     def __init__(self) -> None:
         self.keys: list[tuple[str, str, Any]] = []
@@ -105,7 +104,7 @@ class Handler(BaseHTTPRequestHandler):
         self._answer({})
 
     def _authorize(self, url: str) -> None:
-        """The person is signed in already, and agrees."""
+        """Redirect with a code, as if the person had signed in and agreed."""
         asked = _flat(urlsplit(self.path).query)
         assert (asked["response_type"], asked["code_challenge_method"]) == ("code", "S256")
         code = secrets.token_urlsafe()
@@ -115,7 +114,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def _redeem(self, form: dict[str, str]) -> object:
-        """Tokens for a code, which is good once, and only for who can show what its challenge was made of."""
+        """Return tokens for a code. A code works once, and only with the verifier of its challenge."""
         asked = STATE.codes.pop(form["code"])
         digest = hashlib.sha256(form["code_verifier"].encode()).digest()
         assert base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == asked["code_challenge"]
@@ -139,7 +138,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Quiet."""
+        """Log nothing."""
 
 
 def _flat(query: str) -> dict[str, str]:
@@ -148,7 +147,7 @@ def _flat(query: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Issuer:
-    """A running issuer, as tests order it about."""
+    """A running issuer, and the requests by which tests control it."""
 
     url: str
     http: httpx.Client
@@ -163,7 +162,7 @@ class Issuer:
         self._order("rotate", {"algorithm": algorithm, "withdraw": withdraw})
 
     def sign_in_as(self, subject: str, **claims: Any) -> None:
-        """Who is at the browser from now on."""
+        """Set the person who signs in from now on."""
         self._order("person", {"sub": subject, **claims})
 
     def fail(self, *, failing: bool) -> None:
@@ -171,7 +170,7 @@ class Issuer:
 
     @property
     def asked(self) -> int:
-        """How often it was asked for its keys."""
+        """The number of requests for its keys."""
         count: int = self.http.get("/asked").json()["asked"]
         return count
 
@@ -182,7 +181,7 @@ class Issuer:
 
 @contextmanager
 def issuer_process() -> Iterator[Issuer]:
-    """An issuer on a free loopback port."""
+    """Run an issuer on a free loopback port."""
     with subprocess.Popen([sys.executable, __file__], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -196,5 +195,5 @@ def issuer_process() -> Iterator[Issuer]:
 
 if __name__ == "__main__":
     listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    print(f"http://127.0.0.1:{listening.server_port}", flush=True)  # noqa: T201 (how the test learns the address)
+    print(f"http://127.0.0.1:{listening.server_port}", flush=True)  # noqa: T201 (the test reads the address)
     listening.serve_forever()

@@ -1,6 +1,7 @@
-"""A real PostgreSQL for the whole test run, in a directory of its own; tests take a database each.
+"""A real PostgreSQL for the whole test run, in its own directory. Each test uses one database.
 
-PostgreSQL refuses to run as root: there it runs as the user `postgres`, which its Debian package creates.
+PostgreSQL refuses to run as root. If the tests run as root, PostgreSQL runs as the user `postgres`, which its Debian
+package creates.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class PostgresServer:
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
 
     def new_database(self, template: str = "template1") -> str:
-        """The name of a new database, empty or a copy of one that nobody is connected to."""
+        """Create a database and return its name. The template must have no connections."""
         name = f"t{uuid4().hex}"
         with psycopg.connect(self.dsn("postgres"), autocommit=True) as connection:
             connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
@@ -48,16 +49,16 @@ class PostgresServer:
             connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
     def start(self) -> None:
-        """Start it, as at first or after a crash."""
+        """Start the server, also after a crash."""
         log = self.directory / "log"
         _run("pg_ctl", "start", "--wait", "-D", self.directory / "data", "-l", log, "-o", self.options)
 
     def crash(self) -> None:
-        """Stop it at once, without goodbyes. pg_ctl is told the data directory, so it can stop nothing else."""
+        """Stop the server at once, without a shutdown. pg_ctl gets the data directory, so it stops no other server."""
         _run("pg_ctl", "stop", "-D", self.directory / "data", "-m", "immediate")
 
     def terminate(self, database: str, query_like: str = "%") -> int:
-        """Kill the backends that work on a database; how many."""
+        """Kill the backends that work on a database; return their number."""
         with psycopg.connect(self.dsn("postgres"), autocommit=True) as connection:
             rows = connection.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND query LIKE %s",
@@ -68,9 +69,9 @@ class PostgresServer:
 
 @contextmanager
 def postgres_server(*, survives_crashes: bool = False, durable: bool = False) -> Iterator[PostgresServer]:
-    """Start a cluster and stop it at the end; it is faster where it need not keep what it has committed.
+    """Start a server and stop it at the end. By default it is fast and loses commits in a crash.
 
-    A `durable` one waits for the disk as one in production does.
+    `survives_crashes` keeps commits when the process crashes. A `durable` server waits for the disk, as in production.
     """
     directory = Path(tempfile.mkdtemp(prefix="firn-postgres-"))
     port = _free_port()
@@ -102,7 +103,7 @@ def _run(program: str, *arguments: str | Path) -> None:
 
 
 def _binaries() -> Path:
-    """The newest PostgreSQL on this machine; Debian puts the server's programs outside the path."""
+    """The directory of the newest PostgreSQL's programs; Debian puts them outside the path."""
     on_path = shutil.which("initdb")
     if on_path:
         return Path(on_path).parent

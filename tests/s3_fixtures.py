@@ -1,4 +1,4 @@
-"""An S3 with its STS, for the tests: moto, in a process of its own."""
+"""S3 and STS for the tests: moto, in its own process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import httpx
 
 @contextmanager
 def s3_server(log: Path) -> Iterator[str]:
-    """Start one, and stop it at the end; gives its address."""
+    """Start the server, give its address, and stop it at the end."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
@@ -38,7 +38,7 @@ def s3_server(log: Path) -> Iterator[str]:
 
 
 def client_of_s3(endpoint: str, **keys: str) -> Any:
-    """A client of AWS's own library, as the administrator or with these keys."""
+    """A client of AWS's own library, with the administrator's keys or with these."""
     session = botocore.session.Session()
     session.set_credentials(keys.get("id", "admin"), keys.get("secret", "admin"), keys.get("token"))
     return session.create_client("s3", endpoint_url=endpoint, region_name="us-east-1")

@@ -1,4 +1,4 @@
-"""Which process runs which file, when several run the second tier: one of them runs those that need little memory."""
+"""Assigns test files to the processes of the second tier: one process prefers files that need little memory."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 LIGHT = ("tests/server/", "tests/integration/histories/", "tests/integration/random_requests/")
 """Folders whose tests start no JVM and no browser.
 
-A process that runs them stays below 1 GB, so there is room for one more. It uses the time in which others wait for
-processes to start and to end.
+A process that runs them stays below 1 GB, so the machine has room for one more process. It uses the CPU time in which
+other processes wait for programs to start and to end.
 """
 HEAVY = ("tests/integration/hive/",)
 """Folders whose tests add a second Spark to the one that a process has. The light process never gets them."""
 
 
 class LightFilesApart(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
-    """Gives whole files to processes: the last process gets light files first, the others get those last."""
+    """Assigns whole files to processes: the last process takes light files first, the others take them last."""
 
     def __init__(self, config: pytest.Config, log: Producer) -> None:
         super().__init__(config, log)
         self._light_id = f"gw{self.numnodes - 1}"
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        """Give a process the first file that suits it; the light one ends when only heavy ones are left."""
+        """Assign the first suitable file to a process. The light process ends when only heavy files are left."""
         files = list(self.workqueue)
         if node.gateway.id == self._light_id:
             files = [file for file in files if not file.startswith(HEAVY)]

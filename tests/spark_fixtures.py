@@ -1,4 +1,4 @@
-"""One Spark for the whole test run: starting a JVM costs more than most tests."""
+"""One Spark for the whole test run, because a JVM takes longer to start than most tests take; servers of tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from firn.spark.sessions import catalog_conf
 from tests.forked_programs import ForkedProgram
 
 # Tests run each query once or twice, on a few rows: to generate and compile its code takes a quarter of their CPU time.
-# Optimizers in processes of their own keep Spark's settings, as they are in production, except those that a test kills.
+# Optimizers in their own processes keep Spark's settings, as in production, except optimizers that a test kills.
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 ICEBERG = {
     "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
@@ -39,7 +39,7 @@ ICEBERG = {
 
 @cache
 def shared_spark() -> SparkSession:
-    """The session whose JVM all tests share; tests take a `newSession()` of it for catalogs of their own."""
+    """The session whose JVM all tests share. A test that adds catalogs makes a `newSession()` of it."""
     # PySpark leaves the pipe to its JVM open on purpose; Python's warnings about it are errors here.
     warnings.filterwarnings("ignore", category=ResourceWarning)
     builder = SparkSession.builder.master("local[2]").appName("firn tests")
@@ -49,7 +49,7 @@ def shared_spark() -> SparkSession:
 
 
 def hadoop_catalog(name: str, warehouse: Path) -> SparkSession:
-    """A session with an Iceberg catalog that needs no server: tables are directories."""
+    """A session with an Iceberg catalog that needs no server: its tables are directories."""
     session = shared_spark().newSession()
     session.conf.set(f"spark.sql.catalog.{name}", "org.apache.iceberg.spark.SparkCatalog")
     session.conf.set(f"spark.sql.catalog.{name}.type", "hadoop")
@@ -59,17 +59,17 @@ def hadoop_catalog(name: str, warehouse: Path) -> SparkSession:
 
 @dataclass(frozen=True, kw_only=True)
 class ServerProcess:
-    """A real server in a process of its own, and ways to it."""
+    """A real server in its own process, and a client of it."""
 
     url: str
     data_dir: Path
     process: ForkedProgram
     http: httpx.Client
     first_token: str | None = None
-    """Of the first administrator, when the server is guarded and has just been made."""
+    """The first administrator's token, if the server is new and has access control; otherwise None."""
 
     def post(self, path: str, body: object = None) -> dict[str, Any]:
-        """Ask the management API; fails on anything but success."""
+        """Send a POST to the management API and return its answer; fail if it is a refusal or an error."""
         answer = self.http.post(f"/api/v1/{path}", json=body)
         assert answer.is_success, answer.text
         found: dict[str, Any] = answer.json()
@@ -82,7 +82,7 @@ class ServerProcess:
         return found
 
     def allow(self, directory: Path) -> None:
-        """Let tables of the catalog `lake` lie in a directory, and name files in it."""
+        """Allow a directory as a location of tables and files of the catalog `lake`."""
         found = self.get("catalogs/lake")["properties"].get("firn.storage.allowed-locations", "")
         allowed = {"firn.storage.allowed-locations": ",".join(filter(None, (found, directory.as_uri())))}
         answer = self.http.patch("/api/v1/catalogs/lake/properties", json={"set": allowed})
@@ -96,18 +96,18 @@ class RunningServer(ServerProcess):
     spark: SparkSession
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
-        """The rows of a query, in an order of their own."""
+        """The sorted rows of a query."""
         return sorted((tuple(row) for row in self.spark.sql(statement).collect()), key=repr)
 
 
 def wait_for_images(server: httpx.Client) -> None:
-    """Let readers of keyed tables see every commit on a busy machine too: they wait for 60 s, not for 5."""
+    """Let readers wait for images for 60 s instead of 5, so that they see every commit on a busy machine too."""
     answer = server.patch("/api/v1/catalogs/lake/policy", json={"set": {"firn.read.max-wait": "60 s"}})
     assert answer.is_success, answer.text
 
 
 def interpret_queries(directory: Path) -> dict[str, str]:
-    """The environment in which a process that starts a Spark of its own generates no code either."""
+    """The environment of a process that starts its own Spark: without generated code."""
     conf = directory / "spark-conf"
     conf.mkdir(exist_ok=True)
     settings = {**INTERPRETED, "spark.ui.enabled": "false"}
@@ -118,7 +118,7 @@ def interpret_queries(directory: Path) -> dict[str, str]:
 
 @contextmanager
 def server_process(data_dir: Path, **environment: str) -> Iterator[ServerProcess]:
-    """A server that plans nothing by itself."""
+    """Run a server that plans nothing by itself."""
     quiet = {"FIRN_BACKGROUND__PLAN_SECONDS": "3600", "FIRN_BACKGROUND__REAP_SECONDS": "1"}
     arguments = ["--data-dir", str(data_dir), "--port", "0"]
     log = data_dir.parent / f"{data_dir.name}.log"
@@ -134,7 +134,7 @@ def server_process(data_dir: Path, **environment: str) -> Iterator[ServerProcess
 
 @contextmanager
 def running_server(data_dir: Path, **environment: str) -> Iterator[RunningServer]:
-    """A server that plans nothing by itself, and a Spark session with its catalog `lake`."""
+    """Run a server that plans nothing by itself, and a Spark session with its catalog `lake`."""
     with server_process(data_dir, **environment) as server:
         wait_for_images(server.http)
         session = shared_spark().newSession()
@@ -144,12 +144,12 @@ def running_server(data_dir: Path, **environment: str) -> Iterator[RunningServer
 
 
 def address(process: ForkedProgram) -> str:
-    """Where a server that has just been started answers."""
+    """Wait until a started server answers, and return its address."""
     return read_gateway(process)[1]
 
 
 def read_gateway(process: ForkedProgram) -> tuple[str | None, str]:
-    """The first administrator's token, if there is one, and where the server answers."""
+    """Read the first administrator's token, if the server prints one, and the server's address."""
     token = None
     for line in process.stdout:
         if made := re.search(r"token.*: (firn_\w+)", line):

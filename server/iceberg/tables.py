@@ -97,7 +97,7 @@ def create_table(
         if spec is not None:
             raise CommitRefused(
                 "a keyed table cannot be created together with its data",
-                hint="CREATE TABLE first, then upsert with firn.spark or INSERT INTO its base store",
+                hint="run CREATE TABLE first, then INSERT INTO the table",
             )
         return _stage(services, catalog, definition, delegation)
     name = definition.name

@@ -160,7 +160,7 @@ class Tables:
         if KeySpec.from_properties(metadata.get("properties", {})) is not None:
             raise CommitRefused(
                 "a keyed table cannot be created together with its data",
-                hint="CREATE TABLE first, then INSERT INTO its base store, or upsert with firn.spark",
+                hint="run CREATE TABLE first, then INSERT INTO the table",
             )
         return metadata
 
