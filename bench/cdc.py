@@ -15,15 +15,11 @@ too short for the machine goes on until two batches are written and one merge ha
 from __future__ import annotations
 
 import argparse
-import os
-import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,11 +27,11 @@ from bench.keyed import Stage, stage
 from bench.measure import Cost
 from bench.orders import DAYS, Orders, Skew, generate
 from bench.report import Report
+from bench.running import running_optimizer
 from firn.protocol.answers.jobs import JobOut
 
 WAYS = ("with", "without")
 QUERY = "aggregate"
-STOP_SECONDS = 60
 FIRST_MERGE_SECONDS = 300
 PLANNING = {"FIRN_BACKGROUND__PLAN_SECONDS": "2"}
 
@@ -93,7 +89,7 @@ def main(argv: list[str] | None = None) -> int:
     with (
         tempfile.TemporaryDirectory(prefix="firn-bench-") as scratch,
         stage(Path(scratch), options.memory, PLANNING) as running,
-        optimizer(running.server.url, Path(scratch), options.optimizer_memory),
+        running_optimizer(running.server, Path(scratch), memory=options.optimizer_memory),
     ):
         directory = Path(scratch) / "orders"
         orders = generate(
@@ -151,21 +147,6 @@ def _flat(values: Sequence[float]) -> float | None:
     if quarter == 0:
         return None
     return round(statistics.median(values[-quarter:]) / statistics.median(values[quarter : 2 * quarter]), 2)
-
-
-@contextmanager
-def optimizer(url: str, scratch: Path, memory: str) -> Iterator[None]:
-    """One optimizer, as it is started on any machine."""
-    command = [sys.executable, "-m", "optimizer", "--server", url, "--driver-memory", memory]
-    with (
-        (scratch / "optimizer.log").open("w", encoding="utf-8") as log,
-        subprocess.Popen(command, stdout=log, stderr=log, env=dict(os.environ)) as process,
-    ):
-        try:
-            yield
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(STOP_SECONDS)
 
 
 def _plot(samples: dict[str, list[Sample]], path: Path) -> None:

@@ -15,13 +15,10 @@ new table with the same rows. `read` is a scan of all columns before and after.
 from __future__ import annotations
 
 import argparse
-import os
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -35,14 +32,14 @@ from bench.measure import Cost, cpu_seconds, ratio
 from bench.measure import median as median_cost
 from bench.orders import Orders, Skew, generate
 from bench.report import Report
-from bench.running import RunningServer, running_server
+from bench.running import RunningServer, running_optimizer, running_server
 from bench.working import Working, working
 from firn.protocol.answers.jobs import JobOut
 
 PARTS = ("small", "large")
 NAMESPACE = "small"
 ROWS = 1000
-WARM_UP = 4
+WARM_TABLES = 4
 LONGEST = 1800.0
 FIRN, BY_HAND = "firn", "rewrite_data_files"
 
@@ -127,8 +124,11 @@ def _pack(running: Stage, optimizer: Working | None, name: str) -> int:
 def small_tables(report: Report, scratch: Path, slots: int, options: argparse.Namespace) -> None:
     """One optimizer with so many slots packs all tables."""
     scratch.mkdir()
-    with running_server(scratch / "data") as server, _optimizer(server, scratch, slots, options.memory) as pids:
-        names = _tables(server, options.tables + WARM_UP * slots, options.files)
+    with (
+        running_server(scratch / "data") as server,
+        running_optimizer(server, scratch, memory=options.memory, slots=slots) as pids,
+    ):
+        names = _tables(server, options.tables + options.warm_tables * slots, options.files)
         _packed(server, names[options.tables :])
         before = sum(cpu_seconds(pid) for pid in pids())
         jobs = _packed(server, names[: options.tables])
@@ -178,38 +178,18 @@ def _leased_at(job: JobOut) -> datetime:
     return datetime.fromisoformat(job.json_value()["leased_at"])
 
 
-@contextmanager
-def _optimizer(server: RunningServer, scratch: Path, slots: int, memory: str) -> Iterator[Callable[[], list[int]]]:
-    """A real optimizer; gives a function for the ids of its processes."""
-    command = [sys.executable, "-m", "optimizer", "--server", server.url, "--slots", str(slots)]
-    with (
-        (scratch / "optimizer.log").open("wb") as log,
-        subprocess.Popen([*command, "--driver-memory", memory], stderr=log, start_new_session=True) as process,
-    ):
-        try:
-            yield lambda: _session(process.pid)
-        finally:
-            process.terminate()
-            process.wait(120)
-
-
-def _session(leader: int) -> list[int]:
-    pids = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            if os.getsid(int(entry.name)) == leader:
-                pids.append(int(entry.name))
-        except ProcessLookupError:
-            continue
-    return pids
-
-
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench.compaction", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--part", choices=PARTS, nargs="+", default=PARTS, help="what to measure (default: both)")
     parser.add_argument("--tables", type=int, default=60)
+    parser.add_argument(
+        "--warm-tables",
+        type=int,
+        default=WARM_TABLES,
+        help="packed by each slot before, unmeasured",
+    )
     parser.add_argument("--files", type=int, default=5, help="in each table")
     parser.add_argument("--slots", type=int, nargs="+", default=[1, 2, 4], help="jobs side by side, in turns")
     parser.add_argument("--rows", type=int, default=2_000_000, help="of the large table (default: %(default)s)")

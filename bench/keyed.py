@@ -98,5 +98,5 @@ def stage(scratch: Path, memory: str, environment: Mapping[str, str] | None = No
     """Start both and make the namespace; the server with these settings."""
     with running_server(scratch / "firn", environment) as server, running_spark(scratch, memory=memory) as spark:
         session = session_on(spark, server)
-        session.sql("CREATE NAMESPACE lake.db")
+        session.sql("CREATE NAMESPACE IF NOT EXISTS lake.db")
         yield Stage(server, session, Stopwatch([jvm_pid(spark)]))

@@ -1,4 +1,7 @@
-"""The real server in a process of its own, and Spark sessions on it."""
+"""The real server and a real optimizer in processes of their own, and Spark sessions on them.
+
+Tests replace `start_server`, `start_spark` and `running_optimizer` by parts that they share.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import re
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +23,11 @@ from firn.spark.sessions import catalog_conf
 from optimizer.spark import SETTINGS
 
 STOP_SECONDS = 20
+OPTIMIZER_STOP_SECONDS = 120
 MASTER = "local[2]"
-_QUIET = {"FIRN_BACKGROUND__PLAN_SECONDS": "3600", "FIRN_BACKGROUND__HIVE_SYNC_SECONDS": "3600"}
+QUIET = {"FIRN_BACKGROUND__PLAN_SECONDS": "3600", "FIRN_BACKGROUND__HIVE_SYNC_SECONDS": "3600"}
+
+Settings = dict[str, bool | float | int | str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +42,22 @@ class RunningServer:
 @contextmanager
 def running_server(data_dir: Path, environment: Mapping[str, str] | None = None) -> Iterator[RunningServer]:
     """A fresh server with its data in `data_dir`; RuntimeError with the end of its log when it does not start."""
+    with start_server(data_dir, environment or {}) as (url, pid), firn.connect(url) as client:
+        yield RunningServer(url, pid, client)
+
+
+@contextmanager
+def start_server(data_dir: Path, environment: Mapping[str, str]) -> Iterator[tuple[str, int]]:
+    """Start a server with these variables; its address and its process."""
     log_path = data_dir.with_suffix(".log")
     command = [sys.executable, "-m", "server", "--data-dir", str(data_dir), "--port", "0"]
-    env = {**os.environ, **_QUIET, **(environment or {})}
+    env = {**os.environ, **QUIET, **environment}
     with (
         log_path.open("w", encoding="utf-8") as log,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=env) as process,
     ):
         try:
-            url = _address(process, log_path)
-            with firn.connect(url) as client:
-                yield RunningServer(url, process.pid, client)
+            yield _address(process, log_path), process.pid
         finally:
             process.terminate()
             process.wait(STOP_SECONDS)
@@ -64,7 +75,7 @@ def _address(process: subprocess.Popen[str], log: Path) -> str:
 def running_spark(scratch: Path, *, memory: str, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
     """Spark with the settings of Firn's optimizers, for both sides of a comparison."""
     warnings.filterwarnings("ignore", category=ResourceWarning)  # PySpark keeps a pipe to its JVM open
-    chosen: dict[str, bool | float | int | str | None] = {
+    chosen: Settings = {
         **SETTINGS,
         **spark_conf(),
         "spark.driver.memory": memory,
@@ -74,12 +85,50 @@ def running_spark(scratch: Path, *, memory: str, settings: Mapping[str, str] | N
         "spark.sql.warehouse.dir": str(scratch / "spark-warehouse"),
         **(settings or {}),
     }
-    spark = SparkSession.builder.master(MASTER).appName("firn bench").config(map=chosen).getOrCreate()
+    with start_spark(chosen) as spark:
+        yield spark
+
+
+@contextmanager
+def start_spark(settings: Settings) -> Iterator[SparkSession]:
+    """Start a Spark of this process, and stop it in the end."""
+    spark = SparkSession.builder.master(MASTER).appName("firn bench").config(map=settings).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     try:
         yield spark
     finally:
         spark.stop()
+
+
+@contextmanager
+def running_optimizer(
+    server: RunningServer, scratch: Path, *, memory: str, slots: int = 1
+) -> Iterator[Callable[[], list[int]]]:
+    """An optimizer as it is started on any machine; gives a function for the ids of its processes."""
+    command = [sys.executable, "-m", "optimizer", "--server", server.url, "--slots", str(slots)]
+    with (
+        (scratch / "optimizer.log").open("wb") as log,
+        subprocess.Popen(
+            [*command, "--driver-memory", memory], stdout=log, stderr=log, start_new_session=True
+        ) as process,
+    ):
+        try:
+            yield lambda: _list_session(process.pid)
+        finally:
+            process.terminate()
+            process.wait(OPTIMIZER_STOP_SECONDS)
+
+
+def _list_session(leader: int) -> list[int]:
+    """The processes of a session."""
+    pids = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.getsid(int(entry.name)) == leader:
+                pids.append(int(entry.name))
+        except ProcessLookupError:
+            continue
+    return pids
 
 
 def jvm_pid(spark: SparkSession) -> int:

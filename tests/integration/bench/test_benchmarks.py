@@ -1,4 +1,4 @@
-"""Each benchmark runs as its command says, at a size at which its seconds mean nothing."""
+"""Each benchmark runs, at a size at which its seconds mean nothing."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bench import cdc, compaction, merge
+from bench.hive.__main__ import main as hive
+from bench.read.__main__ import main as read
 from tests.spark_fixtures import interpret_queries
 
-# A benchmark has a Spark of its own, with settings of its own: it cannot take part in the one that all tests share.
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 REPOSITORY = Path(__file__).parents[3]
-FEW = ("--rows", "1000", "--changes", "100", "--days", "4")
+FEW = ("--rows", "400", "--changes", "40", "--days", "4")
 """As few files as there can be: each write makes one for each day, and each read opens them."""
 
 
-def results(tmp_path: Path, benchmark: str, *sizes: str, file: str = "") -> list[dict[str, Any]]:
-    """Run it; the lines of its file, or of this one."""
-    command = [sys.executable, "-m", f"bench.{benchmark}", "--out", str(tmp_path), "--memory", "1g", *sizes]
-    environment = {**os.environ, **interpret_queries(tmp_path)}
-    done = subprocess.run(command, check=False, cwd=REPOSITORY, capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return written(tmp_path, file or benchmark)
+def results(main: Callable[[list[str]], int], file: str, tmp_path: Path, *sizes: str) -> list[dict[str, Any]]:
+    """Run a benchmark in this process; the lines of a file of results."""
+    assert main([*sizes, "--out", str(tmp_path)]) == 0
+    return written(tmp_path, file)
 
 
 def written(tmp_path: Path, file: str) -> list[dict[str, Any]]:
@@ -35,12 +35,22 @@ def written(tmp_path: Path, file: str) -> list[dict[str, Any]]:
     return lines
 
 
+def run_command(*command: str, tmp_path: Path) -> None:
+    """Run a program of this Python, whose Sparks interpret their queries."""
+    environment = {**os.environ, **interpret_queries(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, *command], check=False, cwd=REPOSITORY, capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
 @pytest.mark.hive
+@pytest.mark.usefixtures("shared_parts")
 def test_hive(tmp_path: Path) -> None:
     """Without what has Spark write tables, which takes minutes on a busy machine: the command itself does that too."""
     sizes = ["--files", "4", "--partitions", "2", "--changed", "1", "--rounds", "1"]
     parts = ["--part", "upgrade", "sync", "--ways", "firn", "pyiceberg"]
-    upgrade = results(tmp_path, "hive", *parts, *sizes, file="hive-upgrade")
+    upgrade = results(hive, "hive-upgrade", tmp_path, *parts, *sizes)
     per_file = {line["way"]: line["ms_per_file"] for line in upgrade if line["event"] == "way"}
     assert sorted(per_file) == ["firn", "pyiceberg"]
     assert min(per_file.values()) > 0
@@ -49,22 +59,43 @@ def test_hive(tmp_path: Path) -> None:
     assert sync["news"]["changed"] == 1
 
 
-def test_compaction(tmp_path: Path) -> None:
-    small_sizes = ["--tables", "1", "--files", "2", "--slots", "1"]
-    large_sizes = ["--rows", "1000", "--pieces", "5", "--rounds", "1"]
-    lines = results(tmp_path, "compaction", *small_sizes, *large_sizes)
-    small = {line["slots"]: line["tables_per_minute"] for line in lines if line["event"] == "small tables"}
-    assert small.keys() == {1}
-    assert small[1] > 0
+def test_small_tables_are_compacted(tmp_path: Path) -> None:
+    """As the command says, with a server and an optimizer in processes of their own."""
+    sizes = ["--tables", "1", "--warm-tables", "1", "--files", "2", "--slots", "1"]
+    command = ["-m", "bench.compaction", "--part", "small", "--memory", "1g", "--out", str(tmp_path)]
+    run_command(*command, *sizes, tmp_path=tmp_path)
+    (line,) = written(tmp_path, "compaction")
+    assert (line["event"], line["slots"]) == ("small tables", 1)
+    assert line["tables_per_minute"] > 0
+    assert line["cpu_s"] > 0
+
+
+@pytest.mark.usefixtures("shared_parts")
+def test_a_large_table_is_compacted(tmp_path: Path) -> None:
+    sizes = ["--part", "large", "--rows", "400", "--pieces", "5", "--rounds", "1"]
+    lines = results(compaction.main, "compaction", tmp_path, *sizes)
     large = {line["way"]: line["packing"]["wall_s"] for line in lines if line["event"] == "large table"}
     assert sorted(large) == ["firn", "rewrite_data_files"]
     assert min(large.values()) > 0
 
 
+def test_a_benchmark_has_a_spark_of_its_own(tmp_path: Path) -> None:
+    program = (
+        "import pathlib, sys; from bench.running import jvm_pid, running_spark\n"
+        "with running_spark(pathlib.Path(sys.argv[1]), memory='600m', settings={'spark.app.note': 'kept'}) as spark:\n"
+        "    assert jvm_pid(spark) > 0\n"
+        "    assert spark.conf.get('spark.driver.memory') == '600m'\n"
+        "    assert spark.conf.get('spark.app.note') == 'kept'\n"
+        "assert spark.sparkContext._jsc is None, 'it has not stopped'\n"
+    )
+    run_command("-c", program, str(tmp_path), tmp_path=tmp_path)
+
+
+@pytest.mark.usefixtures("shared_parts")
 def test_read(tmp_path: Path) -> None:
-    sizes = ["--rows", "1000", "--days", "2", "--rounds", "1", "--pending", "10/2"]
-    small = ["--large-rows", "2000", "--commits", "5", "--commit-rows", "10", "--tables", "2", "--minutes", "0.02"]
-    queries = results(tmp_path, "read", *sizes, *small, "--engines", "spark", "duckdb", file="read-queries")
+    sizes = ["--rows", "400", "--days", "2", "--rounds", "1", "--pending", "10/2", "--engines", "spark", "duckdb"]
+    small = ["--large-rows", "800", "--commits", "5", "--commit-rows", "10", "--tables", "2", "--minutes", "0.02"]
+    queries = results(read, "read-queries", tmp_path, *sizes, *small)
     reads = {(line["engine"], line["query"]): line["times_base"] for line in queries}
     assert sorted(reads) == [(e, q) for e in ("duckdb", "spark") for q in ("aggregate", "count", "lookup", "scan")]
     assert all(times["base"]["wall"] == 1 for times in reads.values())
@@ -76,10 +107,10 @@ def test_read(tmp_path: Path) -> None:
     assert visible["commits"] > 0
 
 
+@pytest.mark.usefixtures("shared_parts")
 def test_cdc(tmp_path: Path) -> None:
-    times = ["--minutes", "0.1", "--every", "3", "--pending-age", "3 s"]
-    more = ["--optimizer-memory", "700m", "--plot", str(tmp_path / "cdc.svg")]
-    lines = results(tmp_path, "cdc", *FEW, *times, *more)
+    times = ["--minutes", "0.04", "--every", "1", "--pending-age", "1 s"]
+    lines = results(cdc.main, "cdc", tmp_path, *FEW, *times, "--plot", str(tmp_path / "cdc.svg"))
     ways = {line["way"]: line for line in lines if line["event"] == "way"}
     assert ways["with"]["jobs"]["merge"] > 0
     assert ways["without"]["jobs"] == {}
@@ -87,8 +118,9 @@ def test_cdc(tmp_path: Path) -> None:
     assert "<svg" in (tmp_path / "cdc.svg").read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("shared_parts")
 def test_merge(tmp_path: Path) -> None:
-    lines = results(tmp_path, "merge", *FEW, "--rounds", "1", "--skews", "recent", "--warm-rows", "0")
+    lines = results(merge.main, "merge", tmp_path, *FEW, "--rounds", "1", "--skews", "recent", "--warm-rows", "0")
     ways = {line["way"]: line for line in lines if line["event"] == "way"}
     assert sorted(ways) == ["adopt", "auto", "merge into", "vectors"]
     assert (ways["auto"]["chosen"], ways["vectors"]["chosen"]) == (["adopt"], ["vectors"])

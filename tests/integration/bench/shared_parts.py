@@ -1,0 +1,86 @@
+"""What benchmarks start, replaced by what all their tests share: a server of each kind, the tests' Spark, its jobs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bench import cdc, running
+from bench.hive import syncs, upgrades
+from bench.hive.stage import Stage, stage
+from bench.running import RunningServer, Settings
+from tests.keyed_tables import a_worker
+from tests.spark_fixtures import ServerProcess, server_process, shared_spark, wait_for_images
+
+WAIT_SECONDS = 1.0
+"""The longest time until the optimizer notices that its test has ended."""
+
+
+@dataclass
+class SharedParts:
+    """Servers by their environment, and a metastore with the server that is linked to it; started when first used."""
+
+    directory: Path
+    ends: ExitStack
+    _servers: dict[tuple[tuple[str, str], ...], ServerProcess] = field(default_factory=dict)
+    _beside_hive: Stage | None = None
+
+    @contextmanager
+    def server(self, _data_dir: Path, environment: Mapping[str, str]) -> Iterator[tuple[str, int]]:
+        """In place of `bench.running.start_server`."""
+        kind = tuple(sorted(environment.items()))
+        if kind not in self._servers:
+            directory = self.directory / f"server{len(self._servers)}"
+            variables = {**running.QUIET, **environment}
+            self._servers[kind] = self.ends.enter_context(server_process(directory, **variables))
+            wait_for_images(self._servers[kind].http)
+        yield self._servers[kind].url, self._servers[kind].process.pid
+
+    def beside_hive(self, _ends: ExitStack, _scratch: Path) -> Stage:
+        """In place of `bench.hive.stage.stage`."""
+        self._beside_hive = self._beside_hive or stage(self.ends, self.directory)
+        return self._beside_hive
+
+
+@contextmanager
+def tests_spark(_settings: Settings) -> Iterator[SparkSession]:
+    """In place of `bench.running.start_spark`: the Spark that all tests of this process share."""
+    yield shared_spark()
+
+
+@contextmanager
+def optimizer_in_this_process(
+    server: RunningServer, _scratch: Path, *, memory: str, slots: int = 1
+) -> Iterator[Callable[[], list[int]]]:
+    """In place of `bench.running.running_optimizer`: a thread that does one job after another in the tests' Spark."""
+    assert (memory, slots) != ("", 0)
+    worker = a_worker(server.url)
+    optimizer_id = worker.register()
+
+    def work() -> None:
+        while not worker.stopping.is_set():
+            worker.work_once(optimizer_id, wait_seconds=WAIT_SECONDS)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield list
+    finally:
+        worker.stopping.set()
+        thread.join()
+        worker.api.unregister(optimizer_id)
+
+
+def share(parts: SharedParts, patch: pytest.MonkeyPatch) -> None:
+    """Let the benchmarks of this process use the shared parts."""
+    patch.setattr(running, "start_server", parts.server)
+    patch.setattr(running, "start_spark", tests_spark)
+    patch.setattr(cdc, "running_optimizer", optimizer_in_this_process)
+    for part in (upgrades, syncs):
+        patch.setattr(part, "stage", parts.beside_hive)
