@@ -16,7 +16,7 @@ import pytest
 from hypothesis import settings
 from xdist.remote import Producer
 
-from tests.scheduling import LightFilesApart
+from tests.scheduling import FoldersApart
 
 pytest_plugins = ["tests.databases"]
 
@@ -52,8 +52,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)  # xdist can be switched off
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LightFilesApart | None:
-    return LightFilesApart(config, log) if config.getoption("light_process") else None
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FoldersApart | None:
+    return FoldersApart(config, log) if config.getoption("light_process") else None
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
